@@ -1,0 +1,66 @@
+"""Loss-driven Bayesian active learning: which label to buy next so that your own loss falls fastest."""
+
+from stakes.acquisition import (
+    AccuracyWarning,
+    effective_context_weights,
+    expected_posterior_uncertainty,
+    expected_reduction,
+    expected_regret,
+    find_form,
+    integration_error,
+    register,
+    score,
+    uncertainty,
+)
+from stakes.beliefs import CategoricalEnsemble, GaussianBelief, NormalEnsemble, VoteEnsemble
+from stakes.losses import (
+    BoxCox,
+    BregmanLoss,
+    BrierLoss,
+    CostMatrix,
+    ExponentialWeight,
+    InterpolatedWeight,
+    ItakuraSaito,
+    Linex,
+    LogLoss,
+    PoissonDeviance,
+    ScoringRule,
+    SphericalLoss,
+    SquaredError,
+    Weight,
+    ZeroOne,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccuracyWarning",
+    "BoxCox",
+    "BregmanLoss",
+    "BrierLoss",
+    "CategoricalEnsemble",
+    "CostMatrix",
+    "ExponentialWeight",
+    "GaussianBelief",
+    "InterpolatedWeight",
+    "ItakuraSaito",
+    "Linex",
+    "LogLoss",
+    "NormalEnsemble",
+    "PoissonDeviance",
+    "ScoringRule",
+    "SphericalLoss",
+    "SquaredError",
+    "VoteEnsemble",
+    "Weight",
+    "ZeroOne",
+    "effective_context_weights",
+    "expected_posterior_uncertainty",
+    "expected_reduction",
+    "expected_regret",
+    "find_form",
+    "integration_error",
+    "register",
+    "score",
+    "uncertainty",
+]

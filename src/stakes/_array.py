@@ -1,0 +1,140 @@
+"""What the array standard lacks, each once, and the checks at the door.
+
+No backend is named here or elsewhere: a function that computes asks its arrays for their namespace.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_array_api_obj
+
+Array: TypeAlias = Any
+"""An array of any library that follows the array API standard (NumPy, torch, ...)."""
+
+Namespace: TypeAlias = Any
+
+T = TypeVar("T")
+
+
+def namespace(*arrays: Array) -> Namespace:
+    """The array library of `arrays` (those that are None or Python numbers have none)."""
+    return array_namespace(*(array for array in arrays if is_array_api_obj(array)))
+
+
+def asarrays(**values: Any) -> tuple[Array, ...]:
+    """`values` as finite floating arrays of one library, one dtype and one device.
+
+    Arrays keep their library; lists and numbers join the arrays beside them, or become NumPy arrays. None stays None.
+    """
+    own = [value for value in values.values() if is_array_api_obj(value)]
+    if not own:
+        values = {name: value if value is None else _numpy(name, value) for name, value in values.items()}
+        own = [value for value in values.values() if value is not None]
+    xp = array_namespace(*own)
+    floats = [array.dtype for array in own if xp.isdtype(array.dtype, "real floating")]
+    dtype = xp.result_type(*floats) if floats else xp.float64
+    place = device(own[0])
+    return tuple(
+        None if value is None else _finite(name, xp.asarray(value, dtype=dtype, device=place))
+        for name, value in values.items()
+    )
+
+
+def _numpy(name: str, value: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be an array of numbers; got {type(value).__name__} ({error})") from error
+
+
+def _finite(name: str, array: Array) -> Array:
+    xp = namespace(array)
+    bad = ~xp.isfinite(array)
+    if count := int(xp.count_nonzero(bad)):
+        raise ValueError(
+            f"{name} must be finite; {count} of {array.size if hasattr(array, 'size') else ''} values are NaN or "
+            f"infinite. Impute or drop those rows before building the belief."
+        )
+    return array
+
+
+def check_shape(name: str, array: Array, shape: tuple[int | str, ...]) -> None:
+    """Refuse an array whose shape is not `shape`; a letter there stands for any length."""
+    wanted = "[" + ", ".join(str(length) for length in shape) + "]"
+    if array.ndim != len(shape) or any(
+        isinstance(length, int) and length != actual for length, actual in zip(shape, array.shape, strict=True)
+    ):
+        raise ValueError(f"{name} must have shape {wanted}; got {list(array.shape)}")
+
+
+def check_all(condition: Array, message: str) -> None:
+    """Raise `message` unless `condition` holds everywhere."""
+    if not bool(namespace(condition).all(condition)):
+        raise ValueError(message)
+
+
+def constant(values: Any, like: Array) -> Array:
+    """`values` (host numbers) as an array beside `like`: same library, dtype and device."""
+    return namespace(like).asarray(np.asarray(values), dtype=like.dtype, device=device(like))
+
+
+def double(array: Array) -> Array:
+    """`array` in double precision: quadrature is done there whatever came in."""
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
+def replaced(instance: T, **fields: Any) -> T:
+    """A copy of a frozen `instance` with new `fields` that are trusted, not checked again."""
+    new = copy.copy(instance)
+    for name, value in fields.items():
+        object.__setattr__(new, name, value)
+    return new
+
+
+def slices(length: int, block: int) -> Iterator[slice]:
+    """Blocks that cover 0 .. length - 1; one empty block where there is nothing to cover."""
+    return (slice(start, min(start + block, length)) for start in range(0, max(length, 1), block))
+
+
+def ratio(numerator: Array, denominator: Array) -> Array:
+    """`numerator / denominator`, and 0 where the denominator is 0."""
+    xp = namespace(numerator, denominator)
+    empty = denominator == 0
+    one = xp.ones_like(denominator)
+    return xp.where(empty, xp.zeros_like(one), numerator / xp.where(empty, one, denominator))
+
+
+_SMALL = 0.1
+# Both series below are cut where the next term is under 1e-13 of the sum at |r| = _SMALL.
+_EXCESS = [(-1) ** k / (k * (k - 1)) for k in range(2, 14)]
+_SHORTFALL = [(-1) ** k / k for k in range(2, 16)]
+
+
+def log_excess(r: Array) -> Array:
+    """`(1 + r) log(1 + r) - r` for r >= -1, to full relative accuracy also near 0."""
+    xp = namespace(r)
+    positive = 1.0 + r > 0
+    inside = xp.where(positive, r, xp.zeros_like(r))
+    plain = xp.where(positive, (1.0 + inside) * xp.log1p(inside) - inside, -r)
+    return xp.where(xp.abs(r) < _SMALL, _series(_EXCESS, r), plain)
+
+
+def log_shortfall(r: Array) -> Array:
+    """`r - log(1 + r)` for r > -1, to full relative accuracy also near 0."""
+    xp = namespace(r)
+    return xp.where(xp.abs(r) < _SMALL, _series(_SHORTFALL, r), r - xp.log1p(r))
+
+
+def _series(coefficients: list[float], r: Array) -> Array:
+    """`sum_i coefficients[i] r^(i + 2)` by Horner's rule, for small r (large ones are not used)."""
+    xp = namespace(r)
+    r = xp.where(xp.abs(r) < _SMALL, r, xp.zeros_like(r))
+    total = xp.full_like(r, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = coefficient + r * total
+    return r * r * total

@@ -1,0 +1,28 @@
+"""Which label to buy: expected uncertainty reduction for every pair of a loss and a belief."""
+
+from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
+from stakes.acquisition.forms import ANY, Form, Reduction, find_form, register
+from stakes.acquisition.profile import AccuracyWarning
+from stakes.acquisition.reduction import (
+    expected_posterior_uncertainty,
+    expected_reduction,
+    expected_regret,
+    uncertainty,
+)
+from stakes.acquisition.scores import effective_context_weights, integration_error, score
+
+__all__ = [
+    "ANY",
+    "AccuracyWarning",
+    "Form",
+    "Reduction",
+    "effective_context_weights",
+    "expected_posterior_uncertainty",
+    "expected_reduction",
+    "expected_regret",
+    "find_form",
+    "integration_error",
+    "register",
+    "score",
+    "uncertainty",
+]

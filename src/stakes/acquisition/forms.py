@@ -1,0 +1,129 @@
+"""Which computation runs: the general route, or a shortcut that was registered for the pair at hand.
+
+A form prepares, for one loss and the contexts of one belief, a `Reduction`: how to turn a block of candidates into their
+expected uncertainty reductions. The table is keyed on exact types, so a form never meets a pair it was not made for.
+Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stakes._array import Array, namespace
+from stakes.beliefs import Belief
+from stakes.domains import Classes
+from stakes.losses import Loss
+
+
+class ANY:
+    """In place of a type of loss or of weight: all of them."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Expected reductions of blocks of candidates, for fixed contexts."""
+
+    of: Callable[[Any], Array]
+    """A block of the belief to [n, M], to be multiplied by exp(log_scale)."""
+    log_scale: Array
+    """[M]: the log of the scale that was taken out of each context."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to compute expected reductions for some pairs."""
+
+    name: str
+    prepare: Callable[[Any, Any], Reduction]
+    numbers: Callable[[Any, Any], int] = lambda loss, belief: 8  # noqa: ARG005
+    """How many numbers it holds for each candidate and context of a block."""
+
+
+_FORMS: dict[tuple[type, type | None, type], Form] = {}
+
+
+def register(loss: type, weight: type | None, belief: type, form: Form) -> None:
+    """Let `form` serve losses of exact type `loss` with a weight of exact type `weight` (None: no weight) on `belief`.
+
+    `ANY` for both serves every loss on that type of belief that has no form of its own. A form must agree with
+    `expected_regret`, which stays available: test it against that.
+    """
+    key = (loss, weight, belief)
+    if key in _FORMS:
+        raise ValueError(f"{_FORMS[key].name!r} is registered for {[getattr(part, '__name__', part) for part in key]}")
+    _FORMS[key] = form
+
+
+def find_form(loss: Loss, belief: Belief) -> Form:
+    """The form that `expected_reduction` and `score` will run for this pair."""
+    check_pair(loss, belief)
+    weight = getattr(loss, "weight", None)
+    own = (type(loss), None if weight is None else type(weight), type(belief))
+    return _FORMS.get(own) or _FORMS.get((ANY, ANY, type(belief))) or GENERAL
+
+
+def check_pair(loss: Loss, belief: Belief) -> None:
+    """Refuse what is no loss or no belief, and a loss that is not defined wherever the target can fall."""
+    if not isinstance(loss, Loss):
+        raise TypeError(
+            f"the first argument must be a loss such as SquaredError(); got {loss!r}. docs/adding_a_loss.md shows how to "
+            "write one of your own."
+        )
+    if not isinstance(belief, Belief):
+        raise TypeError(
+            f"the second argument must be a belief such as GaussianBelief or CategoricalEnsemble; got "
+            f"{type(belief).__name__}. A belief has the methods of stakes.beliefs.Belief."
+        )
+    if belief.domain in loss.domain:
+        return
+    ours, theirs = type(loss).__name__, type(belief).__name__
+    if isinstance(loss.domain, Classes) != isinstance(belief.domain, Classes):
+        kind = "class" if isinstance(loss.domain, Classes) else "real"
+        raise TypeError(
+            f"{ours} is for {kind} targets ({loss.domain}), but {theirs} is a belief about {belief.domain}. Use a loss "
+            "for that kind of target: SquaredError, Linex, ... for reals; LogLoss, BrierLoss, CostMatrix, ... for classes."
+        )
+    if isinstance(loss.domain, Classes):
+        raise TypeError(
+            f"{ours} is for {loss.domain}, but {theirs} is a belief about {belief.domain}. Give one weight "
+            "or one row of costs for each class, in the order of the belief's columns."
+        )
+    raise TypeError(
+        f"{ours} needs targets in {loss.domain}, but {theirs} puts mass on {belief.domain}, and nothing is clipped. Use "
+        "a belief that keeps to the domain (a model of the logarithm of the target), or a loss for all reals."
+    )
+
+
+def scale_of(loss: Loss, belief: Belief, reference: Array | None) -> Array:
+    """[M]: the log of the weight at the reference, which statistics about it leave out."""
+    if reference is None:
+        return namespace(belief.like).zeros(belief.n_contexts, dtype=belief.like.dtype)
+    scale = loss.log_magnitudes(reference)[..., 0]
+    xp = namespace(scale)
+    return xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale))
+
+
+def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
+    """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
+    reference = belief.reference(loss)  # [M]
+    beside_cells = None if reference is None else reference[:, None]
+
+    def of(block: Belief) -> Array:
+        xp = namespace(block.like)
+        split = block.split_moments(loss, reference)  # [n, M, J, D]
+        action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
+        return xp.sum(loss.regret(split, action[:, :, None, :], beside_cells), axis=2)  # [n, M]
+
+    return Reduction(of, scale_of(loss, belief, reference))
+
+
+def _cell_numbers(loss: Loss, belief: Belief) -> int:
+    """J D for the split moments, and as much for each of the few temporaries of the regret."""
+    one = belief.take(slice(0, 0), slice(0, 1))
+    n_statistics = one.moments(loss, one.reference(loss)).shape[-1]
+    return int(6 * belief.n_cells(loss) * n_statistics)
+
+
+GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers)

@@ -1,0 +1,124 @@
+"""Expected uncertainty reduction and what belongs to it, for every candidate and context.
+
+Sizes: N candidates, M contexts, d coordinates of an action.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stakes._array import Array, double, namespace, slices
+from stakes.acquisition.forms import GENERAL, Form, check_pair, find_form, scale_of
+from stakes.beliefs import Belief
+from stakes.domains import Domain
+from stakes.losses import Loss
+
+MEMORY_LIMIT = 2**28
+"""Bytes that temporaries may take beyond inputs and results, unless the caller says otherwise."""
+_CONTEXTS = 256  # contexts integrated at a time where there are no candidates
+
+
+def expected_reduction(loss: Loss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+    """[N, M]: EUR(x; c), by how much the label of x is expected to lower the expected loss of acting well at c.
+
+    By the registered form if there is one (`find_form` tells), by `expected_regret` otherwise.
+    """
+    return _matrix(find_form(loss, belief), loss, belief, memory_limit)
+
+
+def expected_regret(loss: Loss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+    """[N, M]: EUR(x; c) by the general route, sum_y P(y) E[w | y] D(a_y, a): right for every pair."""
+    check_pair(loss, belief)
+    return _matrix(GENERAL, loss, belief, memory_limit)
+
+
+def uncertainty(loss: Loss, belief: Belief) -> Array:
+    """[M]: the generalised entropy h = min_a E[l(z, a)] at each context, the expected loss of acting well today."""
+    check_pair(loss, belief)
+    values, scales = [], []
+    for part in slices(belief.n_contexts, _CONTEXTS):
+        block = belief.take(slice(0, 0), part)
+        reference = block.reference(loss)
+        action = loss.action(block.moments(loss, reference))  # [m, d]
+        values.append(block.moments(_LossOf(loss, action), reference)[:, 0])
+        scales.append(scale_of(loss, block, reference))
+    xp = namespace(belief.like)
+    return unscaled(xp.concat(values), xp.concat(scales), belief)
+
+
+def expected_posterior_uncertainty(loss: Loss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+    """[N, M]: EPU(x; c) = h - EUR, the expected loss of acting well at c once the label of x is known."""
+    return uncertainty(loss, belief) - expected_reduction(loss, belief, memory_limit=memory_limit)
+
+
+@dataclass(frozen=True, eq=False)
+class _LossOf:
+    """The loss of a fixed action for each context, as a statistic to take the moment of."""
+
+    loss: Loss
+    action: Array
+
+    @property
+    def domain(self) -> Domain:
+        return self.loss.domain
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        return self.loss.breakpoints
+
+    def log_magnitudes(self, z: Array) -> Array:
+        return self.loss.log_magnitudes(z)
+
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
+        """[..., 1]: l(z, a), contexts along the first axis."""
+        between = (1,) * (1 if reference is None else reference.ndim - 1)
+        action = namespace(z).reshape(self.action, (self.action.shape[0], *between, self.action.shape[1]))
+        return self.loss.pointwise(z, action, reference)[..., None]
+
+
+def blocks(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Iterator[tuple[slice, Array, Iterator[Array]]]:
+    """Contexts in blocks: which, their log scales [m], and the reductions [n, m] of candidates in order, in blocks."""
+    if memory_limit <= 0:
+        raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit}")
+    pairs = max(1, memory_limit // (8 * form.numbers(loss, belief)))  # candidates x contexts that fit
+    for contexts in slices(belief.n_contexts, pairs):
+        here = belief.take(slice(None), contexts)
+        reduction = form.prepare(loss, here)
+        parts = slices(here.n_candidates, max(1, pairs // here.n_contexts))
+        yield contexts, reduction.log_scale, (reduction.of(here.take(part, slice(None))) for part in parts)
+
+
+def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
+    """`values * exp(log_scale)` in the dtype of the belief, or an error where that leaves its range."""
+    xp = namespace(values)
+    values = double(values)
+    if not bool(xp.all(xp.isfinite(values))):
+        raise FloatingPointError(
+            "the expected loss is not finite: the weight or the transform grows too fast for this belief (a weight such "
+            "as exp(z^2), or one that overflows and whose logarithm is not given)"
+        )
+    positive = values > 0
+    log_scale = xp.where(positive, log_scale + xp.zeros_like(values), xp.zeros_like(values))
+    log_values = log_scale + xp.log(xp.where(positive, values, xp.ones_like(values)))
+    if bool(xp.any(positive)):
+        largest = float(xp.max(xp.where(positive, log_values, xp.full_like(values, -xp.inf))))
+        info = namespace(belief.like).finfo(belief.like.dtype)
+        if not math.log(info.smallest_normal) <= largest <= math.log(info.max):
+            raise FloatingPointError(
+                f"the largest result is exp({largest:.1f}), beyond the range of {belief.like.dtype}: ask for scores "
+                "relative to a common scale, score(..., return_log_scale=True)"
+            )
+    half = xp.exp(log_scale / 2.0)  # twice the square root: the scale alone may be out of range
+    return xp.astype(values * half * half, belief.like.dtype)
+
+
+def _matrix(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Array:
+    """[N, M]: the reductions of all blocks in plain numbers."""
+    xp = namespace(belief.like)
+    columns, scales = [], []
+    for _, log_scale, parts in blocks(form, loss, belief, memory_limit):
+        columns.append(xp.concat(list(parts), axis=0))
+        scales.append(log_scale)
+    return unscaled(xp.concat(columns, axis=1), xp.concat(scales), belief)

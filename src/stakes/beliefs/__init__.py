@@ -1,0 +1,19 @@
+"""What is believed: labels of candidates and targets of contexts, jointly."""
+
+from stakes.beliefs.base import Belief, Integrand
+from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
+from stakes.beliefs.gaussian import GaussianBelief
+from stakes.beliefs.normal import Automatic, MemberNodes, MixtureGrid, NormalEnsemble, OutcomeRule
+
+__all__ = [
+    "Automatic",
+    "Belief",
+    "CategoricalEnsemble",
+    "GaussianBelief",
+    "Integrand",
+    "MemberNodes",
+    "MixtureGrid",
+    "NormalEnsemble",
+    "OutcomeRule",
+    "VoteEnsemble",
+]

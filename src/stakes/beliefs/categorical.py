@@ -1,0 +1,204 @@
+"""Ensembles of classifiers: forests, deep ensembles, dropout, posterior draws.
+
+Given the member, y and z are independent, so that the split moments are one matrix product over members:
+J[n, m, y, :] = sum_k q_k p(y | x_n, k) E[S(z) | c_m, k].
+Sizes: N candidates, M contexts, K members, C classes, D statistics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stakes._array import Array, asarrays, check_all, check_shape, constant, namespace, replaced
+from stakes.beliefs.base import Integrand
+from stakes.domains import Classes, check_labels, check_probabilities, labels_to_indicators
+
+
+@dataclass(frozen=True, eq=False)
+class CategoricalEnsemble:
+    """Class probabilities of K members for N candidates and M contexts, members in the same order in both.
+
+    `member_weights` [K] are normalised; without them members count alike.
+    """
+
+    candidates: Array
+    """[N, K, C]"""
+    contexts: Array
+    """[M, K, C]"""
+    member_weights: Array | None = None
+    """[K]"""
+
+    def __post_init__(self) -> None:
+        candidates, contexts, weights = asarrays(
+            candidates=self.candidates, contexts=self.contexts, member_weights=self.member_weights
+        )
+        check_shape("candidates", candidates, ("N", "K", "C"))
+        _check_members("contexts", contexts, ("M", *candidates.shape[1:]))
+        check_probabilities("candidates", candidates)
+        check_probabilities("contexts", contexts)
+        object.__setattr__(self, "candidates", candidates)
+        object.__setattr__(self, "contexts", contexts)
+        object.__setattr__(self, "member_weights", normalised_members(weights, candidates))
+
+    @property
+    def n_candidates(self) -> int:
+        """N."""
+        return int(self.candidates.shape[0])
+
+    @property
+    def n_contexts(self) -> int:
+        """M."""
+        return int(self.contexts.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """C."""
+        return int(self.contexts.shape[2])
+
+    @property
+    def domain(self) -> Classes:
+        """C classes."""
+        return Classes(self.n_classes)
+
+    @property
+    def like(self) -> Array:
+        """The contexts."""
+        return self.contexts
+
+    def n_cells(self, integrand: Integrand) -> int:  # noqa: ARG002 (a cell is a class)
+        """C."""
+        return int(self.candidates.shape[2])
+
+    def reference(self, integrand: Integrand) -> None:
+        """None: classes have no reference."""
+
+    def moments(self, integrand: Integrand, reference: None = None) -> Array:
+        """[M, D]: sum_z p(z | c) S(z)."""
+        xp = namespace(self.contexts)
+        probabilities = xp.sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
+        return xp.matmul(probabilities[:, None, :], self._table(integrand, reference))[:, 0, :]
+
+    def split_moments(self, integrand: Integrand, reference: None = None) -> Array:
+        """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
+        xp = namespace(self.contexts)
+        expected = xp.matmul(self.contexts, self._table(integrand, reference))  # [M, K, D]
+        weighted = self.member_weights[:, None] * self.candidates  # [N, K, C]
+        split = xp.tensordot(weighted, expected, axes=([1], [1]))  # [N, C, M, D]
+        return xp.permute_dims(split, (0, 2, 1, 3))
+
+    def take(self, candidates: slice, contexts: slice) -> CategoricalEnsemble:
+        """A block of candidates and contexts."""
+        return replaced(self, candidates=self.candidates[candidates, ...], contexts=self.contexts[contexts, ...])
+
+    def as_votes(self) -> VoteEnsemble:
+        """The same belief as votes, where every member puts all its mass on one class."""
+        xp = namespace(self.contexts)
+        for name, array in (("candidates", self.candidates), ("contexts", self.contexts)):
+            check_all(
+                (array == 0) | (array == 1),
+                f"votes need members that put all their mass on one class; {name} hold other probabilities",
+            )
+        return VoteEnsemble(
+            xp.argmax(self.candidates, axis=2), xp.argmax(self.contexts, axis=2), self.n_classes, self.member_weights
+        )
+
+    def _table(self, integrand: Integrand, reference: None) -> Array:
+        """[1 or M, C, D]: the statistics of each class (of each context where they differ)."""
+        return integrand.statistics(constant(np.eye(self.n_classes), self.contexts)[None, ...], reference)
+
+
+@dataclass(frozen=True, eq=False)
+class VoteEnsemble:
+    """Members that put all their mass on one class, such as fully grown trees: class numbers instead of probabilities."""
+
+    candidates: Array
+    """[N, K], whole numbers below n_classes"""
+    contexts: Array
+    """[M, K]"""
+    n_classes: int
+    member_weights: Array | None = None
+    """[K]"""
+
+    def __post_init__(self) -> None:
+        votes = {"candidates": self.candidates, "contexts": self.contexts}
+        candidates, contexts, weights = asarrays(**votes, member_weights=self.member_weights)
+        check_shape("candidates", candidates, ("N", "K"))
+        _check_members("contexts", contexts, ("M", candidates.shape[1]))
+        for name, array in (("candidates", candidates), ("contexts", contexts)):
+            check_labels(f"every vote of {name}", array, self.n_classes)
+        xp = namespace(contexts)
+        object.__setattr__(self, "member_weights", normalised_members(weights, contexts))
+        object.__setattr__(self, "candidates", xp.astype(candidates, xp.int32))
+        object.__setattr__(self, "contexts", xp.astype(contexts, xp.int32))
+
+    @property
+    def n_candidates(self) -> int:
+        """N."""
+        return int(self.candidates.shape[0])
+
+    @property
+    def n_contexts(self) -> int:
+        """M."""
+        return int(self.contexts.shape[0])
+
+    @property
+    def domain(self) -> Classes:
+        """The classes that are voted on."""
+        return Classes(self.n_classes)
+
+    @property
+    def like(self) -> Array:
+        """The member weights: votes themselves are whole numbers."""
+        return self.member_weights
+
+    def n_cells(self, integrand: Integrand) -> int:  # noqa: ARG002 (a cell is a class)
+        """C."""
+        return self.n_classes
+
+    def reference(self, integrand: Integrand) -> None:
+        """None: classes have no reference."""
+
+    def moments(self, integrand: Integrand, reference: None = None) -> Array:
+        """[M, D]: sum_z p(z | c) S(z)."""
+        return self.take(slice(0, 0), slice(None)).as_probabilities().moments(integrand, reference)
+
+    def split_moments(self, integrand: Integrand, reference: None = None) -> Array:
+        """[N, M, C, D]: that of the probabilities 0 and 1."""
+        return self.as_probabilities().split_moments(integrand, reference)
+
+    def take(self, candidates: slice, contexts: slice) -> VoteEnsemble:
+        """A block of candidates and contexts."""
+        return replaced(self, candidates=self.candidates[candidates, :], contexts=self.contexts[contexts, :])
+
+    def as_probabilities(self) -> CategoricalEnsemble:
+        """The same belief with probabilities 0 and 1 written out."""
+        dtype = self.member_weights.dtype
+        xp = namespace(self.contexts)
+        soft = [
+            labels_to_indicators(xp.astype(votes, dtype), self.n_classes) for votes in (self.candidates, self.contexts)
+        ]
+        return CategoricalEnsemble(*soft, self.member_weights)
+
+
+def normalised_members(weights: Array | None, like: Array) -> Array:
+    """[K]: member weights that sum to one, checked; 1/K each where none are given."""
+    xp = namespace(like)
+    count = like.shape[1]
+    if count == 0:
+        raise ValueError("an ensemble needs at least one member; got none")
+    if weights is None:
+        return xp.full((count,), 1.0 / count, dtype=like.dtype)
+    check_shape("member_weights", weights, (count,))
+    check_all(weights >= 0, "member_weights must be at least 0")
+    total = xp.sum(weights)
+    check_all(total > 0, "member_weights must not all be 0")
+    return weights / total
+
+
+def _check_members(name: str, array: Any, shape: tuple[int | str, ...]) -> None:
+    check_shape(name, array, shape)
+    if array.shape[0] == 0:
+        raise ValueError(f"{name} must hold at least one context: the loss is averaged over them; got none")

@@ -1,0 +1,53 @@
+"""What being wrong costs: losses, and the potentials, transforms and weights they are made of."""
+
+from stakes.losses.actions import CostMatrix, FiniteChoice, ZeroOne
+from stakes.losses.base import Loss
+from stakes.losses.bregman import (
+    BoxCox,
+    BregmanLoss,
+    ItakuraSaito,
+    Linex,
+    PoissonDeviance,
+    SquaredError,
+    WeightedBregman,
+)
+from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
+from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Square
+from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform
+from stakes.losses.weights import ClassWeights, ExponentialWeight, InterpolatedWeight, Weight, WeightFunction
+
+__all__ = [
+    "BoxCox",
+    "BregmanLoss",
+    "BrierLoss",
+    "Chart",
+    "ClassWeights",
+    "ConvexFunction",
+    "CostMatrix",
+    "Exponential",
+    "ExponentialWeight",
+    "FiniteChoice",
+    "Function",
+    "Identity",
+    "Indicator",
+    "InterpolatedWeight",
+    "ItakuraSaito",
+    "Linex",
+    "LogLoss",
+    "Loss",
+    "NegativeEntropy",
+    "NegativeLog",
+    "Norm",
+    "PoissonDeviance",
+    "Potential",
+    "Power",
+    "ScoringRule",
+    "SphericalLoss",
+    "Square",
+    "SquaredError",
+    "Transform",
+    "Weight",
+    "WeightFunction",
+    "WeightedBregman",
+    "ZeroOne",
+]

@@ -1,0 +1,203 @@
+"""Weighted Bregman losses l(z, a) = w(z) D_phi(T(z), a): anyone's own, and those for real targets by name.
+
+The paper's Theorem 1: the Bayes act is `a* = E[w T] / E[w]`, so the statistics are `S(z) = w(z) (1, T(z))`, and the
+regret of keeping `a` under a belief with moments E[S] is `E[w] D_phi(a*, a)`. Sizes: d coordinates of T, D = 1 + d.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from stakes._array import Array, asarrays, namespace, ratio
+from stakes.domains import NONNEGATIVE, POSITIVE, Classes, Domain, indicators
+from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Square, as_potential
+from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, as_transform
+from stakes.losses.weights import WeightFunction, WeightLike, as_weight
+
+
+class WeightedBregman:
+    """The part that all weighted Bregman losses share; a loss says its potential, transform and weight."""
+
+    potential: PotentialLike
+    transform: TransformLike
+    weight: WeightLike
+
+    @property
+    def domain(self) -> Domain:
+        """Where T is defined."""
+        return as_transform(self.transform).domain
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """Those of the weight."""
+        return () if self._weight is None else self._weight.breakpoints
+
+    def log_magnitudes(self, z: Array) -> Array:
+        """[..., t]: log w(z), and log w(z) |T(z)| where T spans many orders of magnitude."""
+        xp = namespace(z)
+        log_weight = xp.zeros_like(z) if self._weight is None else self._weight.log(z)
+        log_size = as_transform(self.transform).log_size(z)
+        return xp.stack([log_weight] if log_size is None else [log_weight, log_weight + log_size], axis=-1)
+
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
+        """[..., 1 + d]: w(z) (1, T(z)), with w over w(reference) and T from its value there."""
+        xp = namespace(z)
+        t = self._chart(reference).coordinate(z)  # [..., d]
+        one = xp.ones_like(t[..., :1])
+        return self._relative_weight(z, reference) * xp.concat([one, t], axis=-1)  # [..., 1 + d]
+
+    def action(self, moments: Array) -> Array:
+        """[..., d]: E[w T] / E[w]."""
+        return ratio(moments[..., 1:], moments[..., :1])
+
+    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
+        """[...]: E[w] D_phi(E[w T] / E[w], action); nothing where E[w] = 0."""
+        xp = namespace(moments, action)
+        mass = moments[..., :1]
+        best = xp.where(mass > 0, self.action(moments), action)
+        return mass[..., 0] * as_potential(self.potential).divergence(best, action, self._chart(reference).origin)
+
+    def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:
+        """[...]: w(z) D_phi(T(z), action): the regret under certainty, since D_phi(T, T) = 0."""
+        return self.regret(self.statistics(z, reference), action, reference)
+
+    def prediction(self, action: Array, reference: Array | None = None) -> Array:
+        """T^-1(action), the paper's pull-back act b*; for classes the probabilities themselves."""
+        return self._chart(reference).target(action)
+
+    def __call__(self, z: Array, prediction: Array) -> Array:
+        """[...]: w(z) D_phi(T(z), T(prediction)), both in target units; labels and probabilities [..., C] for classes."""
+        if isinstance(self.domain, Classes):
+            z, action = indicators(self.domain, z, prediction)
+            return self.pointwise(z, action)
+        z, prediction = asarrays(z=z, prediction=prediction)
+        self.domain.check("the target", z)
+        self.domain.check("the prediction", prediction)
+        z, prediction = namespace(z).broadcast_arrays(z, prediction)
+        chart = self._chart(prediction)  # about the prediction: far overestimates then lose no digits
+        loss = as_potential(self.potential).divergence(chart.coordinate(z), chart.coordinate(prediction), chart.origin)
+        return loss if self._weight is None else self._weight(z) * loss
+
+    def _chart(self, reference: Array | None) -> Chart:
+        return as_transform(self.transform).chart(reference, as_potential(self.potential).scale_free)
+
+    @property
+    def _weight(self) -> WeightFunction | None:
+        return as_weight(self.weight)
+
+    def _relative_weight(self, z: Array, reference: Array | None) -> Array | float:
+        weight = self._weight
+        if weight is None:
+            return 1.0
+        if reference is None:
+            return weight(z)[..., None]
+        xp = namespace(z)
+        scale = weight.log(reference)
+        return xp.exp(weight.log(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))[..., None]
+
+
+@dataclass(frozen=True)
+class BregmanLoss(WeightedBregman):
+    """l(z, a) = w(z) D_phi(T(z), a) for a convex `potential` phi, a `transform` T and a `weight` w of your own.
+
+    Each is one of the small objects of `stakes.losses`, or a plain function of arrays: phi of points [..., d], T and w of
+    targets [...]. The act is E_w[T]; `prediction` takes it back to target units where T has an inverse.
+    """
+
+    potential: PotentialLike
+    transform: TransformLike = Identity()  # noqa: RUF009 (frozen)
+    weight: WeightLike = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "potential", as_potential(self.potential))
+        object.__setattr__(self, "transform", as_transform(self.transform))
+        object.__setattr__(self, "weight", as_weight(self.weight))
+
+
+@dataclass(frozen=True)
+class SquaredError(WeightedBregman):
+    """l(z, b) = w(z) (z - b)^2 on the reals; answer E_w[z]. Its objective is (weighted) expected variance reduction.
+
+    The paper's EVR and EVR_w: h = E[w] Var_w[z].
+    """
+
+    weight: WeightLike = None
+    potential: PotentialLike = field(default=Square(), init=False, repr=False)
+    transform: TransformLike = field(default=Identity(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", as_weight(self.weight))
+
+
+@dataclass(frozen=True)
+class BoxCox(WeightedBregman):
+    """l(z, b) = w(z) (T(z) - T(b))^2 for z, b > 0 with T(z) = (z^lam - 1) / lam; `lam = 0` is the logarithm.
+
+    `lam = 1` is squared error on positive targets; `lam = 0` counts relative errors.
+    """
+
+    lam: float
+    weight: WeightLike = None
+    potential: PotentialLike = field(default=Square(), init=False, repr=False)
+    transform: TransformLike = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_number("lam", self.lam)
+        object.__setattr__(self, "transform", Power(float(self.lam)))
+        object.__setattr__(self, "weight", as_weight(self.weight))
+
+
+@dataclass(frozen=True)
+class Linex(WeightedBregman):
+    """l(z, b) = w(z) (exp(alpha (b - z)) - alpha (b - z) - 1) on the reals: overestimates hurt more for alpha > 0.
+
+    Zellner's linear-exponential loss: D_phi(T(z), T(b)) with T(z) = exp(-alpha z) and phi = -log. The answer is
+    -log E_w[exp(-alpha z)] / alpha. A negative alpha punishes underestimates. Under an exact Gaussian belief its
+    objective ranks candidates as squared error does (h = alpha^2 v / 2): only the answer differs.
+    """
+
+    alpha: float = 1.0
+    weight: WeightLike = None
+    potential: PotentialLike = field(default=NegativeLog(), init=False, repr=False)
+    transform: TransformLike = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_number("alpha", self.alpha)
+        if self.alpha == 0:
+            raise ValueError("alpha must not be 0: Linex then tends to alpha^2/2 times SquaredError(); use that")
+        object.__setattr__(self, "transform", Exponential(-float(self.alpha)))
+        object.__setattr__(self, "weight", as_weight(self.weight))
+
+
+@dataclass(frozen=True)
+class ItakuraSaito(WeightedBregman):
+    """l(z, b) = w(z) (z/b - log(z/b) - 1) for z, b > 0: relative errors, underestimates hurt more. Answer E_w[z]."""
+
+    weight: WeightLike = None
+    potential: PotentialLike = field(default=NegativeLog(), init=False, repr=False)
+    transform: TransformLike = field(default=Identity(POSITIVE), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", as_weight(self.weight))
+
+
+@dataclass(frozen=True)
+class PoissonDeviance(WeightedBregman):
+    """l(z, b) = w(z) (z log(z/b) - z + b) for z, b >= 0: counts and rates (generalised KL). Answer E_w[z].
+
+    Half of what some libraries call the Poisson deviance. A target of 0 costs b; answering 0 to a positive target is
+    infinitely wrong.
+    """
+
+    weight: WeightLike = None
+    potential: PotentialLike = field(default=NegativeEntropy(), init=False, repr=False)
+    transform: TransformLike = field(default=Identity(NONNEGATIVE), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", as_weight(self.weight))
+
+
+def _check_number(name: str, value: float) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number; got {value!r}")

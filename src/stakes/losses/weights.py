@@ -1,0 +1,158 @@
+"""Weights w(z) >= 0: which targets matter more. Each knows its logarithm, so that no weight over- or underflows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol, runtime_checkable
+
+from stakes._array import Array, check_all, constant, namespace
+
+
+@runtime_checkable
+class WeightFunction(Protocol):
+    """How much a unit of divergence costs when the target is z."""
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """Targets at which the weight jumps or kinks."""
+
+    def __call__(self, z: Array) -> Array:
+        """[...]: w(z)."""
+
+    def log(self, z: Array) -> Array:
+        """[...]: log w(z), and -inf where the weight is 0."""
+
+
+@dataclass(frozen=True)
+class ExponentialWeight:
+    """w(z) = exp(rate z): errors on high targets cost more (rate > 0), or on low ones (rate < 0)."""
+
+    rate: float
+    breakpoints: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.rate):
+            raise ValueError(f"rate must be a finite number; got {self.rate!r}")
+
+    def __call__(self, z: Array) -> Array:
+        """Exp(rate z)."""
+        return namespace(z).exp(self.rate * z)
+
+    def log(self, z: Array) -> Array:
+        """Rate z."""
+        return self.rate * z
+
+
+@dataclass(frozen=True)
+class InterpolatedWeight:
+    """Importance as a few points: linear between `values`, constant beyond the first and the last."""
+
+    values: Sequence[float]
+    weights: Sequence[float]
+
+    def __post_init__(self) -> None:
+        values, weights = tuple(float(v) for v in self.values), tuple(float(w) for w in self.weights)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "weights", weights)
+        if len(values) != len(weights) or not values:
+            raise ValueError(
+                f"values and weights must be of one length, 1 or more; got {len(values)} and {len(weights)}"
+            )
+        if not all(map(math.isfinite, values)) or any(left >= right for left, right in pairwise(values)):
+            raise ValueError(
+                f"values must be finite and increasing; got {values}. Sort the points, keep each value once."
+            )
+        if not all(map(math.isfinite, weights)) or min(weights) < 0 or max(weights) == 0:
+            raise ValueError(f"weights must be finite, at least 0 and not all 0; got {weights}")
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """The values: the weight kinks there."""
+        return tuple(self.values)
+
+    def __call__(self, z: Array) -> Array:
+        """The interpolated weight."""
+        xp = namespace(z)
+        values, weights = constant(self.values, z), constant(self.weights, z)
+        if len(self.values) == 1:
+            return xp.zeros_like(z) + weights[0]
+        flat = xp.reshape(z, (-1,))
+        right = xp.clip(xp.searchsorted(values, flat), 1, len(self.values) - 1)
+        low, high = xp.take(values, right - 1), xp.take(values, right)
+        share = xp.clip((flat - low) / (high - low), 0.0, 1.0)
+        flat = (1.0 - share) * xp.take(weights, right - 1) + share * xp.take(weights, right)
+        return xp.reshape(flat, z.shape)
+
+    def log(self, z: Array) -> Array:
+        """The logarithm of the interpolated weight."""
+        return _log(self(z))
+
+
+def _not_given(z: Array) -> Array:
+    raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Anyone's own w: a function that is positive (or 0), with its logarithm and its breakpoints if they are known.
+
+    Give `log` when w would over- or underflow, and every target at which w jumps or kinks in `breakpoints`.
+    """
+
+    function: Callable[[Array], Array]
+    log: Callable[[Array], Array] = _not_given
+    breakpoints: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"a weight must be a function of the target, or None; got {self.function!r}")
+        object.__setattr__(self, "breakpoints", tuple(sorted(float(point) for point in self.breakpoints)))
+        if self.log is _not_given:
+            object.__setattr__(self, "log", lambda z: _log(self(z)))
+
+    def __call__(self, z: Array) -> Array:
+        """The function, checked to be at least 0."""
+        weight = self.function(z)
+        check_all(weight >= 0, "a weight must be at least 0 for every target; this one gave a negative or NaN value")
+        return weight
+
+
+@dataclass(frozen=True)
+class ClassWeights:
+    """w(z) = weights[z] for classes, which come as indicators [..., C]."""
+
+    weights: Sequence[float]
+    breakpoints: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        weights = tuple(float(weight) for weight in self.weights)
+        object.__setattr__(self, "weights", weights)
+        if not weights or not all(map(math.isfinite, weights)) or min(weights) < 0 or max(weights) == 0:
+            raise ValueError(f"class weights must be finite, at least 0 and not all 0, one per class; got {weights}")
+
+    def __call__(self, z: Array) -> Array:
+        """The class's weight."""
+        return namespace(z).matmul(z, constant(self.weights, z))
+
+    def log(self, z: Array) -> Array:
+        """The logarithm of the class's weight."""
+        return _log(self(z))
+
+
+WeightLike = WeightFunction | Callable[[Array], Array] | None
+
+
+def as_weight(weight: WeightLike) -> WeightFunction | None:
+    """A weight as it is; a plain positive function wrapped; None stays None."""
+    if weight is None or isinstance(weight, WeightFunction):
+        return weight
+    return Weight(weight)
+
+
+def _log(weight: Array) -> Array:
+    xp = namespace(weight)
+    empty = weight <= 0
+    return xp.where(empty, xp.full_like(weight, -xp.inf), xp.log(xp.where(empty, xp.ones_like(weight), weight)))
