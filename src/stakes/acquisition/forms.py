@@ -1,7 +1,7 @@
 """Which computation runs: the general route, or a shortcut that was registered for the pair at hand.
 
-A form prepares, for one loss and the contexts of one belief, a `Reduction`: how to turn a block of candidates into their
-expected uncertainty reductions. The table is keyed on exact types, so a form never meets a pair it was not made for.
+A form prepares, for one loss and the contexts of one belief, a `Reduction`: how to turn a block of candidates into
+their expected reductions. The table is keyed on exact types, so that a form never meets a pair it was not made for.
 Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 """
 
@@ -68,8 +68,8 @@ def check_pair(loss: Loss, belief: Belief) -> None:
     """Refuse what is no loss or no belief, and a loss that is not defined wherever the target can fall."""
     if not isinstance(loss, Loss):
         raise TypeError(
-            f"the first argument must be a loss such as SquaredError(); got {loss!r}. docs/adding_a_loss.md shows how to "
-            "write one of your own."
+            f"the first argument must be a loss such as SquaredError(); got {loss!r}. docs/adding_a_loss.md shows "
+            "how to write one of your own."
         )
     if not isinstance(belief, Belief):
         raise TypeError(
@@ -83,7 +83,7 @@ def check_pair(loss: Loss, belief: Belief) -> None:
         kind = "class" if isinstance(loss.domain, Classes) else "real"
         raise TypeError(
             f"{ours} is for {kind} targets ({loss.domain}), but {theirs} is a belief about {belief.domain}. Use a loss "
-            "for that kind of target: SquaredError, Linex, ... for reals; LogLoss, BrierLoss, CostMatrix, ... for classes."
+            "for that kind of target: SquaredError, Linex, ... for reals; LogLoss, CostMatrix, ... for classes."
         )
     if isinstance(loss.domain, Classes):
         raise TypeError(
@@ -91,8 +91,8 @@ def check_pair(loss: Loss, belief: Belief) -> None:
             "or one row of costs for each class, in the order of the belief's columns."
         )
     raise TypeError(
-        f"{ours} needs targets in {loss.domain}, but {theirs} puts mass on {belief.domain}, and nothing is clipped. Use "
-        "a belief that keeps to the domain (a model of the logarithm of the target), or a loss for all reals."
+        f"{ours} needs targets in {loss.domain}, but {theirs} puts mass on {belief.domain}, and nothing is clipped. "
+        "Use a belief that keeps to the domain (a model of the logarithm of the target), or a loss for all reals."
     )
 
 

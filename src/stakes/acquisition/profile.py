@@ -1,8 +1,8 @@
 """The profile curve: under a Gaussian belief EUR depends on rho alone, one curve EUR_c(rho) for each context.
 
 Whatever the loss, tabulate the curve by the general route at a few rho and interpolate for all candidates. What is
-interpolated is EUR / rho, which tends to a constant as rho -> 0 (so small reductions keep their relative accuracy), as a
-polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to rho = 1. Sizes: M contexts, R nodes.
+interpolated is EUR / rho, which tends to a constant as rho -> 0 (so small reductions keep their relative accuracy), as
+a polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to rho = 1. Sizes: M contexts, R nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, register
 from stakes.beliefs import GaussianBelief
 from stakes.losses import Loss
 
-_SIZES = (16, 24, 48, 96)
+_SIZES = (24, 48, 96)
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
 
 
@@ -75,7 +75,7 @@ def _chebyshev(loss: Loss, belief: GaussianBelief, size: int) -> tuple[Array, Ar
 
 
 def _relative_tail(coefficients: Array) -> float:
-    """The size of the last coefficients against the smallest value of the curve, over contexts: what interpolation loses."""
+    """The last coefficients against the smallest end of the curve, over contexts: what interpolation loses."""
     xp = namespace(coefficients)
     tail = xp.max(xp.abs(coefficients[-4:, :]), axis=0)
     ends = [_clenshaw(coefficients, xp.full_like(coefficients[:1, :], end))[0, ...] for end in (-1.0, 1.0)]

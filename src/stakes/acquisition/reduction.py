@@ -96,8 +96,8 @@ def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
     values = double(values)
     if not bool(xp.all(xp.isfinite(values))):
         raise FloatingPointError(
-            "the expected loss is not finite: the weight or the transform grows too fast for this belief (a weight such "
-            "as exp(z^2), or one that overflows and whose logarithm is not given)"
+            "the expected loss is not finite: the weight or the transform grows too fast for this belief (a weight "
+            "such as exp(z^2), or one that overflows and whose logarithm is not given)"
         )
     positive = values > 0
     log_scale = xp.where(positive, log_scale + xp.zeros_like(values), xp.zeros_like(values))

@@ -95,7 +95,7 @@ def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any =
 def integration_error(loss: Loss, belief: Any, **settings: Any) -> Array:
     """[N]: how far each score moves when the belief's rule is refined, as a fraction of the largest score.
 
-    For beliefs that integrate outcomes by a rule of choice (`NormalEnsemble`): a score is converged where this is small.
+    For beliefs that integrate outcomes by a rule of choice (`NormalEnsemble`): scores are converged where it is small.
     """
     if not hasattr(belief, "refined"):
         raise TypeError(f"{type(belief).__name__} has no rule to refine: its outcomes are exact or to 1e-9")

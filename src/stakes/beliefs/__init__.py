@@ -3,7 +3,8 @@
 from stakes.beliefs.base import Belief, Integrand
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
-from stakes.beliefs.normal import Automatic, MemberNodes, MixtureGrid, NormalEnsemble, OutcomeRule
+from stakes.beliefs.normal import NormalEnsemble
+from stakes.beliefs.outcomes import Automatic, MemberNodes, MixtureGrid, OutcomeRule
 
 __all__ = [
     "Automatic",

@@ -28,7 +28,7 @@ class CategoricalEnsemble:
     """[N, K, C]"""
     contexts: Array
     """[M, K, C]"""
-    member_weights: Array | None = None
+    member_weights: Array = None
     """[K]"""
 
     def __post_init__(self) -> None:
@@ -112,14 +112,14 @@ class CategoricalEnsemble:
 
 @dataclass(frozen=True, eq=False)
 class VoteEnsemble:
-    """Members that put all their mass on one class, such as fully grown trees: class numbers instead of probabilities."""
+    """Members that put all their mass on one class, such as fully grown trees: class numbers, not probabilities."""
 
     candidates: Array
     """[N, K], whole numbers below n_classes"""
     contexts: Array
     """[M, K]"""
     n_classes: int
-    member_weights: Array | None = None
+    member_weights: Array = None
     """[K]"""
 
     def __post_init__(self) -> None:
@@ -177,10 +177,10 @@ class VoteEnsemble:
         """The same belief with probabilities 0 and 1 written out."""
         dtype = self.member_weights.dtype
         xp = namespace(self.contexts)
-        soft = [
+        candidates, contexts = (
             labels_to_indicators(xp.astype(votes, dtype), self.n_classes) for votes in (self.candidates, self.contexts)
-        ]
-        return CategoricalEnsemble(*soft, self.member_weights)
+        )
+        return CategoricalEnsemble(candidates, contexts, self.member_weights)
 
 
 def normalised_members(weights: Array | None, like: Array) -> Array:

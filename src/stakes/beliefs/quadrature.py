@@ -113,7 +113,7 @@ def windows(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array]
 def standard_nodes(
     integrand: Integrand, mean: Array, sd: Array, width: float = PANEL
 ) -> tuple[Array, Array, Array, Array]:
-    """Nodes u and weights (without the density) [..., Q] that integrate the statistics, and their window [...], [...]."""
+    """Nodes u and weights (without the density) [..., Q] to integrate the statistics, and their window [...] twice."""
     low, high = windows(integrand, mean, sd)
     if integrand.breakpoints:
         nodes, weights = panels(low, high, standard(integrand.breakpoints, mean, sd), width)

@@ -88,7 +88,7 @@ class CostMatrix(FiniteChoice):
 
 @dataclass(frozen=True)
 class ZeroOne(FiniteChoice):
-    """l(z, a) = 1 if a != z else 0: the error rate. The act is the most probable class, among however many there are."""
+    """l(z, a) = 1 if a != z else 0: the error rate. The act is the most probable class, of however many there are."""
 
     @property
     def domain(self) -> Classes:

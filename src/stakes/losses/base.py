@@ -39,7 +39,7 @@ class Loss(Protocol):
         """[..., d]: the Bayes act that moments E[S] (of any total mass) imply, measured from the reference."""
 
     def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
-        """[...]: the loss, over belief `moments`, of `action` beyond that of the best action; homogeneous in moments."""
+        """[...]: what `action` loses, under a belief with `moments`, beyond the best action; homogeneous in moments."""
 
     def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: l(z, a) in the coordinates of `action`, over w(reference)."""

@@ -67,7 +67,7 @@ class WeightedBregman:
         return self._chart(reference).target(action)
 
     def __call__(self, z: Array, prediction: Array) -> Array:
-        """[...]: w(z) D_phi(T(z), T(prediction)), both in target units; labels and probabilities [..., C] for classes."""
+        """[...]: w(z) D_phi(T(z), T(prediction)) in target units; labels and probabilities [..., C] for classes."""
         if isinstance(self.domain, Classes):
             z, action = indicators(self.domain, z, prediction)
             return self.pointwise(z, action)
@@ -101,8 +101,8 @@ class WeightedBregman:
 class BregmanLoss(WeightedBregman):
     """l(z, a) = w(z) D_phi(T(z), a) for a convex `potential` phi, a `transform` T and a `weight` w of your own.
 
-    Each is one of the small objects of `stakes.losses`, or a plain function of arrays: phi of points [..., d], T and w of
-    targets [...]. The act is E_w[T]; `prediction` takes it back to target units where T has an inverse.
+    Each is one of the small objects of `stakes.losses`, or a plain function of arrays: phi of points [..., d], T and w
+    of targets [...]. The act is E_w[T]; `prediction` takes it back to target units where T has an inverse.
     """
 
     potential: PotentialLike

@@ -1,7 +1,7 @@
 """Convex potentials phi and their Bregman divergences D_phi(x, y), written so that no digits are lost near x = y.
 
-Points have shape [..., d]; a divergence sums over the last axis. Both points are given from a common origin:
-`divergence(x, y, origin)` is D_phi(origin + x, origin + y), so that a small difference of large numbers is known exactly.
+Points have shape [..., d]; a divergence sums over the last axis. Both points are counted from a common origin, so that
+a small difference of large numbers is known exactly: `divergence(x, y, origin)` is D_phi(origin + x, origin + y).
 """
 
 from __future__ import annotations

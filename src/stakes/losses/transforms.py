@@ -132,7 +132,7 @@ class Exponential:
 
 @dataclass(frozen=True)
 class Function:
-    """Anyone's own T: `function` maps targets [...] to [...] or [..., d]; `inverse` takes them back, where it exists."""
+    """Anyone's own T: `function` maps targets [...] to [...] or [..., d]; `inverse`, if any, takes them back."""
 
     function: Callable[[Array], Array]
     inverse: Callable[[Array], Array] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
@@ -31,7 +31,7 @@ class ExponentialWeight:
     """w(z) = exp(rate z): errors on high targets cost more (rate > 0), or on low ones (rate < 0)."""
 
     rate: float
-    breakpoints: tuple[float, ...] = ()
+    breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.rate):
@@ -103,7 +103,7 @@ class Weight:
     """
 
     function: Callable[[Array], Array]
-    log: Callable[[Array], Array] = _not_given
+    log: Callable[[Array], Array] = field(default=_not_given, repr=False)
     breakpoints: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class ClassWeights:
     """w(z) = weights[z] for classes, which come as indicators [..., C]."""
 
     weights: Sequence[float]
-    breakpoints: tuple[float, ...] = ()
+    breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         weights = tuple(float(weight) for weight in self.weights)

@@ -1,0 +1,34 @@
+"""Backends that the same tests run on, and the settings of hypothesis."""
+
+from __future__ import annotations
+
+import importlib
+
+import array_api_compat
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("stakes", deadline=None, max_examples=50, derandomize=True)
+settings.load_profile("stakes")
+
+
+@pytest.fixture(params=["numpy", "array_api_strict", "torch"])
+def xp(request):
+    """The array library under test: `xp.asarray(host_array)` makes its arrays."""
+    try:
+        module = importlib.import_module(request.param)
+    except ImportError:
+        pytest.skip(f"{request.param} is not installed")
+    return array_api_compat.array_namespace(module.zeros(1))
+
+
+@pytest.fixture
+def host():
+    """A function that brings any array back to NumPy."""
+    return lambda array: np.asarray(array.numpy() if hasattr(array, "numpy") else array)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(2026)
