@@ -121,7 +121,7 @@ def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
 
 def _cell_numbers(loss: Loss, belief: Belief) -> int:
     """J D for the split moments, and as much for each of the few temporaries of the regret."""
-    one = belief.take(slice(0, 0), slice(0, 1))
+    one = belief.take(slice(None), slice(0, 1))
     n_statistics = one.moments(loss, one.reference(loss)).shape[-1]
     return int(6 * belief.n_cells(loss) * n_statistics)
 

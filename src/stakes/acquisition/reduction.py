@@ -39,7 +39,7 @@ def uncertainty(loss: Loss, belief: Belief) -> Array:
     check_pair(loss, belief)
     values, scales = [], []
     for part in slices(belief.n_contexts, _CONTEXTS):
-        block = belief.take(slice(0, 0), part)
+        block = belief.take(slice(None), part)
         reference = block.reference(loss)
         action = loss.action(block.moments(loss, reference))  # [m, d]
         values.append(block.moments(_LossOf(loss, action), reference)[:, 0])
@@ -91,18 +91,13 @@ def blocks(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Iterato
 
 
 def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
-    """`values * exp(log_scale)` in the dtype of the belief, or an error where that leaves its range."""
+    """`values * exp(log_scale)` in the dtype of the belief, or an error where the scale takes it out of range."""
     xp = namespace(values)
-    values = double(values)
-    if not bool(xp.all(xp.isfinite(values))):
-        raise FloatingPointError(
-            "the expected loss is not finite: the weight or the transform grows too fast for this belief (a weight "
-            "such as exp(z^2), or one that overflows and whose logarithm is not given)"
-        )
+    values = check_finite(double(values))
     positive = values > 0
     log_scale = xp.where(positive, log_scale + xp.zeros_like(values), xp.zeros_like(values))
-    log_values = log_scale + xp.log(xp.where(positive, values, xp.ones_like(values)))
-    if bool(xp.any(positive)):
+    if bool(xp.any(log_scale != 0)):
+        log_values = log_scale + xp.log(xp.where(positive, values, xp.ones_like(values)))
         largest = float(xp.max(xp.where(positive, log_values, xp.full_like(values, -xp.inf))))
         info = namespace(belief.like).finfo(belief.like.dtype)
         if not math.log(info.smallest_normal) <= largest <= math.log(info.max):
@@ -110,8 +105,18 @@ def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
                 f"the largest result is exp({largest:.1f}), beyond the range of {belief.like.dtype}: ask for scores "
                 "relative to a common scale, score(..., return_log_scale=True)"
             )
-    half = xp.exp(log_scale / 2.0)  # twice the square root: the scale alone may be out of range
+    half = xp.exp(log_scale / 2.0)  # applied twice: the scale alone may be out of range
     return xp.astype(values * half * half, belief.like.dtype)
+
+
+def check_finite(values: Array) -> Array:
+    """`values`, or an error where they are not finite."""
+    if not bool(namespace(values).all(namespace(values).isfinite(values))):
+        raise FloatingPointError(
+            "the expected loss is not finite: the weight or the transform grows too fast for this belief (a weight "
+            "such as exp(z^2), or one that overflows and whose logarithm is not given)"
+        )
+    return values
 
 
 def _matrix(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Array:

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 from stakes._array import Array, asarrays, check_all, check_shape, double, namespace
 from stakes.acquisition.forms import check_pair, find_form, scale_of
-from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, unscaled
+from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, unscaled
 from stakes.beliefs import Belief
 from stakes.losses import Loss
 
@@ -51,8 +51,8 @@ def score(
     """[N]: E_c[EUR(x; c)], what the label of each candidate is worth for one decision, in units of the loss.
 
     `context_weights` [M] say how often each context comes up (normalised; alike without them). With `costs` [N], the
-    worth for each unit of labelling cost. With `return_log_scale`, scores and one number: the worth is
-    `scores * exp(log_scale)`, however large or small. Temporaries stay below `memory_limit` bytes, or one pair.
+    worth for each unit of labelling cost. With `return_log_scale`, scores relative to the largest and one
+    number: the worth is `scores * exp(log_scale)`, however large or small. Temporaries stay below `memory_limit` bytes, or one pair.
     """
     form = find_form(loss, belief)
     xp = namespace(belief.like)
@@ -69,7 +69,10 @@ def score(
     total = total if costs is None else total / _costs(costs, belief)
     if not return_log_scale:
         return unscaled(total, top, belief)
-    return unscaled(total, 0.0, belief), top
+    largest = float(xp.max(check_finite(total))) if belief.n_candidates else 0.0
+    if largest > 0:
+        total, top = total / largest, top + math.log(largest)
+    return xp.astype(total, belief.like.dtype), top
 
 
 def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any = None) -> Array:

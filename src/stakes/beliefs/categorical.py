@@ -79,7 +79,9 @@ class CategoricalEnsemble:
         """[M, D]: sum_z p(z | c) S(z)."""
         xp = namespace(self.contexts)
         probabilities = xp.sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
-        return xp.matmul(probabilities[:, None, :], self._table(integrand, reference))[:, 0, :]
+        table = self._table(integrand, reference)  # [1 or M, C, D]: may be infinite for a class that cannot be
+        possible = probabilities[..., None] > 0
+        return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
 
     def split_moments(self, integrand: Integrand, reference: None = None) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from stakes._array import Array, log_excess, log_shortfall, namespace, ratio
+from stakes._array import Array, constant, log_excess, log_shortfall, namespace, ratio
 
 
 @runtime_checkable
@@ -89,21 +89,20 @@ class Norm:
         return length[..., 0] * _sum((ratio(x, length) - ratio(y, other)) ** 2) / 2.0
 
 
-# Nodes on [0, 1]: Gauss-Legendre for the integral of the gradient, and Chebyshev points on the first 5% of the way for
-# the slope at its start (8 points: the truncation error is below 1e-14 for any phi that is analytic up to x).
 _LEGENDRE, _LEGENDRE_WEIGHTS = ((values + shift) / 2.0 for values, shift in zip(leggauss(8), (1.0, 0.0), strict=True))
-_REACH = 0.05
-_UNIT = (1.0 - np.cos(np.pi * np.arange(9) / 8)) / 2.0
-_START = _REACH * _UNIT
-_SLOPE = np.linalg.solve(np.vander(_UNIT, increasing=True).T, np.eye(9)[1]) / _REACH
+# Chebyshev points on [0, 1] and the matrix from values there to the coefficients of their polynomial.
+_POINTS = (1.0 - np.cos(np.pi * np.arange(9) / 8)) / 2.0
+_COEFFICIENTS = np.linalg.inv(np.vander(_POINTS, increasing=True))
+_REACH = 0.2  # of each coordinate: a phi that is analytic for positive arguments is such a polynomial there, to 1e-11
+_START = 0.05  # of the way to x, at least
 
 
 @dataclass(frozen=True)
 class ConvexFunction:
     """Anyone's own phi: `function` maps [..., d] to [...], `gradient` maps [..., d] to [..., d].
 
-    With the gradient, divergences keep about ten digits however close the points. Without it the slope is taken from
-    values of phi between the points, good to 1e-12 of phi: enough unless labels say next to nothing.
+    With the gradient, divergences keep about ten digits however close the points. Without it they are taken from values
+    of phi: as good where all coordinates move little, and to 1e-12 of phi otherwise.
     """
 
     function: Callable[[Array], Array]
@@ -111,20 +110,37 @@ class ConvexFunction:
     scale_free: bool = False
 
     def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
-        """[...]: the definition, or where it cancels the integral of <grad phi(y + t (x-y)) - grad phi(y), x-y>."""
-        xp = namespace(x, y, origin)
-        step, start = x - y, origin + y
+        """[...]: the definition, in a form that does not cancel where x is close to y."""
         if self.gradient is None:
-            slope = sum(float(c) * self.function(start + float(t) * step) for c, t in zip(_SLOPE, _START, strict=True))
-            return self.function(origin + x) - self.function(start) - slope
-        gradient = self.gradient(start)
-        rise, slope = self.function(origin + x) - self.function(start), _sum(gradient * step)
-        size = abs(self.function(start)) + abs(slope)
+            return self._from_values(x - y, origin + y)
+        return self._from_gradient(self.gradient, x - y, origin + y)
+
+    def _from_gradient(self, gradient: Callable[[Array], Array], step: Array, start: Array) -> Array:
+        """Where the definition cancels, the integral of <grad phi(y + t (x - y)) - grad phi(y), x - y> over t."""
+        here, slope = self.function(start), gradient(start)
+        plain = self.function(start + step) - here - _sum(slope * step)
         gap = sum(
-            float(weight) * _sum((self.gradient(start + float(t) * step) - gradient) * step)
+            float(weight) * _sum((gradient(start + float(t) * step) - slope) * step)
             for weight, t in zip(_LEGENDRE_WEIGHTS, _LEGENDRE, strict=True)
         )
-        return xp.where(rise - slope > 1e-6 * size, rise - slope, gap)
+        return namespace(plain).where(plain > 1e-6 * (abs(here) + abs(_sum(slope * step))), plain, gap)
+
+    def _from_values(self, step: Array, start: Array) -> Array:
+        """A polynomial through phi along the line from y to x, as far as 20% of any coordinate.
+
+        Where that lies beyond x, its terms from the square on are the divergence; otherwise it gives the slope at y.
+        """
+        xp = namespace(step)
+        still = step == 0
+        reach = _REACH * abs(start) / xp.where(still, xp.ones_like(step), abs(step))
+        reach = xp.min(xp.where(still, xp.full_like(step, 1e30), reach), axis=-1)  # [...], in steps
+        beyond = reach > 1.0
+        reach = xp.where(reach > _START, reach, xp.full_like(reach, _START))
+        line = [self.function(start + (reach * float(t))[..., None] * step) for t in _POINTS]
+        terms = xp.matmul(xp.stack(line, axis=-1), constant(_COEFFICIENTS.T, step))  # [..., 9]
+        powers = (1.0 / reach)[..., None] ** constant(range(9), step)
+        plain = self.function(start + step) - line[0] - terms[..., 1] * powers[..., 1]
+        return xp.where(beyond, _sum((terms * powers)[..., 2:]), plain)
 
 
 PotentialLike = Potential | Callable[[Array], Array]

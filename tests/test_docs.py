@@ -1,0 +1,54 @@
+"""The documentation is true: its scripts run, its blocks are those scripts or run by themselves."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name != "readme.py")
+BLOCK = re.compile(r"(?:^<!-- (?P<script>\S+\.py) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(shown: bool):
+    """A parameter for each Python block: those that show a script, or those that stand alone."""
+    return [
+        pytest.param(page, match, id=f"{page.name}:{page.read_text()[: match.start('code')].count(chr(10)) + 1}")
+        for page in PAGES
+        for match in BLOCK.finditer(page.read_text())
+        if (match["script"] is not None) == shown
+    ]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_script_runs_without_warnings(script, tmp_path):
+    command = [sys.executable, "-W", "error", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+
+
+@pytest.mark.parametrize(("page", "block"), blocks(shown=True))
+def test_shown_script_is_verbatim(page, block):
+    assert block["code"] == (ROOT / block["script"]).read_text(), f"{page.name} shows another {block['script']}"
+
+
+@pytest.mark.parametrize(("page", "block"), blocks(shown=False))
+def test_other_blocks_run(page, block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block["code"], f"{page.name}, {block.start()}", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_every_python_block_is_found(page):
+    assert page.read_text().count("```python") == len(BLOCK.findall(page.read_text()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_pages_stand_alone(page):
+    assert "shared/" not in page.read_text()
