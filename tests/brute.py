@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stakes.beliefs import reference_at
 from stakes.domains import REAL, Interval
 
 
@@ -35,19 +36,19 @@ class TableBelief:
     def reference(self, integrand):
         mass = self.joint[:1].sum((0, 2)) if self.n_candidates else np.ones((self.n_contexts, len(self.values)))
         log_mass = integrand.log_magnitudes(self.values)[:, 0] + np.log(mass + 1e-300)
-        return self.values[np.argmax(log_mass, axis=1)]
+        return reference_at(self.values[np.argmax(log_mass, axis=1)], integrand)
 
     def moments(self, integrand, reference):
-        return self._expectation(self.joint[0].sum(1), integrand, reference)
+        return self._expectation(self.joint[0].sum(1), integrand, reference.point)
 
     def split_moments(self, integrand, reference):
-        return self._expectation(self.joint, integrand, reference[:, None])
+        return self._expectation(self.joint, integrand, reference.point[:, None])
 
     def take(self, candidates, contexts):
         return TableBelief(self.values, self.joint[candidates, contexts], self.domain)
 
-    def _expectation(self, probabilities, integrand, reference):
-        return (probabilities[..., None] * integrand.statistics(self.values, reference[..., None])).sum(-2)
+    def _expectation(self, probabilities, integrand, point):
+        return (probabilities[..., None] * integrand.statistics(self.values, point[..., None])).sum(-2)
 
 
 def random_table(rng, values, n_candidates=3, n_contexts=4, n_cells=3, domain=REAL):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stakes import LogLoss, score
+from stakes.beliefs import Reference
 from stakes.domains import Classes
 from stakes.testing import check_belief
 
@@ -21,12 +22,13 @@ class JointTable:
     domain = property(lambda self: Classes(self.target.shape[1]))
     like = property(lambda self: self.target)
 
-    def n_cells(self, integrand):  # noqa: ARG002 (the same for every loss)
+    def n_cells(self, integrand):
         """J: one cell for each label."""
         return self.joint.shape[2]
 
     def reference(self, integrand):
-        """None: classes have no reference."""
+        """No point to measure from, as these are classes, and no scale taken out."""
+        return Reference(point=None, log_scale=np.zeros(self.n_contexts))
 
     def moments(self, integrand, reference):
         """[M, D]: sum_z p(z | c) S(z)."""
@@ -42,7 +44,7 @@ class JointTable:
 
     def table(self, integrand, reference):
         """[1 or M, C, D]: the statistics of each class, written as its indicator."""
-        return integrand.statistics(np.eye(self.target.shape[1])[None, :, :], reference)
+        return integrand.statistics(np.eye(self.target.shape[1])[None, :, :], reference.point)
 
 
 if __name__ == "__main__":

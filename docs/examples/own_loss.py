@@ -28,7 +28,7 @@ class NormalLogScore:
         mass = np.where(mass > 0, mass, 1.0)
         return np.stack([first / mass, second / mass - (first / mass) ** 2], axis=-1)
 
-    def regret(self, moments, action, reference=None):  # noqa: ARG002 (differences need none)
+    def regret(self, moments, action, reference=None):
         """[...]: E[1] KL(N(best mean, best variance) || N(action)), in which no large terms cancel."""
         possible = moments[..., :1] > 0
         mean, variance = np.moveaxis(np.where(possible, self.action(moments), action), -1, 0)

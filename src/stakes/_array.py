@@ -6,6 +6,7 @@ No backend is named here or elsewhere: a function that computes asks its arrays 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterator
 from typing import Any, TypeAlias, TypeVar
 
@@ -56,8 +57,8 @@ def _finite(name: str, array: Array) -> Array:
     bad = ~xp.isfinite(array)
     if count := int(xp.count_nonzero(bad)):
         raise ValueError(
-            f"{name} must be finite; {count} of {array.size if hasattr(array, 'size') else ''} values are NaN or "
-            f"infinite. Impute or drop those rows before building the belief."
+            f"{name} must be finite; {count} of {math.prod(array.shape)} values are NaN or infinite. Impute or drop "
+            "them."
         )
     return array
 

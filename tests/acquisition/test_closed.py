@@ -99,5 +99,5 @@ def test_linex_answers_m_less_half_alpha_v():
     for alpha in (0.7, -0.2):
         loss = Linex(alpha)
         reference = belief.reference(loss)
-        answer = loss.prediction(loss.action(belief.moments(loss, reference)), reference)
+        answer = loss.prediction(loss.action(belief.moments(loss, reference)), reference.point)
         np.testing.assert_allclose(answer, mean - alpha * variance / 2, rtol=1e-13)

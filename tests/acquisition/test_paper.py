@@ -77,7 +77,7 @@ def test_theorem_1_the_objective_from_the_definition(table, family, weight):
 def test_remark_the_bayes_act_is_the_mean_of_t(table, family):
     loss = family()
     reference = table.reference(loss)
-    answer = loss.prediction(loss.action(table.moments(loss, reference)), reference)
+    answer = loss.prediction(loss.action(table.moments(loss, reference)), reference.point)
     p = table.joint[0].sum(1)
     for m, best in enumerate(answer):
         for other in best * np.array([0.97, 0.999, 1.001, 1.03]):

@@ -194,15 +194,6 @@ def test_with_the_gradient_an_error_is_rounding_over_the_distance(name, pair, di
 
 
 @pytest.mark.parametrize("name", OWN)
-@given(pair=points(0.1, 10.0), distance=st.floats(-8, -1))
-def test_without_the_gradient_six_digits_stay_between_neighbours(name, pair, distance):
-    function, _, divergence = OWN[name]
-    y, direction = pair
-    x = y * (1.0 + 10.0**distance * direction / np.max(direction))
-    np.testing.assert_allclose(ConvexFunction(function).divergence(x, y), divergence(x, y), rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", OWN)
 @given(pair=points(0.1, 10.0))
 def test_without_the_gradient_the_error_stays_below_a_billionth_of_phi(name, pair):
     function, gradient, divergence = OWN[name]

@@ -96,34 +96,25 @@ def check_pair(loss: Loss, belief: Belief) -> None:
     )
 
 
-def scale_of(loss: Loss, belief: Belief, reference: Array | None) -> Array:
-    """[M]: the log of the weight at the reference, which statistics about it leave out."""
-    if reference is None:
-        return namespace(belief.like).zeros(belief.n_contexts, dtype=belief.like.dtype)
-    scale = loss.log_magnitudes(reference)[..., 0]
-    xp = namespace(scale)
-    return xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale))
-
-
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
-    reference = belief.reference(loss)  # [M]
-    beside_cells = None if reference is None else reference[:, None]
+    reference = belief.reference(loss)
+    point = None if reference.point is None else reference.point[:, None]  # [M, 1]
 
     def of(block: Belief) -> Array:
         xp = namespace(block.like)
         split = block.split_moments(loss, reference)  # [n, M, J, D]
         action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
-        return xp.sum(loss.regret(split, action[:, :, None, :], beside_cells), axis=2)  # [n, M]
+        return xp.sum(loss.regret(split, action[:, :, None, :], point), axis=2)  # [n, M]
 
-    return Reduction(of, scale_of(loss, belief, reference))
+    return Reduction(of, reference.log_scale)
 
 
 def _cell_numbers(loss: Loss, belief: Belief) -> int:
     """J D for the split moments, and as much for each of the few temporaries of the regret."""
     one = belief.take(slice(None), slice(0, 1))
     n_statistics = one.moments(loss, one.reference(loss)).shape[-1]
-    return int(6 * belief.n_cells(loss) * n_statistics)
+    return int(8 * belief.n_cells(loss) * n_statistics)
 
 
 GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers)

@@ -6,11 +6,11 @@ Sizes: N candidates, M contexts, d coordinates of an action.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from stakes._array import Array, double, namespace, slices
-from stakes.acquisition.forms import GENERAL, Form, check_pair, find_form, scale_of
+from stakes.acquisition.forms import GENERAL, Form, check_pair, find_form
 from stakes.beliefs import Belief
 from stakes.domains import Domain
 from stakes.losses import Loss
@@ -42,8 +42,8 @@ def uncertainty(loss: Loss, belief: Belief) -> Array:
         block = belief.take(slice(None), part)
         reference = block.reference(loss)
         action = loss.action(block.moments(loss, reference))  # [m, d]
-        values.append(block.moments(_LossOf(loss, action), reference)[:, 0])
-        scales.append(scale_of(loss, block, reference))
+        values.append(block.moments(OfAction(loss, action, loss.pointwise), reference)[:, 0])
+        scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
 
@@ -54,28 +54,34 @@ def expected_posterior_uncertainty(loss: Loss, belief: Belief, *, memory_limit: 
 
 
 @dataclass(frozen=True, eq=False)
-class _LossOf:
-    """The loss of a fixed action for each context, as a statistic to take the moment of."""
+class OfAction:
+    """What a fixed action at each context costs, as a statistic to take the moment of."""
 
     loss: Loss
     action: Array
+    """[M, d]"""
+    cost: Callable[[Array, Array, Array | None], Array]
+    """z, action and reference point to [...]"""
 
     @property
     def domain(self) -> Domain:
+        """That of the loss."""
         return self.loss.domain
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
+        """Those of the loss."""
         return self.loss.breakpoints
 
     def log_magnitudes(self, z: Array) -> Array:
+        """Those of the loss."""
         return self.loss.log_magnitudes(z)
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        """[..., 1]: l(z, a), contexts along the first axis."""
+        """[..., 1]: the cost, contexts along the first axis."""
         between = (1,) * (1 if reference is None else reference.ndim - 1)
         action = namespace(z).reshape(self.action, (self.action.shape[0], *between, self.action.shape[1]))
-        return self.loss.pointwise(z, action, reference)[..., None]
+        return self.cost(z, action, reference)[..., None]
 
 
 def blocks(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Iterator[tuple[slice, Array, Iterator[Array]]]:
@@ -94,11 +100,11 @@ def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
     """`values * exp(log_scale)` in the dtype of the belief, or an error where the scale takes it out of range."""
     xp = namespace(values)
     values = check_finite(double(values))
-    positive = values > 0
-    log_scale = xp.where(positive, log_scale + xp.zeros_like(values), xp.zeros_like(values))
+    something = values != 0
+    log_scale = xp.where(something, log_scale + xp.zeros_like(values), xp.zeros_like(values))
     if bool(xp.any(log_scale != 0)):
-        log_values = log_scale + xp.log(xp.where(positive, values, xp.ones_like(values)))
-        largest = float(xp.max(xp.where(positive, log_values, xp.full_like(values, -xp.inf))))
+        log_values = log_scale + xp.log(xp.where(something, abs(values), xp.ones_like(values)))
+        largest = float(xp.max(xp.where(something, log_values, xp.full_like(values, -xp.inf))))
         info = namespace(belief.like).finfo(belief.like.dtype)
         if not math.log(info.smallest_normal) <= largest <= math.log(info.max):
             raise FloatingPointError(

@@ -9,7 +9,7 @@ import math
 from typing import Any, Literal, overload
 
 from stakes._array import Array, asarrays, check_all, check_shape, double, namespace
-from stakes.acquisition.forms import check_pair, find_form, scale_of
+from stakes.acquisition.forms import check_pair, find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, unscaled
 from stakes.beliefs import Belief
 from stakes.losses import Loss
@@ -51,8 +51,8 @@ def score(
     """[N]: E_c[EUR(x; c)], what the label of each candidate is worth for one decision, in units of the loss.
 
     `context_weights` [M] say how often each context comes up (normalised; alike without them). With `costs` [N], the
-    worth for each unit of labelling cost. With `return_log_scale`, scores relative to the largest and one
-    number: the worth is `scores * exp(log_scale)`, however large or small. Temporaries stay below `memory_limit` bytes, or one pair.
+    worth for each unit of labelling cost. With `return_log_scale`, scores relative to the largest, and a number: the
+    worth is `scores * exp(log_scale)`, however large or small. Temporaries stay below `memory_limit` bytes or one pair.
     """
     form = find_form(loss, belief)
     xp = namespace(belief.like)
@@ -86,7 +86,7 @@ def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any =
     if getattr(loss, "weight", None) is not None:
         reference = belief.reference(loss)
         mass = weights * double(belief.moments(loss, reference))[:, 0]
-        scale = double(scale_of(loss, belief, reference))
+        scale = double(reference.log_scale)
         log_mass = scale + xp.log(xp.where(mass > 0, mass, xp.ones_like(mass)))
         top = xp.max(xp.where(mass > 0, log_mass, xp.full_like(mass, -xp.inf)))
         check_all(xp.isfinite(top), "the loss puts no weight on any target that the belief thinks possible")

@@ -1,10 +1,10 @@
 """What is believed: labels of candidates and targets of contexts, jointly."""
 
-from stakes.beliefs.base import Belief, Integrand
+from stakes.beliefs.base import Belief, Integrand, Reference, reference_at
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import NormalEnsemble
-from stakes.beliefs.outcomes import Automatic, MemberNodes, MixtureGrid, OutcomeRule
+from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
 
 __all__ = [
     "Automatic",
@@ -13,8 +13,11 @@ __all__ = [
     "GaussianBelief",
     "Integrand",
     "MemberNodes",
+    "MemberPanels",
     "MixtureGrid",
     "NormalEnsemble",
     "OutcomeRule",
+    "Reference",
     "VoteEnsemble",
+    "reference_at",
 ]

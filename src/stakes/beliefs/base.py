@@ -5,9 +5,9 @@ Sizes: N candidates, M contexts, K members, C classes, J cells of the label y, D
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from stakes._array import Array
+from stakes._array import Array, namespace
 from stakes.domains import Domain
 
 
@@ -27,6 +27,27 @@ class Integrand(Protocol):
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
         """[..., D]: S(z) measured from `reference`, which has the leading axes of z or broadcasts to them."""
+
+
+class Reference(NamedTuple):
+    """From where the statistics of each context are measured, and the scale that was taken out of their moments."""
+
+    point: Array | None
+    """[M]: a target near the mass of w(z) p(z | c); None for classes."""
+    log_scale: Array
+    """[M]: moments are E[S] over exp(log_scale)."""
+
+
+def reference_at(point: Array, integrand: Integrand) -> Reference:
+    """The reference whose scale is the weight at `point` [M], which is what statistics about it leave out."""
+    return Reference(point, log_weight(point, integrand))
+
+
+def log_weight(point: Array, integrand: Integrand) -> Array:
+    """[M]: log w at `point`, or 0 where there is no weight to scale by."""
+    log_w = integrand.log_magnitudes(point)[..., 0]
+    xp = namespace(log_w)
+    return xp.where(xp.isfinite(log_w), log_w, xp.zeros_like(log_w))
 
 
 @runtime_checkable
@@ -57,13 +78,16 @@ class Belief(Protocol):
     def like(self) -> Array:
         """Any array of the belief: results have its library, dtype and device."""
 
-    def reference(self, integrand: Integrand) -> Array | None:
-        """[M]: for each context a target near the mass of w(z) p(z | c); None for classes."""
+    def reference(self, integrand: Integrand) -> Reference:
+        """From where to measure the statistics of each context; `reference_at(point, integrand)` makes one."""
 
-    def moments(self, integrand: Integrand, reference: Array | None) -> Array:
-        """[M, D]: E[S(z) | c]."""
+    def moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """[M, D]: E[S(z) | c] over exp(log_scale), with `integrand.statistics(z, point)` for z of shape [M, ...].
 
-    def split_moments(self, integrand: Integrand, reference: Array | None) -> Array:
+        The first axis of z is that of contexts (or has length 1), and the point is shaped to broadcast with it.
+        """
+
+    def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: E[S(z) 1{y in cell j} | c], whose sum over cells is `moments`."""
 
     def take(self, candidates: slice, contexts: slice) -> Belief:

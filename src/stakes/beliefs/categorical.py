@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, asarrays, check_all, check_shape, constant, namespace, replaced
-from stakes.beliefs.base import Integrand
+from stakes.beliefs.base import Integrand, Reference
 from stakes.domains import Classes, check_labels, check_probabilities, labels_to_indicators
 
 
@@ -72,10 +72,11 @@ class CategoricalEnsemble:
         """C."""
         return int(self.candidates.shape[2])
 
-    def reference(self, integrand: Integrand) -> None:
-        """None: classes have no reference."""
+    def reference(self, integrand: Integrand) -> Reference:  # noqa: ARG002
+        """No point: classes are where they are."""
+        return Reference(None, namespace(self.like).zeros(self.n_contexts, dtype=self.like.dtype))
 
-    def moments(self, integrand: Integrand, reference: None = None) -> Array:
+    def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
         xp = namespace(self.contexts)
         probabilities = xp.sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
@@ -83,7 +84,7 @@ class CategoricalEnsemble:
         possible = probabilities[..., None] > 0
         return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
 
-    def split_moments(self, integrand: Integrand, reference: None = None) -> Array:
+    def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
         xp = namespace(self.contexts)
         expected = xp.matmul(self.contexts, self._table(integrand, reference))  # [M, K, D]
@@ -107,9 +108,9 @@ class CategoricalEnsemble:
             xp.argmax(self.candidates, axis=2), xp.argmax(self.contexts, axis=2), self.n_classes, self.member_weights
         )
 
-    def _table(self, integrand: Integrand, reference: None) -> Array:
+    def _table(self, integrand: Integrand, reference: Reference) -> Array:
         """[1 or M, C, D]: the statistics of each class (of each context where they differ)."""
-        return integrand.statistics(constant(np.eye(self.n_classes), self.contexts)[None, ...], reference)
+        return integrand.statistics(constant(np.eye(self.n_classes), self.contexts)[None, ...], reference.point)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,14 +161,15 @@ class VoteEnsemble:
         """C."""
         return self.n_classes
 
-    def reference(self, integrand: Integrand) -> None:
-        """None: classes have no reference."""
+    def reference(self, integrand: Integrand) -> Reference:  # noqa: ARG002
+        """No point: classes are where they are."""
+        return Reference(None, namespace(self.like).zeros(self.n_contexts, dtype=self.like.dtype))
 
-    def moments(self, integrand: Integrand, reference: None = None) -> Array:
+    def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
         return self.take(slice(0, 0), slice(None)).as_probabilities().moments(integrand, reference)
 
-    def split_moments(self, integrand: Integrand, reference: None = None) -> Array:
+    def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: that of the probabilities 0 and 1."""
         return self.as_probabilities().split_moments(integrand, reference)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, ratio, replaced
-from stakes.beliefs.base import Integrand
+from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.gaussian_split import GaussianSplit
-from stakes.beliefs.quadrature import modes, normal_moments
+from stakes.beliefs.quadrature import landscape, normal_moments
 from stakes.domains import REAL, Interval
 
 _ROUNDING = 1e-9  # by which rho may exceed 1
@@ -70,9 +70,9 @@ class GaussianBelief:
 
     def _check_correlation(self) -> None:
         xp = namespace(self.covariance)
-        product = self.candidate_variance[:, None] * self.variance
-        slack = max(_ROUNDING, 8.0 * float(xp.finfo(product.dtype).eps))
-        excess = self.covariance**2 > product * (1.0 + slack)
+        slack = max(_ROUNDING, 8.0 * float(xp.finfo(self.covariance.dtype).eps))
+        constant = (self.candidate_variance[:, None] == 0) | (self.variance == 0)
+        excess = (self._explained() > 1.0 + slack) | (constant & (self.covariance != 0))
         if count := int(xp.count_nonzero(excess)):
             raise ValueError(
                 f"covariance[n, m]^2 must not exceed candidate_variance[n] * variance[m]; it does for {count} of "
@@ -90,6 +90,8 @@ class GaussianBelief:
                 gap <= 1e-6 * self.candidate_variance,
                 "the diagonal of candidate_covariance must equal candidate_variance (both with the noise)",
             )
+            scale = xp.max(self.candidate_variance) if count else 0.0
+            check_all(abs(rows - rows.T) <= 1e-6 * scale, "candidate_covariance must be symmetric")
             object.__setattr__(self, "candidate_covariance", rows)
         if noise is not None:
             if noise.ndim:
@@ -131,20 +133,20 @@ class GaussianBelief:
     @property
     def rho(self) -> Array:
         """[N, M]: the fraction of the variance of z that observing y removes; 0 where nothing varies."""
-        explained = ratio(self.covariance**2, self.candidate_variance[:, None] * self.variance)
-        return namespace(explained).clip(explained, 0.0, 1.0)  # beyond 1 by rounding only: checked at the door
+        return namespace(self.mean).clip(self._explained(), 0.0, 1.0)  # beyond 1 by rounding only: checked at the door
 
-    def reference(self, integrand: Integrand) -> Array:
-        """[M]: where w(z) p(z | c) is largest."""
+    def reference(self, integrand: Integrand) -> Reference:
+        """Where w(z) p(z | c) is largest, and how large it is there."""
         mean, sd = self._standard()
-        return mean + sd * modes(integrand, mean, sd)[:, 0]
+        u = landscape(integrand, mean, sd)[0][:, 0]
+        return Reference(mean + sd * u, log_weight(mean + sd * u, integrand) - 0.5 * u * u)
 
-    def moments(self, integrand: Integrand, reference: Array) -> Array:
+    def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: E[S(z) | c]."""
         mean, sd = self._standard()
         return normal_moments(integrand, mean[:, None], sd[:, None], reference)[:, 0, :]
 
-    def split_moments(self, integrand: Integrand, reference: Array) -> Array:
+    def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: E[S(z) | eta_j] times the mass of node j."""
         mean, sd = self._standard()
         return GaussianSplit(integrand, mean, sd, double(self.rho), reference).all_pairs()
@@ -167,6 +169,11 @@ class GaussianBelief:
             candidate_covariance=rows,
             noise_variance=noise if noise is None or not getattr(noise, "ndim", 0) else noise[candidates],
         )
+
+    def _explained(self) -> Array:
+        """[N, M]: the squared correlation, without squares that leave the range of numbers."""
+        xp = namespace(self.mean)
+        return ratio(ratio(self.covariance, xp.sqrt(self.candidate_variance)[:, None]), xp.sqrt(self.variance)) ** 2
 
     def _standard(self) -> tuple[Array, Array]:
         """[M], [M]: mean and standard deviation of z in double precision."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from stakes._array import Array, constant, namespace, slices
-from stakes.beliefs.base import Integrand
+from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.quadrature import (
     CHUNK,
     COARSEST,
@@ -38,8 +38,11 @@ class GaussianSplit:
     Where it is narrow (posterior sd below _RESOLVED), each eta has nodes of its own.
     """
 
-    def __init__(self, integrand: Integrand, mean: Array, sd: Array, rho: Array, reference: Array) -> None:
-        self.integrand, self.mean, self.sd, self.reference = integrand, mean, sd, reference  # [M] each
+    def __init__(self, integrand: Integrand, mean: Array, sd: Array, rho: Array, reference: Reference) -> None:
+        assert reference.point is not None
+        self.integrand, self.mean, self.sd, self.point = integrand, mean, sd, reference.point  # [M] each
+        # Shared between eta and epsilon as the variance is, so that neither density leaves the range of numbers.
+        self.boost = log_weight(self.point, integrand) - reference.log_scale  # [M]
         self.rho = rho  # [N, M]
         xp = self.xp = namespace(rho)
         self.root = xp.clip(xp.sqrt(rho), 1e-150, 1.0)  # sqrt(rho)
@@ -50,7 +53,7 @@ class GaussianSplit:
         width = min(PANEL, 4.0 * narrowest)
         self.u, weights, low, high = standard_nodes(integrand, self.mean, self.sd, width)  # [M, Q], [M, Q], [M], [M]
         z = self.mean[:, None] + self.sd[:, None] * self.u
-        self.weighted = weights[..., None] * integrand.statistics(z, reference[:, None])  # [M, Q, D]
+        self.weighted = weights[..., None] * integrand.statistics(z, self.point[:, None])  # [M, Q, D]
         self.tilt_low, self.tilt_high = low + TAIL, high - TAIL  # [M]: between them the weighted mass has its centre
         self.cuts = standard(integrand.breakpoints, self.mean, self.sd)  # [M, B]
         self.eta, self.mass = self._outer()  # [N, M, J]
@@ -59,7 +62,7 @@ class GaussianSplit:
         """[N, M, J, D]."""
         if 0 in self.rho.shape:
             return self.xp.zeros((*self.eta.shape, self.weighted.shape[-1]), dtype=self.rho.dtype)
-        shared = not self.integrand.breakpoints and _same(self.tilt_low) and _same(self.tilt_high)
+        shared = not self.integrand.breakpoints and all(map(_same, (self.tilt_low, self.tilt_high, self.boost)))
         conditional = [
             self._one_correlation(n) if shared and _same(self.rho[n, :]) else self._row(n)
             for n in range(self.rho.shape[0])
@@ -81,7 +84,7 @@ class GaussianSplit:
             layer = self.rest[..., None, None] * constant(_LAYER, self.rho)  # [N, M, 1, L]
             cuts = (self.cuts[..., None] + layer) / self.root[..., None, None]  # [N, M, B, L]
             eta, weights = panels(low, high, self.xp.reshape(cuts, (*low.shape, cuts.shape[2] * cuts.shape[3])))
-        return eta, weights * density(eta)
+        return eta, weights * density(eta, (self.rho * self.boost)[..., None])
 
     def _smallest(self, values: Array, default: float) -> float:
         return float(self.xp.min(values)) if math.prod(values.shape) else default
@@ -90,7 +93,7 @@ class GaussianSplit:
         """[M, J, D]: E[S | eta] for a candidate equally correlated with all contexts, which share their nodes."""
         if float(self.rest[n, 0]) < self.resolved:
             return self._row(n)
-        kernel = self._kernel(self.root[n, :1], self.rest[n, :1], self.eta[n, :1, :], self.u[:1, :])[0, ...]  # [J, Q]
+        kernel = self._kernel(n, slice(0, 1))[0, ...]  # [J, Q]
         return self.xp.permute_dims(self.xp.tensordot(self.weighted, kernel, axes=([1], [1])), (0, 2, 1))
 
     def _row(self, n: int) -> Array:
@@ -108,17 +111,20 @@ class GaussianSplit:
 
     def _shared_nodes(self, n: int, part: slice) -> Array:
         """[p, J, D]: nodes of z that serve every eta."""
-        kernel = self._kernel(self.root[n, part], self.rest[n, part], self.eta[n, part, :], self.u[part, :])
-        return self.xp.matmul(kernel, self.weighted[part, ...])
+        return self.xp.matmul(self._kernel(n, part), self.weighted[part, ...])
 
-    def _kernel(self, root: Array, rest: Array, eta: Array, u: Array) -> Array:
+    def _kernel(self, n: int, part: slice) -> Array:
         """[p, J, Q]: the density of u given eta."""
-        rest = rest[:, None, None]
-        return density((u[:, None, :] - root[:, None, None] * eta[..., None]) / rest) / rest
+        rest, centre = self.rest[n, part, None, None], self.root[n, part, None] * self.eta[n, part, :]
+        epsilon = (self.u[part, None, :] - centre[..., None]) / rest
+        return density(epsilon, self._left(n, part)) / rest
+
+    def _left(self, n: int, part: slice) -> Array:
+        """[p, 1, 1]: what of the boost is for epsilon."""
+        return ((1.0 - self.rho[n, part]) * self.boost[part])[:, None, None]
 
     def _own_nodes(self, n: int, part: slice) -> Array:
         """[p, J, D]: nodes of z around the posterior mean of each eta."""
-        xp = self.xp
         rest, centre = self.rest[n, part], self.root[n, part, None] * self.eta[n, part, :]  # [p], [p, J]
         tail = _BELL if self.integrand.breakpoints else TAIL
         low, high = self.tilt_low[part] * rest - tail, self.tilt_high[part] * rest + tail
@@ -129,8 +135,8 @@ class GaussianSplit:
             nodes, weights = panels(low[:, None], high[:, None], cuts, _BELL_PANEL)  # [p, J, Q]
         u = centre[..., None] + rest[:, None, None] * nodes  # [p, J, Q]
         z = self.mean[part, None, None] + self.sd[part, None, None] * u
-        statistics = self.integrand.statistics(z, self.reference[part, None, None])  # [p, J, Q, D]
-        return xp.sum((weights * density(nodes))[..., None] * statistics, axis=2)
+        statistics = self.integrand.statistics(z, self.point[part, None, None])  # [p, J, Q, D]
+        return self.xp.sum((weights * density(nodes, self._left(n, part)))[..., None] * statistics, axis=2)
 
 
 def _same(values: Array) -> bool:

@@ -7,13 +7,14 @@ Sizes: N candidates, M contexts, K members, J cells of y, I nodes a member, D st
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, replaced
-from stakes.beliefs.base import Integrand
+from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.categorical import normalised_members
 from stakes.beliefs.outcomes import Automatic, OutcomeRule
-from stakes.beliefs.quadrature import modes, normal_moments
+from stakes.beliefs.quadrature import first_largest, landscape, member_slices, normal_moments
 from stakes.domains import REAL, Interval
 
 
@@ -49,6 +50,8 @@ class NormalEnsemble:
         check_shape("context_mean", context_mean, ("M", candidate_mean.shape[1]))
         if context_mean.shape[0] == 0:
             raise ValueError("context_mean must hold at least one context: the loss is averaged over them; got none")
+        if not isinstance(self.rule, OutcomeRule):
+            raise TypeError(f"rule must be a rule of stakes.beliefs such as MixtureGrid(); got {self.rule!r}")
         check_all(candidate_sd > 0, "candidate_sd must be positive: it includes the noise of the label")
         check_all(context_sd >= 0, "context_sd must be at least 0")
         object.__setattr__(self, "candidate_mean", candidate_mean)
@@ -78,25 +81,27 @@ class NormalEnsemble:
         return self.context_mean
 
     def n_cells(self, integrand: Integrand) -> int:  # noqa: ARG002 (the rule is laid over y)
-        """J of the rule."""
-        return self.rule.size(self.candidate_mean, self.candidate_sd)
+        """J of the rule, and room for the masses of its cells under each member."""
+        members_per_context = math.ceil(self.context_mean.shape[1] / self.n_contexts)
+        return self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context)
 
-    def reference(self, integrand: Integrand) -> Array:
-        """[M]: the place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
+    def reference(self, integrand: Integrand) -> Reference:
+        """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
         xp = namespace(self.context_mean)
         mean, sd = double(self.context_mean), double(self.context_sd)
-        u = modes(integrand, mean, sd)[..., 0]  # [M, K]
-        z = mean + sd * u
-        height = integrand.log_magnitudes(z)[..., 0] - 0.5 * u * u  # [M, K]
+        u = xp.concat([landscape(integrand, mean[:, k], sd[:, k])[0][..., 0] for k in member_slices(mean)], axis=1)
+        z = mean + sd * u  # [M, K]
+        height = integrand.log_magnitudes(z)[..., 0] - 0.5 * u * u
         height = xp.where(xp.isnan(height), xp.full_like(height, -xp.inf), height)
-        largest = xp.argmax(height, axis=1, keepdims=True) == xp.arange(mean.shape[1])
-        return xp.sum(xp.where(largest, z, xp.zeros_like(z)), axis=1)
+        largest = first_largest(height[..., None])[..., 0]
+        point, u = (xp.sum(xp.where(largest, each, xp.zeros_like(z)), axis=1) for each in (z, u))
+        return Reference(point, log_weight(point, integrand) - 0.5 * u * u)
 
-    def moments(self, integrand: Integrand, reference: Array) -> Array:
+    def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_k q_k E[S(z) | c, k]."""
-        return namespace(reference).sum(self._member_moments(integrand, reference), axis=1)
+        return namespace(self.context_mean).sum(self._member_moments(integrand, reference), axis=1)
 
-    def split_moments(self, integrand: Integrand, reference: Array) -> Array:
+    def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: one matrix product [N J, K] x [K, M D]."""
         xp = namespace(self.context_mean)
         masses = self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
@@ -117,7 +122,7 @@ class NormalEnsemble:
         """The same belief with a rule of twice the effort."""
         return replaced(self, rule=self.rule.refined())
 
-    def _member_moments(self, integrand: Integrand, reference: Array) -> Array:
+    def _member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         expected = normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
         return double(self.member_weights)[:, None] * expected
 

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from stakes._array import Array, constant, namespace
+from stakes._array import Array, constant, namespace, ratio
 from stakes.beliefs.quadrature import TAIL, density
 
+_MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # panels of a bell, in its standard deviations
 
+
+@runtime_checkable
 class OutcomeRule(Protocol):
     """How the outcomes y of a candidate are laid out in cells."""
 
@@ -109,7 +113,7 @@ class MemberNodes:
         y = xp.reshape(mean[..., None] + sd[..., None] * constant(self.nodes, mean), shape)  # [N, K I]
         mass = xp.reshape(member_weights[:, None] * constant(self.weights, mean), (1, -1, 1))
         joint = member_weights * _likelihood(y, mean, sd)  # [N, K I, K]
-        return mass * joint / xp.sum(joint, axis=-1, keepdims=True)
+        return mass * ratio(joint, xp.sum(joint, axis=-1, keepdims=True))
 
     def refined(self) -> MemberNodes:
         """Twice the nodes (new draws, where they are random)."""
@@ -120,16 +124,43 @@ class MemberNodes:
 
 
 @dataclass(frozen=True)
+class MemberPanels:
+    """Gauss-Legendre panels between marks around every member, for members of very different widths."""
+
+    per_panel: int = 10
+
+    def size(self, mean: Array, sd: Array) -> int:  # noqa: ARG002
+        """Ten nodes between any two of six marks a member."""
+        return (len(_MARKS) * int(mean.shape[1]) - 1) * self.per_panel
+
+    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
+        """The density of each member at each node, times the weight of the node."""
+        xp = namespace(mean)
+        marks = mean[..., None] + sd[..., None] * constant(_MARKS, mean)  # [N, K, 6]
+        marks = xp.sort(xp.reshape(marks, (mean.shape[0], mean.shape[1] * len(_MARKS))), axis=1)
+        half, middle = (marks[:, 1:] - marks[:, :-1]) / 2.0, (marks[:, 1:] + marks[:, :-1]) / 2.0
+        nodes, weights = (constant(each, mean) for each in leggauss(self.per_panel))
+        shape = (mean.shape[0], self.size(mean, sd))
+        y = xp.reshape(middle[..., None] + half[..., None] * nodes, shape)  # [N, J]
+        weights = xp.reshape(half[..., None] * weights, shape)
+        return member_weights * weights[..., None] * _likelihood(y, mean, sd)
+
+    def refined(self) -> MemberPanels:
+        """Twice the nodes in each panel."""
+        return MemberPanels(2 * self.per_panel)
+
+
+@dataclass(frozen=True)
 class Automatic:
-    """A grid over the mixture, or nodes of each member where that grid would need more than `most` points."""
+    """A grid over the mixture, or panels around each member where that grid would need more than `most` points."""
 
     most: int = 4096
     grid: MixtureGrid = MixtureGrid()
-    nodes: MemberNodes = field(default_factory=MemberNodes.spaced)
+    panels: MemberPanels = MemberPanels()
 
     def chosen(self, mean: Array, sd: Array) -> OutcomeRule:
         """The rule that runs."""
-        return self.grid if self.grid.size(mean, sd) <= self.most else self.nodes
+        return self.grid if self.grid.size(mean, sd) <= self.most else self.panels
 
     def size(self, mean: Array, sd: Array) -> int:
         """That of the chosen rule."""
@@ -141,7 +172,7 @@ class Automatic:
 
     def refined(self) -> Automatic:
         """Both refined."""
-        return Automatic(2 * self.most, self.grid.refined(), self.nodes.refined())
+        return Automatic(2 * self.most, self.grid.refined(), self.panels.refined())
 
 
 def _likelihood(y: Array, mean: Array, sd: Array) -> Array:

@@ -8,25 +8,28 @@ Sizes: t magnitudes, B breakpoints, Q nodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from array_api_compat import device
 from numpy.polynomial.legendre import leggauss
 
 from stakes._array import Array, constant, namespace, slices
-from stakes.beliefs.base import Integrand
+from stakes.beliefs.base import Integrand, Reference, log_weight
 
 TAIL = 9.0  # standard deviations kept on each side: the mass beyond is 1e-19
 SPACING = 0.125  # of trapezoid nodes, in standard deviations of the target
 COARSEST = 0.5  # spacing at which the trapezoid rule still integrates the normal density itself to 1e-34
+_NEGLIGIBLE = 40.0  # in logarithms
+_FURTHEST = 70.0  # standard deviations: beyond, a weight relative to its largest leaves the range of numbers
 PANEL = 2.0  # widest panel of ten Gauss-Legendre nodes, in standard deviations
 _NODES, _WEIGHTS = leggauss(10)
-CHUNK = 2**22  # numbers that a temporary of an integration may hold: 32 MiB
+CHUNK = 2**18  # numbers that a temporary of an integration may hold: 2 MiB, within reach of the cache
 
 
-def density(u: Array) -> Array:
-    """The standard normal density."""
-    return namespace(u).exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi)
+def density(u: Array, boost: Array | float = 0.0) -> Array:
+    """The standard normal density times exp(boost), which may be needed to keep it in range far out."""
+    return namespace(u).exp(boost - 0.5 * u * u) / math.sqrt(2.0 * math.pi)
 
 
 def trapezoid(low: Array, high: Array, spacing: float) -> tuple[Array, Array]:
@@ -54,29 +57,46 @@ def panels(low: Array, high: Array, cuts: Array, width: float = PANEL) -> tuple[
     return xp.reshape(nodes, shape), xp.reshape(half * constant(_WEIGHTS, low), shape)
 
 
-def modes(integrand: Integrand, mean: Array, sd: Array) -> Array:
-    """[..., t]: in standard units, where each magnitude times the normal density is largest.
+def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array, Array]:
+    """In standard units: where each magnitude times the normal density is largest [..., t], and a window [...], [...].
 
     A grid finds the neighbourhood, Newton steps the place: exact at once where the log weight is linear, however steep.
-    Nothing hangs on more than rough agreement; the window reaches nine standard deviations around it.
+    The window holds all that is not smaller by exp(40) somewhere on the grid, and nine sds on each side of the places.
     """
     xp = namespace(mean)
-
-    def height(u: Array) -> Array:  # [..., t] -> [..., t]: each magnitude at its own point
-        magnitudes = integrand.log_magnitudes(mean[..., None] + sd[..., None] * u)  # [..., t, t]
-        own = constant(np.eye(magnitudes.shape[-1]), mean) > 0
-        return xp.sum(xp.where(own, magnitudes, xp.zeros_like(magnitudes)), axis=-1) - 0.5 * u * u
-
-    grid = constant(np.linspace(-8.0, 8.0, 33), mean)
-    heights = integrand.log_magnitudes(mean[..., None] + sd[..., None] * grid)  # [..., 33, t]
-    heights = heights - 0.5 * (grid * grid)[:, None]
-    heights = xp.where(xp.isnan(heights), xp.full_like(heights, -xp.inf), heights)
-    best = xp.argmax(heights, axis=-2)
-    u = xp.reshape(xp.take(grid, xp.reshape(best, (-1,))), best.shape)  # [..., t]
-    u = xp.where(xp.isfinite(xp.max(heights, axis=-2)), u, xp.zeros_like(u))
+    grid = constant(np.linspace(-20.0, 20.0, 81), mean)
+    heights = integrand.log_magnitudes(mean[..., None] + sd[..., None] * grid) - 0.5 * (grid * grid)[:, None]
+    heights = xp.where(xp.isnan(heights), xp.full_like(heights, -xp.inf), heights)  # [..., 81, t]
+    largest = xp.max(heights, axis=-2, keepdims=True)
+    matters = xp.isfinite(largest) & (heights > largest - _NEGLIGIBLE)
+    places = xp.where(matters, grid[:, None], xp.zeros_like(heights))
+    low, high = xp.min(places, axis=(-2, -1)), xp.max(places, axis=(-2, -1))
+    u = xp.sum(xp.where(first_largest(heights), places, xp.zeros_like(heights)), axis=-2)  # [..., t]
     for _ in range(8):
-        u = _uphill(height, u)
-    return u
+        u = _uphill(lambda u: _heights_at(integrand, mean, sd, u), u)
+    if math.prod(u.shape) and (furthest := float(xp.max(abs(u)))) > _FURTHEST:
+        raise FloatingPointError(
+            f"the weight is so steep that what matters lies {furthest:.0f} standard deviations from the mean, too far "
+            "to integrate. Scale it down; SquaredError and Linex with an ExponentialWeight need no integration under a "
+            "Gaussian belief."
+        )
+    below, above = xp.min(u, axis=-1) - TAIL, xp.max(u, axis=-1) + TAIL
+    return u, xp.where(below < low, below, low), xp.where(above > high, above, high)
+
+
+def first_largest(heights: Array) -> Array:
+    """[..., G, t]: true at the first of the largest along G."""
+    xp = namespace(heights)
+    best = xp.argmax(heights, axis=-2, keepdims=True)
+    return best == xp.reshape(xp.arange(heights.shape[-2], device=device(heights)), (-1, 1))
+
+
+def _heights_at(integrand: Integrand, mean: Array, sd: Array, u: Array) -> Array:
+    """[..., t]: the log of each magnitude times the density, each at its own point u [..., t]."""
+    xp = namespace(mean)
+    magnitudes = integrand.log_magnitudes(mean[..., None] + sd[..., None] * u)  # [..., t, t]
+    own = constant(np.eye(magnitudes.shape[-1]), mean) > 0
+    return xp.sum(xp.where(own, magnitudes, xp.zeros_like(magnitudes)), axis=-1) - 0.5 * u * u
 
 
 def _uphill(height: Callable[[Array], Array], u: Array) -> Array:
@@ -100,8 +120,7 @@ def _uphill(height: Callable[[Array], Array], u: Array) -> Array:
 def windows(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array]:
     """[...], [...]: in standard units, a window that holds the mass of every statistic under each normal."""
     xp = namespace(mean)
-    centres = modes(integrand, mean, sd)
-    low, high = xp.min(centres, axis=-1) - TAIL, xp.max(centres, axis=-1) + TAIL
+    _, low, high = landscape(integrand, mean, sd)
     if math.prod(mean.shape) == 0:
         return low, high
     lowest, highest = xp.min(low), xp.max(high)
@@ -126,17 +145,25 @@ def standard(points: tuple[float, ...], mean: Array, sd: Array) -> Array:
     """[..., B]: `points` in standard units of each normal (a constant has none: far away)."""
     xp = namespace(mean)
     spread = xp.where(sd > 0, sd, xp.full_like(sd, 1e-150))[..., None]
-    return (constant(points, mean) - mean[..., None]) / spread
+    away = (constant(points, mean) - mean[..., None]) / spread
+    return xp.clip(away, -1e100, 1e100)
 
 
-def normal_moments(integrand: Integrand, mean: Array, sd: Array, reference: Array) -> Array:
-    """[M, K, D]: E[S(z)] for z ~ N(mean, sd^2), both [M, K]; the reference [M] is shared along K. In blocks of K."""
+def normal_moments(integrand: Integrand, mean: Array, sd: Array, reference: Reference) -> Array:
+    """[M, K, D]: E[S(z)] for z ~ N(mean, sd^2), both [M, K]; the reference is shared along K. In blocks of K."""
     xp = namespace(mean)
-    block = max(1, CHUNK // (512 * max(mean.shape[0], 1)))
+    point = reference.point
+    assert point is not None
+    boost = (log_weight(point, integrand) - reference.log_scale)[:, None, None]
     parts = []
-    for part in slices(mean.shape[1], block):
+    for part in member_slices(mean):
         centre, spread = mean[:, part], sd[:, part]
         u, weights, _, _ = standard_nodes(integrand, centre, spread)  # [M, k, Q]
-        statistics = integrand.statistics(centre[..., None] + spread[..., None] * u, reference[:, None, None])
-        parts.append(xp.sum((weights * density(u))[..., None] * statistics, axis=2))  # [M, k, D]
+        statistics = integrand.statistics(centre[..., None] + spread[..., None] * u, point[:, None, None])
+        parts.append(xp.sum((weights * density(u, boost))[..., None] * statistics, axis=2))  # [M, k, D]
     return xp.concat(parts, axis=1)
+
+
+def member_slices(mean: Array) -> Iterator[slice]:
+    """Blocks of K for means [M, K], so that some hundreds of nodes for each keep to a chunk."""
+    return slices(mean.shape[1], max(1, CHUNK // (512 * max(mean.shape[0], 1))))

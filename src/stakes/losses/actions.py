@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, asarrays, check_shape, constant, namespace
-from stakes.domains import Classes, check_labels, labels_to_indicators
+from stakes.domains import Classes, Domain, check_labels, labels_to_indicators
 
 
 class FiniteChoice:
@@ -21,13 +21,18 @@ class FiniteChoice:
     weight = None
     breakpoints: tuple[float, ...] = ()
 
+    @property
+    def domain(self) -> Domain:
+        """Where the target must lie."""
+        raise NotImplementedError
+
     def cost_rows(self, z: Array) -> Array:
         """[..., A]: the cost of every action for targets z."""
         raise NotImplementedError
 
     def log_magnitudes(self, z: Array) -> Array:
         """[..., 1]: 0, nothing is taken out."""
-        return namespace(z).zeros_like(z[..., None])
+        return namespace(z).zeros_like(z[..., :1] if isinstance(self.domain, Classes) else z[..., None])
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:  # noqa: ARG002 (costs need none)
         """[..., A]: the costs beyond the cheapest action for z."""
@@ -62,7 +67,8 @@ class CostMatrix(FiniteChoice):
     costs: Any
 
     def __post_init__(self) -> None:
-        (costs,) = asarrays(costs=np.asarray(self.costs))
+        (given,) = asarrays(costs=self.costs)
+        costs = np.array(np.asarray(given), dtype=float)  # a copy of our own
         check_shape("costs", costs, ("C", "A"))
         if 0 in costs.shape:
             raise ValueError(f"costs must have a row for each class and a column for each action; got {costs.shape}")

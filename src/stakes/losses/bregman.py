@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from stakes._array import Array, asarrays, namespace, ratio
+from stakes._array import Array, asarrays, log_shortfall, namespace, ratio
 from stakes.domains import NONNEGATIVE, POSITIVE, Classes, Domain, indicators
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Square, as_potential
 from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, as_transform
@@ -36,7 +36,8 @@ class WeightedBregman:
     def log_magnitudes(self, z: Array) -> Array:
         """[..., t]: log w(z), and log w(z) |T(z)| where T spans many orders of magnitude."""
         xp = namespace(z)
-        log_weight = xp.zeros_like(z) if self._weight is None else self._weight.log(z)
+        each = z[..., 0] if isinstance(self.domain, Classes) else z
+        log_weight = xp.zeros_like(each) if self._weight is None else self._weight.logarithm(z)
         log_size = as_transform(self.transform).log_size(z)
         return xp.stack([log_weight] if log_size is None else [log_weight, log_weight + log_size], axis=-1)
 
@@ -75,9 +76,17 @@ class WeightedBregman:
         self.domain.check("the target", z)
         self.domain.check("the prediction", prediction)
         z, prediction = namespace(z).broadcast_arrays(z, prediction)
-        chart = self._chart(prediction)  # about the prediction: far overestimates then lose no digits
-        loss = as_potential(self.potential).divergence(chart.coordinate(z), chart.coordinate(prediction), chart.origin)
-        return loss if self._weight is None else self._weight(z) * loss
+        loss = self._between(z, prediction)
+        if self._weight is None:
+            return loss
+        weight, zero = self._weight(z), namespace(z).zeros_like(z)
+        return namespace(z).where(loss == 0, zero, weight) * namespace(z).where(weight == 0, zero, loss)
+
+    def _between(self, z: Array, prediction: Array) -> Array:
+        """[...]: D_phi(T(z), T(prediction)), from the origin where T is the target: far misses lose no digits."""
+        chart = self._chart(None if isinstance(self.transform, Identity) else prediction)
+        points = chart.coordinate(z), chart.coordinate(prediction)
+        return as_potential(self.potential).divergence(*points, chart.origin)
 
     def _chart(self, reference: Array | None) -> Chart:
         return as_transform(self.transform).chart(reference, as_potential(self.potential).scale_free)
@@ -93,8 +102,8 @@ class WeightedBregman:
         if reference is None:
             return weight(z)[..., None]
         xp = namespace(z)
-        scale = weight.log(reference)
-        return xp.exp(weight.log(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))[..., None]
+        scale = weight.logarithm(reference)
+        return xp.exp(weight.logarithm(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))[..., None]
 
 
 @dataclass(frozen=True)
@@ -110,8 +119,11 @@ class BregmanLoss(WeightedBregman):
     weight: WeightLike = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "potential", as_potential(self.potential))
-        object.__setattr__(self, "transform", as_transform(self.transform))
+        potential, transform = as_potential(self.potential), as_transform(self.transform)
+        if isinstance(transform, Identity) and transform.domain not in potential.domain:
+            transform = Identity(potential.domain)  # the target itself must lie where phi is defined
+        object.__setattr__(self, "potential", potential)
+        object.__setattr__(self, "transform", transform)
         object.__setattr__(self, "weight", as_weight(self.weight))
 
 
@@ -168,6 +180,13 @@ class Linex(WeightedBregman):
             raise ValueError("alpha must not be 0: Linex then tends to alpha^2/2 times SquaredError(); use that")
         object.__setattr__(self, "transform", Exponential(-float(self.alpha)))
         object.__setattr__(self, "weight", as_weight(self.weight))
+
+    def _between(self, z: Array, prediction: Array) -> Array:
+        """[...]: exp(d) - d - 1 with d = alpha (prediction - z), in a form that loses no digits near 0."""
+        xp = namespace(z)
+        d = float(self.alpha) * (prediction - z)
+        near = abs(d) < 0.5
+        return xp.where(near, log_shortfall(xp.expm1(xp.where(near, d, xp.zeros_like(d)))), xp.exp(d) - d - 1.0)
 
 
 @dataclass(frozen=True)

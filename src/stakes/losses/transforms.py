@@ -6,6 +6,7 @@ with coordinates that keep their digits near the reference, and takes coordinate
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -77,34 +78,33 @@ class Power:
     lam: float
     domain: Interval = POSITIVE
 
-    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lam", _number("lam", self.lam))
+
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:  # noqa: ARG002 (differences serve both)
         """T(z) - T(reference) = reference^lam expm1(lam log(z / reference)) / lam."""
-        if scale_free:
-            return Function(self._transform, self._inverse, self.domain).chart(reference, scale_free)
         if reference is None:
-            return Chart(0.0, lambda z: self._transform(z)[..., None], lambda t: self._inverse(t[..., 0]))
-        origin = self._transform(reference)
+            return Chart(0.0, lambda z: self._difference(z, 1.0)[..., None], lambda t: self._back(t[..., 0], 1.0))
         return Chart(
-            origin[..., None],
+            self._difference(reference, 1.0)[..., None],
             lambda z: self._difference(z, reference)[..., None],
-            lambda t: self._inverse(origin + t[..., 0]),
+            lambda t: self._back(t[..., 0], reference),
         )
 
     def log_size(self, z: Array) -> None:
         """None."""
 
-    def _transform(self, z: Array) -> Array:
-        xp = namespace(z)
-        return xp.log(z) if self.lam == 0 else xp.expm1(self.lam * xp.log(z)) / self.lam
-
-    def _difference(self, z: Array, reference: Array) -> Array:
+    def _difference(self, z: Array, reference: Array | float) -> Array:
         xp = namespace(z, reference)
-        log_ratio = xp.log1p((z - reference) / reference)
+        relative = (z - reference) / reference
+        near = abs(relative) < 0.5
+        log_ratio = xp.where(near, xp.log1p(xp.where(near, relative, xp.zeros_like(z))), xp.log(z / reference))
         return log_ratio if self.lam == 0 else reference**self.lam * xp.expm1(self.lam * log_ratio) / self.lam
 
-    def _inverse(self, t: Array) -> Array:
+    def _back(self, t: Array, reference: Array | float) -> Array:
         xp = namespace(t)
-        return xp.exp(t) if self.lam == 0 else xp.exp(xp.log1p(self.lam * t) / self.lam)
+        log_ratio = t if self.lam == 0 else xp.log1p(self.lam * t / reference**self.lam) / self.lam
+        return reference * xp.exp(log_ratio)
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,11 @@ class Exponential:
 
     rate: float
     domain: Interval = REAL
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", _number("rate", self.rate))
+        if self.rate == 0:
+            raise ValueError("rate must not be 0: T would be constant")
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
         """exp(rate (z - reference)), from the origin: ratios of T stay exact however far they span."""
@@ -165,8 +170,14 @@ TransformLike = Transform | Callable[[Array], Array]
 
 def as_transform(transform: TransformLike) -> Transform:
     """A transform as it is; a plain function wrapped."""
-    if isinstance(transform, Transform):
+    if isinstance(transform, Transform) and not isinstance(transform, type):
         return transform
-    if callable(transform):
+    if callable(transform) and not isinstance(transform, type):
         return Function(transform)
     raise TypeError(f"transform must be a Transform such as Identity(), or a function of the target; got {transform!r}")
+
+
+def _number(name: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number; got {value!r}")
+    return float(value)

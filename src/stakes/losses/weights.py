@@ -22,7 +22,7 @@ class WeightFunction(Protocol):
     def __call__(self, z: Array) -> Array:
         """[...]: w(z)."""
 
-    def log(self, z: Array) -> Array:
+    def logarithm(self, z: Array) -> Array:
         """[...]: log w(z), and -inf where the weight is 0."""
 
 
@@ -36,12 +36,13 @@ class ExponentialWeight:
     def __post_init__(self) -> None:
         if not math.isfinite(self.rate):
             raise ValueError(f"rate must be a finite number; got {self.rate!r}")
+        object.__setattr__(self, "rate", float(self.rate))
 
     def __call__(self, z: Array) -> Array:
         """Exp(rate z)."""
         return namespace(z).exp(self.rate * z)
 
-    def log(self, z: Array) -> Array:
+    def logarithm(self, z: Array) -> Array:
         """Rate z."""
         return self.rate * z
 
@@ -82,17 +83,14 @@ class InterpolatedWeight:
         flat = xp.reshape(z, (-1,))
         right = xp.clip(xp.searchsorted(values, flat), 1, len(self.values) - 1)
         low, high = xp.take(values, right - 1), xp.take(values, right)
-        share = xp.clip((flat - low) / (high - low), 0.0, 1.0)
+        apart = xp.where(high > low, high - low, xp.ones_like(low))  # in single precision two values may be one
+        share = xp.where(high > low, xp.clip((flat - low) / apart, 0.0, 1.0), xp.astype(flat > low, z.dtype))
         flat = (1.0 - share) * xp.take(weights, right - 1) + share * xp.take(weights, right)
         return xp.reshape(flat, z.shape)
 
-    def log(self, z: Array) -> Array:
+    def logarithm(self, z: Array) -> Array:
         """The logarithm of the interpolated weight."""
         return _log(self(z))
-
-
-def _not_given(z: Array) -> Array:
-    raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -103,21 +101,24 @@ class Weight:
     """
 
     function: Callable[[Array], Array]
-    log: Callable[[Array], Array] = field(default=_not_given, repr=False)
+    log: Callable[[Array], Array] | None = None
     breakpoints: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        if not callable(self.function):
+        if not callable(self.function) or isinstance(self.function, type):
             raise TypeError(f"a weight must be a function of the target, or None; got {self.function!r}")
         object.__setattr__(self, "breakpoints", tuple(sorted(float(point) for point in self.breakpoints)))
-        if self.log is _not_given:
-            object.__setattr__(self, "log", lambda z: _log(self(z)))
 
     def __call__(self, z: Array) -> Array:
         """The function, checked to be at least 0."""
-        weight = self.function(z)
+        xp = namespace(z)
+        weight = xp.astype(xp.asarray(self.function(z)), z.dtype) + xp.zeros_like(z)
         check_all(weight >= 0, "a weight must be at least 0 for every target; this one gave a negative or NaN value")
         return weight
+
+    def logarithm(self, z: Array) -> Array:
+        """The logarithm as given, or that of the function."""
+        return _log(self(z)) if self.log is None else self.log(z)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class ClassWeights:
         """The class's weight."""
         return namespace(z).matmul(z, constant(self.weights, z))
 
-    def log(self, z: Array) -> Array:
+    def logarithm(self, z: Array) -> Array:
         """The logarithm of the class's weight."""
         return _log(self(z))
 
@@ -147,7 +148,7 @@ WeightLike = WeightFunction | Callable[[Array], Array] | None
 
 def as_weight(weight: WeightLike) -> WeightFunction | None:
     """A weight as it is; a plain positive function wrapped; None stays None."""
-    if weight is None or isinstance(weight, WeightFunction):
+    if weight is None or (isinstance(weight, WeightFunction) and not isinstance(weight, type)):
         return weight
     return Weight(weight)
 
