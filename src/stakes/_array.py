@@ -31,23 +31,25 @@ def asarrays(**values: Any) -> tuple[Array, ...]:
 
     Arrays keep their library; lists and numbers join the arrays beside them, or become NumPy arrays. None stays None.
     """
-    own = [value for value in values.values() if is_array_api_obj(value)]
-    if not own:
-        values = {name: value if value is None else _numpy(name, value) for name, value in values.items()}
-        own = [value for value in values.values() if value is not None]
+    own = [value for value in values.values() if is_array_api_obj(value)] or [np.zeros(0)]
     xp = array_namespace(*own)
+    for name, value in values.items():
+        if is_array_api_obj(value) and xp.isdtype(value.dtype, "complex floating"):
+            raise TypeError(f"{name} must hold real numbers; got {value.dtype}")
     floats = [array.dtype for array in own if xp.isdtype(array.dtype, "real floating")]
     dtype = xp.result_type(*floats) if floats else xp.float64
     place = device(own[0])
     return tuple(
-        None if value is None else _finite(name, xp.asarray(value, dtype=dtype, device=place))
+        None if value is None else _finite(name, _array(name, value, xp, dtype, place))
         for name, value in values.items()
     )
 
 
-def _numpy(name: str, value: Any) -> np.ndarray[Any, Any]:
+def _array(name: str, value: Any, xp: Namespace, dtype: Any, place: Any) -> Array:
     try:
-        return np.asarray(value, dtype=float)
+        return xp.asarray(
+            value if is_array_api_obj(value) else np.asarray(value, dtype=float), dtype=dtype, device=place
+        )
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be an array of numbers; got {type(value).__name__} ({error})") from error
 
@@ -66,6 +68,8 @@ def _finite(name: str, array: Array) -> Array:
 def check_shape(name: str, array: Array, shape: tuple[int | str, ...]) -> None:
     """Refuse an array whose shape is not `shape`; a letter there stands for any length."""
     wanted = "[" + ", ".join(str(length) for length in shape) + "]"
+    if array is None:
+        raise TypeError(f"{name} must be an array of shape {wanted}; got None")
     if array.ndim != len(shape) or any(
         isinstance(length, int) and length != actual for length, actual in zip(shape, array.shape, strict=True)
     ):
@@ -78,9 +82,25 @@ def check_all(condition: Array, message: str) -> None:
         raise ValueError(message)
 
 
+def shares(name: str, weights: Array) -> Array:
+    """Weights that are at least 0, checked, as shares of their sum."""
+    xp = namespace(weights)
+    check_all(weights >= 0, f"{name} must be at least 0")
+    largest = xp.max(weights)
+    check_all(largest > 0, f"{name} must not all be 0")
+    weights = weights / largest  # so that no sum overflows
+    return weights / xp.sum(weights)
+
+
 def constant(values: Any, like: Array) -> Array:
     """`values` (host numbers) as an array beside `like`: same library, dtype and device."""
     return namespace(like).asarray(np.asarray(values), dtype=like.dtype, device=device(like))
+
+
+def filled(shape: int | tuple[int, ...], value: float, like: Array) -> Array:
+    """An array of `value` in double precision beside `like`."""
+    xp = namespace(like)
+    return xp.full(shape, value, dtype=xp.float64, device=device(like))
 
 
 def double(array: Array) -> Array:

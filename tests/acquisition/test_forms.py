@@ -77,7 +77,7 @@ def test_a_registered_form_runs_for_its_exact_pair_only():
     register(Halved, None, GaussianBelief, constant_form(7.0))
     assert find_form(Halved(), GAUSSIAN).name == "always 7.0"
     np.testing.assert_array_equal(expected_reduction(Halved(), GAUSSIAN), 7.0)
-    np.testing.assert_array_equal(score(Halved(), GAUSSIAN), 7.0)
+    np.testing.assert_allclose(score(Halved(), GAUSSIAN), 7.0)
     assert not np.any(expected_regret(Halved(), GAUSSIAN) == 7.0)
     weighted = Halved()
     weighted.weight = ExponentialWeight(1.0)

@@ -39,6 +39,8 @@ class Form:
     prepare: Callable[[Any, Any], Reduction]
     numbers: Callable[[Any, Any], int] = lambda loss, belief: 8  # noqa: ARG005
     """How many numbers it holds for each candidate and context of a block."""
+    context_numbers: int = 8
+    """How many numbers it holds for each context while it prepares."""
 
 
 _FORMS: dict[tuple[type, type | None, type], Form] = {}
@@ -117,4 +119,4 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
     return int(8 * belief.n_cells(loss) * n_statistics)
 
 
-GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers)
+GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers, context_numbers=2048)

@@ -119,4 +119,9 @@ def _clenshaw(coefficients: Array, x: Array) -> Array:
     return coefficients[0, :] + x * ahead - further
 
 
-register(ANY, ANY, GaussianBelief, Form("profile curve EUR_c(rho)", profile_curve, lambda loss, belief: 10))  # noqa: ARG005
+register(
+    ANY,
+    ANY,
+    GaussianBelief,
+    Form("profile curve EUR_c(rho)", profile_curve, lambda loss, belief: 10, context_numbers=4096),  # noqa: ARG005
+)

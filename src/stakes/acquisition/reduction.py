@@ -38,8 +38,7 @@ def uncertainty(loss: Loss, belief: Belief) -> Array:
     """[M]: the generalised entropy h = min_a E[l(z, a)] at each context, the expected loss of acting well today."""
     check_pair(loss, belief)
     values, scales = [], []
-    for part in slices(belief.n_contexts, _CONTEXTS):
-        block = belief.take(slice(None), part)
+    for block in context_blocks(belief):
         reference = block.reference(loss)
         action = loss.action(block.moments(loss, reference))  # [m, d]
         values.append(block.moments(OfAction(loss, action, loss.pointwise), reference)[:, 0])
@@ -86,14 +85,20 @@ class OfAction:
 
 def blocks(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Iterator[tuple[slice, Array, Iterator[Array]]]:
     """Contexts in blocks: which, their log scales [m], and the reductions [n, m] of candidates in order, in blocks."""
-    if memory_limit <= 0:
-        raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit}")
-    pairs = max(1, memory_limit // (8 * form.numbers(loss, belief)))  # candidates x contexts that fit
-    for contexts in slices(belief.n_contexts, pairs):
+    if not isinstance(memory_limit, int) or memory_limit <= 0:
+        raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
+    numbers = memory_limit // 8
+    pairs = max(1, numbers // form.numbers(loss, belief))  # candidates x contexts that fit
+    for contexts in slices(belief.n_contexts, max(1, min(pairs, numbers // form.context_numbers))):
         here = belief.take(slice(None), contexts)
         reduction = form.prepare(loss, here)
         parts = slices(here.n_candidates, max(1, pairs // here.n_contexts))
         yield contexts, reduction.log_scale, (reduction.of(here.take(part, slice(None))) for part in parts)
+
+
+def context_blocks(belief: Belief) -> Iterator[Belief]:
+    """The belief in blocks of contexts, for what is integrated over contexts alone."""
+    return (belief.take(slice(None), part) for part in slices(belief.n_contexts, _CONTEXTS))
 
 
 def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
@@ -119,8 +124,9 @@ def check_finite(values: Array) -> Array:
     """`values`, or an error where they are not finite."""
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
         raise FloatingPointError(
-            "the expected loss is not finite: the weight or the transform grows too fast for this belief (a weight "
-            "such as exp(z^2), or one that overflows and whose logarithm is not given)"
+            "the expected loss is not finite: the weight or the transform grows too fast for this belief. Give the "
+            "logarithm of a weight that overflows; for Linex, scale alpha so that alpha times the spread of the belief "
+            "stays below 700."
         )
     return values
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, overload
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, namespace
+from stakes._array import Array, asarrays, check_all, check_shape, double, filled, namespace, ratio, shares
 from stakes.acquisition.forms import check_pair, find_form
-from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, unscaled
+from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, context_blocks, unscaled
 from stakes.beliefs import Belief
 from stakes.losses import Loss
+
+_RANGE = 600.0  # of log shares within which one product loses nothing
 
 
 @overload
@@ -57,22 +59,52 @@ def score(
     form = find_form(loss, belief)
     xp = namespace(belief.like)
     weights = _context_weights(context_weights, belief)  # [M]
-    total, top = xp.zeros(belief.n_candidates, dtype=xp.float64), -math.inf
+    log_scores = filled(belief.n_candidates, -math.inf, belief.like)  # [N]
     for contexts, log_scale, parts in blocks(form, loss, belief, memory_limit):
-        here = weights[contexts]
-        log_scale = xp.where(here > 0, double(log_scale), xp.full_like(here, -xp.inf))
-        before, top = top, max(top, float(xp.max(log_scale)))
-        share = here * xp.exp(log_scale - (top if top > -math.inf else 0.0))  # [m]
-        worth = xp.concat([xp.matmul(double(part), share) for part in parts])  # [N]
-        total = worth if before == -math.inf else total * math.exp(before - top) + worth
-    top = top if top > -math.inf else 0.0
-    total = total if costs is None else total / _costs(costs, belief)
+        log_share = double(log_scale) + _log(weights[contexts])  # [m]
+        log_scores = _log_sum(log_scores, xp.concat([_log_worth(double(part), log_share) for part in parts]))
+    if costs is not None:
+        log_scores = log_scores - xp.log(_costs(costs, belief))
+    top = float(xp.max(log_scores)) if belief.n_candidates else -math.inf
+    top = top if math.isfinite(top) else 0.0
+    relative = xp.exp(log_scores - top)
     if not return_log_scale:
-        return unscaled(total, top, belief)
-    largest = float(xp.max(check_finite(total))) if belief.n_candidates else 0.0
-    if largest > 0:
-        total, top = total / largest, top + math.log(largest)
-    return xp.astype(total, belief.like.dtype), top
+        return unscaled(relative, top, belief)
+    return xp.astype(relative, belief.like.dtype), top
+
+
+def _log_worth(part: Array, log_share: Array) -> Array:
+    """[n]: log of sum_m part[n, m] exp(log_share[m]); -inf where that is nothing.
+
+    By a product where all shares are in range of each other; else by logarithms, so that a context with a huge weight
+    and nothing to learn does not drown the others.
+    """
+    xp = namespace(part)
+    check_finite(part)
+    counts = log_share > -xp.inf
+    top = xp.max(log_share)
+    if float(xp.min(xp.where(counts, log_share, top))) > float(top) - _RANGE or float(top) == -math.inf:
+        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        return _log(xp.matmul(part, xp.exp(log_share - top))) + top
+    logs = _log(part) + log_share
+    top = xp.max(logs, axis=1, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    return _log(xp.sum(xp.exp(logs - top), axis=1)) + top[:, 0]
+
+
+def _log_sum(a: Array, b: Array) -> Array:
+    """log(exp(a) + exp(b)), -inf standing for 0."""
+    xp = namespace(a)
+    top = xp.maximum(a, b)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    return _log(xp.exp(a - top) + xp.exp(b - top)) + top
+
+
+def _log(values: Array) -> Array:
+    """The logarithm, -inf at 0 and below: a reduction under 0 is rounding."""
+    xp = namespace(values)
+    positive = values > 0
+    return xp.where(positive, xp.log(xp.where(positive, values, xp.ones_like(values))), -xp.inf * xp.ones_like(values))
 
 
 def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any = None) -> Array:
@@ -83,42 +115,38 @@ def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any =
     check_pair(loss, belief)
     xp = namespace(belief.like)
     weights = _context_weights(context_weights, belief)
-    if getattr(loss, "weight", None) is not None:
-        reference = belief.reference(loss)
-        mass = weights * double(belief.moments(loss, reference))[:, 0]
-        scale = double(reference.log_scale)
-        log_mass = scale + xp.log(xp.where(mass > 0, mass, xp.ones_like(mass)))
-        top = xp.max(xp.where(mass > 0, log_mass, xp.full_like(mass, -xp.inf)))
-        check_all(xp.isfinite(top), "the loss puts no weight on any target that the belief thinks possible")
-        weights = xp.where(mass > 0, xp.exp(log_mass - top), xp.zeros_like(mass))
-        weights = weights / xp.sum(weights)
-    return xp.astype(weights, belief.like.dtype)
+    if getattr(loss, "weight", None) is None:
+        return xp.astype(weights, belief.like.dtype)
+    log_means = []  # log E[w | c] of each block
+    for block in context_blocks(belief):
+        reference = block.reference(loss)
+        log_means.append(_log(double(block.moments(loss, reference)[:, 0])) + double(reference.log_scale))
+    log_weights = _log(weights) + xp.concat(log_means)
+    top = xp.max(log_weights)
+    check_all(xp.isfinite(top), "the loss puts no weight on any target that the belief thinks possible")
+    return xp.astype(shares("the weights of contexts", xp.exp(log_weights - top)), belief.like.dtype)
 
 
-def integration_error(loss: Loss, belief: Any, **settings: Any) -> Array:
+def integration_error(loss: Loss, belief: Any, context_weights: Any = None) -> Array:
     """[N]: how far each score moves when the belief's rule is refined, as a fraction of the largest score.
 
     For beliefs that integrate outcomes by a rule of choice (`NormalEnsemble`): scores are converged where it is small.
     """
     if not hasattr(belief, "refined"):
         raise TypeError(f"{type(belief).__name__} has no rule to refine: its outcomes are exact or to 1e-9")
-    now, finer = (score(loss, each, **settings) for each in (belief, belief.refined()))
-    xp = namespace(now)
-    return abs(finer - now) / xp.max(abs(finer))
+    now, finer = (score(loss, each, context_weights) for each in (belief, belief.refined()))
+    largest = namespace(now).max(finer) if belief.n_candidates else now
+    return ratio(abs(finer - now), largest + namespace(now).zeros_like(now))
 
 
 def _context_weights(context_weights: Any, belief: Belief) -> Array:
     """[M]: checked, normalised, in double precision."""
-    xp = namespace(belief.like)
     count = belief.n_contexts
     if context_weights is None:
-        return xp.full((count,), 1.0 / count, dtype=xp.float64)
+        return filled(count, 1.0 / count, belief.like)
     _, weights = asarrays(like=belief.like, context_weights=context_weights)
     check_shape("context_weights", weights, (count,))
-    check_all(weights >= 0, "context_weights must be at least 0")
-    weights = double(weights)
-    check_all(xp.sum(weights) > 0, "context_weights must not all be 0")
-    return weights / xp.sum(weights)
+    return shares("context_weights", double(weights))
 
 
 def _costs(costs: Any, belief: Belief) -> Array:

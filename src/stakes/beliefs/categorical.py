@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, asarrays, check_all, check_shape, constant, namespace, replaced
+from stakes._array import Array, asarrays, check_all, check_shape, constant, filled, namespace, replaced, shares
 from stakes.beliefs.base import Integrand, Reference
 from stakes.domains import Classes, check_labels, check_probabilities, labels_to_indicators
 
@@ -74,7 +74,7 @@ class CategoricalEnsemble:
 
     def reference(self, integrand: Integrand) -> Reference:  # noqa: ARG002
         """No point: classes are where they are."""
-        return Reference(None, namespace(self.like).zeros(self.n_contexts, dtype=self.like.dtype))
+        return Reference(None, filled(self.n_contexts, 0.0, self.like))
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
@@ -130,6 +130,8 @@ class VoteEnsemble:
         candidates, contexts, weights = asarrays(**votes, member_weights=self.member_weights)
         check_shape("candidates", candidates, ("N", "K"))
         _check_members("contexts", contexts, ("M", candidates.shape[1]))
+        if not isinstance(self.n_classes, int) or self.n_classes < 1:
+            raise TypeError(f"n_classes must be a whole number, 1 or more; got {self.n_classes!r}")
         for name, array in (("candidates", candidates), ("contexts", contexts)):
             check_labels(f"every vote of {name}", array, self.n_classes)
         xp = namespace(contexts)
@@ -163,7 +165,7 @@ class VoteEnsemble:
 
     def reference(self, integrand: Integrand) -> Reference:  # noqa: ARG002
         """No point: classes are where they are."""
-        return Reference(None, namespace(self.like).zeros(self.n_contexts, dtype=self.like.dtype))
+        return Reference(None, filled(self.n_contexts, 0.0, self.like))
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
@@ -194,12 +196,9 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
     if count == 0:
         raise ValueError("an ensemble needs at least one member; got none")
     if weights is None:
-        return xp.full((count,), 1.0 / count, dtype=like.dtype)
+        return xp.astype(filled(count, 1.0 / count, like), like.dtype)
     check_shape("member_weights", weights, (count,))
-    check_all(weights >= 0, "member_weights must be at least 0")
-    total = xp.sum(weights)
-    check_all(total > 0, "member_weights must not all be 0")
-    return weights / total
+    return shares("member_weights", weights)
 
 
 def _check_members(name: str, array: Any, shape: tuple[int | str, ...]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, ratio, replaced
 from stakes.beliefs.base import Integrand, Reference, log_weight
-from stakes.beliefs.gaussian_split import GaussianSplit
+from stakes.beliefs.gaussian_split import KINKED, GaussianSplit
 from stakes.beliefs.quadrature import landscape, normal_moments
 from stakes.domains import REAL, Interval
 
@@ -54,13 +54,13 @@ class GaussianBelief:
             noise_variance=self.noise_variance,
         )
         check_shape("mean", mean, ("M",))
+        if mean.shape[0] == 0:
+            raise ValueError("mean must hold at least one context: the loss is averaged over them; got none")
         check_shape("variance", variance, (mean.shape[0],))
         check_shape("candidate_variance", candidate_variance, ("N",))
         check_shape("covariance", covariance, (candidate_variance.shape[0], mean.shape[0]))
         check_all(variance >= 0, "variance must be at least 0")
         check_all(candidate_variance >= 0, "candidate_variance must be at least 0")
-        if mean.shape[0] == 0:
-            raise ValueError("mean must hold at least one context: the loss is averaged over them; got none")
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "variance", variance)
         object.__setattr__(self, "candidate_variance", candidate_variance)
@@ -110,15 +110,12 @@ class GaussianBelief:
         return int(self.covariance.shape[1])
 
     def n_cells(self, integrand: Integrand) -> int:
-        """J at most: that of a candidate which tells all."""
-        certain = replaced(
-            self,
-            mean=self.mean[:1],
-            variance=self.variance[:1],
-            candidate_variance=self.variance[:1],
-            covariance=self.variance[:1][None, :],
-        )
-        return int(certain.split_moments(integrand, certain.reference(integrand)).shape[2])
+        """J at most: that of a candidate which tells all, or all but as little as an even grid can resolve."""
+        mean, sd = self._standard()
+        reference = self.reference(integrand)
+        rho = namespace(mean).ones_like(mean)[None, :]
+        splits = (GaussianSplit(integrand, mean, sd, rho * share, reference) for share in (1.0, 1.0 - KINKED**2))
+        return max(int(split.eta.shape[2]) for split in splits)
 
     @property
     def domain(self) -> Interval:

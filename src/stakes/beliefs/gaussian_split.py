@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from array_api_compat import device
+
 from stakes._array import Array, constant, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.quadrature import (
@@ -24,9 +26,10 @@ from stakes.beliefs.quadrature import (
 )
 
 _RESOLVED = 0.2  # posterior sd (of prior sd) from which nodes of z at SPACING resolve the posterior, to 1e-21
-_KINKED = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
+KINKED = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
 _PER_SD = 1.4  # trapezoid nodes to the sd of a bell that integrate it to 1e-16
 _LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a breakpoint of z as eta sees it, in posterior sds
+_NEAREST = 12  # breakpoints that a narrow posterior is split at
 _BELL, _BELL_PANEL = 7.0, 14.0 / 3.0  # three panels that integrate a bell alone, to 1e-8
 
 
@@ -47,7 +50,7 @@ class GaussianSplit:
         xp = self.xp = namespace(rho)
         self.root = xp.clip(xp.sqrt(rho), 1e-150, 1.0)  # sqrt(rho)
         self.rest = xp.clip(xp.sqrt(1.0 - rho), 1e-150, 1.0)  # the posterior sd, in standard units
-        self.resolved = _KINKED if integrand.breakpoints else _RESOLVED
+        self.resolved = KINKED if integrand.breakpoints else _RESOLVED
         # A panel resolves a posterior of a quarter of its width.
         narrowest = self._smallest(self.rest[self.rest >= self.resolved], 1.0)
         width = min(PANEL, 4.0 * narrowest)
@@ -131,12 +134,24 @@ class GaussianSplit:
         if not self.integrand.breakpoints:
             nodes, weights = trapezoid(low[:, None], high[:, None], COARSEST)  # [p, 1, Q]
         else:
-            cuts = (self.cuts[part, None, :] - centre[..., None]) / rest[:, None, None]  # [p, J, B]
+            cuts = (self._nearest_cuts(centre, part) - centre[..., None]) / rest[:, None, None]  # [p, J, b]
             nodes, weights = panels(low[:, None], high[:, None], cuts, _BELL_PANEL)  # [p, J, Q]
         u = centre[..., None] + rest[:, None, None] * nodes  # [p, J, Q]
         z = self.mean[part, None, None] + self.sd[part, None, None] * u
         statistics = self.integrand.statistics(z, self.point[part, None, None])  # [p, J, Q, D]
         return self.xp.sum((weights * density(nodes, self._left(n, part)))[..., None] * statistics, axis=2)
+
+    def _nearest_cuts(self, centre: Array, part: slice) -> Array:
+        """[p, J, b]: the breakpoints around each posterior mean; more than a few within its reach are smoothed out."""
+        count = self.cuts.shape[-1]
+        cuts = self.cuts[part, None, :]
+        if count <= _NEAREST:
+            return cuts
+        xp = self.xp
+        below = xp.sum(xp.astype(cuts < centre[..., None], xp.int64), axis=-1)  # [p, J]
+        first = xp.clip(below - _NEAREST // 2, 0, count - _NEAREST)
+        positions = xp.reshape(first[..., None] + xp.arange(_NEAREST, device=device(centre)), (centre.shape[0], -1))
+        return xp.reshape(xp.take_along_axis(cuts[:, 0, :], positions, axis=1), (*centre.shape, _NEAREST))
 
 
 def _same(values: Array) -> bool:

@@ -83,7 +83,7 @@ class NormalEnsemble:
     def n_cells(self, integrand: Integrand) -> int:  # noqa: ARG002 (the rule is laid over y)
         """J of the rule, and room for the masses of its cells under each member."""
         members_per_context = math.ceil(self.context_mean.shape[1] / self.n_contexts)
-        return self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context)
+        return int(self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context))
 
     def reference(self, integrand: Integrand) -> Reference:
         """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""

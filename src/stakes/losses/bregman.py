@@ -53,10 +53,10 @@ class WeightedBregman:
         return ratio(moments[..., 1:], moments[..., :1])
 
     def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
-        """[...]: E[w] D_phi(E[w T] / E[w], action); nothing where E[w] = 0."""
+        """[...]: E[w] D_phi(E[w T] / E[w], action); nothing where E[w] is so small that E[w T] may have underflowed."""
         xp = namespace(moments, action)
         mass = moments[..., :1]
-        best = xp.where(mass > 0, self.action(moments), action)
+        best = xp.where(mass > xp.finfo(mass.dtype).smallest_normal ** 0.5, self.action(moments), action)
         return mass[..., 0] * as_potential(self.potential).divergence(best, action, self._chart(reference).origin)
 
     def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
+from array_api_compat import device
+
 from stakes._array import Array, check_all, constant, namespace
 
 
@@ -108,11 +110,13 @@ class Weight:
         if not callable(self.function) or isinstance(self.function, type):
             raise TypeError(f"a weight must be a function of the target, or None; got {self.function!r}")
         object.__setattr__(self, "breakpoints", tuple(sorted(float(point) for point in self.breakpoints)))
+        if not all(map(math.isfinite, self.breakpoints)):
+            raise ValueError(f"breakpoints must be finite targets; got {self.breakpoints}")
 
     def __call__(self, z: Array) -> Array:
         """The function, checked to be at least 0."""
         xp = namespace(z)
-        weight = xp.astype(xp.asarray(self.function(z)), z.dtype) + xp.zeros_like(z)
+        weight = xp.astype(xp.asarray(self.function(z), device=device(z)), z.dtype) + xp.zeros_like(z)
         check_all(weight >= 0, "a weight must be at least 0 for every target; this one gave a negative or NaN value")
         return weight
 
