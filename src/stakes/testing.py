@@ -19,6 +19,8 @@ from stakes.losses import LogLoss, Loss, SquaredError
 
 __all__ = ["check_belief", "check_loss"]
 
+_BELIEFS = 8
+
 
 def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
     """Assert the laws of a loss on a handful of `targets` of its domain (labels for classes, `n_classes` of them).
@@ -33,44 +35,38 @@ def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: flo
     assert isinstance(loss, Loss), f"{type(loss).__name__} lacks a method of stakes.losses.Loss"
     z, labels = _targets(loss, targets, n_classes)
     xp = namespace(z)
-    rng = np.random.default_rng(0)
-    parts = xp.asarray(rng.dirichlet(np.ones(z.shape[0]), size=8), dtype=z.dtype)  # [8, Z]: beliefs over the targets
+    draws = np.random.default_rng(0).dirichlet(np.ones(z.shape[0]), size=_BELIEFS)
+    parts = xp.asarray(draws, dtype=z.dtype)  # [8, Z]: beliefs over the targets
     references = [None] if isinstance(loss.domain, Classes) else [None, z[:1], xp.mean(z) + xp.zeros_like(z[:1])]
-    predictions = []
-    for reference in references:
-        statistics = loss.statistics(z, reference)  # [Z, D]
-        assert statistics.shape[:-1] == labels.shape, f"statistics: [..., D] wanted, got {statistics.shape}"
-        moments = xp.matmul(parts, statistics)  # [8, D]
-        acts = loss.action(moments)  # [8, d]
-        assert acts.ndim == 2, f"action: [..., d] wanted for moments [8, D], got {acts.shape}"
-        assert acts.shape[0] == 8, f"action: [..., d] wanted for moments [8, D], got {acts.shape}"
-        losses = loss.pointwise(z[None, ...], acts[:, None, :], reference)  # [8, Z]: of each act for each target
-        mean_loss = xp.matmul(parts, losses.T)  # [8, 8]: of belief i acting as belief j would
-        regrets = loss.regret(moments[:, None, :], acts[None, :, :], reference)  # [8, 8]
-        best = xp.stack([mean_loss[i, i] for i in range(8)])[:, None]
-        scale = float(xp.max(abs(mean_loss)))
-        _assert_close(regrets, mean_loss - best, rtol, scale, "regret: mean loss of an act less that of the best act")
-        assert bool(xp.all(regrets >= -1e-12 * scale)), "regret: never negative"
-        _assert_close(
-            loss.regret(3.0 * moments[:, None, :], acts[None, :, :], reference),
-            3.0 * regrets,
-            rtol,
-            scale,
-            "regret: homogeneous in the moments",
-        )
-        weight = 1.0 if reference is None else xp.exp(log_weight(reference, loss))
-        answers = loss.prediction(acts, reference)
-        predictions.append(answers)
-        _assert_close(
-            loss(labels[None, ...], answers[:, None, ...]),
-            losses * weight,
-            rtol,
-            scale,
-            "units: loss of the prediction",
-        )
+    predictions = [_check_from(loss, z, labels, parts, reference, rtol) for reference in references]
     for answers in predictions[1:]:
         scale = float(xp.max(abs(predictions[0])))
         _assert_close(answers, predictions[0], rtol, scale, "reference: the same prediction from any reference")
+
+
+def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Array | None, rtol: float) -> Array:
+    """The laws of a loss measured from one reference; returns the predictions of the beliefs `parts`."""
+    xp = namespace(z)
+    statistics = loss.statistics(z, reference)  # [Z, D]
+    assert statistics.shape[:-1] == labels.shape, f"statistics: [..., D] wanted, got {statistics.shape}"
+    moments = xp.matmul(parts, statistics)  # [8, D]
+    acts = loss.action(moments)  # [8, d]
+    shape = (*moments.shape[:-1], acts.shape[-1])
+    assert acts.shape == shape, f"action: [..., d] wanted for moments [..., D], got {acts.shape}"
+    losses = loss.pointwise(z[None, ...], acts[:, None, :], reference)  # [8, Z]: of each act for each target
+    mean_loss = xp.matmul(parts, losses.T)  # [8, 8]: of belief i acting as belief j would
+    regrets = loss.regret(moments[:, None, :], acts[None, :, :], reference)  # [8, 8]
+    best = xp.linalg.diagonal(mean_loss)[:, None]
+    scale = float(xp.max(abs(mean_loss)))
+    _assert_close(regrets, mean_loss - best, rtol, scale, "regret: mean loss of an act less that of the best act")
+    assert bool(xp.all(regrets >= -1e-12 * scale)), "regret: never negative"
+    tripled = loss.regret(3.0 * moments[:, None, :], acts[None, :, :], reference)
+    _assert_close(tripled, 3.0 * regrets, rtol, scale, "regret: homogeneous in the moments")
+    answers = loss.prediction(acts, reference)
+    said = loss(labels[None, ...], answers[:, None, ...])
+    weight = 1.0 if reference is None else xp.exp(log_weight(reference, loss))
+    _assert_close(said, losses * weight, rtol, float(xp.max(abs(said))), "units: loss of the prediction")
+    return answers
 
 
 def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from stakes._array import Array, log_excess, log_shortfall, namespace, ratio
+from stakes._array import Array, double, log_excess, log_shortfall, namespace, ratio
 from stakes.domains import NONNEGATIVE, POSITIVE, REAL, Interval
 
 
@@ -125,19 +125,21 @@ class ConvexFunction:
 
     def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
         """[...]: the definition; where it cancels, the integral of <grad phi(y + t (x-y)) - grad phi(y), x-y>."""
-        step, start = x - y, origin + y
+        xp, dtype = namespace(x, y, origin), x.dtype
+        step, start = double(x - y), double(origin + y)  # values of phi cancel: single precision would not do
         here = self.function(start)
         rise = self.function(start + step) - here
         if self.gradient is None:
             line = [self.function(start + _START * float(t) * step) - here for t in _POINTS[1:]]
-            return rise - sum(float(c) * value for c, value in zip(_SLOPE[1:], line, strict=True))
+            slope = sum(float(c) * value for c, value in zip(_SLOPE[1:], line, strict=True))
+            return xp.astype(rise - slope, dtype)
         gradient = self.gradient(start)
         slope = _sum(gradient * step)
         gap = sum(
             float(weight) * _sum((self.gradient(start + float(t) * step) - gradient) * step)
             for weight, t in zip(_LEGENDRE_WEIGHTS, _LEGENDRE, strict=True)
         )
-        return namespace(rise).where(rise - slope > 1e-6 * (abs(here) + abs(slope)), rise - slope, gap)
+        return xp.astype(xp.where(rise - slope > 1e-6 * (abs(here) + abs(slope)), rise - slope, gap), dtype)
 
 
 PotentialLike = Potential | Callable[[Array], Array]

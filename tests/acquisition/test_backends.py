@@ -1,0 +1,162 @@
+"""Every public function on every array library: the same numbers, and results that stay where their inputs are."""
+
+import array_api_compat
+import array_api_strict
+import numpy as np
+import pytest
+
+from stakes import (
+    BregmanLoss,
+    BrierLoss,
+    CategoricalEnsemble,
+    CostMatrix,
+    ExponentialWeight,
+    GaussianBelief,
+    InterpolatedWeight,
+    Linex,
+    LogLoss,
+    NormalEnsemble,
+    ScoringRule,
+    SphericalLoss,
+    SquaredError,
+    VoteEnsemble,
+    Weight,
+    ZeroOne,
+    effective_context_weights,
+    expected_posterior_uncertainty,
+    expected_reduction,
+    expected_regret,
+    integration_error,
+    score,
+    uncertainty,
+)
+from stakes.beliefs import MemberNodes, MemberPanels
+from stakes.losses import ConvexFunction, Square
+from stakes.testing import check_belief
+
+N, M, K, C = 3, 2, 4, 3
+MATRICES = [expected_reduction, expected_regret, expected_posterior_uncertainty]
+
+
+def sigmoid(z):
+    return 1.0 / (1.0 + array_api_compat.array_namespace(z).exp(-z))
+
+
+def squares(x):
+    return array_api_compat.array_namespace(x).sum(x**2, axis=-1)
+
+
+REAL = {
+    "squared": SquaredError(),
+    "exponential weight": SquaredError(ExponentialWeight(0.4)),
+    "smooth weight": SquaredError(sigmoid),
+    "weight with a kink": SquaredError(InterpolatedWeight([0.0, 1.0], [0.1, 2.0])),
+    "linex": Linex(0.7),
+    "linex with a weight": Linex(-0.7, Weight(sigmoid)),
+    "own": BregmanLoss(ConvexFunction(squares, lambda x: 2 * x)),
+    "square": BregmanLoss(Square(), weight=ExponentialWeight(-0.2)),
+}
+CLASSES = {
+    "log": LogLoss(),
+    "weighted log": LogLoss([1.0, 50.0, 0.0]),
+    "brier": BrierLoss([1.0, 2.0, 3.0]),
+    "spherical": SphericalLoss(),
+    "own": ScoringRule(squares),
+    "costs": CostMatrix([[0.0, 2.0], [1.0, 0.0], [5.0, -1.0]]),
+    "zero-one": ZeroOne(),
+}
+
+
+def gaussian(rng):
+    mixing = rng.standard_normal((N + M, 4)) / 2
+    covariance = mixing @ mixing.T
+    return GaussianBelief, (
+        rng.standard_normal(M),
+        np.diag(covariance)[N:],
+        np.diag(covariance)[:N] + 0.1,
+        covariance[:N, N:],
+    )
+
+
+def normals(rng):
+    means = rng.standard_normal((N + M, K))
+    return NormalEnsemble, (means[:N], np.full((N, K), 0.4), means[N:], np.full((M, K), 0.3))
+
+
+def uneven(rng):
+    kind, (mean, _, *contexts) = normals(rng)
+    return lambda *given: kind(*given, rule=MemberPanels()), (mean, rng.uniform(0.1, 1, (N, K)), *contexts)
+
+
+def nested(rng):
+    kind, given = normals(rng)
+    return lambda *given: kind(*given, rule=MemberNodes.spaced(33)), given
+
+
+def soft(rng):
+    rows = rng.dirichlet(np.ones(C), (N + M, K))
+    return CategoricalEnsemble, (rows[:N], rows[N:], rng.uniform(1, 2, K))
+
+
+def votes(rng):
+    rows = rng.integers(C, size=(N + M, K))
+    return lambda candidates, contexts, q: VoteEnsemble(candidates, contexts, C, q), (
+        rows[:N],
+        rows[N:],
+        rng.uniform(1, 2, K),
+    )
+
+
+PAIRS = [(make, name, loss) for make in (gaussian, normals, uneven, nested) for name, loss in REAL.items()]
+PAIRS += [(make, name, loss) for make in (soft, votes) for name, loss in CLASSES.items()]
+
+
+@pytest.mark.parametrize(("make", "name", "loss"), PAIRS, ids=[f"{make.__name__}-{name}" for make, name, _ in PAIRS])
+def test_all_libraries_give_the_same_numbers(xp, host, make, name, loss):  # noqa: ARG001
+    kind, given = make(np.random.default_rng(7))
+    belief, wanted = kind(*(xp.asarray(array.copy()) for array in given)), kind(*given)
+    costs = xp.asarray(np.arange(1.0, N + 1))
+    for function in (*MATRICES, uncertainty, effective_context_weights):
+        result = function(loss, belief)
+        assert array_api_compat.array_namespace(result) is xp
+        np.testing.assert_allclose(host(result), function(loss, wanted), rtol=1e-9, atol=1e-13)
+    scores = score(loss, belief, xp.asarray(np.arange(1.0, M + 1)), costs, memory_limit=200_000)
+    assert array_api_compat.array_namespace(scores) is xp
+    np.testing.assert_allclose(
+        host(scores), score(loss, wanted, np.arange(1.0, M + 1), np.arange(1.0, N + 1)), rtol=1e-6, atol=1e-13
+    )
+    relative, log_scale = score(loss, belief, return_log_scale=True)
+    np.testing.assert_allclose(host(relative) * np.exp(log_scale), score(loss, wanted), rtol=1e-7, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", [gaussian, normals, uneven, soft, votes])
+def test_laws_hold_on_all_libraries(xp, make):
+    kind, given = make(np.random.default_rng(7))
+    check_belief(kind(*(xp.asarray(array.copy()) for array in given)))
+
+
+def test_convergence_is_told_on_all_libraries(xp, host):
+    kind, given = normals(np.random.default_rng(7))
+    assert np.all(host(integration_error(SquaredError(), kind(*(xp.asarray(array) for array in given)))) < 1e-6)
+
+
+@pytest.mark.parametrize(("make", "name", "loss"), PAIRS, ids=[f"{make.__name__}-{name}" for make, name, _ in PAIRS])
+def test_results_stay_on_the_device_of_the_belief(make, name, loss):
+    device = array_api_strict.Device("device1")
+    kind, given = make(np.random.default_rng(7))
+    belief = kind(*(array_api_strict.asarray(array, device=device) for array in given))
+    for function in (*MATRICES, uncertainty, effective_context_weights, score):
+        assert function(loss, belief).device == device, name
+
+
+@pytest.mark.parametrize(("make", "name", "loss"), PAIRS, ids=[f"{make.__name__}-{name}" for make, name, _ in PAIRS])
+def test_single_precision_stays_single(xp, host, make, name, loss):
+    kind, given = make(np.random.default_rng(7))
+    single = [array.astype(np.float32) for array in given]
+    belief, wanted = kind(*(xp.asarray(array) for array in single)), kind(*given)
+    for function in (expected_reduction, uncertainty, score):
+        result = function(loss, belief)
+        assert result.dtype == xp.float32, name
+        exact = function(loss, wanted)
+        tolerance = 1e-2 if name == "own" else 1e-3
+        np.testing.assert_allclose(host(result), exact, rtol=tolerance, atol=tolerance * np.max(np.abs(exact)) / 10)

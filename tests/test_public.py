@@ -1,0 +1,64 @@
+"""The public names, pinned: adding or removing one is a decision, not an accident."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stakes
+
+ROOT = Path(__file__).parents[1]
+
+NAMES = {
+    "stakes": """
+        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight GaussianBelief
+        InterpolatedWeight ItakuraSaito Linex LogLoss NormalEnsemble PoissonDeviance ScoringRule SphericalLoss
+        SquaredError VoteEnsemble Weight ZeroOne effective_context_weights expected_posterior_uncertainty
+        expected_reduction expected_regret find_form integration_error register score uncertainty
+    """,
+    "stakes.losses": """
+        BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialWeight
+        FiniteChoice Function Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss Loss NegativeEntropy
+        NegativeLog Norm PoissonDeviance Potential Power ScoringRule SphericalLoss Square SquaredError Transform Weight
+        WeightFunction WeightedBregman ZeroOne
+    """,
+    "stakes.beliefs": """
+        Automatic Belief CategoricalEnsemble GaussianBelief Integrand MemberNodes MemberPanels MixtureGrid
+        NormalEnsemble OutcomeRule Reference VoteEnsemble reference_at
+    """,
+    "stakes.acquisition": """
+        ANY AccuracyWarning Form Reduction effective_context_weights expected_posterior_uncertainty expected_reduction
+        expected_regret find_form integration_error register score uncertainty
+    """,
+    "stakes.testing": "check_belief check_loss",
+}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_public_names(module):
+    assert sorted(importlib.import_module(module).__all__) == sorted(NAMES[module].split())
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_every_public_name_is_there_and_documented(module):
+    package = importlib.import_module(module)
+    for name in package.__all__:
+        assert getattr(package, name).__doc__, name
+
+
+def test_versions_agree():
+    version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
+    assert stakes.__version__ == version
+    assert (
+        f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
+        or "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
+    )
+
+
+def test_importing_loads_no_optional_library():
+    code = "import sys, stakes; print([m for m in ('torch', 'matplotlib', 'pandas', 'jax') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
