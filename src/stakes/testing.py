@@ -126,7 +126,7 @@ class _One:
     def log_magnitudes(self, z: Array) -> Array:
         return namespace(z).zeros_like(z[..., None])
 
-    def statistics(self, z: Array, reference: Array | None = None) -> Array:  # noqa: ARG002
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
         return namespace(z).ones_like(z[..., :1] if isinstance(self.domain, Classes) else z[..., None])
 
 

@@ -10,11 +10,10 @@ from stakes import (
     SquaredError,
     Weight,
     expected_reduction,
-    integration_error,
     score,
     uncertainty,
 )
-from stakes.beliefs import Automatic, MemberNodes, MemberPanels, MixtureGrid
+from stakes.beliefs import Automatic, MemberNodes
 from stakes.testing import check_belief
 
 
@@ -86,48 +85,6 @@ def test_the_default_rule_to_1e_5_of_dense_integration(rng, case, spread, sd, n_
     belief = ensemble(rng, spread, sd, n_members)
     wanted = dense(belief, moments(belief.context_mean, belief.context_sd), regret)
     np.testing.assert_allclose(expected_reduction(loss, belief), wanted, rtol=1e-5, atol=1e-7 * wanted.max())
-
-
-def test_which_rule_is_automatic(rng):
-    even, uneven = ensemble(rng, 1.0, 0.3), ensemble(rng, 1.0, (0.001, 1.0))
-    assert Automatic().chosen(even.candidate_mean, even.candidate_sd) == MixtureGrid()
-    assert Automatic().chosen(uneven.candidate_mean, uneven.candidate_sd) == MemberPanels()
-
-
-@pytest.mark.parametrize("rule", [MixtureGrid(), MemberPanels(), MemberNodes.spaced(801)])
-def test_deterministic_rules_agree(rng, rule):
-    exact = ensemble(rng, 1.0, 0.5)
-    other = NormalEnsemble(
-        exact.candidate_mean, exact.candidate_sd, exact.context_mean, exact.context_sd, exact.member_weights, rule
-    )
-    np.testing.assert_allclose(score(Linex(1.0), other), score(Linex(1.0), exact), rtol=1e-4)
-    assert np.all(integration_error(Linex(1.0), other) < 1e-4)
-
-
-def test_random_nodes_converge_and_quasi_random_ones_faster(rng):
-    exact = ensemble(rng, 1.0, 0.5)
-    wanted = score(SquaredError(), exact)
-
-    def error(rule):
-        other = NormalEnsemble(
-            exact.candidate_mean, exact.candidate_sd, exact.context_mean, exact.context_sd, rule=rule
-        )
-        return abs(score(SquaredError(), other) - wanted).max() / wanted.max()
-
-    def mean_error(make, count):
-        return np.mean([error(make(count, np.random.default_rng(seed))) for seed in range(8)])
-
-    few, many = (mean_error(MemberNodes.monte_carlo, count) for count in (64, 4096))
-    assert many < few / 3  # the square root of 64 is 8
-    assert mean_error(MemberNodes.quasi_monte_carlo, 1024) < mean_error(MemberNodes.monte_carlo, 1024) / 3
-
-
-def test_random_nodes_are_the_same_for_the_same_generator():
-    for make in (MemberNodes.monte_carlo, MemberNodes.quasi_monte_carlo):
-        first, second = (make(64, np.random.default_rng(5)) for _ in range(2))
-        np.testing.assert_array_equal(first.nodes, second.nodes)
-        assert len(first.refined().nodes) == 128
-        assert first.refined().kind == first.kind
 
 
 def test_a_member_without_weight_is_no_member(rng):

@@ -37,7 +37,7 @@ class Form:
 
     name: str
     prepare: Callable[[Any, Any], Reduction]
-    numbers: Callable[[Any, Any], int] = lambda loss, belief: 8  # noqa: ARG005
+    numbers: Callable[[Any, Any], int] = lambda loss, belief: 8
     """How many numbers it holds for each candidate and context of a block."""
     context_numbers: int = 8
     """How many numbers it holds for each context while it prepares."""

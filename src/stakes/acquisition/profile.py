@@ -123,5 +123,5 @@ register(
     ANY,
     ANY,
     GaussianBelief,
-    Form("profile curve EUR_c(rho)", profile_curve, lambda loss, belief: 10, context_numbers=4096),  # noqa: ARG005
+    Form("profile curve EUR_c(rho)", profile_curve, lambda loss, belief: 10, context_numbers=4096),
 )

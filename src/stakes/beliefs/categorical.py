@@ -68,11 +68,11 @@ class CategoricalEnsemble:
         """The contexts."""
         return self.contexts
 
-    def n_cells(self, integrand: Integrand) -> int:  # noqa: ARG002 (a cell is a class)
+    def n_cells(self, integrand: Integrand) -> int:
         """C."""
         return int(self.candidates.shape[2])
 
-    def reference(self, integrand: Integrand) -> Reference:  # noqa: ARG002
+    def reference(self, integrand: Integrand) -> Reference:
         """No point: classes are where they are."""
         return Reference(None, filled(self.n_contexts, 0.0, self.like))
 
@@ -159,11 +159,11 @@ class VoteEnsemble:
         """The member weights: votes themselves are whole numbers."""
         return self.member_weights
 
-    def n_cells(self, integrand: Integrand) -> int:  # noqa: ARG002 (a cell is a class)
+    def n_cells(self, integrand: Integrand) -> int:
         """C."""
         return self.n_classes
 
-    def reference(self, integrand: Integrand) -> Reference:  # noqa: ARG002
+    def reference(self, integrand: Integrand) -> Reference:
         """No point: classes are where they are."""
         return Reference(None, filled(self.n_contexts, 0.0, self.like))
 

@@ -152,9 +152,7 @@ class GaussianBelief:
         """A block of candidates and contexts."""
         rows, noise = self.candidate_covariance, self.noise_variance
         if callable(rows):
-            positions = range(self.n_candidates)[candidates]
-            whole = rows
-            rows = lambda i: whole(positions[i])[candidates]  # noqa: E731
+            rows = _rows_of_block(rows, range(self.n_candidates)[candidates], candidates)
         elif rows is not None:
             rows = rows[candidates, :][:, candidates]
         return replaced(
@@ -176,3 +174,8 @@ class GaussianBelief:
         """[M], [M]: mean and standard deviation of z in double precision."""
         variance = double(self.variance)
         return double(self.mean), namespace(variance).sqrt(variance)
+
+
+def _rows_of_block(rows: Callable[[int], Array], positions: range, candidates: slice) -> Callable[[int], Array]:
+    """The function from a position within the block to its row of covariances within the block."""
+    return lambda i: rows(positions[i])[candidates]

@@ -80,7 +80,7 @@ class NormalEnsemble:
         """The context means."""
         return self.context_mean
 
-    def n_cells(self, integrand: Integrand) -> int:  # noqa: ARG002 (the rule is laid over y)
+    def n_cells(self, integrand: Integrand) -> int:
         """J of the rule, and room for the masses of its cells under each member."""
         members_per_context = math.ceil(self.context_mean.shape[1] / self.n_contexts)
         return int(self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context))

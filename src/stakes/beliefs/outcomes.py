@@ -102,7 +102,7 @@ class MemberNodes:
             ndtri(np.clip(points, 1e-16, 1 - 1e-16)), np.full(count, 1.0 / count), generator, "quasi_monte_carlo"
         )
 
-    def size(self, mean: Array, sd: Array) -> int:  # noqa: ARG002
+    def size(self, mean: Array, sd: Array) -> int:
         """K I."""
         return int(mean.shape[1]) * len(self.nodes)
 
@@ -120,7 +120,8 @@ class MemberNodes:
         count = 2 * len(self.nodes)
         if self.generator is None:
             return MemberNodes.spaced(count)
-        return getattr(MemberNodes, self.kind)(count, self.generator)  # type: ignore[no-any-return]
+        draw = MemberNodes.monte_carlo if self.kind == "monte_carlo" else MemberNodes.quasi_monte_carlo
+        return draw(count, self.generator)
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class MemberPanels:
 
     per_panel: int = 10
 
-    def size(self, mean: Array, sd: Array) -> int:  # noqa: ARG002
+    def size(self, mean: Array, sd: Array) -> int:
         """Ten nodes between any two of six marks a member."""
         return (len(_MARKS) * int(mean.shape[1]) - 1) * self.per_panel
 

@@ -34,7 +34,7 @@ class FiniteChoice:
         """[..., 1]: 0, nothing is taken out."""
         return namespace(z).zeros_like(z[..., :1] if isinstance(self.domain, Classes) else z[..., None])
 
-    def statistics(self, z: Array, reference: Array | None = None) -> Array:  # noqa: ARG002 (costs need none)
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
         """[..., A]: the costs beyond the cheapest action for z."""
         rows = self.cost_rows(z)
         return rows - namespace(z).min(rows, axis=-1, keepdims=True)
@@ -43,15 +43,15 @@ class FiniteChoice:
         """[..., 1]: the position of the cheapest action, the first of equals."""
         return namespace(moments).argmin(moments, axis=-1, keepdims=True)
 
-    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:  # noqa: ARG002
+    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: the expected cost of `action` less that of the cheapest."""
         return _column(moments, action) - namespace(moments).min(moments, axis=-1)
 
-    def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:  # noqa: ARG002
+    def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: the cost of `action` for z."""
         return _column(self.cost_rows(z), action)
 
-    def prediction(self, action: Array, reference: Array | None = None) -> Array:  # noqa: ARG002
+    def prediction(self, action: Array, reference: Array | None = None) -> Array:
         """[...]: the position of the action."""
         return action[..., 0]
 

@@ -40,7 +40,7 @@ class Square:
     scale_free = False
     domain = REAL
 
-    def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:  # noqa: ARG002 (no origin in it)
+    def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
         """[...]: |x - y|^2."""
         return _sum((x - y) ** 2)
 

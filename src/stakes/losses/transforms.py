@@ -47,7 +47,7 @@ class Identity:
 
     domain: Interval = REAL
 
-    def chart(self, reference: Array | None, scale_free: bool) -> Chart:  # noqa: ARG002 (differences serve both)
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
         """Z - reference."""
         if reference is None:
             return Chart(0.0, lambda z: z[..., None], lambda t: t[..., 0])
@@ -63,7 +63,7 @@ class Indicator:
 
     domain: Classes = Classes()  # noqa: RUF009 (frozen)
 
-    def chart(self, reference: Array | None, scale_free: bool) -> Chart:  # noqa: ARG002 (the simplex has an origin)
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
         """Class probabilities."""
         return Chart(0.0, lambda z: z, lambda t: t)
 
@@ -81,7 +81,7 @@ class Power:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lam", _number("lam", self.lam))
 
-    def chart(self, reference: Array | None, scale_free: bool) -> Chart:  # noqa: ARG002 (differences serve both)
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
         """T(z) - T(reference) = reference^lam expm1(lam log(z / reference)) / lam."""
         if reference is None:
             return Chart(0.0, lambda z: self._difference(z, 1.0)[..., None], lambda t: self._back(t[..., 0], 1.0))
@@ -143,7 +143,7 @@ class Function:
     inverse: Callable[[Array], Array] | None = None
     domain: Interval = REAL
 
-    def chart(self, reference: Array | None, scale_free: bool) -> Chart:  # noqa: ARG002 (differences serve both)
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
         """T(z) - T(reference)."""
         if reference is None:
             return Chart(0.0, self._points, self._targets)
