@@ -15,9 +15,10 @@ ROOT = Path(__file__).parents[1]
 NAMES = {
     "stakes": """
         AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight GaussianBelief
-        InterpolatedWeight ItakuraSaito Linex LogLoss NormalEnsemble PoissonDeviance ScoringRule SphericalLoss
-        SquaredError VoteEnsemble Weight ZeroOne effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error register score uncertainty
+        InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance ScoringRule SphericalLoss
+        SquaredError VoteEnsemble WarpedGaussianBelief Weight ZeroOne effective_context_weights
+        expected_posterior_uncertainty expected_reduction expected_regret find_form integration_error register score
+        uncertainty
     """,
     "stakes.losses": """
         BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialWeight
@@ -26,12 +27,15 @@ NAMES = {
         WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic Belief CategoricalEnsemble GaussianBelief Integrand MemberNodes MemberPanels MixtureGrid
-        NormalEnsemble OutcomeRule Reference VoteEnsemble reference_at
+        Automatic Belief CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels MixtureGrid
+        MonotoneWarp NormalEnsemble OutcomeRule Reference VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
         ANY AccuracyWarning Form Reduction effective_context_weights expected_posterior_uncertainty expected_reduction
         expected_regret find_form integration_error register score uncertainty
+    """,
+    "stakes.acquisition.baselines": """
+        bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
     """,
     "stakes.testing": "check_belief check_loss",
 }

@@ -12,7 +12,14 @@ from stakes.acquisition import (
     score,
     uncertainty,
 )
-from stakes.beliefs import CategoricalEnsemble, GaussianBelief, NormalEnsemble, VoteEnsemble
+from stakes.beliefs import (
+    CategoricalEnsemble,
+    GaussianBelief,
+    LogWarp,
+    NormalEnsemble,
+    VoteEnsemble,
+    WarpedGaussianBelief,
+)
 from stakes.losses import (
     BoxCox,
     BregmanLoss,
@@ -46,12 +53,14 @@ __all__ = [
     "ItakuraSaito",
     "Linex",
     "LogLoss",
+    "LogWarp",
     "NormalEnsemble",
     "PoissonDeviance",
     "ScoringRule",
     "SphericalLoss",
     "SquaredError",
     "VoteEnsemble",
+    "WarpedGaussianBelief",
     "Weight",
     "ZeroOne",
     "effective_context_weights",

@@ -216,8 +216,10 @@ def test_the_regret_is_the_weighted_divergence_of_the_acts(xp, host):
 
 def test_log_magnitudes_by_hand(xp, host):
     z = xp.asarray(np.asarray([1.0, 3.0]))
-    np.testing.assert_allclose(host(SquaredError().log_magnitudes(z)), [[0.0], [0.0]])
-    np.testing.assert_allclose(host(SquaredError(TILT).log_magnitudes(z)), [[0.3], [0.9]])
+    size = 2 * np.log([2.0, 4.0])  # (1 + |T|)^2
+    np.testing.assert_allclose(host(SquaredError().log_magnitudes(z)), np.stack([[0.0, 0.0], size], axis=1))
+    tilt = np.asarray([0.3, 0.9])
+    np.testing.assert_allclose(host(SquaredError(TILT).log_magnitudes(z)), np.stack([tilt, tilt + size], axis=1))
     np.testing.assert_allclose(host(Linex(2.0, TILT).log_magnitudes(z)), [[0.3, -1.7], [0.9, -5.1]])
 
 

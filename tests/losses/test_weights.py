@@ -166,7 +166,7 @@ def test_a_step_weight_gives_the_same_statistics_about_a_reference(function):
 
 
 def test_a_weight_may_be_constant(xp, host):
-    weight = Weight(lambda z: 2.0)  # noqa: ARG005
+    weight = Weight(lambda z: 2.0)
     z = xp.asarray(np.asarray([1.0, 5.0]))
     np.testing.assert_array_equal(host(weight(z)), [2.0, 2.0])
     np.testing.assert_allclose(host(weight.logarithm(z)), np.log([2.0, 2.0]))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from stakes._array import Array, constant, double, namespace
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, register
-from stakes.beliefs import GaussianBelief
+from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.losses import Loss
 
 _SIZES = (24, 48, 96)
@@ -38,7 +39,7 @@ def profile_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
         error = max(error, _integration_error(loss, belief))
     if error > _TOLERABLE:
         warnings.warn(
-            f"reductions of {type(loss).__name__} under a Gaussian belief are accurate to about {error:.0e} only. If "
+            f"reductions of {_name(loss)} under a Gaussian belief are accurate to about {error:.0e} only. If "
             "its weight jumps or kinks, declare where: Weight(function, breakpoints=(...)).",
             AccuracyWarning,
             stacklevel=_caller(),
@@ -81,6 +82,10 @@ def _integration_error(loss: Loss, belief: GaussianBelief) -> float:
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
 
 
+def _name(loss: Any) -> str:
+    return type(getattr(loss, "of_target", loss)).__name__
+
+
 class _Cut:
     """The same loss with a breakpoint where it has none, so that it is integrated by panels."""
 
@@ -119,9 +124,16 @@ def _clenshaw(coefficients: Array, x: Array) -> Array:
     return coefficients[0, :] + x * ahead - further
 
 
-register(
-    ANY,
-    ANY,
-    GaussianBelief,
-    Form("profile curve EUR_c(rho)", profile_curve, lambda loss, belief: 10, context_numbers=4096),
-)
+def warped_profile_curve(loss: Loss, belief: WarpedGaussianBelief) -> Reduction:
+    """The curve of the loss as one of the latent f: under a warp, too, EUR depends on rho alone."""
+    latent: Any = belief.unwarped(loss)
+    curve = profile_curve(latent, belief.latent)
+    return Reduction(lambda block: curve.of(block.latent), curve.log_scale)
+
+
+def _curve(prepare: Callable[[Any, Any], Reduction]) -> Form:
+    return Form("profile curve EUR_c(rho)", prepare, lambda loss, belief: 10, context_numbers=4096)
+
+
+register(ANY, ANY, GaussianBelief, _curve(profile_curve))
+register(ANY, ANY, WarpedGaussianBelief, _curve(warped_profile_curve))

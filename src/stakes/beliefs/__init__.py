@@ -5,6 +5,7 @@ from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import NormalEnsemble
 from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
+from stakes.beliefs.warped import LogWarp, MonotoneWarp, Warp, WarpedGaussianBelief
 
 __all__ = [
     "Automatic",
@@ -12,12 +13,16 @@ __all__ = [
     "CategoricalEnsemble",
     "GaussianBelief",
     "Integrand",
+    "LogWarp",
     "MemberNodes",
     "MemberPanels",
     "MixtureGrid",
+    "MonotoneWarp",
     "NormalEnsemble",
     "OutcomeRule",
     "Reference",
     "VoteEnsemble",
+    "Warp",
+    "WarpedGaussianBelief",
     "reference_at",
 ]

@@ -27,6 +27,7 @@ from stakes.beliefs.quadrature import (
 
 _RESOLVED = 0.2  # posterior sd (of prior sd) from which nodes of z at SPACING resolve the posterior, to 1e-21
 KINKED = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
+_MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
 _PER_SD = 1.4  # trapezoid nodes to the sd of a bell that integrate it to 1e-16
 _LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a breakpoint of z as eta sees it, in posterior sds
 _NEAREST = 12  # breakpoints that a narrow posterior is split at
@@ -65,7 +66,8 @@ class GaussianSplit:
         """[N, M, J, D]."""
         if 0 in self.rho.shape:
             return self.xp.zeros((*self.eta.shape, self.weighted.shape[-1]), dtype=self.rho.dtype)
-        shared = not self.integrand.breakpoints and all(map(_same, (self.tilt_low, self.tilt_high, self.boost)))
+        shared = not self.integrand.breakpoints and _same(self.tilt_low) and _same(self.tilt_high)
+        shared = shared and float(self.xp.max(self.boost)) < _MODEST
         conditional = [
             self._one_correlation(n) if shared and _same(self.rho[n, :]) else self._row(n)
             for n in range(self.rho.shape[0])
@@ -96,8 +98,10 @@ class GaussianSplit:
         """[M, J, D]: E[S | eta] for a candidate equally correlated with all contexts, which share their nodes."""
         if float(self.rest[n, 0]) < self.resolved:
             return self._row(n)
-        kernel = self._kernel(n, slice(0, 1))[0, ...]  # [J, Q]
-        return self.xp.permute_dims(self.xp.tensordot(self.weighted, kernel, axes=([1], [1])), (0, 2, 1))
+        first = slice(0, 1)
+        kernel = self._kernel(n, first)[0, ...] / self.xp.exp(self._left(n, first)[0, ...])  # [J, Q], without its boost
+        conditional = self.xp.permute_dims(self.xp.tensordot(self.weighted, kernel, axes=([1], [1])), (0, 2, 1))
+        return conditional * self.xp.exp(self._left(n, slice(None)))
 
     def _row(self, n: int) -> Array:
         """[M, J, D]: E[S | eta] for one candidate, in blocks of contexts."""

@@ -108,7 +108,7 @@ def _uphill(height: Callable[[Array], Array], u: Array) -> Array:
     zero = xp.zeros_like(u)
     here, above, below = (xp.where(finite, value, zero) for value in (here, above, below))
     slope, bend = (above - below) / (2.0 * step), (above - 2.0 * here + below) / step**2
-    move = slope / xp.where(bend < -0.1, -bend, xp.ones_like(bend))
+    move = xp.clip(slope / xp.where(bend < -0.1, -bend, xp.ones_like(bend)), -16.0, 16.0)  # a warp may run away
     for shrink in (1.0, 0.25):
         there = height(u + shrink * move)
         better = xp.isfinite(there) & (there > here) & finite

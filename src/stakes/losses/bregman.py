@@ -15,6 +15,8 @@ from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike
 from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, as_transform
 from stakes.losses.weights import WeightFunction, WeightLike, as_weight
 
+_NEGLIGIBLE = 1e-12  # of a total mass of order one
+
 
 class WeightedBregman:
     """The part that all weighted Bregman losses share; a loss says its potential, transform and weight."""
@@ -55,9 +57,14 @@ class WeightedBregman:
     def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: E[w] D_phi(E[w T] / E[w], action); nothing where E[w] is so small that E[w T] may have underflowed."""
         xp = namespace(moments, action)
-        mass = moments[..., :1]
-        best = xp.where(mass > xp.finfo(mass.dtype).smallest_normal ** 0.5, self.action(moments), action)
-        return mass[..., 0] * as_potential(self.potential).divergence(best, action, self._chart(reference).origin)
+        mass, tiny = moments[..., :1], xp.finfo(moments.dtype).smallest_normal
+        best = xp.where(mass > tiny**0.5, self.action(moments), action)
+        potential, origin = as_potential(self.potential), self._chart(reference).origin
+        if potential.scale_free and isinstance(
+            origin, float
+        ):  # a T that underflowed is tiny: infinite where it matters
+            best = xp.where((best <= 0) & (mass < _NEGLIGIBLE), tiny * xp.ones_like(best), best)
+        return mass[..., 0] * potential.divergence(best, action, origin)
 
     def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: w(z) D_phi(T(z), action): the regret under certainty, since D_phi(T, T) = 0."""

@@ -38,7 +38,7 @@ class Transform(Protocol):
         """Coordinates about `reference`; in units of T(reference) where the potential knows no unit."""
 
     def log_size(self, z: Array) -> Array | None:
-        """[...]: log |T(z)| where T spans many orders of magnitude; None where it does not."""
+        """[...]: the log of how large T(z) makes regrets, so that integration looks there; None for classes."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,9 @@ class Identity:
             return Chart(0.0, lambda z: z[..., None], lambda t: t[..., 0])
         return Chart(reference[..., None], lambda z: (z - reference)[..., None], lambda t: reference + t[..., 0])
 
-    def log_size(self, z: Array) -> None:
-        """None."""
+    def log_size(self, z: Array) -> Array:
+        """2 log(1 + |z|)."""
+        return 2.0 * namespace(z).log1p(abs(z))
 
 
 @dataclass(frozen=True)
@@ -91,8 +92,9 @@ class Power:
             lambda t: self._back(t[..., 0], reference),
         )
 
-    def log_size(self, z: Array) -> None:
-        """None."""
+    def log_size(self, z: Array) -> Array:
+        """2 log(1 + |T(z)|)."""
+        return 2.0 * namespace(z).log1p(abs(self._difference(z, 1.0)))
 
     def _difference(self, z: Array, reference: Array | float) -> Array:
         xp = namespace(z, reference)
@@ -150,8 +152,10 @@ class Function:
         origin = self._points(reference)
         return Chart(origin, lambda z: self._points(z) - origin, lambda t: self._targets(origin + t))
 
-    def log_size(self, z: Array) -> None:
-        """None."""
+    def log_size(self, z: Array) -> Array:
+        """2 log(1 + |T(z)|)."""
+        xp = namespace(z)
+        return 2.0 * xp.log1p(xp.max(abs(self._points(z)), axis=-1))
 
     def _points(self, z: Array) -> Array:
         points = self.function(z)
