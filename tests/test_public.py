@@ -37,6 +37,10 @@ NAMES = {
     "stakes.acquisition.baselines": """
         bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
     """,
+    "stakes.evaluation": """
+        BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance calibration
+        decompose realised_loss
+    """,
     "stakes.testing": "check_belief check_loss",
 }
 

@@ -46,7 +46,7 @@ class WeightedBregman:
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
         """[..., 1 + d]: w(z) (1, T(z)), with w over w(reference) and T from its value there."""
         xp = namespace(z)
-        t = self._chart(reference).coordinate(z)  # [..., d]
+        t = self.chart(reference).coordinate(z)  # [..., d]
         one = xp.ones_like(t[..., :1])
         return self._relative_weight(z, reference) * xp.concat([one, t], axis=-1)  # [..., 1 + d]
 
@@ -59,7 +59,7 @@ class WeightedBregman:
         xp = namespace(moments, action)
         mass, tiny = moments[..., :1], xp.finfo(moments.dtype).smallest_normal
         best = xp.where(mass > tiny**0.5, self.action(moments), action)
-        potential, origin = as_potential(self.potential), self._chart(reference).origin
+        potential, origin = as_potential(self.potential), self.chart(reference).origin
         if potential.scale_free and isinstance(
             origin, float
         ):  # a T that underflowed is tiny: infinite where it matters
@@ -72,7 +72,7 @@ class WeightedBregman:
 
     def prediction(self, action: Array, reference: Array | None = None) -> Array:
         """T^-1(action), the paper's pull-back act b*; for classes the probabilities themselves."""
-        return self._chart(reference).target(action)
+        return self.chart(reference).target(action)
 
     def __call__(self, z: Array, prediction: Array) -> Array:
         """[...]: w(z) D_phi(T(z), T(prediction)) in target units; labels and probabilities [..., C] for classes."""
@@ -91,11 +91,12 @@ class WeightedBregman:
 
     def _between(self, z: Array, prediction: Array) -> Array:
         """[...]: D_phi(T(z), T(prediction)), from the origin where T is the target: far misses lose no digits."""
-        chart = self._chart(None if isinstance(self.transform, Identity) else prediction)
+        chart = self.chart(None if isinstance(self.transform, Identity) else prediction)
         points = chart.coordinate(z), chart.coordinate(prediction)
         return as_potential(self.potential).divergence(*points, chart.origin)
 
-    def _chart(self, reference: Array | None) -> Chart:
+    def chart(self, reference: Array | None) -> Chart:
+        """The coordinates of T about `reference`, in which acts are written."""
         return as_transform(self.transform).chart(reference, as_potential(self.potential).scale_free)
 
     @property

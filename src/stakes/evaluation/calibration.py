@@ -1,0 +1,100 @@
+"""Whether targets fell where a belief put them: acquisition is only as good as the belief.
+
+Sizes: M contexts, C classes, L levels, B bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.polynomial.legendre import leggauss
+
+from stakes._array import Array, asarrays, check_shape, constant, double, namespace, ratio
+from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, WarpedGaussianBelief
+from stakes.beliefs.quadrature import TAIL, density
+from stakes.domains import Classes, labels_to_indicators
+from stakes.evaluation.realised import bayes_prediction
+from stakes.losses import LogLoss
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """How often targets fell where a belief about reals put them."""
+
+    pit: Array
+    """[M]: P(z <= target) under the belief, uniform if it is right."""
+    levels: tuple[float, ...]
+    coverage: Array
+    """[L]: the fraction of targets in the central interval of each level."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCalibration:
+    """Whether classes came up as often as a belief said."""
+
+    expected_error: float
+    """sum_b P(b) |accuracy_b - confidence_b| over equal bins b of the top probability, its class being right or not."""
+    predicted: Array
+    """[C]: the mean probability of each class."""
+    observed: Array
+    """[C]: the fraction of targets in each class."""
+
+
+def calibration(
+    belief: Belief, targets: Any, levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95), bins: int = 10
+) -> Calibration | ClassCalibration:
+    """The realised `targets` [M] beside what was believed of them: `levels` serve reals, `bins` classes.
+
+    The belief must be about what was observed: about labels with their noise, where targets are labels.
+    """
+    about_classes = isinstance(belief, Belief) and isinstance(belief.domain, Classes)
+    if not about_classes and not isinstance(belief, GaussianBelief | NormalEnsemble | WarpedGaussianBelief):
+        raise TypeError(
+            "calibration knows GaussianBelief, WarpedGaussianBelief, NormalEnsemble and beliefs about classes; got "
+            f"{type(belief).__name__}"
+        )
+    _, targets = asarrays(like=belief.like, targets=targets)
+    check_shape("targets", targets, (belief.n_contexts,))
+    if about_classes:
+        return _class_calibration(bayes_prediction(LogLoss(), belief), targets, bins)
+    if not levels or not all(0.0 < level < 1.0 for level in levels):
+        raise ValueError(f"levels must lie between 0 and 1, one or more of them; got {levels}")
+    if isinstance(belief, WarpedGaussianBelief):  # an increasing map keeps quantiles
+        belief.domain.check("the target", targets)
+        targets = belief.warp.inverse(targets)
+        belief = belief.latent
+    pit = _pit(belief, targets)
+    inside = 2.0 * abs(pit[:, None] - 0.5) <= constant(levels, pit)  # [M, L]
+    return Calibration(pit, tuple(levels), namespace(pit).mean(namespace(pit).astype(inside, pit.dtype), axis=0))
+
+
+def _pit(belief: Any, targets: Array) -> Array:
+    """[M]: sum_k q_k Phi((z - mean_k) / sd_k), a step where sd is 0."""
+    xp = namespace(targets)
+    if isinstance(belief, GaussianBelief):
+        mean, sd, weights = belief.mean[:, None], xp.sqrt(belief.variance)[:, None], 1.0
+    else:
+        mean, sd, weights = belief.context_mean, belief.context_sd, belief.member_weights
+    step = double(targets[:, None] - mean)
+    u = xp.where(sd > 0, ratio(step, double(sd)), TAIL * xp.sign(step))
+    return xp.astype(xp.sum(weights * _normal_cdf(xp.clip(u, -TAIL, TAIL)), axis=1), targets.dtype)
+
+
+def _normal_cdf(u: Array) -> Array:
+    """1/2 + the integral of the density from 0 to u, by 40 Legendre nodes: to 5e-15 for |u| <= 9."""
+    nodes, masses = leggauss(40)
+    total = sum(float(mass) * density(u * float(1.0 + node) / 2.0) for node, mass in zip(nodes, masses, strict=True))
+    return namespace(u).clip(0.5 + u * total / 2.0, 0.0, 1.0)
+
+
+def _class_calibration(probabilities: Array, labels: Array, bins: int) -> ClassCalibration:
+    if not isinstance(bins, int) or bins < 1:
+        raise ValueError(f"bins must be a whole number, 1 or more; got {bins!r}")
+    xp = namespace(probabilities)
+    observed = labels_to_indicators(labels, probabilities.shape[1])  # [M, C]
+    top, choice = xp.max(probabilities, axis=1), xp.astype(xp.argmax(probabilities, axis=1), labels.dtype)
+    members = labels_to_indicators(xp.clip(xp.floor(top * bins), 0, bins - 1), bins)  # [M, B]
+    gaps = xp.mean(members * (top - xp.astype(choice == labels, labels.dtype))[:, None], axis=0)  # [B]
+    return ClassCalibration(float(xp.sum(abs(gaps))), xp.mean(probabilities, axis=0), xp.mean(observed, axis=0))

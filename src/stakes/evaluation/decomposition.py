@@ -1,0 +1,132 @@
+"""Which part of a realised loss a better answer could save, and which part none can (the paper's appendix C.3).
+
+Sizes: S targets drawn at a context, A answers, C classes, d coordinates of T.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from stakes._array import Array, asarrays, namespace, ratio
+from stakes.domains import Classes
+from stakes.evaluation.realised import check_range, parted, weight_shares
+from stakes.losses import Loss, NegativeEntropy, NegativeLog, Square, WeightedBregman
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """total = estimation_error + dispersion, each [...]: what a better answer could save, and what none can."""
+
+    total: Array
+    """E_eval[l(z, a)]"""
+    estimation_error: Array
+    """E[w] D(a_eval, a)"""
+    dispersion: Array
+    """E_eval[l(z, a_eval)]"""
+
+
+def decompose(loss: Loss, prediction: Any, targets: Any, normalise: bool = False) -> Decomposition:
+    """E_eval[l(z, a)] = E[w] D(a_eval, a) + E_eval[l(z, a_eval)], a_eval = E_w[T], for a weighted Bregman loss.
+
+    `targets` [..., S] are draws of the evaluation source at each context, `prediction` [...] (or [..., C]) the answers
+    there. With `normalise`, all over E[w]. (The paper's appendix C.3.)
+    """
+    source = _source(loss, prediction, targets, normalise, several=False)
+    return Decomposition(
+        total=source.mean(source.statistics, source.acts),
+        estimation_error=source.mean(source.moments, source.acts),
+        dispersion=source.mean(source.statistics, source.plain.action(source.moments)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class BiasVariance:
+    """total = bayes_error + bias + variance, each [...]."""
+
+    total: Array
+    """E[l(z, A)]"""
+    bayes_error: Array
+    """E[l(z, a_eval)]"""
+    bias: Array
+    """E[w] D(a_eval, u)"""
+    variance: Array
+    """E[w] E_A[D(u, A)]"""
+
+
+def bias_variance(loss: Loss, predictions: Any, targets: Any, normalise: bool = False) -> BiasVariance:
+    """E[l(z, A)] = E[l(z, a_eval)] + E[w] D(a_eval, u) + E[w] E_A[D(u, A)], u = argmin E_A[D(u, A)] the central act.
+
+    `predictions` [..., A] (or [..., A, C]) are those of models that might have been, independent of `targets` [..., S].
+    By grad phi(u) = E[grad phi(A)], u is the mean of T(A) for Square, the harmonic mean for NegativeLog, the geometric
+    mean for NegativeEntropy (renormalised for classes). With `normalise`, all over E[w]. (The paper's appendix C.3.)
+    """
+    source = _source(loss, predictions, targets, normalise, several=True)
+    central = _central(source)  # [..., 1, d]
+    certain = namespace(central).concat([namespace(central).ones_like(central[..., :1]), central], axis=-1)
+    return BiasVariance(
+        total=source.mean(source.statistics, source.acts),
+        bayes_error=source.mean(source.statistics, source.plain.action(source.moments)),
+        bias=source.mean(source.moments, central),
+        variance=source.mean(certain, source.acts),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Draws and answers in the coordinates of the loss `plain` of weight; the statistics carry it, of mean 1."""
+
+    plain: WeightedBregman
+    point: Array | None  # [..., 1]: the reference
+    acts: Array  # [..., A, d]
+    statistics: Array  # [..., S, 1 + d]
+    moments: Array  # [..., 1, 1 + d]
+    unit: Array | float  # [...]: E[w], or 1 if normalised
+
+    def mean(self, statistics: Array, acts: Array) -> Array:
+        """[...]: the mean of w D(T, a) over all pairs of `statistics` [..., S, 1 + d] and `acts` [..., A, d]."""
+        point = None if self.point is None else self.point[..., None]
+        pairs = self.plain.regret(statistics[..., None, :, :], acts[..., None, :], point)  # [..., A, S]
+        return namespace(pairs).mean(pairs, axis=(-2, -1)) * self.unit
+
+
+def _source(loss: Loss, answers: Any, targets: Any, normalise: bool, several: bool) -> _Source:
+    """Answers [...] (`several`: [..., A]) and draws [..., S], checked; the reference is the mean answer."""
+    answers, targets = asarrays(predictions=answers, targets=targets)
+    plain, z = parted(loss, answers, targets)
+    xp, classes = namespace(z), isinstance(plain.domain, Classes)
+    lead = targets.shape[:-1]
+    agree = answers.shape[: len(lead)] == lead and answers.ndim - several - classes == targets.ndim - 1 == len(lead)
+    if not agree or 0 in (*targets.shape, *answers.shape):
+        raise ValueError(
+            f"predictions [...{', A' * several}{', C' * classes}] and targets [..., S] must agree in their leading "
+            f"axes, and not be empty; got {list(answers.shape)} and {list(targets.shape)}"
+        )
+    answers = answers if several else xp.expand_dims(answers, axis=len(lead))
+    point = None if classes else xp.mean(answers, axis=-1, keepdims=True)
+    shares, log_mean = weight_shares(loss, z)
+    unit = 1.0 if normalise else xp.exp(check_range(log_mean))
+    statistics = shares[..., None] * plain.statistics(z, point)
+    acts = plain.action(plain.statistics(answers, point))  # certain of z = b, the act is T(b)
+    return _Source(plain, point, acts, statistics, xp.mean(statistics, axis=-2, keepdims=True), unit)
+
+
+def _central(source: _Source) -> Array:
+    """[..., 1, d]: argmin_u E_A[D(u, A)], counted like the acts from the origin o of the chart."""
+    acts, potential, origin = source.acts, source.plain.potential, source.plain.chart(source.point).origin
+    xp = namespace(acts)
+    if isinstance(potential, Square):
+        return xp.mean(acts, axis=-2, keepdims=True)
+    if isinstance(potential, NegativeLog):  # 1 / (o + u) = E[1 / (o + A)]
+        inverse = 1.0 / (origin + acts)
+        return xp.mean(acts * inverse, axis=-2, keepdims=True) / xp.mean(inverse, axis=-2, keepdims=True)
+    if isinstance(potential, NegativeEntropy):  # log (o + u) = E[log (o + A)]
+        empty, one = origin + acts <= 0, xp.ones_like(acts)
+        logs = xp.where(empty, -xp.inf * one, xp.log(xp.where(empty, one, origin + acts)))
+        means = xp.exp(xp.mean(logs, axis=-2, keepdims=True))
+        on_simplex = isinstance(source.plain.domain, Classes)
+        return ratio(means, xp.sum(means, axis=-1, keepdims=True)) if on_simplex else means - origin
+    raise TypeError(
+        "the central prediction is known for the potentials Square, NegativeLog and NegativeEntropy; "
+        f"{type(source.plain).__name__} has {type(potential).__name__}"
+    )

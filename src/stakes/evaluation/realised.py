@@ -1,0 +1,109 @@
+"""What answers cost on labelled data: the Bayes answers of a belief, and the mean loss of any answers.
+
+Sizes: n labelled rows, M contexts, S targets drawn at a context, C classes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, replaced
+from stakes.acquisition.forms import check_pair
+from stakes.acquisition.reduction import check_finite, context_blocks
+from stakes.beliefs import Belief
+from stakes.domains import Classes, indicators
+from stakes.losses import Loss, WeightedBregman
+
+
+def bayes_prediction(loss: Loss, belief: Belief) -> Array:
+    """[M]: the answer with the least expected loss at each context, in target units; [M, C] for class probabilities."""
+    check_pair(loss, belief)
+    xp, answers = namespace(belief.like), []
+    for block in context_blocks(belief):
+        reference = block.reference(loss)
+        moments = check_finite(block.moments(loss, reference))  # [m, D]
+        answers.append(loss.prediction(loss.action(moments), reference.point))
+    answer = xp.concat(answers)
+    return xp.astype(answer, belief.like.dtype) if xp.isdtype(answer.dtype, "real floating") else answer
+
+
+@dataclass(frozen=True, eq=False)
+class RealisedLoss:
+    """The mean loss of labelled rows, and how far to trust it."""
+
+    mean: float
+    each: Array
+    """[n]: the loss of each row (over the mean weight if normalised)."""
+    standard_error: float
+    """Of the mean (the ratio of means if normalised) for independent rows; infinite for one row."""
+    effective_rows: float
+    """(sum |l|)^2 / sum l^2: how many rows carry the metric; 0 where none costs anything."""
+
+
+def realised_loss(loss: Loss, predictions: Any, targets: Any, normalise: bool = False) -> RealisedLoss:
+    """The mean of loss(z, prediction) over rows: targets [n], predictions [n] ([n, C] for class probabilities).
+
+    With `normalise`, over the mean weight of the targets: sum w D / sum w, the paper's SEL_w and NLL_w.
+    """
+    predictions, targets = asarrays(predictions=predictions, targets=targets)
+    check_shape("targets", targets, ("n",))
+    probabilities = isinstance(loss, WeightedBregman) and isinstance(loss.domain, Classes)
+    check_shape("predictions", predictions, (*targets.shape, *(["C"] if probabilities else [])))
+    if 0 in targets.shape:
+        raise ValueError("targets must hold at least one row to average over; got none")
+    if getattr(loss, "weight", None) is None:
+        return _summary(loss(targets, predictions), 1.0)
+    if not normalise:
+        if isinstance(loss, WeightedBregman):
+            check_range(loss.log_magnitudes(parted(loss, predictions, targets)[1])[..., 0])
+        return _summary(loss(targets, predictions), 1.0)
+    plain, z = parted(loss, predictions, targets)
+    shares, each = weight_shares(loss, z)[0], plain(targets, predictions)  # [n]
+    return _summary(shares * namespace(each).where(shares > 0, each, namespace(each).zeros_like(each)), shares)
+
+
+def _summary(each: Array, shares: Array | float) -> RealisedLoss:
+    """The mean of rows [n] whose weights, over their mean, are `shares`: residuals from the ratio l - mean w."""
+    xp, count, losses = namespace(each), each.shape[0], double(each)
+    if infinite := int(xp.count_nonzero(xp.isinf(losses))):
+        return RealisedLoss(math.inf, each, math.inf, float(infinite))
+    mean, unit = float(xp.mean(losses)), float(xp.max(abs(losses))) or 1.0  # so that no square overflows
+    squares = (float(xp.sum((values / unit) ** 2)) for values in (losses - mean * shares, losses))
+    spread, size = (unit * math.sqrt(square) for square in squares)
+    error = spread / math.sqrt(count * (count - 1)) if count > 1 else math.inf
+    return RealisedLoss(mean, each, error, (float(xp.sum(abs(losses))) / size) ** 2 if size else 0.0)
+
+
+def parted(loss: Loss, predictions: Array, targets: Array) -> tuple[WeightedBregman, Array]:
+    """A weighted Bregman loss without its weight, and the targets as the waist takes them; all checked."""
+    if not isinstance(loss, WeightedBregman):
+        raise TypeError(
+            f"this needs a weighted Bregman loss w(z) D(T(z), a), such as SquaredError or LogLoss; "
+            f"{type(loss).__name__} does not part into weight and divergence. realised_loss gives its mean."
+        )
+    plain = replaced(loss, weight=None)
+    if isinstance(loss.domain, Classes):
+        return plain, indicators(loss.domain, targets, predictions)[0]
+    loss.domain.check("the target", targets)
+    loss.domain.check("the prediction", predictions)
+    return plain, targets
+
+
+def weight_shares(loss: Loss, z: Array) -> tuple[Array, Array]:
+    """[..., S], [...]: w(z) over its mean along S, and the logarithm of that mean; through log w, so none overflows."""
+    xp, log_weight = namespace(z), loss.log_magnitudes(z)[..., 0]
+    top = xp.max(log_weight, axis=-1, keepdims=True)
+    check_all(xp.isfinite(top), "the targets weigh nothing, or a weight overflows: then give Weight(w, log=...)")
+    relative = xp.exp(log_weight - top)
+    mean = xp.mean(relative, axis=-1, keepdims=True)
+    return relative / mean, (top + xp.log(mean))[..., 0]
+
+
+def check_range(log_weight: Array) -> Array:
+    """`log_weight`, or an error where a weight is beyond the range of its dtype."""
+    xp, dtype = namespace(log_weight), log_weight.dtype
+    if (largest := float(xp.max(log_weight))) > math.log(xp.finfo(dtype).max):
+        raise FloatingPointError(f"weights reach exp({largest:.1f}), beyond {dtype}: ask for normalise=True")
+    return log_weight
