@@ -24,6 +24,7 @@ from stakes import (
     integration_error,
     score,
 )
+from stakes.acquisition import Form, Reduction, scores
 from stakes.beliefs import MemberNodes
 
 
@@ -181,3 +182,11 @@ def test_a_belief_of_one_s_own_is_scored_like_any_other(rng):
     np.testing.assert_allclose(
         score(SquaredError(), table, memory_limit=1), expected_regret(SquaredError(), table).mean(1), rtol=1e-12
     )
+
+
+def test_a_form_that_gives_negative_reductions_is_caught(monkeypatch):
+    belief = gaussian_pair([0.0, 1.0], [1.0, 2.0], [0.3, 0.6])
+    wrong = Form("wrong", lambda loss, belief: Reduction(lambda block: block.rho - 0.5, belief.mean * 0))
+    monkeypatch.setattr(scores, "find_form", lambda loss, belief: wrong)
+    with pytest.raises(FloatingPointError, match="none can be negative"):
+        score(SquaredError(), belief)

@@ -14,6 +14,7 @@ from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, con
 from stakes.beliefs import Belief
 from stakes.losses import Loss
 
+_ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
 _RANGE = 600.0  # of log shares within which one product loses nothing
 
 
@@ -80,7 +81,7 @@ def _log_worth(part: Array, log_share: Array) -> Array:
     and nothing to learn does not drown the others.
     """
     xp = namespace(part)
-    check_finite(part)
+    _check_sign(check_finite(part))
     counts = log_share > -xp.inf
     top = xp.max(log_share)
     if float(xp.min(xp.where(counts, log_share, top))) > float(top) - _RANGE or float(top) == -math.inf:
@@ -90,6 +91,17 @@ def _log_worth(part: Array, log_share: Array) -> Array:
     top = xp.max(logs, axis=1, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     return _log(xp.sum(xp.exp(logs - top), axis=1)) + top[:, 0]
+
+
+def _check_sign(part: Array) -> None:
+    """Refuse reductions that are negative by more than rounding: no label is worth less than nothing."""
+    xp = namespace(part)
+    if 0 not in part.shape and float(xp.min(part)) < -_ROUNDING * float(xp.max(abs(part))):
+        raise FloatingPointError(
+            f"an expected reduction of {float(xp.min(part)):.3g} beside one of {float(xp.max(part)):.3g}: none can be "
+            "negative, so the loss, the belief or the form that ran is wrong. Compare it with expected_regret, and run "
+            "stakes.testing.check_loss and check_belief."
+        )
 
 
 def _log_sum(a: Array, b: Array) -> Array:

@@ -10,7 +10,7 @@ import math
 
 from array_api_compat import device
 
-from stakes._array import Array, constant, namespace, slices
+from stakes._array import Array, constant, filled, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.quadrature import (
     CHUNK,
@@ -65,7 +65,7 @@ class GaussianSplit:
     def all_pairs(self) -> Array:
         """[N, M, J, D]."""
         if 0 in self.rho.shape:
-            return self.xp.zeros((*self.eta.shape, self.weighted.shape[-1]), dtype=self.rho.dtype)
+            return filled((*self.eta.shape, self.weighted.shape[-1]), 0.0, self.rho)
         shared = not self.integrand.breakpoints and _same(self.tilt_low) and _same(self.tilt_high)
         shared = shared and float(self.xp.max(self.boost)) < _MODEST
         conditional = [

@@ -77,8 +77,8 @@ def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Arra
     if math.prod(u.shape) and (furthest := float(xp.max(abs(u)))) > _FURTHEST:
         raise FloatingPointError(
             f"the weight is so steep that what matters lies {furthest:.0f} standard deviations from the mean, too far "
-            "to integrate. Scale it down; SquaredError and Linex with an ExponentialWeight need no integration under a "
-            "Gaussian belief."
+            "to integrate, or the expected loss is infinite. Scale it down; SquaredError and Linex with an "
+            "ExponentialWeight need no integration under a Gaussian belief."
         )
     below, above = xp.min(u, axis=-1) - TAIL, xp.max(u, axis=-1) + TAIL
     return u, xp.where(below < low, below, low), xp.where(above > high, above, high)
