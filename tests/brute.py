@@ -108,6 +108,7 @@ def squared_regret(weight, mean, sd, rho, cuts=()):
     """EUR / rho of weighted squared error for one Gaussian pair as a sum of regrets, dense; right for tiny rho too."""
     root, rest = np.sqrt(rho), np.sqrt(1 - rho)
 
+    @cache_by_nodes
     def split(eta):
         return np.array(
             [
@@ -133,6 +134,19 @@ def squared_regret(weight, mean, sd, rho, cuts=()):
         return np.where(mass > 0, (first - act * mass) ** 2 / np.where(mass > 0, mass, 1), 0)
 
     return sd**2 * normal_expectation(regret, 0.0, 1.0, layer, 10.0, 12) / rho
+
+
+def cache_by_nodes(function):
+    """The function, computed once for the same nodes."""
+    known = {}
+
+    def cached(nodes):
+        key = nodes.tobytes()
+        if key not in known:
+            known[key] = function(nodes)
+        return known[key]
+
+    return cached
 
 
 def gaussian_pair(mean, variance, rho):
