@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[1]
 NAMES = {
     "stakes": """
         AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight GaussianBelief
-        InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance ScoringRule SphericalLoss
-        SquaredError VoteEnsemble WarpedGaussianBelief Weight ZeroOne effective_context_weights
+        InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance ScoringRule Selection
+        SphericalLoss SquaredError VoteEnsemble WarpedGaussianBelief Weight ZeroOne effective_context_weights
         expected_posterior_uncertainty expected_reduction expected_regret find_form integration_error register score
-        uncertainty
+        select uncertainty
     """,
     "stakes.losses": """
         BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialWeight
@@ -31,8 +31,8 @@ NAMES = {
         MonotoneWarp NormalEnsemble OutcomeRule Reference VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
-        ANY AccuracyWarning Form Reduction effective_context_weights expected_posterior_uncertainty expected_reduction
-        expected_regret find_form integration_error register score uncertainty
+        ANY AccuracyWarning Form Reduction Selection effective_context_weights expected_posterior_uncertainty
+        expected_reduction expected_regret find_form integration_error register score select uncertainty
     """,
     "stakes.acquisition.baselines": """
         bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores

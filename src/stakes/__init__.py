@@ -2,6 +2,7 @@
 
 from stakes.acquisition import (
     AccuracyWarning,
+    Selection,
     effective_context_weights,
     expected_posterior_uncertainty,
     expected_reduction,
@@ -10,6 +11,7 @@ from stakes.acquisition import (
     integration_error,
     register,
     score,
+    select,
     uncertainty,
 )
 from stakes.beliefs import (
@@ -57,6 +59,7 @@ __all__ = [
     "NormalEnsemble",
     "PoissonDeviance",
     "ScoringRule",
+    "Selection",
     "SphericalLoss",
     "SquaredError",
     "VoteEnsemble",
@@ -71,5 +74,6 @@ __all__ = [
     "integration_error",
     "register",
     "score",
+    "select",
     "uncertainty",
 ]

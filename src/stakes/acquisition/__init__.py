@@ -1,6 +1,7 @@
 """Which label to buy: expected uncertainty reduction for every pair of a loss and a belief."""
 
 from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
+from stakes.acquisition.batches import Selection, select
 from stakes.acquisition.forms import ANY, Form, Reduction, find_form, register
 from stakes.acquisition.profile import AccuracyWarning
 from stakes.acquisition.reduction import (
@@ -16,6 +17,7 @@ __all__ = [
     "AccuracyWarning",
     "Form",
     "Reduction",
+    "Selection",
     "effective_context_weights",
     "expected_posterior_uncertainty",
     "expected_reduction",
@@ -24,5 +26,6 @@ __all__ = [
     "integration_error",
     "register",
     "score",
+    "select",
     "uncertainty",
 ]

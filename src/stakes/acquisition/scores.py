@@ -59,13 +59,13 @@ def score(
     """
     form = find_form(loss, belief)
     xp = namespace(belief.like)
-    weights = _context_weights(context_weights, belief)  # [M]
+    weights = checked_context_weights(context_weights, belief)  # [M]
     log_scores = filled(belief.n_candidates, -math.inf, belief.like)  # [N]
     for contexts, log_scale, parts in blocks(form, loss, belief, memory_limit):
-        log_share = double(log_scale) + _log(weights[contexts])  # [m]
-        log_scores = _log_sum(log_scores, xp.concat([_log_worth(double(part), log_share) for part in parts]))
+        log_share = double(log_scale) + log_of(weights[contexts])  # [m]
+        log_scores = _log_sum(log_scores, xp.concat([log_worth(double(part), log_share) for part in parts]))
     if costs is not None:
-        log_scores = log_scores - xp.log(_costs(costs, belief))
+        log_scores = log_scores - xp.log(checked_costs(costs, belief))
     top = float(xp.max(log_scores)) if belief.n_candidates else -math.inf
     top = top if math.isfinite(top) else 0.0
     relative = xp.exp(log_scores - top)
@@ -74,7 +74,7 @@ def score(
     return xp.astype(relative, belief.like.dtype), top
 
 
-def _log_worth(part: Array, log_share: Array) -> Array:
+def log_worth(part: Array, log_share: Array) -> Array:
     """[n]: log of sum_m part[n, m] exp(log_share[m]); -inf where that is nothing.
 
     By a product where all shares are in range of each other; else by logarithms, so that a context with a huge weight
@@ -86,11 +86,11 @@ def _log_worth(part: Array, log_share: Array) -> Array:
     top = xp.max(log_share)
     if float(xp.min(xp.where(counts, log_share, top))) > float(top) - _RANGE or float(top) == -math.inf:
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-        return _log(xp.matmul(part, xp.exp(log_share - top))) + top
-    logs = _log(part) + log_share
+        return log_of(xp.matmul(part, xp.exp(log_share - top))) + top
+    logs = log_of(part) + log_share
     top = xp.max(logs, axis=1, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    return _log(xp.sum(xp.exp(logs - top), axis=1)) + top[:, 0]
+    return log_of(xp.sum(xp.exp(logs - top), axis=1)) + top[:, 0]
 
 
 def _check_sign(part: Array) -> None:
@@ -109,10 +109,10 @@ def _log_sum(a: Array, b: Array) -> Array:
     xp = namespace(a)
     top = xp.maximum(a, b)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    return _log(xp.exp(a - top) + xp.exp(b - top)) + top
+    return log_of(xp.exp(a - top) + xp.exp(b - top)) + top
 
 
-def _log(values: Array) -> Array:
+def log_of(values: Array) -> Array:
     """The logarithm, -inf at 0 and below: a reduction under 0 is rounding."""
     xp = namespace(values)
     positive = values > 0
@@ -126,14 +126,14 @@ def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any =
     """
     check_pair(loss, belief)
     xp = namespace(belief.like)
-    weights = _context_weights(context_weights, belief)
+    weights = checked_context_weights(context_weights, belief)
     if getattr(loss, "weight", None) is None:
         return xp.astype(weights, belief.like.dtype)
     log_means = []  # log E[w | c] of each block
     for block in context_blocks(belief):
         reference = block.reference(loss)
-        log_means.append(_log(double(block.moments(loss, reference)[:, 0])) + double(reference.log_scale))
-    log_weights = _log(weights) + xp.concat(log_means)
+        log_means.append(log_of(double(block.moments(loss, reference)[:, 0])) + double(reference.log_scale))
+    log_weights = log_of(weights) + xp.concat(log_means)
     top = xp.max(log_weights)
     check_all(xp.isfinite(top), "the loss puts no weight on any target that the belief thinks possible")
     return xp.astype(shares("the weights of contexts", xp.exp(log_weights - top)), belief.like.dtype)
@@ -151,7 +151,7 @@ def integration_error(loss: Loss, belief: Any, context_weights: Any = None) -> A
     return ratio(abs(finer - now), largest + namespace(now).zeros_like(now))
 
 
-def _context_weights(context_weights: Any, belief: Belief) -> Array:
+def checked_context_weights(context_weights: Any, belief: Belief) -> Array:
     """[M]: checked, normalised, in double precision."""
     count = belief.n_contexts
     if context_weights is None:
@@ -161,7 +161,8 @@ def _context_weights(context_weights: Any, belief: Belief) -> Array:
     return shares("context_weights", double(weights))
 
 
-def _costs(costs: Any, belief: Belief) -> Array:
+def checked_costs(costs: Any, belief: Belief) -> Array:
+    """[N]: checked, in double precision."""
     _, costs = asarrays(like=belief.like, costs=costs)
     check_shape("costs", costs, (belief.n_candidates,))
     check_all(costs > 0, "costs must be positive: what it takes to label each candidate")

@@ -87,10 +87,17 @@ class CategoricalEnsemble:
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
         xp = namespace(self.contexts)
-        expected = xp.matmul(self.contexts, self._table(integrand, reference))  # [M, K, D]
         weighted = self.member_weights[:, None] * self.candidates  # [N, K, C]
-        split = xp.tensordot(weighted, expected, axes=([1], [1]))  # [N, C, M, D]
+        split = xp.tensordot(weighted, self.member_moments(integrand, reference), axes=([1], [1]))  # [N, C, M, D]
         return xp.permute_dims(split, (0, 2, 1, 3))
+
+    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """[M, K, D]: E[S(z) | c, k]."""
+        return namespace(self.contexts).matmul(self.contexts, self._table(integrand, reference))
+
+    def member_outcomes(self) -> Array:
+        """[N, C, K]: p(y | x, k)."""
+        return namespace(self.candidates).permute_dims(self.candidates, (0, 2, 1))
 
     def take(self, candidates: slice, contexts: slice) -> CategoricalEnsemble:
         """A block of candidates and contexts."""

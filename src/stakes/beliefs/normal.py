@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, replaced
+from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, ratio, replaced
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.categorical import normalised_members
 from stakes.beliefs.outcomes import Automatic, OutcomeRule
@@ -99,14 +99,23 @@ class NormalEnsemble:
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_k q_k E[S(z) | c, k]."""
-        return namespace(self.context_mean).sum(self._member_moments(integrand, reference), axis=1)
+        weighted = double(self.member_weights)[:, None] * self.member_moments(integrand, reference)
+        return namespace(weighted).sum(weighted, axis=1)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: one matrix product [N J, K] x [K, M D]."""
         xp = namespace(self.context_mean)
-        masses = self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
-        expected = normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)  # [M, K, D]
-        return xp.permute_dims(xp.tensordot(masses, expected, axes=([2], [1])), (0, 2, 1, 3))
+        split = xp.tensordot(self._masses(), self.member_moments(integrand, reference), axes=([2], [1]))
+        return xp.permute_dims(split, (0, 2, 1, 3))
+
+    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """[M, K, D]: E[S(z) | c, k]."""
+        return normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+
+    def member_outcomes(self) -> Array:
+        """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
+        masses = self._masses()
+        return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
 
     def take(self, candidates: slice, contexts: slice) -> NormalEnsemble:
         """A block of candidates and contexts."""
@@ -122,9 +131,9 @@ class NormalEnsemble:
         """The same belief with a rule of twice the effort."""
         return replaced(self, rule=self.rule.refined())
 
-    def _member_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        expected = normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
-        return double(self.member_weights)[:, None] * expected
+    def _masses(self) -> Array:
+        """[N, J, K]: the probability of cell j and member k."""
+        return self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
 
 
 def _spread(name: str, sd: Array, mean: Array) -> Array:
