@@ -95,6 +95,6 @@ def _class_calibration(probabilities: Array, labels: Array, bins: int) -> ClassC
     xp = namespace(probabilities)
     observed = labels_to_indicators(labels, probabilities.shape[1])  # [M, C]
     top, choice = xp.max(probabilities, axis=1), xp.astype(xp.argmax(probabilities, axis=1), labels.dtype)
-    members = labels_to_indicators(xp.clip(xp.floor(top * bins), 0, bins - 1), bins)  # [M, B]
+    members = labels_to_indicators(xp.clip(xp.floor(top * bins), 0.0, float(bins - 1)), bins)  # [M, B]
     gaps = xp.mean(members * (top - xp.astype(choice == labels, labels.dtype))[:, None], axis=0)  # [B]
     return ClassCalibration(float(xp.sum(abs(gaps))), xp.mean(probabilities, axis=0), xp.mean(observed, axis=0))
