@@ -130,6 +130,13 @@ def ratio(numerator: Array, denominator: Array) -> Array:
     return xp.where(empty, xp.zeros_like(one), numerator / xp.where(empty, one, denominator))
 
 
+def log_of(values: Array) -> Array:
+    """The logarithm, -inf at 0 (and below, which only rounding can be), without a warning."""
+    xp = namespace(values)
+    positive = values > 0
+    return xp.where(positive, xp.log(xp.where(positive, values, xp.ones_like(values))), -xp.inf * xp.ones_like(values))
+
+
 _SMALL = 0.1
 # Both series below are cut where the next term is under 1e-13 of the sum at |r| = _SMALL.
 _EXCESS = [(-1) ** k / (k * (k - 1)) for k in range(2, 14)]

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stakes._array import Array, constant, double, filled, namespace, replaced, slices
+from stakes._array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import check_pair, find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT, unscaled
-from stakes.acquisition.scores import checked_context_weights, checked_costs, log_of, log_worth
+from stakes.acquisition.scores import checked_context_weights, checked_costs, log_worth
 from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
@@ -130,7 +130,7 @@ def _batch(
 
 
 class _GaussianBatch:
-    """Two thin factors: label covariances are G G' and covariances with targets G F' once the batch is known."""
+    """Two thin factors: what the batch explains of label covariances is G G', of those with targets G F'."""
 
     method = "exact"
 
@@ -176,8 +176,7 @@ class _GaussianBatch:
         xp = namespace(self.left)
         variance = double(self.latent.candidate_variance[part])
         rest = variance - xp.sum(self.left[part, :] ** 2, axis=1)
-        open_ = rest > _SINGULAR * variance
-        return xp.where(open_, 1.0 / xp.where(open_, rest, xp.ones_like(rest)), xp.zeros_like(rest))
+        return ratio(xp.ones_like(rest), xp.where(rest > _SINGULAR * variance, rest, xp.zeros_like(rest)))
 
     def add(self, candidate: int) -> float:
         """One more column of both factors."""
@@ -223,15 +222,15 @@ class _EnsembleBatch:
         cells = self.configurations.shape[0] * self.belief.n_cells(self.loss)
         block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
         parts = slices(self.belief.n_candidates, block)
-        return namespace(self.expected).concat([log_worth(self._regrets(part)[1], self.log_share) for part in parts])
+        xp = namespace(self.expected)
+        return xp.concat([log_worth(xp.sum(self._regrets(part), axis=2), self.log_share) for part in parts])
 
-    def _regrets(self, part: slice) -> tuple[Array, Array]:
-        """[n, Q J, M] and its sum [n, M]: the regret of today's action in each configuration with one more label."""
+    def _regrets(self, part: slice) -> Array:
+        """[n, M, Q J]: the regret of today's action in each configuration with one more label."""
         xp = namespace(self.expected)
         cells = self._extended(part)  # [n, Q J, K]
         split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q J, D]
-        regrets = self.loss.regret(split, self.action[:, None, :], self.point)  # [n, M, Q J]
-        return regrets, double(xp.sum(regrets, axis=2))
+        return double(self.loss.regret(split, self.action[:, None, :], self.point))
 
     def _extended(self, part: slice) -> Array:
         """[n, Q J, K]: configurations with the label of each candidate of a block."""
@@ -260,9 +259,9 @@ class _EnsembleBatch:
     def _sampling_error(self, here: slice) -> float:
         """The standard error of the reduction over its size: configurations were drawn independently."""
         xp = namespace(self.expected)
-        regrets = self._regrets(here)[0][0, ...]  # [M, Q J]
+        regrets = self._regrets(here)[0, ...]  # [M, Q J]
         weights = xp.exp(self.log_share - xp.max(self.log_share))
-        cells = xp.reshape(xp.matmul(weights, double(regrets)), (self.configurations.shape[0], -1))  # [Q, J]
+        cells = xp.reshape(xp.matmul(weights, regrets), (self.configurations.shape[0], -1))  # [Q, J]
         each = xp.sum(cells, axis=1)
         total = float(xp.sum(each))
         return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0

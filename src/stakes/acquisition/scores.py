@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, overload
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, filled, namespace, ratio, shares
+from stakes._array import Array, asarrays, check_all, check_shape, double, filled, log_of, namespace, ratio, shares
 from stakes.acquisition.forms import check_pair, find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, context_blocks, unscaled
 from stakes.beliefs import Belief
@@ -110,13 +110,6 @@ def _log_sum(a: Array, b: Array) -> Array:
     top = xp.maximum(a, b)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     return log_of(xp.exp(a - top) + xp.exp(b - top)) + top
-
-
-def log_of(values: Array) -> Array:
-    """The logarithm, -inf at 0 and below: a reduction under 0 is rounding."""
-    xp = namespace(values)
-    positive = values > 0
-    return xp.where(positive, xp.log(xp.where(positive, values, xp.ones_like(values))), -xp.inf * xp.ones_like(values))
 
 
 def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any = None) -> Array:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stakes._array import Array, asarrays, namespace, ratio
+from stakes._array import Array, asarrays, log_of, namespace, ratio
 from stakes.domains import Classes
 from stakes.evaluation.realised import check_range, parted, weight_shares
 from stakes.losses import Loss, NegativeEntropy, NegativeLog, Square, WeightedBregman
@@ -121,9 +121,7 @@ def _central(source: _Source) -> Array:
         inverse = 1.0 / (origin + acts)
         return xp.mean(acts * inverse, axis=-2, keepdims=True) / xp.mean(inverse, axis=-2, keepdims=True)
     if isinstance(potential, NegativeEntropy):  # log (o + u) = E[log (o + A)]
-        empty, one = origin + acts <= 0, xp.ones_like(acts)
-        logs = xp.where(empty, -xp.inf * one, xp.log(xp.where(empty, one, origin + acts)))
-        means = xp.exp(xp.mean(logs, axis=-2, keepdims=True))
+        means = xp.exp(xp.mean(log_of(origin + acts), axis=-2, keepdims=True))
         on_simplex = isinstance(source.plain.domain, Classes)
         return ratio(means, xp.sum(means, axis=-1, keepdims=True)) if on_simplex else means - origin
     raise TypeError(

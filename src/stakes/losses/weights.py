@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from array_api_compat import device
 
-from stakes._array import Array, check_all, constant, namespace
+from stakes._array import Array, check_all, constant, log_of, namespace
 
 
 @runtime_checkable
@@ -92,7 +92,7 @@ class InterpolatedWeight:
 
     def logarithm(self, z: Array) -> Array:
         """The logarithm of the interpolated weight."""
-        return _log(self(z))
+        return log_of(self(z))
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Weight:
 
     def logarithm(self, z: Array) -> Array:
         """The logarithm as given, or that of the function."""
-        return _log(self(z)) if self.log is None else self.log(z)
+        return log_of(self(z)) if self.log is None else self.log(z)
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class ClassWeights:
 
     def logarithm(self, z: Array) -> Array:
         """The logarithm of the class's weight."""
-        return _log(self(z))
+        return log_of(self(z))
 
 
 WeightLike = WeightFunction | Callable[[Array], Array] | None
@@ -155,9 +155,3 @@ def as_weight(weight: WeightLike) -> WeightFunction | None:
     if weight is None or (isinstance(weight, WeightFunction) and not isinstance(weight, type)):
         return weight
     return Weight(weight)
-
-
-def _log(weight: Array) -> Array:
-    xp = namespace(weight)
-    empty = weight <= 0
-    return xp.where(empty, xp.full_like(weight, -xp.inf), xp.log(xp.where(empty, xp.ones_like(weight), weight)))
