@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from stakes._array import Array, constant, namespace, replaced
 from stakes.beliefs.base import Integrand, Reference
 from stakes.beliefs.gaussian import GaussianBelief
+from stakes.beliefs.switching import has_switches
 from stakes.domains import POSITIVE, REAL, Domain, Interval
 
 
@@ -150,6 +151,11 @@ class Unwarped:
     def domain(self) -> Domain:
         """All reals."""
         return REAL
+
+    @property
+    def switches(self) -> bool:
+        """Whether the loss has finitely many actions."""
+        return has_switches(self.of_target)
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
