@@ -14,17 +14,17 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight GaussianBelief
-        InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance ScoringRule Selection
-        SphericalLoss SquaredError VoteEnsemble WarpedGaussianBelief Weight ZeroOne effective_context_weights
-        expected_posterior_uncertainty expected_reduction expected_regret find_form integration_error register score
-        select uncertainty
+        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight FiniteActions
+        GaussianBelief InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance
+        ScoringRule Selection SphericalLoss SquaredError ThresholdDecision VoteEnsemble WarpedGaussianBelief Weight
+        ZeroOne effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret find_form
+        integration_error register score select uncertainty
     """,
     "stakes.losses": """
         BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialWeight
-        FiniteChoice Function Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss Loss NegativeEntropy
-        NegativeLog Norm PoissonDeviance Potential Power ScoringRule SphericalLoss Square SquaredError Transform Weight
-        WeightFunction WeightedBregman ZeroOne
+        FiniteActions FiniteChoice Function Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss Loss
+        NegativeEntropy NegativeLog Norm PoissonDeviance Potential Power ScoringRule SphericalLoss Square SquaredError
+        ThresholdDecision Transform Weight WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
         Automatic Belief CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels MixtureGrid
@@ -38,8 +38,8 @@ NAMES = {
         bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
     """,
     "stakes.evaluation": """
-        BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance calibration
-        decompose realised_loss
+        BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
+        calibration decompose realised_loss
     """,
     "stakes.testing": "check_belief check_loss",
 }

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_array_api_obj
+from numpy.polynomial import Chebyshev
+from scipy.special import erfcx
 
 Array: TypeAlias = Any
 """An array of any library that follows the array API standard (NumPy, torch, ...)."""
@@ -166,3 +168,44 @@ def _series(coefficients: list[float], r: Array) -> Array:
     for coefficient in reversed(coefficients[:-1]):
         total = coefficient + r * total
     return r * r * total
+
+
+def density(u: Array, boost: Array | float = 0.0) -> Array:
+    """The standard normal density times exp(boost), which may be needed to keep it in range far out."""
+    return namespace(u).exp(boost - 0.5 * u * u) / math.sqrt(2.0 * math.pi)
+
+
+def normal_tail(u: Array) -> Array:
+    """P(U > u) for U ~ N(0, 1), to full relative accuracy also far out."""
+    xp = namespace(u)
+    upper = density(u) * _mills(xp.abs(u))
+    return xp.where(u < 0, 1.0 - upper, upper)
+
+
+def normal_between(low: Array, high: Array) -> Array:
+    """P(low < U < high) for U ~ N(0, 1) and low <= high, relative to whichever tail both are in."""
+    xp = namespace(low)
+    flip = low + high < 0
+    return normal_tail(xp.where(flip, -high, low)) - normal_tail(xp.where(flip, -low, high))
+
+
+# The Mills ratio P(U > t) / density(t) for t >= 0 is smooth in (t - 4) / (t + 4), which maps t >= 0 to [-1, 1): 30
+# Chebyshev coefficients leave 1e-16. Times (t + 1) it neither vanishes nor grows.
+_MIDDLE = 4.0
+
+
+def _scaled_mills(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    t = _MIDDLE * (1.0 + x) / np.maximum(1.0 - x, 1e-300)
+    return np.asarray((t + 1.0) * math.sqrt(math.pi / 2.0) * erfcx(t / math.sqrt(2.0)))
+
+
+_MILLS = [float(each) for each in Chebyshev.interpolate(_scaled_mills, 29).coef]
+
+
+def _mills(t: Array) -> Array:
+    """P(U > t) / density(t) for t >= 0, by Clenshaw's rule."""
+    x = (t - _MIDDLE) / (t + _MIDDLE)
+    ahead, further = namespace(t).zeros_like(t), namespace(t).zeros_like(t)
+    for coefficient in reversed(_MILLS[1:]):
+        ahead, further = coefficient + 2.0 * x * ahead - further, ahead
+    return (_MILLS[0] + x * ahead - further) / (t + 1.0)

@@ -10,7 +10,7 @@ import math
 
 from array_api_compat import device
 
-from stakes._array import Array, constant, filled, namespace, slices
+from stakes._array import Array, constant, density, filled, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.quadrature import (
     CHUNK,
@@ -18,7 +18,6 @@ from stakes.beliefs.quadrature import (
     PANEL,
     SPACING,
     TAIL,
-    density,
     panels,
     standard,
     standard_nodes,

@@ -14,8 +14,8 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from stakes._array import Array, constant, namespace, ratio
-from stakes.beliefs.quadrature import TAIL, density
+from stakes._array import Array, constant, density, namespace, ratio
+from stakes.beliefs.quadrature import TAIL
 
 _MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # panels of a bell, in its standard deviations
 

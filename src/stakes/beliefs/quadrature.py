@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import device
 from numpy.polynomial.legendre import leggauss
 
-from stakes._array import Array, constant, namespace, slices
+from stakes._array import Array, constant, density, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
 
 TAIL = 9.0  # standard deviations kept on each side: the mass beyond is 1e-19
@@ -25,11 +25,6 @@ _FURTHEST = 70.0  # standard deviations: beyond, a weight relative to its larges
 PANEL = 2.0  # widest panel of ten Gauss-Legendre nodes, in standard deviations
 _NODES, _WEIGHTS = leggauss(10)
 CHUNK = 2**18  # numbers that a temporary of an integration may hold: 2 MiB, within reach of the cache
-
-
-def density(u: Array, boost: Array | float = 0.0) -> Array:
-    """The standard normal density times exp(boost), which may be needed to keep it in range far out."""
-    return namespace(u).exp(boost - 0.5 * u * u) / math.sqrt(2.0 * math.pi)
 
 
 def trapezoid(low: Array, high: Array, spacing: float) -> tuple[Array, Array]:

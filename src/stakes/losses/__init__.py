@@ -1,6 +1,6 @@
 """What being wrong costs: losses, and the potentials, transforms and weights they are made of."""
 
-from stakes.losses.actions import CostMatrix, FiniteChoice, ZeroOne
+from stakes.losses.actions import CostMatrix, FiniteActions, FiniteChoice, ThresholdDecision, ZeroOne
 from stakes.losses.base import Loss
 from stakes.losses.bregman import (
     BoxCox,
@@ -26,6 +26,7 @@ __all__ = [
     "CostMatrix",
     "Exponential",
     "ExponentialWeight",
+    "FiniteActions",
     "FiniteChoice",
     "Function",
     "Identity",
@@ -45,6 +46,7 @@ __all__ = [
     "SphericalLoss",
     "Square",
     "SquaredError",
+    "ThresholdDecision",
     "Transform",
     "Weight",
     "WeightFunction",

@@ -1,18 +1,21 @@
 """A finite set of actions: the statistics are the row of costs, the act is the cheapest action.
 
-Sizes: A actions, C classes. Only differences between actions decide what to do, so the row of statistics of a target is
-counted from its cheapest action: a constant added to all costs costs no digits.
+Only differences between actions decide what to do, so the row of statistics of a target is counted from its cheapest
+action: a constant added to all costs costs no digits. Sizes: A actions, C classes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
 from stakes._array import Array, asarrays, check_shape, constant, namespace
-from stakes.domains import Classes, Domain, check_labels, labels_to_indicators
+from stakes.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators
 
 
 class FiniteChoice:
@@ -20,6 +23,8 @@ class FiniteChoice:
 
     weight = None
     breakpoints: tuple[float, ...] = ()
+    switches = True
+    """The act jumps as the belief moves, from one action to another: integration over labels splits where it does."""
 
     @property
     def domain(self) -> Domain:
@@ -111,6 +116,97 @@ class ZeroOne(FiniteChoice):
         check_labels("the target", z, None)
         check_labels("the prediction", prediction, None)
         return namespace(z).astype(z != prediction, z.dtype)
+
+
+@dataclass(frozen=True)
+class ThresholdDecision(FiniteChoice):
+    """Wait (action 0) or act (action 1) on a real target: acting is right when z > threshold.
+
+    l(z, wait) = `miss` if z > threshold else 0; l(z, act) = `false_alarm` if z <= threshold else 0. So act once
+    P(z > threshold) exceeds false_alarm / (miss + false_alarm).
+    """
+
+    threshold: float
+    miss: float = 1.0
+    false_alarm: float = 1.0
+    breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "miss", "false_alarm"):
+            value = float(getattr(self, name))
+            object.__setattr__(self, name, value)
+            if not math.isfinite(value) or (name != "threshold" and value <= 0):
+                wanted = "finite" if name == "threshold" else "a positive cost: an error that costs nothing decides all"
+                raise ValueError(f"{name} must be {wanted}; got {value!r}")
+        object.__setattr__(self, "breakpoints", (self.threshold,))
+
+    @property
+    def domain(self) -> Interval:
+        """The reals."""
+        return REAL
+
+    def cost_rows(self, z: Array) -> Array:
+        """[..., 2]: of waiting and of acting."""
+        xp = namespace(z)
+        above = xp.astype(z > self.threshold, z.dtype)
+        return xp.stack([self.miss * above, self.false_alarm * (1.0 - above)], axis=-1)
+
+    def __call__(self, z: Any, prediction: Any) -> Array:
+        """[...]: the cost of waiting (0) or acting (1) when the target is z."""
+        return _cost_of_position(self, z, prediction, 2)
+
+
+@dataclass(frozen=True)
+class FiniteActions(FiniteChoice):
+    """`costs(z)` [..., A]: what each of A actions costs when the real target is z, for targets of any shape [...].
+
+    How much to order, which of three doses, sell or hold. Declare in `breakpoints` every target at which a cost jumps
+    or kinks. Costs may be negative (gains).
+    """
+
+    costs: Callable[[Array], Array]
+    breakpoints: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not callable(self.costs) or isinstance(self.costs, type):
+            raise TypeError(
+                f"costs must be a function from targets [...] to costs [..., A]; got {self.costs!r}. For classes, "
+                "CostMatrix takes an array."
+            )
+        object.__setattr__(self, "breakpoints", tuple(sorted(float(point) for point in self.breakpoints)))
+        if not all(map(math.isfinite, self.breakpoints)):
+            raise ValueError(f"breakpoints must be finite targets; got {self.breakpoints}")
+
+    @property
+    def domain(self) -> Interval:
+        """The reals."""
+        return REAL
+
+    def cost_rows(self, z: Array) -> Array:
+        """[..., A]: costs(z), checked."""
+        xp = namespace(z)
+        rows = xp.asarray(self.costs(z), device=device(z))
+        if rows.ndim != z.ndim + 1 or rows.shape[:-1] != z.shape or rows.shape[-1] == 0:
+            raise ValueError(
+                f"costs must turn targets of shape {list(z.shape)} into costs {[*z.shape, 'A']}, one for each action "
+                f"on a last axis; got {list(rows.shape)}"
+            )
+        return xp.astype(rows, z.dtype)
+
+    def __call__(self, z: Any, prediction: Any) -> Array:
+        """[...]: costs(z)[prediction], for a target and the position of an action."""
+        return _cost_of_position(self, z, prediction, None)
+
+
+def _cost_of_position(loss: FiniteChoice, z: Any, prediction: Any, n_actions: int | None) -> Array:
+    """[...]: the cost of an action given by its position, both checked."""
+    z, prediction = asarrays(z=z, prediction=prediction)
+    assert isinstance(loss.domain, Interval)
+    loss.domain.check("the target", z)
+    z, prediction = namespace(z).broadcast_arrays(z, prediction)
+    rows = loss.cost_rows(z)
+    check_labels("the prediction", prediction, n_actions or rows.shape[-1])
+    return _column(rows, prediction[..., None])
 
 
 def _column(rows: Array, action: Array) -> Array:
