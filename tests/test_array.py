@@ -5,16 +5,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from stakes._array import (
     asarrays,
     check_all,
     check_shape,
     constant,
+    density,
     double,
     log_excess,
     log_shortfall,
     namespace,
+    normal_between,
+    normal_tail,
     ratio,
     replaced,
     slices,
@@ -182,3 +186,35 @@ def test_slices_cover_each_position_once(length, block):
     assert [i for part in blocks for i in range(length)[part]] == list(range(length))
     assert all(part.stop - part.start <= block for part in blocks)
     assert len(blocks) == max(1, -(-length // block))
+
+
+def test_normal_tail_keeps_its_digits_far_out(xp, host):
+    u = np.concatenate([np.linspace(-38.0, 37.0, 2001), [0.0]])
+    assert host(normal_tail(xp.asarray(u))) == pytest.approx(special.ndtr(-u), rel=5e-13)
+    near = abs(u) < 9
+    assert host(normal_tail(xp.asarray(u[near]))) == pytest.approx(special.ndtr(-u[near]), rel=5e-14)
+
+
+def test_normal_tail_takes_a_boost(host, xp):
+    u = np.array([-1.0, 0.5, 60.0])
+    boost = np.array([0.3, -2.0, 1800.0])
+    wanted = [
+        special.ndtr(1.0) * np.exp(0.3),
+        special.ndtr(-0.5) * np.exp(-2.0),
+        np.exp(1800.0 + special.log_ndtr(-60.0)),
+    ]
+    assert host(normal_tail(xp.asarray(u), xp.asarray(boost))) == pytest.approx(wanted, rel=1e-12)
+
+
+@given(st.floats(-30, 30), st.floats(0, 10))
+def test_normal_between_is_relative_to_the_tail_it_is_in(low, width):
+    got = float(normal_between(np.array(low), np.array(low + width)))
+    far = min(low, -(low + width)) if low + width < 0 or low > 0 else 0.0
+    wanted = special.ndtr(low + width) - special.ndtr(low) if far == 0 else abs(
+        special.ndtr(-abs(low)) - special.ndtr(-abs(low + width))
+    )  # fmt: skip
+    assert got == pytest.approx(wanted, rel=1e-9, abs=1e-13 * special.ndtr(-min(abs(low), abs(low + width))))
+
+
+def test_density_with_a_boost_in_range():
+    assert float(density(np.array(50.0), 1250.0)) == pytest.approx(1 / np.sqrt(2 * np.pi))

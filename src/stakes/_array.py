@@ -179,7 +179,8 @@ def normal_tail(u: Array, boost: Array | float = 0.0) -> Array:
     """P(U > u) exp(boost) for U ~ N(0, 1), to full relative accuracy also far out."""
     xp = namespace(u)
     upper = density(u, boost) * _mills(xp.abs(u))
-    return xp.where(u < 0, xp.exp(boost + xp.zeros_like(u)) - upper, upper)
+    below = xp.where(u < 0, boost + xp.zeros_like(u), xp.zeros_like(u))  # no overflow where it is not used
+    return xp.where(u < 0, xp.exp(below) - upper, upper)
 
 
 def normal_between(low: Array, high: Array) -> Array:

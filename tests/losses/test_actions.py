@@ -4,8 +4,8 @@ from array_api_compat import array_namespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stakes.domains import Classes
-from stakes.losses import CostMatrix, Loss, ZeroOne
+from stakes.domains import REAL, Classes
+from stakes.losses import CostMatrix, FiniteActions, Loss, ThresholdDecision, ZeroOne
 from stakes.testing import check_loss
 
 # two classes (healthy, ill), three actions (wait, test, treat); treating the ill is a gain
@@ -178,3 +178,73 @@ def test_labels_and_actions_of_a_cost_matrix_are_checked(z, a, message):
 def test_labels_of_zero_one_are_checked(z, a, message):
     with pytest.raises(ValueError, match=message):
         ZeroOne()(z, a)
+
+
+# Decisions on a real target.
+
+HARVEST = FiniteActions(lambda z: array_namespace(z).stack([0.0 * z, 1.0 - z, 3.0 - 2.0 * z], axis=-1))
+DECISIONS = [ThresholdDecision(0.5, miss=50.0), ThresholdDecision(-1.0, 1.0, 7.0), HARVEST]
+
+
+@pytest.mark.parametrize("loss", DECISIONS)
+def test_every_decision_keeps_the_laws(xp, loss):
+    check_loss(loss, xp.asarray(np.array([-2.0, -0.3, 0.5, 0.6, 3.0])))
+
+
+@pytest.mark.parametrize("loss", DECISIONS)
+def test_every_decision_is_a_loss_on_reals(loss):
+    assert isinstance(loss, Loss)
+    assert loss.domain == REAL
+
+
+def test_threshold_decision_by_hand(xp, host):
+    loss = ThresholdDecision(2.0, miss=50.0, false_alarm=1.0)
+    z = xp.asarray(np.array([[1.0], [2.0], [2.5]]))  # at the threshold waiting is right
+    np.testing.assert_array_equal(host(loss(z, xp.asarray(np.array([0.0, 1.0])))), [[0, 1], [0, 1], [50, 0]])
+    assert loss.breakpoints == (2.0,)
+
+
+@pytest.mark.parametrize(("above", "act"), [(0.019, 0), (0.021, 1)])
+def test_acts_once_the_probability_pays(above, act):
+    loss = ThresholdDecision(0.0, miss=49.0, false_alarm=1.0)  # breaks even at 1 / 50
+    moments = (1 - above) * loss.statistics(np.array(-1.0)) + above * loss.statistics(np.array(1.0))
+    assert loss.action(moments) == [act]
+    other = loss.regret(moments, np.array([1 - act]))
+    assert other == pytest.approx(abs(49 * above - (1 - above)))
+
+
+def test_finite_actions_by_hand(xp, host):
+    z = xp.asarray(np.array([0.0, 1.5, 4.0]))
+    np.testing.assert_array_equal(host(HARVEST(z, xp.asarray(np.array([0, 1, 2])))), [0.0, -0.5, -5.0])
+
+
+def test_breakpoints_are_sorted():
+    assert FiniteActions(HARVEST.costs, [3, 1]).breakpoints == (1.0, 3.0)
+
+
+@pytest.mark.parametrize("name", ["threshold", "miss", "false_alarm"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_threshold_decision_refuses_what_is_not_finite(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        ThresholdDecision(**{"threshold": 0.0, name: value})
+
+
+@pytest.mark.parametrize("name", ["miss", "false_alarm"])
+def test_threshold_decision_refuses_free_errors(name):
+    with pytest.raises(ValueError, match="a positive cost"):
+        ThresholdDecision(**{"threshold": 0.0, name: 0.0})
+
+
+def test_finite_actions_refuse_bad_costs():
+    with pytest.raises(TypeError, match="CostMatrix takes an array"):
+        FiniteActions(np.eye(2))
+    with pytest.raises(ValueError, match="breakpoints must be finite"):
+        FiniteActions(HARVEST.costs, (np.nan,))
+    with pytest.raises(ValueError, match=r"into costs \[3, 'A'\].*got \[2, 3\]"):
+        FiniteActions(lambda z: np.stack([z, z]))(np.zeros(3), 0)
+
+
+@pytest.mark.parametrize("action", [2, -1, 0.5])
+def test_decisions_refuse_an_action_that_is_none(action):
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        ThresholdDecision(0.0)(1.0, action)

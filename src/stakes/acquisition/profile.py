@@ -7,22 +7,27 @@ a polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to 
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
-from stakes._array import Array, constant, double, namespace
+from stakes._array import Array, constant, double, log_of, namespace, slices
+from stakes.acquisition.decisions import log_curve
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, register
-from stakes.acquisition.switching import log_curve, log_reductions
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
+from stakes.beliefs.gaussian_split import KINKED
 from stakes.beliefs.switching import has_switches
 from stakes.losses import Loss
 
 _SIZES = (24, 48, 96)
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
+_RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
+_PAIRS = 1024  # of a context and a rho that are integrated at once
 _SAMPLE, _CHECKED = 16, np.array([0.97])  # contexts and rho whose integration is checked; the panels are narrow there
 
 
@@ -39,8 +44,44 @@ def _switching_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
     """Finitely many actions: the logarithm of the curve, over as many orders of magnitude as there are."""
     if not loss.breakpoints:
         _warn(loss, _integration_error(loss, belief))
-    log_scale = GENERAL.prepare(loss, belief).log_scale
-    return log_curve(belief, lambda rho: log_reductions(_reductions(loss, belief, rho)[0]), log_scale)
+
+    def log_values(rho: Any, mean: Array, variance: Array) -> Array:
+        values = _pairwise_reductions(loss, mean, variance, rho)
+        resolved = values > math.exp(-_RESOLVED) * _worst_cost(loss, mean, variance)
+        xp = namespace(values)
+        return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
+
+    return log_curve(belief, log_values)
+
+
+def _pairwise_reductions(loss: Loss, mean: Array, variance: Array, rho: np.ndarray[Any, Any]) -> Array:
+    """[R, M]: EUR by the general route, those of similar rho at once: each as one more context of one candidate."""
+    xp, groups, order = namespace(mean), [], []
+    depth = np.floor(np.log2(np.clip(np.sqrt(1.0 - rho), KINKED, 1.0)))
+    for each in np.unique(depth):
+        rows = np.flatnonzero(depth == each)
+        order.append(rows)
+        groups.append(_flat_reductions(loss, mean, variance, rho[rows]))
+    back = np.argsort(np.concatenate(order))
+    return xp.take(xp.concat(groups, axis=0), xp.asarray(back, device=device(mean)), axis=0)
+
+
+def _flat_reductions(loss: Loss, mean: Array, variance: Array, rho: np.ndarray[Any, Any]) -> Array:
+    """[R, M]: with one candidate and R M contexts, in blocks."""
+    xp = namespace(mean)
+    shape = (len(rho), mean.shape[0])
+    mean, variance, shares = (
+        xp.reshape(xp.broadcast_to(each, shape), (-1,)) for each in (mean, variance, constant(rho, mean)[:, None])
+    )
+    table = GaussianBelief(mean, variance, xp.ones_like(mean[:1]), xp.sqrt(shares * variance)[None, :])
+    parts = [table.take(slice(None), part) for part in slices(table.n_contexts, _PAIRS)]
+    return xp.reshape(xp.concat([GENERAL.prepare(loss, part).of(part)[0, :] for part in parts]), shape)
+
+
+def _worst_cost(loss: Loss, mean: Array, variance: Array) -> Array:
+    """[M]: what the worst action is expected to cost beyond the best: the scale of all reductions."""
+    alone = GaussianBelief(mean, variance, mean[:0], namespace(mean).zeros_like(mean)[None, :][:0, :])
+    return namespace(mean).max(alone.moments(loss, alone.reference(loss)), axis=-1)
 
 
 def _smooth_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
@@ -65,16 +106,16 @@ def _chebyshev(loss: Loss, belief: GaussianBelief, size: int) -> tuple[Array, Ar
     """[R, M], [M]: Chebyshev coefficients of EUR_c / rho in 2 s - 1, and the scale taken out of each context."""
     angles = np.pi * (np.arange(size) + 0.5) / size
     rho = 1.0 - ((1.0 + np.cos(angles)) / 2.0) ** 2
-    values, log_scale = _reductions(loss, belief, rho)
+    values, log_scale = _reductions(loss, belief.mean, belief.variance, rho)
     transform = 2.0 / size * np.cos(np.outer(np.arange(size), angles)) / rho
     transform[0] /= 2.0
     return namespace(values).matmul(constant(transform, values), values), log_scale
 
 
-def _reductions(loss: Loss, belief: GaussianBelief, rho: np.ndarray[Any, Any]) -> tuple[Array, Array]:
+def _reductions(loss: Loss, mean: Array, variance: Array, rho: np.ndarray[Any, Any]) -> tuple[Array, Array]:
     """[R, M], [M]: EUR by the general route for R candidates, each of which removes `rho` of every variance."""
-    xp = namespace(belief.mean)
-    mean, variance = double(belief.mean), double(belief.variance)
+    xp = namespace(mean)
+    mean, variance = double(mean), double(variance)
     shares = constant(rho, mean)
     table = GaussianBelief(mean, variance, xp.ones_like(shares), xp.sqrt(shares[:, None] * variance))
     reduction = GENERAL.prepare(loss, table)
@@ -86,7 +127,9 @@ def _integration_error(loss: Loss, belief: GaussianBelief) -> float:
     """How far two rules of integration differ for some of the contexts: far only if the statistics are not smooth."""
     step = max(1, belief.n_contexts // _SAMPLE)
     some = belief.take(slice(0, 0), slice(0, None, step))
-    (even, _), (panels, _) = (_reductions(each, some, _CHECKED) for each in (loss, _Cut(loss, some)))
+    (even, _), (panels, _) = (
+        _reductions(each, some.mean, some.variance, _CHECKED) for each in (loss, _Cut(loss, some))
+    )
     xp = namespace(even)
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
 

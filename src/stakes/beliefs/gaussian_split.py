@@ -10,7 +10,7 @@ import math
 
 from array_api_compat import device
 
-from stakes._array import Array, constant, density, filled, namespace, slices
+from stakes._array import Array, constant, density, filled, namespace, normal_between, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.quadrature import (
     CHUNK,
@@ -31,6 +31,8 @@ KINKED = 0.1  # the same where breakpoints ask for panels, which are made as nar
 _MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
 _PER_SD = 1.4  # trapezoid nodes to the sd of a bell that integrate it to 1e-16
 _LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a breakpoint of z as eta sees it, in posterior sds
+_SEARCHED = 0.25  # spacing of eta at which switching points are looked for
+_FAR = 1e3  # standard deviations, beyond which no mass is left
 _NEAREST = 12  # breakpoints that a narrow posterior is split at
 _BELL, _BELL_PANEL = 7.0, 14.0 / 3.0  # three panels that integrate a bell alone, to 1e-8
 
@@ -64,13 +66,35 @@ class GaussianSplit:
         self.cuts = standard(integrand.breakpoints, self.mean, self.sd)  # [M, B]
         low, high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]
         self.eta, weights = self._even(low, high) if self._wide() else self._layered(low, high)  # [N, M, J]
+        self.switches: Array | None = None
         if has_switches(integrand):
-            self.eta, weights = self._layered(low, high, switching_points(self._conditional, self.eta))
+            self.switches = switching_points(self._conditional, self.eta)  # [N, M, B]
+            if self._smallest(self.rest, 1.0) < self.resolved:
+                self.eta, weights = self._layered(low, high, self.switches)
+                self.switches = None
         self.mass = weights * density(self.eta, (self.rho * self.boost)[..., None])
 
     def all_pairs(self) -> Array:
-        """[N, M, J, D]: E[S | eta] times the mass of eta."""
-        return self.mass[..., None] * self._conditional(self.eta)
+        """[N, M, J, D]: E[S | eta] times the mass of eta; for switches between which it is wide, E[S 1{between}]."""
+        if self.switches is None:
+            return self.mass[..., None] * self._conditional(self.eta)
+        if 0 in self.rho.shape:
+            return filled((*self.rho.shape, 1, self.weighted.shape[-1]), 0.0, self.rho)
+        return self.xp.stack([self._between(n, self.switches[n, ...]) for n in range(self.rho.shape[0])], axis=0)
+
+    def _between(self, n: int, switches: Array) -> Array:
+        """[M, B + 1, D]: E[S 1{eta between switches}], with eta | u ~ N(root u, rest^2), in blocks of contexts."""
+        xp = self.xp
+        end = filled((switches.shape[0], 1), _FAR, switches)
+        low, high = xp.concat([-end, switches], axis=1), xp.concat([switches, end], axis=1)  # [M, B + 1]
+        parts = []
+        for part in slices(switches.shape[0], max(1, CHUNK // (8 * low.shape[1] * self.u.shape[1]))):
+            centre = (self.root[n, part, None] * self.u[part, :])[:, None, :]  # [p, 1, Q]
+            rest = self.rest[n, part, None, None]
+            share = normal_between((low[part, :, None] - centre) / rest, (high[part, :, None] - centre) / rest)
+            mass = density(self.u[part, :], self.boost[part, None])[:, None, :]
+            parts.append(xp.matmul(share * mass, self.weighted[part, ...]))
+        return xp.concat(parts, axis=0)
 
     def _conditional(self, eta: Array) -> Array:
         """[N, M, J, D]: E[S | eta] at eta [N, M, J]."""
@@ -78,6 +102,7 @@ class GaussianSplit:
             return filled((*eta.shape, self.weighted.shape[-1]), 0.0, self.rho)
         shared = not self.integrand.breakpoints and _same(self.tilt_low) and _same(self.tilt_high)
         shared = shared and float(self.xp.max(self.boost)) < _MODEST
+        shared = shared and bool(self.xp.all(eta == eta[:, :1, :]))
         rows = [
             self._one_correlation(n, eta[n, ...]) if shared and _same(self.rho[n, :]) else self._row(n, eta[n, ...])
             for n in range(self.rho.shape[0])
@@ -96,6 +121,8 @@ class GaussianSplit:
         """[N, M, J] each: evenly spaced eta, and their weights."""
         steepest = 1.0 / self._smallest(1.0 / self.root, 1.0)
         smooth = self._smallest(self.rest / self.root, 1.0) if self.integrand.breakpoints else 1.0
+        if has_switches(self.integrand):  # to be searched, not summed
+            return trapezoid(low, high, min(_SEARCHED, smooth))
         return trapezoid(low, high, min(COARSEST, SPACING / steepest, smooth / _PER_SD))
 
     def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
@@ -113,10 +140,9 @@ class GaussianSplit:
         if float(self.rest[n, 0]) < self.resolved:
             return self._row(n, eta)
         first = slice(0, 1)
-        kernel = self._kernel(n, first, eta)[0, ...] / self.xp.exp(
-            self._left(n, first)[0, ...]
-        )  # [J, Q], without its boost
-        conditional = self.xp.permute_dims(self.xp.tensordot(self.weighted, kernel, axes=([1], [1])), (0, 2, 1))
+        kernel = self._kernel(n, first, eta) / self.xp.exp(self._left(n, first))  # [1, J, Q], without its boost
+        conditional = self.xp.tensordot(self.weighted, kernel[0, ...], axes=([1], [1]))  # [M, D, J]
+        conditional = self.xp.permute_dims(conditional, (0, 2, 1))
         return conditional * self.xp.exp(self._left(n, slice(None)))
 
     def _row(self, n: int, eta: Array) -> Array:

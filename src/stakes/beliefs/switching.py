@@ -25,7 +25,8 @@ def has_switches(integrand: Any) -> bool:
 def switching_points(costs: Callable[[Array], Array], nodes: Array) -> Array:
     """[..., B]: where the cheapest action changes, for expected costs(nodes) [..., J, A] at increasing nodes [..., J].
 
-    Expected costs are at least 0 (counted from the cheapest action for each target), of any scale at each node. Changes that come and go between two nodes are not seen.
+    Expected costs are at least 0, counted from the cheapest action for each target, and of any scale at each node.
+    Changes that come and go between two nodes are not seen.
     """
     values = costs(nodes)
     nodes = namespace(nodes).broadcast_to(nodes, values.shape[:-1])
@@ -38,7 +39,7 @@ def switching_points(costs: Callable[[Array], Array], nodes: Array) -> Array:
 
 
 def _crossings(nodes: Array, values: Array) -> Array:
-    """[..., B]: between nodes whose cheapest actions differ, where the log ratio of their costs is 0 if it is linear."""
+    """[..., B]: between nodes whose cheapest actions differ, where the log ratio of their costs is 0 (as a line)."""
     xp = namespace(nodes)
     best = xp.argmin(values, axis=-1)  # [..., J]
     before, after = best[..., :-1], best[..., 1:]

@@ -16,36 +16,49 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtri
 
-from stakes._array import Array, constant, density, double, log_of, namespace, normal_tail
+from stakes._array import Array, constant, density, double, log_of, namespace, normal_tail, ratio
 from stakes.acquisition.forms import Form, Reduction, register
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import standard
 from stakes.losses import ThresholdDecision
 
-_TOP, _NODES = 24, 14  # nodes of the panel of large rho, and of each octave below
+_TOP, _NODES = 24, 12  # nodes of the panel of large rho, and of each octave below
 _OCTAVES = 20  # to rho = 1e-12; below, EUR is either 0 or grows like sqrt(rho)
-_SPLIT = 0.4  # rho between the top panel and the octaves, away from what is singular: s at rho = 0, log2 at rho = 1
-_RELIABLE = 80.0  # in logarithms: integration resolves no value that is smaller than the largest by exp(80)
+_SPLIT = 0.35  # rho between the top panel and the octaves, away from what is singular: s at rho = 0, log2 at rho = 1
 
 
-def log_curve(belief: GaussianBelief, log_values: Callable[[Any], Array], log_scale: Array) -> Reduction:
-    """Tabulate log EUR, which `log_values` gives as [R, M] for rho [R]; interpolate for any block of candidates."""
-    octaves = _octaves(belief)
-    rho = np.concatenate([_top_nodes(), *(_octave_nodes(octave) for octave in range(octaves))])
-    values = _continued(log_values(rho), rho)
-    table = _coefficients(values, octaves)  # [O, R, M]
+LogValues = Callable[[Any, Array, Array], Array]
+"""rho [R], mean [m] and variance [m] of some contexts to log EUR [R, m]; -inf where it is too small to know."""
+
+
+def log_curve(belief: GaussianBelief, log_values: LogValues) -> Reduction:
+    """Tabulate log EUR, panel by panel; interpolate for any block of candidates."""
+    mean, variance = double(belief.mean), double(belief.variance)
+    rho, values = [_top_nodes()], [log_values(_top_nodes(), mean, variance)]
+    for octave in range(_octaves(belief)):
+        rho.append(_octave_nodes(octave))
+        values.append(_values_where_known(log_values, rho[-1], mean, variance, values[-1]))
+    logs = _continued(namespace(mean).concat(values, axis=0), np.concatenate(rho))
+    table = _coefficients(logs, len(rho) - 1)  # [O, R, M]
 
     def of(block: GaussianBelief) -> Array:
         return namespace(block.mean).astype(_interpolated(table, double(block.rho)), block.mean.dtype)
 
-    return Reduction(of, log_scale)
+    return Reduction(of, namespace(mean).zeros_like(mean))
 
 
-def log_reductions(reductions: Array) -> Array:
-    """Log EUR, with -inf for what is too small to have been resolved beside the largest of its context."""
-    xp = namespace(reductions)
-    logs = log_of(reductions)
-    return xp.where(logs > xp.max(logs, axis=0) - _RELIABLE, logs, xp.full_like(logs, -xp.inf))
+def _values_where_known(log_values: LogValues, rho: Any, mean: Array, variance: Array, before: Array) -> Array:
+    """[R, M]: the values of an octave, for those contexts whose values in the one before were all large enough."""
+    xp = namespace(mean)
+    known = xp.all(xp.isfinite(before), axis=0)  # [M]
+    some = xp.nonzero(known)[0]
+    unknown = xp.full_like(constant(rho, mean)[:, None], -xp.inf)
+    if some.shape[0] == 0:
+        return unknown + xp.zeros_like(mean)
+    values = log_values(rho, xp.take(mean, some), xp.take(variance, some))  # [R, m]
+    place = xp.cumulative_sum(xp.astype(known, xp.int64)) - 1
+    place = xp.where(known, place, xp.full_like(place, some.shape[0]))
+    return xp.take(xp.concat([values, unknown], axis=1), place, axis=1)
 
 
 def _octaves(belief: GaussianBelief) -> int:
@@ -77,7 +90,7 @@ def _continued(logs: Array, rho: Any) -> Array:
     top = xp.max(logs, axis=0)
     top = xp.where(xp.isfinite(top), top, xp.full_like(top, -1e4))  # nothing anywhere: exp(-1e4) is 0
     lowest = xp.min(xp.where(known, logs, xp.zeros_like(logs) + top), axis=0)
-    return xp.where(known, logs, top + (lowest - top) * (1.0 / shares - 1.0) / (1.0 / last - 1.0))
+    return xp.where(known, logs, top + (lowest - top) * ratio(1.0 / shares - 1.0, 1.0 / last - 1.0 + 0.0 * shares))
 
 
 def _coefficients(values: Array, octaves: int) -> Array:
@@ -125,15 +138,14 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
     Q is the normal tail. Act on eta iff r eta > t - s k, with t the threshold in standard units and k = Q^-1 of the
     break-even probability; e is that switch, counted outwards from where today's action is right. (docs/theory.md)
     """
-    mean, variance = double(belief.mean), double(belief.variance)
-    threshold = standard((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [M]
-    total = math.log(loss.miss + loss.false_alarm)
-    indifferent = _normal_quantile(loss.false_alarm, loss.miss)
-    return log_curve(
-        belief,
-        lambda rho: total + _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None]),
-        namespace(mean).zeros_like(mean),
-    )
+
+    def log_values(rho: Any, mean: Array, variance: Array) -> Array:
+        threshold = standard((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [m]
+        indifferent = _normal_quantile(loss.false_alarm, loss.miss)
+        logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
+        return math.log(loss.miss + loss.false_alarm) + logs
+
+    return log_curve(belief, log_values)
 
 
 def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief) -> Reduction:
