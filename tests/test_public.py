@@ -14,21 +14,23 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight GaussianBelief
-        InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance ScoringRule Selection
-        SphericalLoss SquaredError VoteEnsemble WarpedGaussianBelief Weight ZeroOne effective_context_weights
+        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialLinearWeight
+        ExponentialWeight GaussianBelief InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp Mahalanobis
+        NormalEnsemble PoissonDeviance ScoringRule Selection SphericalLoss SquaredError VectorGaussianBelief
+        VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight ZeroOne effective_context_weights
         expected_posterior_uncertainty expected_reduction expected_regret find_form integration_error register score
         select uncertainty
     """,
     "stakes.losses": """
-        BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialWeight
-        FiniteChoice Function Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss Loss NegativeEntropy
-        NegativeLog Norm PoissonDeviance Potential Power ScoringRule SphericalLoss Square SquaredError Transform Weight
-        WeightFunction WeightedBregman ZeroOne
+        BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialLinearWeight
+        ExponentialWeight FiniteChoice Function Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss Loss
+        Mahalanobis NegativeEntropy NegativeLog Norm PoissonDeviance Potential Power Quadratic ScoringRule SphericalLoss
+        Square SquaredError Transform VectorIdentity Weight WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
         Automatic Belief CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels MixtureGrid
-        MonotoneWarp NormalEnsemble OutcomeRule Reference VoteEnsemble Warp WarpedGaussianBelief reference_at
+        MonotoneWarp NormalEnsemble OutcomeRule Reference SymmetricNodes VectorGaussianBelief
+        VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
         ANY AccuracyWarning Form Reduction Selection effective_context_weights expected_posterior_uncertainty

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, asarrays, check_shape, constant, namespace
-from stakes.domains import Classes, Domain, check_labels, labels_to_indicators
+from stakes.domains import Classes, Domain, check_labels, labels_to_indicators, target_axes
 
 
 class FiniteChoice:
@@ -32,7 +32,7 @@ class FiniteChoice:
 
     def log_magnitudes(self, z: Array) -> Array:
         """[..., 1]: 0, nothing is taken out."""
-        return namespace(z).zeros_like(z[..., :1] if isinstance(self.domain, Classes) else z[..., None])
+        return namespace(z).zeros_like(z[..., :1] if target_axes(self.domain) else z[..., None])
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
         """[..., A]: the costs beyond the cheapest action for z."""
