@@ -210,7 +210,7 @@ class _EnsembleBatch:
     ) -> None:
         self.loss, self.belief, self.rng, self.most = loss, belief, rng, max_configurations
         reference = belief.reference(loss)
-        self.point = None if reference.point is None else reference.point[:, None]  # [M, 1]
+        self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
         self.expected = belief.member_moments(loss, reference)  # [M, K, D]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
         self.configurations = belief.member_weights[None, :]  # [Q, K]

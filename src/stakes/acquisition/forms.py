@@ -110,7 +110,7 @@ def _kind(domain: Domain) -> str:
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
     reference = belief.reference(loss)
-    point = None if reference.point is None else reference.point[:, None]  # [M, 1]
+    point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
     def of(block: Belief) -> Array:
         xp = namespace(block.like)

@@ -11,7 +11,7 @@ import math
 from stakes._array import Array, check_all, double, namespace, ratio
 
 _SINGULAR = 1e-12  # of the variance of a standardised label: a direction with less has none
-_SLACK = 1e-9  # of a variance: by how much a matrix may fail to be positive semi-definite
+_SLACK = 1e-8  # of a variance: by how much a matrix may fail to be positive semi-definite
 
 
 def check_psd(name: str, matrix: Array) -> Array:

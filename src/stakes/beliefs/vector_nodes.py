@@ -43,11 +43,13 @@ class SymmetricNodes:
 
     def outcomes(self, dimension: int) -> Nodes:
         """Nodes for labels of `dimension` numbers."""
-        return _nodes(self.outer, dimension, self.seed)
+        points, masses = _nodes(self.outer, dimension, self.seed)
+        return points.copy(), masses.copy()  # those that are kept must not change
 
     def targets(self, dimension: int) -> Nodes:
         """Nodes for targets of `dimension` numbers, of another sequence than those for labels."""
-        return _nodes(self.inner, dimension, self.seed + 1)
+        points, masses = _nodes(self.inner, dimension, self.seed + 1)
+        return points.copy(), masses.copy()
 
     def refined(self) -> SymmetricNodes:
         """Twice the nodes of both."""
@@ -63,9 +65,7 @@ def _nodes(count: int, dimension: int, seed: int) -> Nodes:
         )
     per_axis = math.floor(count ** (1.0 / dimension) + 1e-9)
     points, masses = _grid(per_axis, dimension) if per_axis >= _PER_AXIS else _sequence(count, dimension, seed)
-    points = _whitened(points, masses)
-    points.flags.writeable = masses.flags.writeable = False  # they are shared
-    return points, masses
+    return _whitened(points, masses), masses
 
 
 def _grid(per_axis: int, dimension: int) -> Nodes:
