@@ -73,7 +73,7 @@ def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Ar
 
 
 def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -> None:
-    """Assert the laws of a belief, with a `loss` it should serve (log loss for classes, squared error otherwise).
+    """Assert the laws of a belief, with a `loss` it should serve (log loss for classes, squared errors otherwise).
 
     - Shapes: moments [M, D], split moments [N, M, J, D] with J at most `n_cells`.
     - Split: over cells, split moments sum to the moments.

@@ -18,7 +18,8 @@ class Mahalanobis(WeightedBregman):
 
     `matrix` A [d, d] is symmetric and positive semi-definite: its diagonal prices the error of each output, the rest
     what errors cost together; a direction of price 0 does not matter. The identity is the sum of squared errors. Its
-    objective is the expected reduction of tr(A Cov_w[z]), weighed by E[w]. Targets and answers have shape [..., d].
+    objective is the expected reduction of tr(A Cov_w[z]), weighed by E[w]. Targets and answers have shape [..., d]; a
+    weight is ExponentialLinearWeight(rates), or a function of targets [..., d] that gives [...].
     """
 
     matrix: Any
