@@ -17,7 +17,7 @@ from stakes import (
     Weight,
 )
 from stakes.domains import Vectors
-from stakes.losses import ClassWeights, Quadratic, Square, VectorIdentity
+from stakes.losses import ClassWeights, NegativeLog, Quadratic, Square, VectorIdentity
 from stakes.testing import check_loss
 
 MATRIX = [[2.0, 1.0], [1.0, 3.0]]
@@ -196,3 +196,8 @@ def test_single_precision_stays_single(xp):
 def test_the_domain():
     assert Mahalanobis(MATRIX).domain == Vectors(2)
     assert VectorIdentity(3).domain == Vectors(3)
+
+
+def test_a_potential_of_positive_numbers_is_refused():
+    with pytest.raises(ValueError, match=r"the potential needs points in \(0, inf\)"):
+        BregmanLoss(NegativeLog(), VectorIdentity(2))

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 
 from stakes._array import Array, asarrays, log_shortfall, namespace, ratio
-from stakes.domains import NONNEGATIVE, POSITIVE, Classes, Domain, Vectors, indicators, target_axes
+from stakes.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Square, as_potential
 from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, as_transform
 from stakes.losses.vector_weights import as_vector_weight
@@ -138,6 +138,11 @@ class BregmanLoss(WeightedBregman):
         object.__setattr__(self, "transform", transform)
         weight = as_weight(self.weight)
         if isinstance(transform.domain, Vectors):
+            if REAL not in potential.domain:
+                raise ValueError(
+                    f"vectors are any real numbers, but the potential needs points in {potential.domain}; use "
+                    "Square(), Quadratic(matrix) or a convex function of all reals"
+                )
             weight = as_vector_weight(weight, transform.domain.count)
         object.__setattr__(self, "weight", weight)
 
