@@ -28,7 +28,7 @@ class SymmetricNodes:
 
     An even grid (the trapezoid rule) where there are nodes for 8 points on each axis; where there are not, a scrambled
     Sobol sequence from `seed`, each point with its opposite. Exact for unweighted and for exponential-linear weights.
-    Reductions for a sigmoid weight of slope 2 (6) a standard deviation were off by 2e-7 (2e-4) for two outputs, 6e-3
+    Reductions for a sigmoid weight of slope 2 (6) a standard deviation were off by 2e-7 (2e-4) for two outputs, 8e-3
     (2e-2) for three and 2e-2 (4e-2) for five: `integration_error` tells for a case at hand, more nodes help.
     """
 
