@@ -157,6 +157,54 @@ def gaussian_pair(mean, variance, rho):
     return GaussianBelief(mean, variance, np.ones(len(rho)), np.sqrt(rho[:, None] * variance))
 
 
+def normal_grid(dimension, points=41, reach=8.0):
+    """Nodes [P, dimension] and masses [P] of a dense even grid for a standard normal vector."""
+    axis = np.linspace(-reach, reach, points)
+    nodes = np.stack(np.meshgrid(*[axis] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
+    mass = np.exp(-0.5 * (nodes**2).sum(1))
+    return nodes, mass / mass.sum()
+
+
+def vector_reduction(matrix, weight, mean, variance, label_variance, covariance, points=41):
+    """EUR of one Gaussian pair of vectors from the definition, h[p(z)] - E_y h[p(z | y)], on dense grids of y and z.
+
+    `covariance` is [L, d]; `weight` takes [..., d] to [...].
+    """
+    u, mass = normal_grid(len(mean), points)
+
+    def least_expected_loss(centre, cholesky):
+        z = centre + u @ cholesky.T
+        weights = mass * weight(z)
+        step = z - weights @ z / weights.sum()
+        return weights @ ((step @ matrix) * step).sum(1)
+
+    gain = np.linalg.solve(label_variance, covariance)  # [L, d]
+    rest = np.linalg.cholesky(variance - covariance.T @ gain)
+    eta, eta_mass = normal_grid(len(label_variance), points)
+    shifts = eta @ np.linalg.cholesky(label_variance).T @ gain  # [P, d]
+    counts = eta_mass > 1e-18
+    nodes = zip(eta_mass[counts], shifts[counts], strict=True)
+    after = sum(p * least_expected_loss(mean + shift, rest) for p, shift in nodes)
+    return least_expected_loss(mean, np.linalg.cholesky(variance)) - after
+
+
+def stacked_vectors(rng, n_candidates, n_contexts, size, d, noise=0.1, rank=None):
+    """Arguments of a VectorGaussianBelief by name, from one joint covariance of all labels and targets."""
+    total = n_candidates * size + n_contexts * d
+    mixing = rng.standard_normal((total, rank or size + d + 2)) / 2
+    joint = mixing @ mixing.T
+    labels = n_candidates * size
+    rows = (joint[:labels, :labels] + noise * np.eye(labels)).reshape(n_candidates, size, n_candidates, size)
+    contexts = joint[labels:, labels:].reshape(n_contexts, d, n_contexts, d)
+    return {
+        "mean": rng.standard_normal((n_contexts, d)),
+        "variance": np.stack([contexts[m, :, m, :] for m in range(n_contexts)]) + 0.05 * np.eye(d),
+        "candidate_variance": np.stack([rows[n, :, n, :] for n in range(n_candidates)]),
+        "covariance": joint[:labels, labels:].reshape(n_candidates, size, n_contexts, d).transpose(0, 2, 1, 3),
+        "candidate_covariance": rows,
+    }
+
+
 def _inside(cuts, mean, sd, reach):
     scaled = (np.asarray(list(cuts), float) - mean) / sd
     return scaled[np.abs(scaled) < reach]

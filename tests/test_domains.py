@@ -7,10 +7,12 @@ from stakes.domains import (
     REAL,
     Classes,
     Interval,
+    Vectors,
     check_labels,
     check_probabilities,
     indicators,
     labels_to_indicators,
+    target_axes,
 )
 
 CONTAINED = [
@@ -32,6 +34,11 @@ CONTAINED = [
     (Classes(3), Classes(), False),
     (REAL, Classes(3), False),
     (Classes(), REAL, False),
+    (Vectors(2), Vectors(2), True),
+    (Vectors(2), Vectors(3), False),
+    (Vectors(1), REAL, False),
+    (REAL, Vectors(1), False),
+    (Classes(2), Vectors(2), False),
 ]
 
 
@@ -48,6 +55,7 @@ def test_a_domain_contains_another_when_every_point_of_it_lies_there(outer, inne
         (NONNEGATIVE, "[0, inf)"),
         (Classes(), "classes"),
         (Classes(3), "3 classes"),
+        (Vectors(3), "vectors of 3 numbers"),
     ],
 )
 def test_domains_are_written_as_people_write_them(domain, text):
@@ -131,3 +139,17 @@ def test_indicators_of_labels_beside_probabilities(xp, host):
 def test_a_prediction_has_one_probability_for_each_class(classes, prediction, message):
     with pytest.raises(ValueError, match=message):
         indicators(classes, 0, prediction)
+
+
+def test_vectors_are_checked_by_their_last_axis(xp):
+    Vectors(2).check("the target", xp.zeros((3, 2)))
+    for shape in [(2, 3), ()]:
+        with pytest.raises(ValueError, match=r"the target must be vectors of 2 numbers, shape \[..., 2\]; got"):
+            Vectors(2).check("the target", xp.zeros(shape))
+    for count in (0, 2.0, None):
+        with pytest.raises(ValueError, match="count must be a whole number, 1 or more"):
+            Vectors(count)
+
+
+def test_how_many_axes_belong_to_a_target():
+    assert [target_axes(domain) for domain in (REAL, POSITIVE, Classes(), Classes(3), Vectors(2))] == [0, 0, 1, 1, 1]

@@ -49,7 +49,36 @@ class Classes:
         return "classes" if self.count is None else f"{self.count} classes"
 
 
-Domain = Interval | Classes
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of `count` real numbers. Targets have shape [..., count]."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.count, int) or self.count < 1:
+            raise ValueError(f"count must be a whole number, 1 or more: the numbers of a vector; got {self.count!r}")
+
+    def __contains__(self, other: object) -> bool:
+        """Whether the domain `other` holds vectors of as many numbers."""
+        return isinstance(other, Vectors) and other.count == self.count
+
+    def check(self, name: str, values: Array) -> None:
+        """Refuse `values` that are not [..., count]."""
+        if values.ndim == 0 or values.shape[-1] != self.count:
+            raise ValueError(f"{name} must be {self}, shape [..., {self.count}]; got {list(values.shape)}")
+
+    def __str__(self) -> str:
+        return f"vectors of {self.count} numbers"
+
+
+Domain = Interval | Classes | Vectors
+
+
+def target_axes(domain: Domain) -> int:
+    """How many of the last axes of an array of targets belong to each target: 1 for indicators and vectors."""
+    return 0 if isinstance(domain, Interval) else 1
+
 
 REAL = Interval()
 NONNEGATIVE = Interval(low=0.0, closed_low=True)

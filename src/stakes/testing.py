@@ -14,8 +14,8 @@ from stakes.acquisition import expected_regret
 from stakes.acquisition.reduction import OfAction
 from stakes.beliefs import Belief
 from stakes.beliefs.base import log_weight
-from stakes.domains import Classes, Domain, labels_to_indicators
-from stakes.losses import LogLoss, Loss, SquaredError
+from stakes.domains import Classes, Domain, Vectors, labels_to_indicators, target_axes
+from stakes.losses import LogLoss, Loss, Mahalanobis, SquaredError
 
 __all__ = ["check_belief", "check_loss"]
 
@@ -24,6 +24,8 @@ _BELIEFS = 8
 
 def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
     """Assert the laws of a loss on a handful of `targets` of its domain (labels for classes, `n_classes` of them).
+
+    Targets are [Z], or [Z, d] for vectors.
 
     For belief moments E[S] averaged over random parts of the targets:
     - Shapes: S is [..., D], the act [..., d], regrets [...].
@@ -37,7 +39,8 @@ def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: flo
     xp = namespace(z)
     draws = np.random.default_rng(0).dirichlet(np.ones(z.shape[0]), size=_BELIEFS)
     parts = xp.asarray(draws, dtype=z.dtype)  # [8, Z]: beliefs over the targets
-    references = [None] if isinstance(loss.domain, Classes) else [None, z[:1], xp.mean(z) + xp.zeros_like(z[:1])]
+    middle = xp.mean(z, axis=0, keepdims=True)
+    references = [None] if isinstance(loss.domain, Classes) else [None, z[:1, ...], middle]
     predictions = [_check_from(loss, z, labels, parts, reference, rtol) for reference in references]
     for answers in predictions[1:]:
         scale = float(xp.max(abs(predictions[0])))
@@ -48,7 +51,7 @@ def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Ar
     """The laws of a loss measured from one reference; returns the predictions of the beliefs `parts`."""
     xp = namespace(z)
     statistics = loss.statistics(z, reference)  # [Z, D]
-    assert statistics.shape[:-1] == labels.shape, f"statistics: [..., D] wanted, got {statistics.shape}"
+    assert statistics.shape[:-1] == labels.shape[:1], f"statistics: [..., D] wanted, got {statistics.shape}"
     moments = xp.matmul(parts, statistics)  # [8, D]
     acts = loss.action(moments)  # [8, d]
     shape = (*moments.shape[:-1], acts.shape[-1])
@@ -70,7 +73,7 @@ def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Ar
 
 
 def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -> None:
-    """Assert the laws of a belief, with a `loss` it should serve (log loss for classes, squared error otherwise).
+    """Assert the laws of a belief, with a `loss` it should serve (log loss for classes, squared errors otherwise).
 
     - Shapes: moments [M, D], split moments [N, M, J, D] with J at most `n_cells`.
     - Split: over cells, split moments sum to the moments.
@@ -80,7 +83,7 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     """
     assert isinstance(belief, Belief), f"{type(belief).__name__} lacks a method of stakes.beliefs.Belief"
     if loss is None:
-        loss = LogLoss() if isinstance(belief.domain, Classes) else SquaredError()
+        loss = _usual_loss(belief.domain)
     xp = namespace(belief.like)
     n_candidates, n_contexts = belief.n_candidates, belief.n_contexts
     reference = belief.reference(loss)
@@ -115,6 +118,12 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     assert bool(xp.all(reductions <= most * (1.0 + rtol))), "value: no label is worth more than knowing the target"
 
 
+def _usual_loss(domain: Domain) -> Loss:
+    if isinstance(domain, Vectors):
+        return Mahalanobis(np.eye(domain.count))
+    return LogLoss() if isinstance(domain, Classes) else SquaredError()
+
+
 class _One:
     """The statistic that is 1 for every target."""
 
@@ -124,16 +133,17 @@ class _One:
         self.domain = domain
 
     def log_magnitudes(self, z: Array) -> Array:
-        return namespace(z).zeros_like(z[..., None])
+        return namespace(z).zeros_like(z[..., :1] if target_axes(self.domain) else z[..., None])
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        return namespace(z).ones_like(z[..., :1] if isinstance(self.domain, Classes) else z[..., None])
+        return namespace(z).ones_like(z[..., :1] if target_axes(self.domain) else z[..., None])
 
 
 def _targets(loss: Loss, targets: Any, n_classes: int | None) -> tuple[Array, Array]:
     """Targets as the waist takes them, and as people write them."""
     (labels,) = asarrays(targets=targets)
-    assert labels.ndim == 1, f"targets: a handful, shape [Z] wanted, got {labels.shape}"
+    axes = 2 if isinstance(loss.domain, Vectors) else 1
+    assert labels.ndim == axes, f"targets: a handful, shape [Z] (vectors: [Z, d]) wanted, got {labels.shape}"
     if not isinstance(loss.domain, Classes):
         return labels, labels
     count = loss.domain.count or n_classes or 1 + int(namespace(labels).max(labels))

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, check_all, constant, double, namespace, ratio, slices
-from stakes.beliefs import Belief, CategoricalEnsemble, GaussianBelief, NormalEnsemble, VoteEnsemble
+from stakes.acquisition.vector import label_entropy, label_information, label_spread
+from stakes.beliefs import (
+    Belief,
+    CategoricalEnsemble,
+    GaussianBelief,
+    NormalEnsemble,
+    VectorGaussianBelief,
+    VoteEnsemble,
+)
 from stakes.domains import labels_to_indicators
 from stakes.losses import NegativeEntropy
 
@@ -43,13 +51,16 @@ def bald(belief: Belief) -> Array:
     """[N]: the mutual information of the label and the member (the function, under a Gaussian belief), in nats.
 
     Ensembles: sum_y P(y) KL(p(k | y) || q), y by classes or by the rule of the belief: entropies are not subtracted, so
-    that little information keeps its digits. Gaussian: log(candidate_variance / noise_variance) / 2.
+    that little information keeps its digits. Gaussian: log(candidate_variance / noise_variance) / 2, the determinants
+    of both for vectors.
     """
     return _like(belief, _information(belief))
 
 
 def predictive_entropy(belief: Belief) -> Array:
     """[N]: the entropy of the label in nats; of its density where it is real, which may be negative."""
+    if isinstance(belief, VectorGaussianBelief):
+        return _like(belief, label_entropy(belief))
     if isinstance(belief, GaussianBelief):
         return _like(belief, _normal_entropy(double(belief.candidate_variance)))
     if isinstance(belief, NormalEnsemble):
@@ -70,7 +81,9 @@ def least_confident(belief: Belief) -> Array:
 
 
 def predictive_variance(belief: Belief) -> Array:
-    """[N]: the variance of the label; for classes that of its indicator, 1 - sum_c p(c)^2 (Gini)."""
+    """[N]: the variance of the label (vectors: its trace); for classes that of its indicator, 1 - sum_c p(c)^2."""
+    if isinstance(belief, VectorGaussianBelief):
+        return _like(belief, label_spread(belief))
     if isinstance(belief, GaussianBelief):
         return _like(belief, belief.candidate_variance)
     if isinstance(belief, NormalEnsemble):
@@ -97,6 +110,8 @@ def query_by_committee(belief: Belief) -> Array:
 
 def _information(belief: Belief) -> Array:
     """[N]: the mutual information that `bald` returns."""
+    if isinstance(belief, VectorGaussianBelief):
+        return label_information(belief)
     if isinstance(belief, GaussianBelief):
         excess = _excess_over_noise(belief)
         return namespace(excess).log1p(excess) / 2.0
@@ -154,7 +169,8 @@ def _mean_probabilities(rule: str, belief: Belief, members: Callable[[Any], Arra
     if not isinstance(belief, CategoricalEnsemble | VoteEnsemble):
         raise TypeError(
             f"{rule} does not take a {type(belief).__name__}. It takes a CategoricalEnsemble or VoteEnsemble; bald, "
-            "predictive_entropy and predictive_variance also take a GaussianBelief or NormalEnsemble."
+            "predictive_entropy and predictive_variance also take a GaussianBelief, NormalEnsemble or "
+            "VectorGaussianBelief."
         )
     xp, shares = namespace(belief.like), _member_shares(belief)
     mean = _by_blocks(belief, belief.n_classes, lambda block: xp.matmul(shares, members(block)))

@@ -18,11 +18,14 @@ from stakes._array import Array, constant, double, filled, log_of, namespace, ra
 from stakes.acquisition.forms import check_pair, find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT, unscaled
 from stakes.acquisition.scores import checked_context_weights, checked_costs, log_worth
+from stakes.acquisition.vector_batches import VectorGaussianBatch
 from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
     GaussianBelief,
     NormalEnsemble,
+    VectorGaussianBelief,
+    VectorNormalEnsemble,
     VoteEnsemble,
     WarpedGaussianBelief,
 )
@@ -119,9 +122,11 @@ def _batch(
     log_weights = log_of(checked_context_weights(context_weights, belief))  # [M]
     if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
         return _GaussianBatch(loss, belief, log_weights)
+    if isinstance(belief, VectorGaussianBelief):
+        return VectorGaussianBatch(loss, belief, log_weights)
     if isinstance(belief, VoteEnsemble):
         belief = belief.as_probabilities()
-    if isinstance(belief, CategoricalEnsemble | NormalEnsemble):
+    if isinstance(belief, CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble):
         return _EnsembleBatch(loss, belief, log_weights, rng, max_configurations)
     raise TypeError(
         f"joint batches are known for Gaussian and warped beliefs and for ensembles; got {type(belief).__name__}. "
@@ -198,14 +203,14 @@ class _EnsembleBatch:
     def __init__(
         self,
         loss: Loss,
-        belief: CategoricalEnsemble | NormalEnsemble,
+        belief: CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble,
         log_weights: Array,
         rng: np.random.Generator,
         max_configurations: int,
     ) -> None:
         self.loss, self.belief, self.rng, self.most = loss, belief, rng, max_configurations
         reference = belief.reference(loss)
-        self.point = None if reference.point is None else reference.point[:, None]  # [M, 1]
+        self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
         self.expected = belief.member_moments(loss, reference)  # [M, K, D]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
         self.configurations = belief.member_weights[None, :]  # [Q, K]

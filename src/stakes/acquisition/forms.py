@@ -13,7 +13,7 @@ from typing import Any
 
 from stakes._array import Array, namespace
 from stakes.beliefs import Belief
-from stakes.domains import Classes
+from stakes.domains import Classes, Domain, Vectors
 from stakes.losses import Loss
 
 
@@ -81,11 +81,16 @@ def check_pair(loss: Loss, belief: Belief) -> None:
     if belief.domain in loss.domain:
         return
     ours, theirs = type(loss).__name__, type(belief).__name__
-    if isinstance(loss.domain, Classes) != isinstance(belief.domain, Classes):
-        kind = "class" if isinstance(loss.domain, Classes) else "real"
+    if type(loss.domain) is not type(belief.domain):
         raise TypeError(
-            f"{ours} is for {kind} targets ({loss.domain}), but {theirs} is a belief about {belief.domain}. Use a loss "
-            "for that kind of target: SquaredError, Linex, ... for reals; LogLoss, CostMatrix, ... for classes."
+            f"{ours} is for {_kind(loss.domain)} targets ({loss.domain}), but {theirs} is a belief about "
+            f"{belief.domain}. Use a loss for that kind of target: SquaredError, Linex, ... for reals; LogLoss, "
+            "CostMatrix, ... for classes; Mahalanobis for vectors."
+        )
+    if isinstance(loss.domain, Vectors):
+        raise TypeError(
+            f"{ours} is for {loss.domain}, but {theirs} is a belief about {belief.domain}. Give a matrix with a row "
+            "and a column for each output of the belief, in its order; a row of zeros for one that does not matter."
         )
     if isinstance(loss.domain, Classes):
         raise TypeError(
@@ -98,10 +103,14 @@ def check_pair(loss: Loss, belief: Belief) -> None:
     )
 
 
+def _kind(domain: Domain) -> str:
+    return {Classes: "class", Vectors: "vector"}.get(type(domain), "real")
+
+
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
     reference = belief.reference(loss)
-    point = None if reference.point is None else reference.point[:, None]  # [M, 1]
+    point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
     def of(block: Belief) -> Array:
         xp = namespace(block.like)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from stakes._array import Array, double, namespace, slices
 from stakes.acquisition.forms import GENERAL, Form, check_pair, find_form
 from stakes.beliefs import Belief
-from stakes.domains import Domain
+from stakes.domains import Domain, target_axes
 from stakes.losses import Loss
 
 MEMORY_LIMIT = 2**28
@@ -78,7 +78,7 @@ class OfAction:
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
         """[..., 1]: the cost, contexts along the first axis."""
-        between = (1,) * (1 if reference is None else reference.ndim - 1)
+        between = (1,) * (1 if reference is None else reference.ndim - 1 - target_axes(self.domain))
         action = namespace(z).reshape(self.action, (self.action.shape[0], *between, self.action.shape[1]))
         return self.cost(z, action, reference)[..., None]
 

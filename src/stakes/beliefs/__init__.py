@@ -5,6 +5,9 @@ from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import NormalEnsemble
 from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
+from stakes.beliefs.vector import VectorGaussianBelief
+from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
+from stakes.beliefs.vector_nodes import SymmetricNodes
 from stakes.beliefs.warped import LogWarp, MonotoneWarp, Warp, WarpedGaussianBelief
 
 __all__ = [
@@ -21,6 +24,9 @@ __all__ = [
     "NormalEnsemble",
     "OutcomeRule",
     "Reference",
+    "SymmetricNodes",
+    "VectorGaussianBelief",
+    "VectorNormalEnsemble",
     "VoteEnsemble",
     "Warp",
     "WarpedGaussianBelief",

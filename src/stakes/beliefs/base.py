@@ -33,7 +33,7 @@ class Reference(NamedTuple):
     """From where the statistics of each context are measured, and the scale that was taken out of their moments."""
 
     point: Array | None
-    """[M]: a target near the mass of w(z) p(z | c); None for classes."""
+    """[M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); None for classes."""
     log_scale: Array
     """[M]: moments are E[S] over exp(log_scale)."""
 

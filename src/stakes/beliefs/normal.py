@@ -69,9 +69,9 @@ class NormalEnsemble:
         check_all(candidate_sd > 0, "candidate_sd must be positive: it includes the noise of the label")
         check_all(context_sd >= 0, "context_sd must be at least 0")
         object.__setattr__(self, "candidate_mean", candidate_mean)
-        object.__setattr__(self, "candidate_sd", _spread("candidate_sd", candidate_sd, candidate_mean))
+        object.__setattr__(self, "candidate_sd", broadcast_sd("candidate_sd", candidate_sd, candidate_mean))
         object.__setattr__(self, "context_mean", context_mean)
-        object.__setattr__(self, "context_sd", _spread("context_sd", context_sd, context_mean))
+        object.__setattr__(self, "context_sd", broadcast_sd("context_sd", context_sd, context_mean))
         object.__setattr__(self, "member_weights", normalised_members(weights, context_mean))
 
     @property
@@ -167,7 +167,8 @@ class NormalEnsemble:
         return self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
 
 
-def _spread(name: str, sd: Array, mean: Array) -> Array:
+def broadcast_sd(name: str, sd: Array, mean: Array) -> Array:
+    """Standard deviations in the shape of the means."""
     try:
         return namespace(mean).broadcast_to(sd, mean.shape)
     except (ValueError, RuntimeError) as error:

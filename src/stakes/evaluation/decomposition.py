@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from stakes._array import Array, asarrays, log_of, namespace, ratio
-from stakes.domains import Classes
+from stakes.domains import Classes, Vectors, target_axes
 from stakes.evaluation.realised import check_range, parted, weight_shares
-from stakes.losses import Loss, NegativeEntropy, NegativeLog, Square, WeightedBregman
+from stakes.losses import Loss, NegativeEntropy, NegativeLog, Quadratic, Square, WeightedBregman
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ def decompose(loss: Loss, prediction: Any, targets: Any, normalise: bool = False
     """E_eval[l(z, a)] = E[w] D(a_eval, a) + E_eval[l(z, a_eval)], a_eval = E_w[T], for a weighted Bregman loss.
 
     `targets` [..., S] are draws of the evaluation source at each context, `prediction` [...] (or [..., C]) the answers
-    there. With `normalise`, all over E[w]. (The paper's appendix C.3.)
+    there; vectors are [..., S, d] and [..., d]. With `normalise`, all over E[w]. (The paper's appendix C.3.)
     """
     source = _source(loss, prediction, targets, normalise, several=False)
     return Decomposition(
@@ -57,9 +57,10 @@ class BiasVariance:
 def bias_variance(loss: Loss, predictions: Any, targets: Any, normalise: bool = False) -> BiasVariance:
     """E[l(z, A)] = E[l(z, a_eval)] + E[w] D(a_eval, u) + E[w] E_A[D(u, A)], u = argmin E_A[D(u, A)] the central act.
 
-    `predictions` [..., A] (or [..., A, C]) are those of models that might have been, independent of `targets` [..., S].
-    By grad phi(u) = E[grad phi(A)], u is the mean of T(A) for Square, the harmonic mean for NegativeLog, the geometric
-    mean for NegativeEntropy (renormalised for classes). With `normalise`, all over E[w]. (The paper's appendix C.3.)
+    `predictions` [..., A] (or [..., A, C]) are those of models that might have been, independent of `targets` [..., S];
+    vectors are [..., A, d] and [..., S, d]. By grad phi(u) = E[grad phi(A)], u is the mean of T(A) for Square and
+    Quadratic, the harmonic mean for NegativeLog, the geometric mean for NegativeEntropy (renormalised for classes).
+    With `normalise`, all over E[w]. (The paper's appendix C.3.)
     """
     source = _source(loss, predictions, targets, normalise, several=True)
     central = _central(source)  # [..., 1, d]
@@ -77,7 +78,7 @@ class _Source:
     """Draws and answers in the coordinates of the loss `plain` of weight; the statistics carry it, of mean 1."""
 
     plain: WeightedBregman
-    point: Array | None  # [..., 1]: the reference
+    point: Array | None  # [..., 1] or [..., 1, d]: the reference
     acts: Array  # [..., A, d]
     statistics: Array  # [..., S, 1 + d]
     moments: Array  # [..., 1, 1 + d]
@@ -85,7 +86,8 @@ class _Source:
 
     def mean(self, statistics: Array, acts: Array) -> Array:
         """[...]: the mean of w D(T, a) over all pairs of `statistics` [..., S, 1 + d] and `acts` [..., A, d]."""
-        point = None if self.point is None else self.point[..., None]
+        point, axes = self.point, target_axes(self.plain.domain)
+        point = None if point is None else namespace(point).expand_dims(point, axis=-1 - axes)
         pairs = self.plain.regret(statistics[..., None, :, :], acts[..., None, :], point)  # [..., A, S]
         return namespace(pairs).mean(pairs, axis=(-2, -1)) * self.unit
 
@@ -94,16 +96,18 @@ def _source(loss: Loss, answers: Any, targets: Any, normalise: bool, several: bo
     """Answers [...] (`several`: [..., A]) and draws [..., S], checked; the reference is the mean answer."""
     answers, targets = asarrays(predictions=answers, targets=targets)
     plain, z = parted(loss, answers, targets)
-    xp, classes = namespace(z), isinstance(plain.domain, Classes)
-    lead = targets.shape[:-1]
-    agree = answers.shape[: len(lead)] == lead and answers.ndim - several - classes == targets.ndim - 1 == len(lead)
+    xp, axes, vectors = namespace(z), target_axes(plain.domain), isinstance(plain.domain, Vectors)
+    lead = targets.shape[: max(0, targets.ndim - 1 - vectors)]
+    depth = targets.ndim - 1 - vectors
+    agree = answers.shape[: len(lead)] == lead and answers.ndim - several - axes == depth == len(lead)
     if not agree or 0 in (*targets.shape, *answers.shape):
+        last = ", d" * vectors or ", C" * axes
         raise ValueError(
-            f"predictions [...{', A' * several}{', C' * classes}] and targets [..., S] must agree in their leading "
-            f"axes, and not be empty; got {list(answers.shape)} and {list(targets.shape)}"
+            f"predictions [...{', A' * several}{last}] and targets [..., S{', d' * vectors}] must agree in their "
+            f"leading axes, and not be empty; got {list(answers.shape)} and {list(targets.shape)}"
         )
     answers = answers if several else xp.expand_dims(answers, axis=len(lead))
-    point = None if classes else xp.mean(answers, axis=-1, keepdims=True)
+    point = None if isinstance(plain.domain, Classes) else xp.mean(answers, axis=len(lead), keepdims=True)
     shares, log_mean = weight_shares(loss, z)
     unit = 1.0 if normalise else xp.exp(check_range(log_mean))
     statistics = shares[..., None] * plain.statistics(z, point)
@@ -115,7 +119,7 @@ def _central(source: _Source) -> Array:
     """[..., 1, d]: argmin_u E_A[D(u, A)], counted like the acts from the origin o of the chart."""
     acts, potential, origin = source.acts, source.plain.potential, source.plain.chart(source.point).origin
     xp = namespace(acts)
-    if isinstance(potential, Square):
+    if isinstance(potential, Square | Quadratic):
         return xp.mean(acts, axis=-2, keepdims=True)
     if isinstance(potential, NegativeLog):  # 1 / (o + u) = E[1 / (o + A)]
         inverse = 1.0 / (origin + acts)
@@ -125,6 +129,6 @@ def _central(source: _Source) -> Array:
         on_simplex = isinstance(source.plain.domain, Classes)
         return ratio(means, xp.sum(means, axis=-1, keepdims=True)) if on_simplex else means - origin
     raise TypeError(
-        "the central prediction is known for the potentials Square, NegativeLog and NegativeEntropy; "
+        "the central prediction is known for the potentials Quadratic, Square, NegativeLog and NegativeEntropy; "
         f"{type(source.plain).__name__} has {type(potential).__name__}"
     )

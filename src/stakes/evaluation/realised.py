@@ -13,12 +13,15 @@ from stakes._array import Array, asarrays, check_all, check_shape, double, names
 from stakes.acquisition.forms import check_pair
 from stakes.acquisition.reduction import check_finite, context_blocks
 from stakes.beliefs import Belief
-from stakes.domains import Classes, indicators
+from stakes.domains import Classes, Vectors, indicators
 from stakes.losses import Loss, WeightedBregman
 
 
 def bayes_prediction(loss: Loss, belief: Belief) -> Array:
-    """[M]: the answer with the least expected loss at each context, in target units; [M, C] for class probabilities."""
+    """[M]: the answer with the least expected loss at each context, in target units.
+
+    [M, C] for class probabilities, [M, d] for vectors.
+    """
     check_pair(loss, belief)
     xp, answers = namespace(belief.like), []
     for block in context_blocks(belief):
@@ -45,12 +48,14 @@ class RealisedLoss:
 def realised_loss(loss: Loss, predictions: Any, targets: Any, normalise: bool = False) -> RealisedLoss:
     """The mean of loss(z, prediction) over rows: targets [n], predictions [n] ([n, C] for class probabilities).
 
-    With `normalise`, over the mean weight of the targets: sum w D / sum w, the paper's SEL_w and NLL_w.
+    Vectors are [n, d], targets and predictions. With `normalise`, over the mean weight of the targets: sum w D / sum w,
+    the paper's SEL_w and NLL_w.
     """
     predictions, targets = asarrays(predictions=predictions, targets=targets)
-    check_shape("targets", targets, ("n",))
-    probabilities = isinstance(loss, WeightedBregman) and isinstance(loss.domain, Classes)
-    check_shape("predictions", predictions, (*targets.shape, *(["C"] if probabilities else [])))
+    numbers = (loss.domain.count,) if isinstance(loss.domain, Vectors) else ()
+    check_shape("targets", targets, ("n", *numbers))
+    answer = ("C",) if isinstance(loss.domain, Classes) else numbers
+    check_shape("predictions", predictions, (targets.shape[0], *(answer if isinstance(loss, WeightedBregman) else ())))
     if 0 in targets.shape:
         raise ValueError("targets must hold at least one row to average over; got none")
     if getattr(loss, "weight", None) is None:

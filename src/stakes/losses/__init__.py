@@ -12,8 +12,19 @@ from stakes.losses.bregman import (
     WeightedBregman,
 )
 from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
-from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Square
-from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform
+from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
+from stakes.losses.transforms import (
+    Chart,
+    Exponential,
+    Function,
+    Identity,
+    Indicator,
+    Power,
+    Transform,
+    VectorIdentity,
+)
+from stakes.losses.vector_weights import ExponentialLinearWeight
+from stakes.losses.vectors import Mahalanobis
 from stakes.losses.weights import ClassWeights, ExponentialWeight, InterpolatedWeight, Weight, WeightFunction
 
 __all__ = [
@@ -25,6 +36,7 @@ __all__ = [
     "ConvexFunction",
     "CostMatrix",
     "Exponential",
+    "ExponentialLinearWeight",
     "ExponentialWeight",
     "FiniteActions",
     "FiniteChoice",
@@ -36,18 +48,21 @@ __all__ = [
     "Linex",
     "LogLoss",
     "Loss",
+    "Mahalanobis",
     "NegativeEntropy",
     "NegativeLog",
     "Norm",
     "PoissonDeviance",
     "Potential",
     "Power",
+    "Quadratic",
     "ScoringRule",
     "SphericalLoss",
     "Square",
     "SquaredError",
     "ThresholdDecision",
     "Transform",
+    "VectorIdentity",
     "Weight",
     "WeightFunction",
     "WeightedBregman",

@@ -15,7 +15,7 @@ import numpy as np
 from array_api_compat import device
 
 from stakes._array import Array, asarrays, check_shape, constant, namespace
-from stakes.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators
+from stakes.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
 
 class FiniteChoice:
@@ -37,7 +37,7 @@ class FiniteChoice:
 
     def log_magnitudes(self, z: Array) -> Array:
         """[..., 1]: 0, nothing is taken out."""
-        return namespace(z).zeros_like(z[..., :1] if isinstance(self.domain, Classes) else z[..., None])
+        return namespace(z).zeros_like(z[..., :1] if target_axes(self.domain) else z[..., None])
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
         """[..., A]: the costs beyond the cheapest action for z."""

@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass, field
 
 from stakes._array import Array, asarrays, log_shortfall, namespace, ratio
-from stakes.domains import NONNEGATIVE, POSITIVE, Classes, Domain, indicators
+from stakes.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Square, as_potential
 from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, as_transform
+from stakes.losses.vector_weights import as_vector_weight
 from stakes.losses.weights import WeightFunction, WeightLike, as_weight
 
 _NEGLIGIBLE = 1e-12  # of a total mass of order one
@@ -38,7 +39,7 @@ class WeightedBregman:
     def log_magnitudes(self, z: Array) -> Array:
         """[..., t]: log w(z), and log w(z) |T(z)| where T spans many orders of magnitude."""
         xp = namespace(z)
-        each = z[..., 0] if isinstance(self.domain, Classes) else z
+        each = z[..., 0] if target_axes(self.domain) else z
         log_weight = xp.zeros_like(each) if self._weight is None else self._weight.logarithm(z)
         log_size = as_transform(self.transform).log_size(z)
         return xp.stack([log_weight] if log_size is None else [log_weight, log_weight + log_size], axis=-1)
@@ -75,7 +76,10 @@ class WeightedBregman:
         return self.chart(reference).target(action)
 
     def __call__(self, z: Array, prediction: Array) -> Array:
-        """[...]: w(z) D_phi(T(z), T(prediction)) in target units; labels and probabilities [..., C] for classes."""
+        """[...]: w(z) D_phi(T(z), T(prediction)) in target units; labels and probabilities [..., C] for classes.
+
+        Vectors and predictions of them have shape [..., d].
+        """
         if isinstance(self.domain, Classes):
             z, action = indicators(self.domain, z, prediction)
             return self.pointwise(z, action)
@@ -86,7 +90,7 @@ class WeightedBregman:
         loss = self._between(z, prediction)
         if self._weight is None:
             return loss
-        weight, zero = self._weight(z), namespace(z).zeros_like(z)
+        weight, zero = self._weight(z), namespace(z).zeros_like(loss)
         return namespace(z).where(loss == 0, zero, weight) * namespace(z).where(weight == 0, zero, loss)
 
     def _between(self, z: Array, prediction: Array) -> Array:
@@ -132,7 +136,15 @@ class BregmanLoss(WeightedBregman):
             transform = Identity(potential.domain)  # the target itself must lie where phi is defined
         object.__setattr__(self, "potential", potential)
         object.__setattr__(self, "transform", transform)
-        object.__setattr__(self, "weight", as_weight(self.weight))
+        weight = as_weight(self.weight)
+        if isinstance(transform.domain, Vectors):
+            if REAL not in potential.domain:
+                raise ValueError(
+                    f"vectors are any real numbers, but the potential needs points in {potential.domain}; use "
+                    "Square(), Quadratic(matrix) or a convex function of all reals"
+                )
+            weight = as_vector_weight(weight, transform.domain.count)
+        object.__setattr__(self, "weight", weight)
 
 
 @dataclass(frozen=True)

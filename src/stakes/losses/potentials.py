@@ -7,13 +7,24 @@ a small difference of large numbers is known exactly: `divergence(x, y, origin)`
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from stakes._array import Array, double, log_excess, log_shortfall, namespace, ratio
+from stakes._array import (
+    Array,
+    asarrays,
+    check_all,
+    check_shape,
+    constant,
+    double,
+    log_excess,
+    log_shortfall,
+    namespace,
+    ratio,
+)
 from stakes.domains import NONNEGATIVE, POSITIVE, REAL, Interval
 
 
@@ -43,6 +54,38 @@ class Square:
     def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
         """[...]: |x - y|^2."""
         return _sum((x - y) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """phi(x) = x' A x for a symmetric positive semi-definite `matrix` A [d, d]; D = (x - y)' A (x - y)."""
+
+    matrix: Any
+    root: Any = field(init=False, repr=False)
+    """[d, d]: R with A = R' R"""
+    scale_free = False
+    domain = REAL
+
+    def __post_init__(self) -> None:
+        (given,) = asarrays(matrix=self.matrix)
+        matrix = np.array(np.asarray(given), dtype=float)  # a copy of our own
+        check_shape("matrix", matrix, ("d", "d"))
+        check_shape("matrix", matrix, (matrix.shape[0], matrix.shape[0]))
+        largest = np.max(abs(matrix), initial=0.0)
+        check_all(np.asarray(largest > 0), "matrix must not be empty or all 0: no error would cost anything")
+        check_all(abs(matrix - matrix.T) <= 1e-9 * largest, "matrix must be symmetric: give (A + A') / 2")
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+        check_all(
+            values >= -1e-9 * largest,
+            f"matrix must be positive semi-definite: no error may gain; its smallest eigenvalue is {values[0]:g}",
+        )
+        object.__setattr__(self, "matrix", (matrix + matrix.T) / 2.0)
+        object.__setattr__(self, "root", np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T)
+
+    def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
+        """[...]: |R (x - y)|^2, a sum of squares, so that rounding never makes it negative."""
+        step = x - y
+        return _sum(namespace(step).matmul(step, constant(self.root.T, step)) ** 2)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from stakes._array import Array, namespace
-from stakes.domains import POSITIVE, REAL, Classes, Domain, Interval
+from stakes.domains import POSITIVE, REAL, Classes, Domain, Interval, Vectors
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,29 @@ class Identity:
     def log_size(self, z: Array) -> Array:
         """2 log(1 + |z|)."""
         return 2.0 * namespace(z).log1p(abs(z))
+
+
+@dataclass(frozen=True)
+class VectorIdentity:
+    """T(z) = z for vectors of `count` numbers."""
+
+    count: int
+
+    @property
+    def domain(self) -> Vectors:
+        """All vectors of that length."""
+        return Vectors(self.count)
+
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
+        """Z - reference, which is [..., d] too."""
+        if reference is None:
+            return Chart(0.0, lambda z: z, lambda t: t)
+        return Chart(reference, lambda z: z - reference, lambda t: reference + t)
+
+    def log_size(self, z: Array) -> Array:
+        """2 log(1 + |z|), with the largest of |z|."""
+        xp = namespace(z)
+        return 2.0 * xp.log1p(xp.max(abs(z), axis=-1))
 
 
 @dataclass(frozen=True)

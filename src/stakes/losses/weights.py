@@ -99,7 +99,8 @@ class InterpolatedWeight:
 class Weight:
     """Anyone's own w: a function that is positive (or 0), with its logarithm and its breakpoints if they are known.
 
-    Give `log` when w would over- or underflow, and every target at which w jumps or kinks in `breakpoints`.
+    Give `log` when w would over- or underflow, and every target at which w jumps or kinks in `breakpoints`. For vector
+    targets both functions take [..., d] to [...], and there are no breakpoints.
     """
 
     function: Callable[[Array], Array]
