@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight FiniteActions
-        GaussianBelief InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance
-        ScoringRule Selection SphericalLoss SquaredError ThresholdDecision VoteEnsemble WarpedGaussianBelief Weight
-        ZeroOne effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret find_form
-        integration_error register score select uncertainty
+        AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight
+        FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble
+        PoissonDeviance ScoringRule Selection SphericalLoss SquaredError ThresholdDecision VoteEnsemble
+        WarpedGaussianBelief Weight ZeroOne effective_context_weights expected_posterior_uncertainty
+        expected_reduction expected_regret find_form integration_error register score select uncertainty
     """,
     "stakes.losses": """
         BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialWeight
@@ -27,8 +27,9 @@ NAMES = {
         ThresholdDecision Transform Weight WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic Belief CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels MixtureGrid
-        MonotoneWarp NormalEnsemble OutcomeRule Reference VoteEnsemble Warp WarpedGaussianBelief reference_at
+        Automatic Belief BoxCoxWarp CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels
+        MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference VoteEnsemble Warp WarpedGaussianBelief
+        reference_at
     """,
     "stakes.acquisition": """
         ANY AccuracyWarning Form Reduction Selection effective_context_weights expected_posterior_uncertainty

@@ -5,11 +5,13 @@ from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import NormalEnsemble
 from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
-from stakes.beliefs.warped import LogWarp, MonotoneWarp, Warp, WarpedGaussianBelief
+from stakes.beliefs.warped import WarpedGaussianBelief
+from stakes.beliefs.warps import BoxCoxWarp, LogWarp, MonotoneWarp, Warp
 
 __all__ = [
     "Automatic",
     "Belief",
+    "BoxCoxWarp",
     "CategoricalEnsemble",
     "GaussianBelief",
     "Integrand",
