@@ -33,7 +33,8 @@ NAMES = {
     """,
     "stakes.acquisition": """
         ANY AccuracyWarning Form Reduction Selection effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error register score select uncertainty
+        expected_reduction expected_regret fallback_scores find_form integration_error register score select
+        uncertainty
     """,
     "stakes.acquisition.baselines": """
         bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
