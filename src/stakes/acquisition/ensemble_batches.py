@@ -37,11 +37,12 @@ class EnsembleBatch:
         self.loss, self.belief, self.rng, self.most = loss, belief, rng, max_configurations
         reference = belief.reference(loss)
         self.point = None if reference.point is None else reference.point[:, None]  # [M, 1]
-        self.expected = belief.member_moments(loss, reference)  # [M, K, D]
+        self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
         self.log_weights = log_weights  # [M]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
-        self.configurations = belief.member_weights[None, :] if configurations is None else configurations  # [Q, K]
-        self.action = loss.action(belief.moments(loss, reference))  # [M, d]
+        members = double(belief.member_weights)[None, :]
+        self.configurations = members if configurations is None else configurations  # [Q, K]
+        self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
         self.sampled = False
 
     @property
@@ -110,12 +111,12 @@ class EnsembleBatch:
         """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
         xp = namespace(self.expected)
         split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q, D]
-        return double(self.loss.regret(split, self.action[:, None, :], self.point))
+        return self.loss.regret(split, self.action[:, None, :], self.point)
 
     def _extended(self, part: slice, count: int = 1) -> Array:
         """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
         xp = namespace(self.expected)
-        outcomes = self.belief.take(part, slice(None)).member_outcomes()  # [n, J, K]
+        outcomes = double(self.belief.take(part, slice(None)).member_outcomes())  # [n, J, K]
         outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
         joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
         return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))

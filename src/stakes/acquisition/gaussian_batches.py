@@ -27,9 +27,9 @@ class GaussianBatch:
     repeats = tuple(2**power for power in range(1, 11))
 
     def __init__(self, loss: Loss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
-        self.belief = belief
-        self.latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
-        self.reduction = find_form(loss, belief).prepare(loss, belief)
+        self.latent = _in_double(belief.latent if isinstance(belief, WarpedGaussianBelief) else belief)
+        self.belief = replaced(belief, latent=self.latent) if isinstance(belief, WarpedGaussianBelief) else self.latent
+        self.reduction = find_form(loss, self.belief).prepare(loss, self.belief)
         self.log_weights = log_weights  # [M]
         self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
         self.left = filled((belief.n_candidates, 0), 0.0, belief.like)  # G: [N, t]
@@ -67,7 +67,7 @@ class GaussianBatch:
         row = rows(candidate) if callable(rows) else rows[candidate, :]
         scale = xp.sqrt(self._variance_share(slice(candidate, candidate + 1)))  # [1]
         left = double(row) - xp.matmul(self.left, self.left[candidate, :])
-        right = double(latent.covariance[candidate, :]) - xp.matmul(self.right, self.left[candidate, :])
+        right = latent.covariance[candidate, :] - xp.matmul(self.right, self.left[candidate, :])
         self.left = xp.concat([self.left, (left * scale)[:, None]], axis=1)
         self.right = xp.concat([self.right, (right * scale)[:, None]], axis=1)
         return 0.0
@@ -83,7 +83,7 @@ class GaussianBatch:
     def _removed(self, part: slice) -> Array:
         """[n, M]: the variance that each label of a block removes of what the batch leaves."""
         xp = namespace(self.left)
-        covariance = double(self.latent.covariance[part, :]) - xp.matmul(self.left[part, :], self.right.T)
+        covariance = self.latent.covariance[part, :] - xp.matmul(self.left[part, :], self.right.T)
         return self._variance_share(part)[:, None] * covariance**2
 
     def _repeated(self, removed: Array, count: int) -> Array:
@@ -91,7 +91,7 @@ class GaussianBatch:
         if count == 1:
             return removed
         xp = namespace(removed)
-        rest = double(self.latent.variance) - self._known()  # [M]
+        rest = self.latent.variance - self._known()  # [M]
         rest = xp.where(rest > 0, rest, xp.zeros_like(rest))
         share = xp.clip(ratio(removed, rest + xp.zeros_like(removed)), 0.0, _ALL)
         return -rest * xp.expm1(count * xp.log1p(-share))
@@ -101,8 +101,6 @@ class GaussianBatch:
         latent = self.latent
         pair = replaced(
             latent,
-            variance=double(latent.variance),
-            mean=double(latent.mean),
             candidate_variance=filled(explained.shape[0], 1.0, explained),
             covariance=namespace(explained).sqrt(explained),
             candidate_covariance=None,
@@ -114,6 +112,12 @@ class GaussianBatch:
     def _variance_share(self, part: slice) -> Array:
         """[n]: one over the variance of each label given the batch; 0 where the batch tells it."""
         xp = namespace(self.left)
-        variance = double(self.latent.candidate_variance[part])
+        variance = self.latent.candidate_variance[part]
         rest = variance - xp.sum(self.left[part, :] ** 2, axis=1)
         return ratio(xp.ones_like(rest), xp.where(rest > _SINGULAR * variance, rest, xp.zeros_like(rest)))
+
+
+def _in_double(latent: GaussianBelief) -> GaussianBelief:
+    """The belief in double precision: gains are differences of what may differ little."""
+    fields = ("mean", "variance", "candidate_variance", "covariance")
+    return replaced(latent, **{field: double(getattr(latent, field)) for field in fields})
