@@ -84,7 +84,6 @@ def test_scores_of_several_labels_by_hand(xp, host):
     np.testing.assert_allclose(host(scores), [0, 0, wanted, wanted], rtol=0.2, atol=1e-60)  # a tail, by whatever route
 
 
-@pytest.mark.usefixtures("general_route")
 def test_variance_reduction_is_the_last_resort(xp, host):
     belief, loss = near_and_far(1, xp), ThresholdDecision(200.0)  # out of reach of any number of labels
     scores, ranked_by = fallback_scores(loss, belief, [1.0, 3.0])

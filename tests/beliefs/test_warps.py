@@ -185,6 +185,17 @@ def test_a_model_that_leaves_the_range_of_the_warp_is_refused(xp):
     warped([-300.0], [100.0], BoxCoxWarp(0.0))
 
 
+def test_a_loss_that_turns_on_the_continuation_is_refused(xp):
+    """At lam = -1/4 and six sd, E[z] is what a mass of 1e-10 near f = 4 makes it; the logarithm does not care."""
+    latent = GaussianBelief(xp.asarray(np.zeros(1)), [0.4], [1.0], [[0.3]])
+    given = WarpedGaussianBelief(latent, BoxCoxWarp(-0.25))
+    for loss in (SquaredError(), ItakuraSaito(), Linex(-0.1)):
+        with pytest.raises(FloatingPointError, match=r"turns on latent f outside \(-inf, 4\)"):
+            score(loss, given)
+    given.unwarped(BoxCox(0.0))
+    given.unwarped(BoxCox(-1.0))
+
+
 def test_a_warp_of_ones_own_says_where_it_holds():
     latent = gaussian_pair(0.0, 1.0, 0.5)
     root = MonotoneWarp(lambda f: f * abs(f), lambda z: np.sign(z) * np.sqrt(abs(z)), latent=Interval(low=0.0))

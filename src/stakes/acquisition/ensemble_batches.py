@@ -14,7 +14,8 @@ import numpy as np
 from stakes._array import Array, constant, double, namespace, slices
 from stakes.acquisition.reduction import MEMORY_LIMIT
 from stakes.acquisition.scores import log_worth
-from stakes.beliefs import CategoricalEnsemble, NormalEnsemble
+from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble
+from stakes.domains import Classes
 from stakes.losses import BrierLoss, Loss, SquaredError
 
 
@@ -53,7 +54,7 @@ class EnsembleBatch:
     @property
     def repeats(self) -> tuple[int, ...]:
         """2, 4 and 8 as far as configurations go."""
-        if isinstance(self.belief, NormalEnsemble):
+        if not isinstance(self.belief, CategoricalEnsemble):
             return ()
         room = self.most // self.configurations.shape[0]
         return tuple(count for count in (2, 4, 8) if self._n_cells(count) <= room)
@@ -76,7 +77,7 @@ class EnsembleBatch:
 
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
-        loss = BrierLoss() if isinstance(self.belief, CategoricalEnsemble) else SquaredError()
+        loss = variance_of(self.belief)
         same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, self.configurations)
         xp = namespace(self.expected)
         gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
@@ -130,6 +131,11 @@ class EnsembleBatch:
         each = xp.sum(cells, axis=1)
         total = float(xp.sum(each))
         return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0
+
+
+def variance_of(belief: Belief) -> Loss:
+    """The loss whose uncertainty is the variance of the target, of its indicator for classes."""
+    return BrierLoss() if isinstance(belief.domain, Classes) else SquaredError()
 
 
 def _repeated(outcomes: Array, count: int) -> Array:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, double, filled, log_of, namespace
+from stakes.acquisition.ensemble_batches import variance_of
 from stakes.acquisition.forms import check_pair
 from stakes.acquisition.joint import Batch, has_batches, start_batch
 from stakes.acquisition.reduction import OfAction, context_blocks, unscaled
 from stakes.acquisition.scores import checked_context_weights, checked_costs, score
 from stakes.beliefs import Belief
-from stakes.domains import Classes
-from stakes.losses import BrierLoss, Loss, SquaredError
+from stakes.losses import Loss
 
 MAX_CONFIGURATIONS = 4096
 VARIANCE = "variance reduction"
@@ -36,8 +36,7 @@ def fallback_scores(loss: Loss, belief: Belief, context_weights: Any = None, cos
     check_pair(loss, belief)
     prices = checked_prices(costs, belief)
     if not has_batches(belief):
-        spread = BrierLoss() if isinstance(belief.domain, Classes) else SquaredError()
-        return score(spread, belief, context_weights, costs), VARIANCE
+        return score(variance_of(belief), belief, context_weights, costs), VARIANCE
     batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
     gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, belief, context_weights))
     return unscaled(gains / prices, top, belief), ranked_by

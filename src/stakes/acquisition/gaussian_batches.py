@@ -29,7 +29,9 @@ class GaussianBatch:
     def __init__(self, loss: Loss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
         self.latent = _in_double(belief.latent if isinstance(belief, WarpedGaussianBelief) else belief)
         self.belief = replaced(belief, latent=self.latent) if isinstance(belief, WarpedGaussianBelief) else self.latent
-        self.reduction = find_form(loss, self.belief).prepare(loss, self.belief)
+        form = find_form(loss, self.belief)
+        self.reduction = form.prepare(loss, self.belief)
+        self.pair_numbers = 8 + form.numbers(loss, self.belief)  # held for each candidate and context of a block
         self.log_weights = log_weights  # [M]
         self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
         self.left = filled((belief.n_candidates, 0), 0.0, belief.like)  # G: [N, t]
@@ -74,7 +76,9 @@ class GaussianBatch:
 
     def _blocks(self) -> Iterator[slice]:
         """Candidates in blocks."""
-        return slices(self.belief.n_candidates, max(1, MEMORY_LIMIT // (8 * 16 * self.belief.n_contexts)))
+        return slices(
+            self.belief.n_candidates, max(1, MEMORY_LIMIT // (8 * self.pair_numbers * self.belief.n_contexts))
+        )
 
     def _known(self) -> Array:
         """[M]: the variance that the batch removes."""

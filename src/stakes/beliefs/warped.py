@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from stakes._array import Array, constant, double, namespace, normal_tail, ratio, replaced
 from stakes.beliefs.base import Integrand, Reference
 from stakes.beliefs.gaussian import GaussianBelief
@@ -17,6 +19,7 @@ from stakes.beliefs.warps import Warp
 from stakes.domains import REAL, Domain, Interval
 
 _OUTSIDE = 1e-9  # latent mass that may lie where the warp is only a continuation
+_NEGLIGIBLE = 9.0  # in logarithms: a ten-thousandth
 _FAR = 40.0  # standard deviations, beyond which no mass is left
 
 
@@ -100,7 +103,27 @@ class WarpedGaussianBelief:
 
     def unwarped(self, integrand: Any) -> Unwarped:
         """The integrand as one of the latent f."""
-        return Unwarped(integrand, self.warp, self.latent.mean)
+        latent = Unwarped(integrand, self.warp, self.latent.mean)
+        if self.warp.latent != REAL:
+            self._check_reach(latent)
+        return latent
+
+    def _check_reach(self, integrand: Unwarped) -> None:
+        """Refuse what turns on f where the warp is only a continuation, however little mass is there."""
+        xp, interval = namespace(self.latent.mean), self.warp.latent
+        u = constant(np.linspace(-20.0, 20.0, 81), double(self.latent.mean))
+        f = double(self.latent.mean)[:, None] + xp.sqrt(double(self.latent.variance))[:, None] * u  # [M, 81]
+        sizes = xp.mean(integrand.log_magnitudes(f), axis=-1) - 0.5 * u * u  # log of w |T| times the density
+        lowest = xp.full_like(sizes, -xp.inf)
+        inside = (f > interval.low) & (f < interval.high)
+        within = xp.max(xp.where(inside, sizes, lowest), axis=1)
+        beyond = xp.max(xp.where(inside | xp.isnan(sizes), lowest, sizes), axis=1)
+        if bool(xp.any(beyond > within - _NEGLIGIBLE)):
+            raise FloatingPointError(
+                f"this loss turns on latent f outside {interval}, where {self.warp} is only a continuation: the "
+                "expected loss is infinite, or nearly so. Use a loss of the transformed target, such as BoxCox with "
+                "the same lam, LogWarp(), or a model with less spread."
+            )
 
     def _latent(self, reference: Reference) -> Reference:
         assert reference.point is not None

@@ -54,8 +54,8 @@ class BoxCoxWarp:
 
     The map needs x = 1 + lam f > 0. Below x = 0.001, where a belief that is let in has next to no mass, x is replaced
     by its continuation 0.001^2 / (0.002 - x), positive and increasing, so that f may be any real. A negative lam sends
-    f near -1 / lam to infinity: E[z] is then no more than what the continuation makes of it unless the spread of f is
-    far smaller than -1 / lam; losses of z^lam, such as BoxCox(lam), do not mind.
+    f near -1 / lam to infinity, so that E[z] exists only for want of mass there: losses of z itself are refused unless
+    -1 / lam is many standard deviations away. Losses of z^lam, such as BoxCox(lam), do not mind.
     """
 
     lam: float
