@@ -21,6 +21,7 @@ from stakes import (
     WarpedGaussianBelief,
     score,
     select,
+    uncertainty,
 )
 from stakes.acquisition import fallback_scores, gaussian_batches
 from stakes.acquisition.forms import GENERAL
@@ -132,7 +133,7 @@ def test_labels_that_tell_nothing_are_said_to_be_chosen_for_nothing():
 
 @pytest.mark.parametrize("offset", [0.0, 1e9])
 def test_a_constant_added_to_all_costs_changes_nothing(offset):
-    """What is too small to count is measured by what knowing the class is worth, not by the size of costs."""
+    """What is too small to count is measured by the most that labels can be worth, not by the size of costs."""
     soft = np.array([[[0.5 + 1e-5, 0.5 - 1e-5], [0.5 - 1e-5, 0.5 + 1e-5]]])
     belief = CategoricalEnsemble(soft, np.array([[[0.6, 0.4], [0.4, 0.6]]]))
     assert select(CostMatrix(np.array([[0.0, 1.0], [1.0, 0.0]]) + offset), belief, 1).ranked_by == ("gain",)
@@ -181,6 +182,21 @@ def test_too_many_configurations_leave_variance_reduction():
     chosen = select(COSTS, soft_members(), 2, max_configurations=2)
     assert chosen.ranked_by == ("variance reduction",) * 2
     assert chosen.indices[0] == 6
+
+
+@pytest.mark.usefixtures("general_route")
+def test_the_most_that_labels_can_be_worth():
+    """Knowing the target, which is today's expected cost; for an ensemble, knowing the member."""
+    latent = near_and_far()
+    for belief, loss in (
+        (latent, ThresholdDecision(3.0)),
+        (WarpedGaussianBelief(latent, LogWarp()), ThresholdDecision(9.0)),
+    ):
+        batch = start_batch(loss, belief, None, np.random.default_rng(0), 4096)
+        np.testing.assert_allclose(np.exp(batch.log_most()), np.mean(uncertainty(loss, belief)), rtol=1e-3)
+    belief = soft_members()
+    batch = start_batch(COSTS, belief, None, np.random.default_rng(0), 4096)
+    assert np.exp(batch.log_most()) == pytest.approx((50 / 200 + 1 * 0.5) / 2)  # wait though ill, treat though well
 
 
 def test_repeats_of_three_classes_equal_their_sequences(rng):

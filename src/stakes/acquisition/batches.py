@@ -62,7 +62,7 @@ def select(
 
     With `costs` [N], by the gain for each unit of cost. Under Gaussian beliefs the joint reduction is exact; of an
     ensemble's labels configurations beyond `max_configurations` are sampled with `rng` (default_rng(0) without one).
-    Where no candidate gains anything (below 1e-12 of what knowing the targets is worth, for losses whose act switches)
+    Where no candidate gains anything (for a finite set of actions: above 1e-12 of the most that labels can be worth)
     the pick is by the worth of 2, 4, 8, ... labels like it, then by variance reduction (see `fallback_scores`).
 
     With `stochastic`, candidates are drawn with `rng` instead, each in proportion to its score^coldness ("power") or
@@ -86,7 +86,7 @@ def select(
     if error := obstacle(belief):
         raise error
     batch = start_batch(loss, belief, context_weights, rng or np.random.default_rng(0), max_configurations)
-    return _selection(belief, _greedy(batch, purse, log_floor(loss, belief, context_weights)), n, batch, None)
+    return _selection(belief, _greedy(batch, purse, log_floor(loss, batch)), n, batch, None)
 
 
 @dataclass(frozen=True)

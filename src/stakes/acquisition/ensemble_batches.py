@@ -63,6 +63,11 @@ class EnsembleBatch:
         """The log of the regret of today's action, summed over the configurations so far."""
         return float(self._log_worth(self._regrets(self.configurations[None, ...]))[0])
 
+    def log_most(self) -> float:
+        """The log of the regret of today's action once the member is known."""
+        known = double(self.belief.member_weights)[:, None] * self.expected  # [M, K, D]
+        return float(self._log_worth(self.loss.regret(known, self.action[:, None, :], self.point)[None, ...])[0])
+
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
         return float(self._log_worth(self._regrets(self._extended(slice(candidate, candidate + 1))))[0])

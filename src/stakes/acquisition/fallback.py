@@ -2,7 +2,7 @@
 
 With a finite set of actions one label may be too weak to change any decision while ten are worth much. Then candidates
 are ranked by the joint worth of growing numbers of labels like theirs, and by variance reduction where even that is
-nothing. Sizes: N candidates, M contexts.
+nothing. Sizes: N candidates.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, double, filled, log_of, namespace
+from stakes._array import Array, filled, log_of, namespace
 from stakes.acquisition.ensemble_batches import variance_of
 from stakes.acquisition.forms import check_pair
 from stakes.acquisition.joint import Batch, has_batches, start_batch
-from stakes.acquisition.reduction import OfAction, context_blocks, unscaled
-from stakes.acquisition.scores import checked_context_weights, checked_costs, score
+from stakes.acquisition.reduction import unscaled
+from stakes.acquisition.scores import checked_costs, score
 from stakes.beliefs import Belief
 from stakes.losses import Loss
 
 MAX_CONFIGURATIONS = 4096
 VARIANCE = "variance reduction"
-_FLOOR = 1e-12  # of what knowing the targets is worth: rounding, no worth of a label
+_FLOOR = 1e-12  # of the most that labels can be worth
 
 
 def fallback_scores(loss: Loss, belief: Belief, context_weights: Any = None, costs: Any = None) -> tuple[Array, str]:
@@ -38,7 +38,7 @@ def fallback_scores(loss: Loss, belief: Belief, context_weights: Any = None, cos
     if not has_batches(belief):
         return score(variance_of(belief), belief, context_weights, costs), VARIANCE
     batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
-    gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, belief, context_weights))
+    gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, batch))
     return unscaled(gains / prices, top, belief), ranked_by
 
 
@@ -54,33 +54,17 @@ def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[A
     return gains, ranked_by
 
 
-def log_floor(loss: Loss, belief: Belief, context_weights: Any) -> float:
+def log_floor(loss: Loss, batch: Batch) -> float:
     """The log of what is too small to be the worth of a label: -inf, or for an act that switches 1e-12 of the most.
 
-    The most that labels can be worth is what knowing the targets is worth: h, where the best act for a known target
-    costs nothing.
+    There a gain may be as small as numbers get, or rounding, and neither says which label to buy.
     """
-    if not getattr(loss, "switches", False):
-        return -math.inf
-    weights = checked_context_weights(context_weights, belief)
-    most = float(namespace(weights).sum(weights * _worth_of_knowing(loss, belief)))
-    return math.log(_FLOOR) + math.log(most) if most > 0 else -math.inf
+    return math.log(_FLOOR) + batch.log_most() if getattr(loss, "switches", False) else -math.inf
 
 
 def checked_prices(costs: Any, belief: Belief) -> Array:
     """[N]: the costs, checked, or 1 each."""
     return filled(belief.n_candidates, 1.0, belief.like) if costs is None else checked_costs(costs, belief)
-
-
-def _worth_of_knowing(loss: Loss, belief: Belief) -> Array:
-    """[M]: E[l(z, a*)] - E[min_a l(z, a)], the expected regret of acting today rather than once z is known."""
-    xp, values = namespace(belief.like), []
-    for block in context_blocks(belief):
-        reference = block.reference(loss)
-        today = loss.action(block.moments(loss, reference))  # [m, d]
-        regret = OfAction(loss, today, lambda z, a, point: loss.regret(loss.statistics(z, point), a, point))
-        values.append(unscaled(block.moments(regret, reference)[:, 0], reference.log_scale, belief))
-    return double(xp.concat(values))
 
 
 def _fallback(batch: Batch, allowed: Array, floor: float) -> tuple[Array, float, str]:

@@ -43,6 +43,10 @@ class GaussianBatch:
             return -math.inf
         return float(log_worth(self._reductions(self._known()[None, :]), self.log_share)[0])
 
+    def log_most(self) -> float:
+        """The log of E_c[EUR_c(1)]: the target is known."""
+        return float(log_worth(self._reductions(self.latent.variance[None, :]), self.log_share)[0])
+
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
         explained = self._known() + self._removed(slice(candidate, candidate + 1))

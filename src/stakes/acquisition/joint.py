@@ -38,6 +38,9 @@ class Batch(Protocol):
     def log_joint(self) -> float:
         """The log of the joint reduction of the labels so far."""
 
+    def log_most(self) -> float:
+        """The log of the most that labels can be worth, however many."""
+
     def log_reduction(self, candidate: int) -> float:
         """The log of the joint reduction with one candidate added."""
 
