@@ -124,6 +124,22 @@ def test_gains_are_what_counts_where_there_are_any(rng):
     assert select(LogLoss(), CategoricalEnsemble(soft[:4], soft[4:]), 3).ranked_by == ("gain",) * 3
 
 
+@pytest.mark.usefixtures("general_route")
+def test_worth_that_single_precision_cannot_hold_is_nothing():
+    """At twelve sd knowing the target is worth 2e-33, four labels 1e-46 or so."""
+    own = np.array([[1.0], [0.5]])
+    labels = own @ own.T + np.diag([1.0, 1.0])
+    arrays = ([0.0], [1.0], np.diag(labels), own, labels)
+    belief = GaussianBelief(*(np.array(each, np.float32) for each in arrays))
+    chosen = select(ThresholdDecision(12.0), belief, 2)
+    assert chosen.joint_reduction.dtype == np.float32
+    assert chosen.joint_reduction.tolist() == [0, 0]
+    assert chosen.indices == (0, 1)
+    assert "gain" not in chosen.ranked_by
+    scores, _ = fallback_scores(ThresholdDecision(12.0), belief)
+    assert scores[0] > scores[1] >= 0
+
+
 def test_labels_that_tell_nothing_are_said_to_be_chosen_for_nothing():
     belief = GaussianBelief([0.0], [1.0], [1.0, 1.0], [[0.0], [0.0]], np.eye(2))
     chosen = select(SquaredError(), belief, 2)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, constant, filled, namespace
-from stakes.acquisition.fallback import MAX_CONFIGURATIONS, checked_prices, gains_of, log_floor
+from stakes.acquisition.fallback import MAX_CONFIGURATIONS, checked_prices, gains_of, log_floor, log_smallest
 from stakes.acquisition.forms import check_pair
 from stakes.acquisition.joint import Batch, obstacle, start_batch
 from stakes.acquisition.reduction import unscaled
@@ -70,23 +70,28 @@ def select(
     of cost. Under "power" a score of 0 is drawn only when no other is left.
     """
     check_pair(loss, belief)
-    if not isinstance(n, int) or not 0 < n <= belief.n_candidates:
-        raise ValueError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
-    if budget is not None and not budget > 0:
-        raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
-    if not isinstance(max_configurations, int) or max_configurations < 1:
-        raise ValueError(f"max_configurations must be a whole number, 1 or more; got {max_configurations!r}")
+    _check_sizes(belief, n, budget, max_configurations)
     purse = _Purse(checked_prices(costs, belief), math.inf if budget is None else float(budget))
     if stochastic is not None:
         rng = check_stochastic(stochastic, coldness, rng)
         scores, _ = score(loss, belief, context_weights, costs, return_log_scale=True)
         batch = None if obstacle(belief) else start_batch(loss, belief, context_weights, rng, max_configurations)
         picks = _drawn(batch, purse, drawn_order(scores, stochastic, coldness, rng), f"{stochastic} of score")
-        return _selection(belief, picks, n, batch, "stochastic")
+        return _selection(loss, belief, picks, n, batch, "stochastic")
     if error := obstacle(belief):
         raise error
     batch = start_batch(loss, belief, context_weights, rng or np.random.default_rng(0), max_configurations)
-    return _selection(belief, _greedy(batch, purse, log_floor(loss, batch)), n, batch, None)
+    picks = _greedy(batch, purse, log_floor(loss, belief, batch))
+    return _selection(loss, belief, picks, n, batch, None)
+
+
+def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
+    if not isinstance(n, int) or not 0 < n <= belief.n_candidates:
+        raise ValueError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
+    if budget is not None and not budget > 0:
+        raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
+    if not isinstance(max_configurations, int) or max_configurations < 1:
+        raise ValueError(f"max_configurations must be a whole number, 1 or more; got {max_configurations!r}")
 
 
 @dataclass(frozen=True)
@@ -145,14 +150,22 @@ def _drawn(batch: Batch | None, purse: _Purse, order: Array, ranked_by: str) -> 
             yield _Pick(candidate, log_reduction, 0.0 if batch is None else batch.add(candidate), ranked_by)
 
 
-def _selection(belief: Belief, picks: Iterator[_Pick], n: int, batch: Batch | None, method: str | None) -> Selection:
+def _selection(
+    loss: Loss, belief: Belief, picks: Iterator[_Pick], n: int, batch: Batch | None, method: str | None
+) -> Selection:
     """The first n of the picks."""
     chosen = list(islice(picks, n))
     indices, ranked_by = tuple(pick.candidate for pick in chosen), tuple(pick.ranked_by for pick in chosen)
     if batch is None:
         return Selection(indices, None, None, method or "", ranked_by)
-    logs = [pick.log_reduction for pick in chosen]
-    top = max((each for each in logs if math.isfinite(each)), default=0.0)
-    joint = unscaled(constant([math.exp(each - top) for each in logs], filled(1, 0.0, belief.like)), top, belief)
+    joint = _plain(loss, belief, [pick.log_reduction for pick in chosen])
     error = joint * constant([pick.error for pick in chosen], joint)
     return Selection(indices, joint, error, method or batch.method, ranked_by)
+
+
+def _plain(loss: Loss, belief: Belief, logs: list[float]) -> Array:
+    """[n]: exp(logs); for an act that switches 0 where that is smaller than results can hold, which is no error."""
+    lowest = log_smallest(belief) if getattr(loss, "switches", False) else -math.inf
+    top = max((each for each in logs if each >= lowest and math.isfinite(each)), default=0.0)
+    relative = [math.exp(each - top) if each >= lowest else 0.0 for each in logs]
+    return unscaled(constant(relative, filled(1, 0.0, belief.like)), top, belief)

@@ -38,7 +38,7 @@ def fallback_scores(loss: Loss, belief: Belief, context_weights: Any = None, cos
     if not has_batches(belief):
         return score(variance_of(belief), belief, context_weights, costs), VARIANCE
     batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
-    gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, batch))
+    gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
     return unscaled(gains / prices, top, belief), ranked_by
 
 
@@ -54,12 +54,19 @@ def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[A
     return gains, ranked_by
 
 
-def log_floor(loss: Loss, batch: Batch) -> float:
+def log_floor(loss: Loss, belief: Belief, batch: Batch) -> float:
     """The log of what is too small to be the worth of a label: -inf, or for an act that switches 1e-12 of the most.
 
-    There a gain may be as small as numbers get, or rounding, and neither says which label to buy.
+    There a gain may be smaller than results can hold, or rounding, and neither says which label to buy.
     """
-    return math.log(_FLOOR) + batch.log_most() if getattr(loss, "switches", False) else -math.inf
+    if not getattr(loss, "switches", False):
+        return -math.inf
+    return max(math.log(_FLOOR) + batch.log_most(), log_smallest(belief))
+
+
+def log_smallest(belief: Belief) -> float:
+    """The log of the smallest number that results hold in full."""
+    return math.log(float(namespace(belief.like).finfo(belief.like.dtype).smallest_normal))
 
 
 def checked_prices(costs: Any, belief: Belief) -> Array:
