@@ -52,3 +52,23 @@ def test_every_python_block_is_found(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_pages_stand_alone(page):
     assert "shared/" not in page.read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_lead_to_pages(page):
+    for link in re.findall(r"\]\(([^)#]+\.md)\)", page.read_text()):
+        assert (page.parent / link).is_file(), f"{page.name} links to {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_formulas_and_names_end_on_their_line(page):
+    text = re.sub(r"^```.*?^```$|\$\$.*?\$\$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for line in text.splitlines():
+        assert line.count("$") % 2 == line.count("`") % 2 == 0, line
+
+
+@pytest.mark.parametrize("pattern", [r"^## (\d+)\. ", r"\\tag\{(\d+)\}"], ids=["sections", "equations"])
+def test_theory_is_numbered_in_order(pattern):
+    found = [int(number) for number in re.findall(pattern, (ROOT / "docs" / "theory.md").read_text(), re.MULTILINE)]
+    assert found == list(range(1, len(found) + 1))
+    assert found

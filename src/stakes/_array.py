@@ -175,11 +175,11 @@ def density(u: Array, boost: Array | float = 0.0) -> Array:
     return namespace(u).exp(boost - 0.5 * u * u) / math.sqrt(2.0 * math.pi)
 
 
-def normal_tail(u: Array) -> Array:
-    """P(U > u) for U ~ N(0, 1), to full relative accuracy also far out."""
+def normal_tail(u: Array, boost: Array | float = 0.0) -> Array:
+    """P(U > u) exp(boost) for U ~ N(0, 1), to full relative accuracy also far out."""
     xp = namespace(u)
-    upper = density(u) * _mills(xp.abs(u))
-    return xp.where(u < 0, 1.0 - upper, upper)
+    upper = density(u, boost) * _mills(xp.abs(u))
+    return xp.where(u < 0, xp.exp(boost + xp.zeros_like(u)) - upper, upper)
 
 
 def normal_between(low: Array, high: Array) -> Array:

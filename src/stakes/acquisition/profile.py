@@ -16,7 +16,9 @@ import numpy as np
 
 from stakes._array import Array, constant, double, namespace
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, register
+from stakes.acquisition.switching import log_curve, log_reductions
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
+from stakes.beliefs.switching import has_switches
 from stakes.losses import Loss
 
 _SIZES = (24, 48, 96)
@@ -29,7 +31,20 @@ class AccuracyWarning(UserWarning):
 
 
 def profile_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
-    """Tabulate the curve of each context with as many nodes as it needs; interpolate for any block of candidates."""
+    """Tabulate the curve of each context, as suits the loss; interpolate for any block of candidates."""
+    return _switching_curve(loss, belief) if has_switches(loss) else _smooth_curve(loss, belief)
+
+
+def _switching_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
+    """Finitely many actions: the logarithm of the curve, over as many orders of magnitude as there are."""
+    if not loss.breakpoints:
+        _warn(loss, _integration_error(loss, belief))
+    log_scale = GENERAL.prepare(loss, belief).log_scale
+    return log_curve(belief, lambda rho: log_reductions(_reductions(loss, belief, rho)[0]), log_scale)
+
+
+def _smooth_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
+    """With as many nodes as it needs."""
     for size in _SIZES:
         coefficients, log_scale = _chebyshev(loss, belief, size)  # [R, M]
         error = _relative_tail(coefficients)
@@ -37,13 +52,7 @@ def profile_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
             break
     if not loss.breakpoints:
         error = max(error, _integration_error(loss, belief))
-    if error > _TOLERABLE:
-        warnings.warn(
-            f"reductions of {_name(loss)} under a Gaussian belief are accurate to about {error:.0e} only. If "
-            "its weight jumps or kinks, declare where: Weight(function, breakpoints=(...)).",
-            AccuracyWarning,
-            stacklevel=_caller(),
-        )
+    _warn(loss, error)
 
     def of(block: GaussianBelief) -> Array:
         return block.rho * _clenshaw(coefficients, 2.0 * namespace(block.rho).sqrt(1.0 - block.rho) - 1.0)
@@ -80,6 +89,16 @@ def _integration_error(loss: Loss, belief: GaussianBelief) -> float:
     (even, _), (panels, _) = (_reductions(each, some, _CHECKED) for each in (loss, _Cut(loss, some)))
     xp = namespace(even)
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
+
+
+def _warn(loss: Any, error: float) -> None:
+    if error > _TOLERABLE:
+        warnings.warn(
+            f"reductions of {_name(loss)} under a Gaussian belief are accurate to about {error:.0e} only. If "
+            "its weight or its costs jump or kink, declare where: breakpoints=(...).",
+            AccuracyWarning,
+            stacklevel=_caller(),
+        )
 
 
 def _name(loss: Any) -> str:

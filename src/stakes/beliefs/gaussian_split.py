@@ -21,8 +21,10 @@ from stakes.beliefs.quadrature import (
     panels,
     standard,
     standard_nodes,
+    tail,
     trapezoid,
 )
+from stakes.beliefs.switching import has_switches, switching_points
 
 _RESOLVED = 0.2  # posterior sd (of prior sd) from which nodes of z at SPACING resolve the posterior, to 1e-21
 KINKED = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
@@ -54,74 +56,89 @@ class GaussianSplit:
         # A panel resolves a posterior of a quarter of its width.
         narrowest = self._smallest(self.rest[self.rest >= self.resolved], 1.0)
         width = min(PANEL, 4.0 * narrowest)
+        reach = tail(integrand)
         self.u, weights, low, high = standard_nodes(integrand, self.mean, self.sd, width)  # [M, Q], [M, Q], [M], [M]
         z = self.mean[:, None] + self.sd[:, None] * self.u
         self.weighted = weights[..., None] * integrand.statistics(z, self.point[:, None])  # [M, Q, D]
-        self.tilt_low, self.tilt_high = low + TAIL, high - TAIL  # [M]: between them the weighted mass has its centre
+        self.tilt_low, self.tilt_high = low + reach, high - reach  # [M]: between them the weighted mass has its centre
         self.cuts = standard(integrand.breakpoints, self.mean, self.sd)  # [M, B]
-        self.eta, self.mass = self._outer()  # [N, M, J]
+        low, high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]
+        self.eta, weights = self._even(low, high) if self._wide() else self._layered(low, high)  # [N, M, J]
+        if has_switches(integrand):
+            self.eta, weights = self._layered(low, high, switching_points(self._conditional, self.eta))
+        self.mass = weights * density(self.eta, (self.rho * self.boost)[..., None])
 
     def all_pairs(self) -> Array:
-        """[N, M, J, D]."""
-        if 0 in self.rho.shape:
-            return filled((*self.eta.shape, self.weighted.shape[-1]), 0.0, self.rho)
+        """[N, M, J, D]: E[S | eta] times the mass of eta."""
+        return self.mass[..., None] * self._conditional(self.eta)
+
+    def _conditional(self, eta: Array) -> Array:
+        """[N, M, J, D]: E[S | eta] at eta [N, M, J]."""
+        if 0 in eta.shape:
+            return filled((*eta.shape, self.weighted.shape[-1]), 0.0, self.rho)
         shared = not self.integrand.breakpoints and _same(self.tilt_low) and _same(self.tilt_high)
         shared = shared and float(self.xp.max(self.boost)) < _MODEST
-        conditional = [
-            self._one_correlation(n) if shared and _same(self.rho[n, :]) else self._row(n)
+        rows = [
+            self._one_correlation(n, eta[n, ...]) if shared and _same(self.rho[n, :]) else self._row(n, eta[n, ...])
             for n in range(self.rho.shape[0])
         ]
-        return self.mass[..., None] * self.xp.stack(conditional, axis=0)
+        return self.xp.stack(rows, axis=0)
 
-    def _outer(self) -> tuple[Array, Array]:
-        """[N, M, J] each: nodes eta and their masses.
+    def _wide(self) -> bool:
+        """Whether an even grid of eta will do.
 
         E[S | eta] is S smoothed by the posterior, as wide as rest / root to eta: a breakpoint of z is a layer of that
         width, which an even grid resolves until it gets narrow, and panels around it from then on.
         """
-        low, high = self.tilt_low * self.root - TAIL, self.tilt_high * self.root + TAIL
+        return not self.integrand.breakpoints or self._smallest(self.rest, 1.0) >= self.resolved
+
+    def _even(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """[N, M, J] each: evenly spaced eta, and their weights."""
         steepest = 1.0 / self._smallest(1.0 / self.root, 1.0)
-        if not self.integrand.breakpoints or self._smallest(self.rest, 1.0) >= self.resolved:
-            smooth = self._smallest(self.rest / self.root, 1.0) if self.integrand.breakpoints else 1.0
-            eta, weights = trapezoid(low, high, min(COARSEST, SPACING / steepest, smooth / _PER_SD))
-        else:
-            layer = self.rest[..., None, None] * constant(_LAYER, self.rho)  # [N, M, 1, L]
-            cuts = (self.cuts[..., None] + layer) / self.root[..., None, None]  # [N, M, B, L]
-            eta, weights = panels(low, high, self.xp.reshape(cuts, (*low.shape, cuts.shape[2] * cuts.shape[3])))
-        return eta, weights * density(eta, (self.rho * self.boost)[..., None])
+        smooth = self._smallest(self.rest / self.root, 1.0) if self.integrand.breakpoints else 1.0
+        return trapezoid(low, high, min(COARSEST, SPACING / steepest, smooth / _PER_SD))
+
+    def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
+        """[N, M, J] each: eta in panels around every breakpoint of z and between `more` points [N, M, B]."""
+        layer = self.rest[..., None, None] * constant(_LAYER, self.rho)  # [N, M, 1, L]
+        cuts = (self.cuts[..., None] + layer) / self.root[..., None, None]  # [N, M, B, L]
+        cuts = self.xp.reshape(cuts, (*low.shape, cuts.shape[2] * cuts.shape[3]))
+        return panels(low, high, self.xp.concat([cuts, *more], axis=-1))
 
     def _smallest(self, values: Array, default: float) -> float:
         return float(self.xp.min(values)) if math.prod(values.shape) else default
 
-    def _one_correlation(self, n: int) -> Array:
+    def _one_correlation(self, n: int, eta: Array) -> Array:
         """[M, J, D]: E[S | eta] for a candidate equally correlated with all contexts, which share their nodes."""
         if float(self.rest[n, 0]) < self.resolved:
-            return self._row(n)
+            return self._row(n, eta)
         first = slice(0, 1)
-        kernel = self._kernel(n, first)[0, ...] / self.xp.exp(self._left(n, first)[0, ...])  # [J, Q], without its boost
+        kernel = self._kernel(n, first, eta)[0, ...] / self.xp.exp(
+            self._left(n, first)[0, ...]
+        )  # [J, Q], without its boost
         conditional = self.xp.permute_dims(self.xp.tensordot(self.weighted, kernel, axes=([1], [1])), (0, 2, 1))
         return conditional * self.xp.exp(self._left(n, slice(None)))
 
-    def _row(self, n: int) -> Array:
-        """[M, J, D]: E[S | eta] for one candidate, in blocks of contexts."""
-        block = max(1, CHUNK // (self.eta.shape[-1] * self.u.shape[-1]))
-        return self.xp.concat([self._block(n, part) for part in slices(self.rho.shape[1], block)], axis=0)
+    def _row(self, n: int, eta: Array) -> Array:
+        """[M, J, D]: E[S | eta] for one candidate at eta [M, J], in blocks of contexts."""
+        block = max(1, CHUNK // (eta.shape[-1] * self.u.shape[-1]))
+        return self.xp.concat([self._block(n, part, eta) for part in slices(self.rho.shape[1], block)], axis=0)
 
-    def _block(self, n: int, part: slice) -> Array:
+    def _block(self, n: int, part: slice, eta: Array) -> Array:
         wide = self.rest[n, part] >= self.resolved  # [p]
         if bool(self.xp.all(wide)):
-            return self._shared_nodes(n, part)
+            return self._shared_nodes(n, part, eta)
         if not bool(self.xp.any(wide)):
-            return self._own_nodes(n, part)
-        return self.xp.where(wide[:, None, None], self._shared_nodes(n, part), self._own_nodes(n, part))
+            return self._own_nodes(n, part, eta)
+        return self.xp.where(wide[:, None, None], self._shared_nodes(n, part, eta), self._own_nodes(n, part, eta))
 
-    def _shared_nodes(self, n: int, part: slice) -> Array:
+    def _shared_nodes(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, D]: nodes of z that serve every eta."""
-        return self.xp.matmul(self._kernel(n, part), self.weighted[part, ...])
+        return self.xp.matmul(self._kernel(n, part, eta), self.weighted[part, ...])
 
-    def _kernel(self, n: int, part: slice) -> Array:
+    def _kernel(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, Q]: the density of u given eta."""
-        rest, centre = self.rest[n, part, None, None], self.root[n, part, None] * self.eta[n, part, :]
+        rest, centre = self.rest[n, part, None, None], self.root[n, part, None] * eta[part, :]
         epsilon = (self.u[part, None, :] - centre[..., None]) / rest
         return density(epsilon, self._left(n, part)) / rest
 
@@ -129,11 +146,11 @@ class GaussianSplit:
         """[p, 1, 1]: what of the boost is for epsilon."""
         return ((1.0 - self.rho[n, part]) * self.boost[part])[:, None, None]
 
-    def _own_nodes(self, n: int, part: slice) -> Array:
+    def _own_nodes(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, D]: nodes of z around the posterior mean of each eta."""
-        rest, centre = self.rest[n, part], self.root[n, part, None] * self.eta[n, part, :]  # [p], [p, J]
-        tail = _BELL if self.integrand.breakpoints else TAIL
-        low, high = self.tilt_low[part] * rest - tail, self.tilt_high[part] * rest + tail
+        rest, centre = self.rest[n, part], self.root[n, part, None] * eta[part, :]  # [p], [p, J]
+        reach = _BELL if self.integrand.breakpoints else TAIL
+        low, high = self.tilt_low[part] * rest - reach, self.tilt_high[part] * rest + reach
         if not self.integrand.breakpoints:
             nodes, weights = trapezoid(low[:, None], high[:, None], COARSEST)  # [p, 1, Q]
         else:

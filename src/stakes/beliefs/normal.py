@@ -10,12 +10,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, ratio, replaced
+from stakes._array import (
+    Array,
+    asarrays,
+    check_all,
+    check_shape,
+    double,
+    filled,
+    namespace,
+    normal_between,
+    ratio,
+    replaced,
+)
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.categorical import normalised_members
-from stakes.beliefs.outcomes import Automatic, OutcomeRule
+from stakes.beliefs.outcomes import Automatic, OutcomeRule, likelihood
 from stakes.beliefs.quadrature import first_largest, landscape, member_slices, normal_moments
+from stakes.beliefs.switching import has_switches, switching_points
 from stakes.domains import REAL, Interval
+
+_FAR = 1e3  # standard deviations, beyond which no mass is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +95,10 @@ class NormalEnsemble:
         return self.context_mean
 
     def n_cells(self, integrand: Integrand) -> int:
-        """J of the rule, and room for the masses of its cells under each member."""
+        """J of the rule, and room for the masses of cells under each member."""
         members_per_context = math.ceil(self.context_mean.shape[1] / self.n_contexts)
-        return int(self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context))
+        size = self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context)
+        return int(size + (self.context_mean.shape[1] if has_switches(integrand) else 0))
 
     def reference(self, integrand: Integrand) -> Reference:
         """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
@@ -103,10 +118,12 @@ class NormalEnsemble:
         return namespace(weighted).sum(weighted, axis=1)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[N, M, J, D]: one matrix product [N J, K] x [K, M D]."""
+        """[N, M, J, D]: one matrix product [N J, K] x [K, M D]; between switching points for finitely many actions."""
         xp = namespace(self.context_mean)
-        split = xp.tensordot(self._masses(), self.member_moments(integrand, reference), axes=([2], [1]))
-        return xp.permute_dims(split, (0, 2, 1, 3))
+        expected = self.member_moments(integrand, reference)  # [M, K, D]
+        if has_switches(integrand):
+            return xp.matmul(self._between_switches(expected), expected)
+        return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, K, D]: E[S(z) | c, k]."""
@@ -130,6 +147,20 @@ class NormalEnsemble:
     def refined(self) -> NormalEnsemble:
         """The same belief with a rule of twice the effort."""
         return replaced(self, rule=self.rule.refined())
+
+    def _between_switches(self, expected: Array) -> Array:
+        """[N, M, B + 1, K]: the probability of each member and of y between two switching points."""
+        xp = namespace(expected)
+        mean, sd, weights = (double(each) for each in (self.candidate_mean, self.candidate_sd, self.member_weights))
+
+        def costs(y: Array) -> Array:
+            return xp.matmul(weights * likelihood(y, mean, sd), expected)
+
+        nodes = xp.sort(self.rule.outcomes(mean, sd), axis=-1)[:, None, :]  # [N, 1, J]
+        cuts = switching_points(costs, nodes)  # [N, M, B]
+        away = (cuts[..., None] - mean[:, None, None, :]) / sd[:, None, None, :]  # [N, M, B, K]
+        end = filled((*away.shape[:2], 1, away.shape[3]), _FAR, away)
+        return weights * normal_between(xp.concat([-end, away], axis=2), xp.concat([away, end], axis=2))
 
     def _masses(self) -> Array:
         """[N, J, K]: the probability of cell j and member k."""

@@ -27,6 +27,9 @@ class OutcomeRule(Protocol):
     def size(self, mean: Array, sd: Array) -> int:
         """J for members with `mean` and `sd` [N, K]."""
 
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """[N, J]: the outcome y that each cell stands for."""
+
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
         """[N, J, K]: the probability of cell j and member k."""
 
@@ -48,15 +51,16 @@ class MixtureGrid:
         low, high = self._range(mean, sd)
         return 1 + math.ceil(float(xp.max((high - low) / xp.min(sd, axis=1))) * self.per_sd)
 
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """Evenly spaced over all members."""
+        low, high = self._range(mean, sd)
+        return low[:, None] + (high - low)[:, None] * constant(np.linspace(0.0, 1.0, self.size(mean, sd)), mean)
+
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
         """The density of each member at each point, times the spacing."""
-        xp = namespace(mean)
-        low, high = self._range(mean, sd) if mean.shape[0] else (mean[:, 0], mean[:, 0])
-        count = self.size(mean, sd)
-        share = constant(np.linspace(0.0, 1.0, count), mean)
-        y = low[:, None] + (high - low)[:, None] * share  # [N, J]
-        spacing = xp.reshape((high - low) / max(count - 1, 1), (-1, 1, 1))
-        return member_weights * spacing * _likelihood(y, mean, sd)
+        y = self.outcomes(mean, sd)
+        spacing = (y[:, -1] - y[:, 0]) / max(y.shape[1] - 1, 1)
+        return member_weights * spacing[:, None, None] * likelihood(y, mean, sd)
 
     def refined(self) -> MixtureGrid:
         """Twice as fine."""
@@ -106,13 +110,16 @@ class MemberNodes:
         """K I."""
         return int(mean.shape[1]) * len(self.nodes)
 
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """The nodes about each member."""
+        y = mean[..., None] + sd[..., None] * constant(self.nodes, mean)  # [N, K, I]
+        return namespace(mean).reshape(y, (mean.shape[0], self.size(mean, sd)))
+
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
         """The mass of each node, shared out among members by their posterior probability at its outcome."""
         xp = namespace(mean)
-        shape = (mean.shape[0], self.size(mean, sd))
-        y = xp.reshape(mean[..., None] + sd[..., None] * constant(self.nodes, mean), shape)  # [N, K I]
         mass = xp.reshape(member_weights[:, None] * constant(self.weights, mean), (1, -1, 1))
-        joint = member_weights * _likelihood(y, mean, sd)  # [N, K I, K]
+        joint = member_weights * likelihood(self.outcomes(mean, sd), mean, sd)  # [N, K I, K]
         return mass * ratio(joint, xp.sum(joint, axis=-1, keepdims=True))
 
     def refined(self) -> MemberNodes:
@@ -134,17 +141,25 @@ class MemberPanels:
         """Ten nodes between any two of six marks a member."""
         return (len(_MARKS) * int(mean.shape[1]) - 1) * self.per_panel
 
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """The nodes of all panels."""
+        return self._nodes(mean, sd)[0]
+
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
         """The density of each member at each node, times the weight of the node."""
+        y, weights = self._nodes(mean, sd)
+        return member_weights * weights[..., None] * likelihood(y, mean, sd)
+
+    def _nodes(self, mean: Array, sd: Array) -> tuple[Array, Array]:
+        """[N, J] each: nodes and their weights."""
         xp = namespace(mean)
         marks = mean[..., None] + sd[..., None] * constant(_MARKS, mean)  # [N, K, 6]
         marks = xp.sort(xp.reshape(marks, (mean.shape[0], mean.shape[1] * len(_MARKS))), axis=1)
         half, middle = (marks[:, 1:] - marks[:, :-1]) / 2.0, (marks[:, 1:] + marks[:, :-1]) / 2.0
         nodes, weights = (constant(each, mean) for each in leggauss(self.per_panel))
         shape = (mean.shape[0], self.size(mean, sd))
-        y = xp.reshape(middle[..., None] + half[..., None] * nodes, shape)  # [N, J]
-        weights = xp.reshape(half[..., None] * weights, shape)
-        return member_weights * weights[..., None] * _likelihood(y, mean, sd)
+        y = xp.reshape(middle[..., None] + half[..., None] * nodes, shape)
+        return y, xp.reshape(half[..., None] * weights, shape)
 
     def refined(self) -> MemberPanels:
         """Twice the nodes in each panel."""
@@ -167,6 +182,10 @@ class Automatic:
         """That of the chosen rule."""
         return self.chosen(mean, sd).size(mean, sd)
 
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """Those of the chosen rule."""
+        return self.chosen(mean, sd).outcomes(mean, sd)
+
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
         """Those of the chosen rule."""
         return self.chosen(mean, sd).masses(mean, sd, member_weights)
@@ -176,6 +195,8 @@ class Automatic:
         return Automatic(2 * self.most, self.grid.refined(), self.panels.refined())
 
 
-def _likelihood(y: Array, mean: Array, sd: Array) -> Array:
-    """[N, J, K]: the density of outcomes y [N, J] under each member [N, K]."""
-    return density((y[..., None] - mean[:, None, :]) / sd[:, None, :]) / sd[:, None, :]
+def likelihood(y: Array, mean: Array, sd: Array) -> Array:
+    """[N, ..., K]: the density of outcomes y [N, ...] under each member [N, K]."""
+    shape = (mean.shape[0], *(1,) * (y.ndim - 1), mean.shape[1])
+    mean, sd = (namespace(mean).reshape(each, shape) for each in (mean, sd))
+    return density((y[..., None] - mean) / sd) / sd

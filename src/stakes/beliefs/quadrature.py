@@ -16,8 +16,10 @@ from numpy.polynomial.legendre import leggauss
 
 from stakes._array import Array, constant, density, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
+from stakes.beliefs.switching import has_switches
 
 TAIL = 9.0  # standard deviations kept on each side: the mass beyond is 1e-19
+_FAR_TAIL = 14.0  # the same for finite actions, where all that matters may lie that far out: exp(-98)
 SPACING = 0.125  # of trapezoid nodes, in standard deviations of the target
 COARSEST = 0.5  # spacing at which the trapezoid rule still integrates the normal density itself to 1e-34
 _NEGLIGIBLE = 40.0  # in logarithms
@@ -52,11 +54,16 @@ def panels(low: Array, high: Array, cuts: Array, width: float = PANEL) -> tuple[
     return xp.reshape(nodes, shape), xp.reshape(half * constant(_WEIGHTS, low), shape)
 
 
+def tail(integrand: Integrand) -> float:
+    """Standard deviations kept on each side."""
+    return _FAR_TAIL if has_switches(integrand) else TAIL
+
+
 def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array, Array]:
     """In standard units: where each magnitude times the normal density is largest [..., t], and a window [...], [...].
 
     A grid finds the neighbourhood, Newton steps the place: exact at once where the log weight is linear, however steep.
-    The window holds all that is not smaller by exp(40) somewhere on the grid, and nine sds on each side of the places.
+    The window holds all that is not smaller by exp(40) somewhere on the grid, and a tail on each side of the places.
     """
     xp = namespace(mean)
     grid = constant(np.linspace(-20.0, 20.0, 81), mean)
@@ -75,7 +82,7 @@ def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Arra
             "to integrate, or the expected loss is infinite. Scale it down; SquaredError and Linex with an "
             "ExponentialWeight need no integration under a Gaussian belief."
         )
-    below, above = xp.min(u, axis=-1) - TAIL, xp.max(u, axis=-1) + TAIL
+    below, above = xp.min(u, axis=-1) - tail(integrand), xp.max(u, axis=-1) + tail(integrand)
     return u, xp.where(below < low, below, low), xp.where(above > high, above, high)
 
 

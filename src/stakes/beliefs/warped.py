@@ -15,6 +15,7 @@ import numpy as np
 from stakes._array import Array, constant, double, namespace, normal_tail, ratio, replaced
 from stakes.beliefs.base import Integrand, Reference
 from stakes.beliefs.gaussian import GaussianBelief
+from stakes.beliefs.switching import has_switches
 from stakes.beliefs.warps import Warp
 from stakes.domains import REAL, Domain, Interval
 
@@ -154,6 +155,11 @@ class Unwarped:
     def domain(self) -> Domain:
         """All reals."""
         return REAL
+
+    @property
+    def switches(self) -> bool:
+        """Whether the loss has finitely many actions."""
+        return has_switches(self.of_target)
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
