@@ -23,17 +23,10 @@ from stakes import (
     select,
     uncertainty,
 )
-from stakes.acquisition import fallback_scores, gaussian_batches
-from stakes.acquisition.forms import GENERAL
+from stakes.acquisition import fallback_scores
 from stakes.acquisition.joint import start_batch
 
 FAR = (0, 1)
-
-
-@pytest.fixture
-def general_route(monkeypatch):
-    """By the general route, in which what no decision can turn on is exactly 0."""
-    monkeypatch.setattr(gaussian_batches, "find_form", lambda loss, belief: GENERAL)
 
 
 def near_and_far(near=2, xp=np):
@@ -58,7 +51,6 @@ def threshold_reduction(threshold, rho):
     return normal_expectation(worth, 0.0, 1.0, [threshold / np.sqrt(rho)])
 
 
-@pytest.mark.usefixtures("general_route")
 def test_labels_near_the_threshold_come_before_those_that_remove_more_variance():
     belief = near_and_far(10)
     chosen = select(ThresholdDecision(6.0), belief, 10)
@@ -69,7 +61,6 @@ def test_labels_near_the_threshold_come_before_those_that_remove_more_variance()
     assert select(SquaredError(), belief, 1).indices[0] in FAR
 
 
-@pytest.mark.usefixtures("general_route")
 def test_single_labels_gain_once_a_batch_has_brought_the_threshold_near():
     chosen = select(ThresholdDecision(3.0), near_and_far(8), 8)
     assert chosen.ranked_by[0].startswith("worth of")
@@ -77,7 +68,6 @@ def test_single_labels_gain_once_a_batch_has_brought_the_threshold_near():
     assert np.all(np.diff(chosen.joint_reduction) >= 0)
 
 
-@pytest.mark.usefixtures("general_route")
 def test_scores_of_several_labels_by_hand(xp, host):
     scores, ranked_by = fallback_scores(ThresholdDecision(6.0), near_and_far(xp=xp))
     assert ranked_by == "worth of 8 such labels"
@@ -95,7 +85,6 @@ def test_variance_reduction_is_the_last_resort(xp, host):
     assert ours.ranked_by == ("variance reduction",) * 2
 
 
-@pytest.mark.usefixtures("general_route")
 def test_a_warped_belief_ranks_by_its_latent_one():
     latent = near_and_far()
     warped = WarpedGaussianBelief(latent, LogWarp())
@@ -105,7 +94,6 @@ def test_a_warped_belief_ranks_by_its_latent_one():
     assert set(select(ThresholdDecision(1e80), warped, 2).indices) == set(FAR)
 
 
-@pytest.mark.usefixtures("general_route")
 def test_worth_is_for_each_unit_of_cost_and_within_the_budget():
     belief, costs = near_and_far(4), np.array([1.0, 1.0, 1.0, 0.5, 3.0, 1.0])
     chosen = select(ThresholdDecision(6.0), belief, 6, costs=costs, budget=3.5)
@@ -116,7 +104,6 @@ def test_worth_is_for_each_unit_of_cost_and_within_the_budget():
     np.testing.assert_allclose(priced, plain / costs)
 
 
-@pytest.mark.usefixtures("general_route")
 def test_gains_are_what_counts_where_there_are_any(rng):
     assert select(SquaredError(), near_and_far(), 4).ranked_by == ("gain",) * 4
     assert select(ThresholdDecision(0.5), near_and_far(), 2).ranked_by == ("gain",) * 2
@@ -124,7 +111,6 @@ def test_gains_are_what_counts_where_there_are_any(rng):
     assert select(LogLoss(), CategoricalEnsemble(soft[:4], soft[4:]), 3).ranked_by == ("gain",) * 3
 
 
-@pytest.mark.usefixtures("general_route")
 def test_worth_that_single_precision_cannot_hold_is_nothing():
     """At twelve sd knowing the target is worth 2e-33, four labels 1e-46 or so."""
     own = np.array([[1.0], [0.5]])
@@ -200,7 +186,6 @@ def test_too_many_configurations_leave_variance_reduction():
     assert chosen.indices[0] == 6
 
 
-@pytest.mark.usefixtures("general_route")
 def test_the_most_that_labels_can_be_worth():
     """Knowing the target, which is today's expected cost; for an ensemble, knowing the member."""
     latent = near_and_far()
