@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialLinearWeight
+        AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialLinearWeight
         ExponentialWeight FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp
         Mahalanobis NormalEnsemble PoissonDeviance ScoringRule Selection SphericalLoss SquaredError ThresholdDecision
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight ZeroOne
@@ -29,13 +29,14 @@ NAMES = {
         WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic Belief CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels MixtureGrid
-        MonotoneWarp NormalEnsemble OutcomeRule Reference SymmetricNodes VectorGaussianBelief VectorNormalEnsemble
-        VoteEnsemble Warp WarpedGaussianBelief reference_at
+        Automatic Belief BoxCoxWarp CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels
+        MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference SymmetricNodes VectorGaussianBelief
+        VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
         ANY AccuracyWarning Form Reduction Selection effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error register score select uncertainty
+        expected_reduction expected_regret fallback_scores find_form integration_error register score select
+        uncertainty
     """,
     "stakes.acquisition.baselines": """
         bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores

@@ -15,6 +15,7 @@ from stakes.acquisition import (
     uncertainty,
 )
 from stakes.beliefs import (
+    BoxCoxWarp,
     CategoricalEnsemble,
     GaussianBelief,
     LogWarp,
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AccuracyWarning",
     "BoxCox",
+    "BoxCoxWarp",
     "BregmanLoss",
     "BrierLoss",
     "CategoricalEnsemble",

@@ -178,9 +178,8 @@ def density(u: Array, boost: Array | float = 0.0) -> Array:
 def normal_tail(u: Array, boost: Array | float = 0.0) -> Array:
     """P(U > u) exp(boost) for U ~ N(0, 1), to full relative accuracy also far out."""
     xp = namespace(u)
-    upper = density(u, boost) * _mills(xp.abs(u))
-    below = xp.where(u < 0, boost + xp.zeros_like(u), xp.zeros_like(u))  # no overflow where it is not used
-    return xp.where(u < 0, xp.exp(below) - upper, upper)
+    upper, zero = density(u, boost) * _mills(xp.abs(u)), xp.zeros_like(u)
+    return xp.where(u < 0, xp.exp(xp.where(u < 0, boost + zero, zero)) - upper, upper)  # a far tail needs a large boost
 
 
 def normal_between(low: Array, high: Array) -> Array:

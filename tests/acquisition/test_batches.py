@@ -4,6 +4,9 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from brute import random_table, squared_regret
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stakes import (
     BrierLoss,
@@ -20,6 +23,7 @@ from stakes import (
     VoteEnsemble,
     WarpedGaussianBelief,
     Weight,
+    ZeroOne,
     score,
     select,
 )
@@ -29,11 +33,15 @@ SIGMOID = Weight(lambda z: 1 / (1 + np.exp(-2 * z)))
 REAL_LOSSES = [SquaredError(), SquaredError(ExponentialWeight(0.5)), Linex(1.0), SquaredError(SIGMOID)]
 
 
-@pytest.fixture
-def latent(rng):
+def random_latent(rng):
     """The covariance of f at N candidates and M contexts."""
     mixing = rng.standard_normal((N + M, 6)) / 2
     return mixing @ mixing.T
+
+
+@pytest.fixture
+def latent(rng):
+    return random_latent(rng)
 
 
 def gaussian(latent, rows=True):
@@ -55,12 +63,18 @@ def joint_rho(belief, batch):
     return (covariance * np.linalg.solve(block, covariance)).sum(0) / belief.variance
 
 
-def joint_worth(loss, belief, batch, weights=None):
-    """The exact joint reduction: one pseudo-candidate that removes as much as the batch does."""
+def joint_worths(loss, belief, batches, weights=None):
+    """The exact joint reductions: for each batch one pseudo-candidate that removes as much as the batch does."""
     latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
-    one = GaussianBelief(latent.mean, latent.variance, [1.0], np.sqrt(joint_rho(latent, batch) * latent.variance)[None])
-    one = WarpedGaussianBelief(one, belief.warp) if isinstance(belief, WarpedGaussianBelief) else one
-    return float(score(loss, one, weights)[0])
+    removed = np.array([joint_rho(latent, batch) for batch in batches]) * latent.variance
+    each = GaussianBelief(latent.mean, latent.variance, np.ones(len(removed)), np.sqrt(removed))
+    each = WarpedGaussianBelief(each, belief.warp) if isinstance(belief, WarpedGaussianBelief) else each
+    return score(loss, each, weights)
+
+
+def first(indices):
+    """The batches of the first 1, 2, ... picks."""
+    return [indices[: t + 1] for t in range(len(indices))]
 
 
 @pytest.mark.parametrize("rows", [True, False])
@@ -70,7 +84,7 @@ def test_the_joint_reduction_of_a_gaussian_batch_is_exact(latent, loss, rows):
     chosen = select(loss, gaussian(latent, rows), 5)
     assert chosen.method == "exact"
     assert np.all(chosen.sampling_error == 0)
-    wanted = [joint_worth(loss, belief, chosen.indices[: t + 1]) for t in range(5)]
+    wanted = joint_worths(loss, belief, first(chosen.indices))
     np.testing.assert_allclose(chosen.joint_reduction, wanted, rtol=1e-6)
 
 
@@ -78,8 +92,21 @@ def test_the_joint_reduction_of_a_gaussian_batch_is_exact(latent, loss, rows):
 def test_the_joint_reduction_of_a_warped_batch_is_exact(latent, loss):
     belief = WarpedGaussianBelief(gaussian(latent), LogWarp())
     chosen = select(loss, belief, 4)
-    wanted = [joint_worth(loss, belief, chosen.indices[: t + 1]) for t in range(4)]
+    wanted = joint_worths(loss, belief, first(chosen.indices))
     np.testing.assert_allclose(chosen.joint_reduction, wanted, rtol=1e-6)
+
+
+def test_joint_reductions_by_formula_and_by_dense_integration(latent):
+    """For unit weights E_c[rho_B v] and alpha^2 / 2 of it; for a sigmoid weight the definition, integrated anew."""
+    belief = gaussian(latent)
+    plain, linex, weighted = (select(loss, belief, 3) for loss in (SquaredError(), Linex(2.0), SquaredError(SIGMOID)))
+    removed = [np.mean(joint_rho(belief, batch) * belief.variance) for batch in first(plain.indices)]
+    np.testing.assert_allclose(plain.joint_reduction, removed, rtol=1e-12)
+    assert linex.indices == plain.indices
+    np.testing.assert_allclose(linex.joint_reduction, 2 * np.array(removed), rtol=1e-12)
+    rho = joint_rho(belief, weighted.indices)
+    each = [squared_regret(SIGMOID, belief.mean[m], belief.variance[m] ** 0.5, rho[m]) * rho[m] for m in range(M)]
+    np.testing.assert_allclose(weighted.joint_reduction[2], np.mean(each), rtol=1e-6)
 
 
 @pytest.mark.parametrize("loss", REAL_LOSSES)
@@ -88,12 +115,19 @@ def test_every_pick_gains_most_and_greedy_is_near_the_best_batch(latent, loss):
     chosen = select(loss, belief, 3, context_weights=weights)
     assert len(set(chosen.indices)) == 3
     for t in range(3):
-        others = [i for i in range(N) if i not in chosen.indices[:t]]
-        worth = {i: joint_worth(loss, belief, [*chosen.indices[:t], i], weights) for i in others}
-        assert worth[chosen.indices[t]] >= max(worth.values()) * (1 - 1e-6)
-    optimum = max(joint_worth(loss, belief, batch, weights) for batch in combinations(range(N), 3))
+        others = [[*chosen.indices[:t], i] for i in range(N) if i not in chosen.indices[:t]]
+        assert chosen.joint_reduction[t] >= max(joint_worths(loss, belief, others, weights)) * (1 - 1e-6)
+    optimum = max(joint_worths(loss, belief, list(combinations(range(N), 3)), weights))
     assert (1 - 1 / np.e) * optimum <= chosen.joint_reduction[2] <= optimum * (1 + 1e-6)
     assert chosen.indices[0] == int(np.argmax(score(loss, belief, weights)))
+
+
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 4))
+def test_greedy_is_near_the_best_of_all_batches(seed, n):
+    """At least 1 - 1/e = 0.63 of it. Of a thousand random cases the worst reached 0.81, the mean 0.99, 74% all."""
+    belief = gaussian(random_latent(np.random.default_rng(seed)))
+    reached = select(SquaredError(), belief, n).joint_reduction[-1]
+    assert reached >= (1 - 1 / np.e) * max(joint_worths(SquaredError(), belief, list(combinations(range(N), n))))
 
 
 def test_copies_of_a_row_are_not_bought_twice_while_others_tell_more(latent):
@@ -103,6 +137,46 @@ def test_copies_of_a_row_are_not_bought_twice_while_others_tell_more(latent):
     labels = twice[:5, :5] + 1e-6 * np.eye(5)
     belief = GaussianBelief(np.zeros(M), np.diag(twice)[5:], np.diag(labels), twice[:5, 5:], labels)
     assert sorted(copies[i] for i in select(SquaredError(), belief, 3).indices) == [0, 1, 2]
+
+
+def test_noisy_copies_are_not_bought_twice_while_a_fresh_row_tells_as_much():
+    """Rows 0 to 4 are one function observed five times, rows 5 and 6 others: averaging noise is worth less."""
+    own = np.repeat(np.eye(3), [5, 1, 1], axis=0)  # [N, M]: each row tells of one target
+    labels = own @ own.T + 0.5 * np.eye(7)
+    belief = GaussianBelief(np.zeros(3), np.ones(3), np.diag(labels), own, labels)
+    for loss in (SquaredError(), SquaredError(SIGMOID)):
+        chosen = select(loss, belief, 4).indices
+        assert {5, 6} < set(chosen[:3])
+        assert chosen[3] < 5  # a second copy once nothing fresh is left
+
+
+@given(seed=st.integers(0, 2**32 - 1), budget=st.floats(0.5, 15.0), n=st.integers(1, N))
+def test_never_a_row_twice_and_never_over_budget(seed, budget, n):
+    rng = np.random.default_rng(seed)
+    costs = rng.uniform(0.5, 4, N)
+    chosen = select(SquaredError(), gaussian(random_latent(rng)), n, costs=costs, budget=budget)
+    spent = costs[list(chosen.indices)].sum()
+    assert len(set(chosen.indices)) == len(chosen.indices) == len(chosen.ranked_by) <= n
+    assert spent <= budget * (1 + 1e-9)
+    left = [cost for i, cost in enumerate(costs) if i not in chosen.indices]
+    assert len(chosen.indices) == n or all(spent + cost > budget for cost in left)
+
+
+def test_single_precision_in_and_out(latent, classes):
+    """Inside all is double, so that gains below rounding of single precision still rank."""
+    given = gaussian(latent)
+    fields = ("mean", "variance", "candidate_variance", "covariance", "candidate_covariance")
+    single = GaussianBelief(*(getattr(given, field).astype(np.float32) for field in fields))
+    soft = CategoricalEnsemble(classes.candidates.astype(np.float32), classes.contexts.astype(np.float32))
+    plain = CategoricalEnsemble(classes.candidates, classes.contexts)
+    for loss, low, high in ((SquaredError(SIGMOID), single, given), (LogLoss(), soft, plain), (ZeroOne(), soft, plain)):
+        ours, wanted = select(loss, low, 3), select(loss, high, 3)
+        assert ours.joint_reduction.dtype == np.float32
+        np.testing.assert_allclose(ours.joint_reduction, wanted.joint_reduction, rtol=1e-5)
+
+
+def test_rounding_does_not_forbid_what_the_budget_pays_for(latent):
+    assert len(select(SquaredError(), gaussian(latent), 4, costs=[0.1] * N, budget=0.3).indices) == 3
 
 
 def test_costs_and_budget(latent, rng):
@@ -152,14 +226,15 @@ def test_sampled_configurations_are_within_their_error(classes):
     loss = LogLoss([1, 50, 2])
     misses = []
     for seed in range(8):
-        chosen = select(loss, classes, 5, rng=np.random.default_rng(seed), max_configurations=60)
+        chosen = select(loss, classes, 6, rng=np.random.default_rng(seed), max_configurations=60)
         assert chosen.method == "sampled"
         assert np.all(chosen.sampling_error[:4] == 0)  # three labels are 27 configurations: their extension is exact
-        assert chosen.sampling_error[4] > 0
-        exact = enumerated(loss, classes, chosen.indices)
-        misses.append((chosen.joint_reduction[4] - exact) / chosen.sampling_error[4])
-    assert np.sqrt(np.mean(np.square(misses))) < 2.5
-    again = select(loss, classes, 5, rng=np.random.default_rng(7), max_configurations=60)
+        assert np.all(chosen.sampling_error[4:] > 0)
+        exact = [enumerated(loss, classes, chosen.indices[:t]) for t in (5, 6)]
+        misses.append((chosen.joint_reduction[4:] - exact) / chosen.sampling_error[4:])
+    assert np.max(np.abs(misses)) < 4
+    assert 0.3 < np.sqrt(np.mean(np.square(misses))) < 2  # nor is the error overstated
+    again = select(loss, classes, 6, rng=np.random.default_rng(7), max_configurations=60)
     assert again.indices == chosen.indices
 
 
@@ -204,12 +279,15 @@ def test_all_libraries_choose_the_same(xp, latent, classes):
         ({"n": 10}, ValueError, "n must be a whole number from 1 to 9"),
         ({"budget": 0.0}, ValueError, "budget must be positive"),
         ({"costs": [1.0]}, ValueError, r"costs must have shape \[9\]"),
+        ({"max_configurations": 0}, ValueError, "max_configurations must be a whole number, 1 or more"),
         ({"context_weights": [0.0] * M}, ValueError, "context_weights must not all be 0"),
     ],
 )
-def test_bad_settings_are_refused(latent, settings, error, message):
+def test_bad_settings_are_refused_and_nothing_is_drawn(latent, settings, error, message):
+    draws = np.random.default_rng(5)
     with pytest.raises(error, match=message):
-        select(SquaredError(), gaussian(latent), **{"n": 2, **settings})
+        select(SquaredError(), gaussian(latent), **{"n": 2, "rng": draws, **settings})
+    assert draws.random() == np.random.default_rng(5).random()
 
 
 def test_covariances_between_candidates_are_needed(latent):
@@ -217,3 +295,8 @@ def test_covariances_between_candidates_are_needed(latent):
     belief = GaussianBelief(given.mean, given.variance, given.candidate_variance, given.covariance)
     with pytest.raises(ValueError, match="give candidate_covariance"):
         select(SquaredError(), belief, 2)
+
+
+def test_beliefs_of_ones_own_have_no_joint_batches(rng):
+    with pytest.raises(TypeError, match=r'got TableBelief. .* select\(..., stochastic="power"\) draws'):
+        select(SquaredError(), random_table(rng, [0.0, 1.0]), 2)

@@ -128,7 +128,7 @@ def test_costs_and_budget(rng):
 def test_covariances_between_candidates_are_needed(rng):
     given = stacked_vectors(rng, N, M, 2, 2)
     del given["candidate_covariance"]
-    with pytest.raises(ValueError, match=r"give candidate_covariance, \[N, L, N, L\] with the noise, or a function"):
+    with pytest.raises(ValueError, match=r"give candidate_covariance, \[N, L, N, L\] with the noise on its diagonal, or a function"):
         select(LOSSES["plain"], VectorGaussianBelief(**given), 2)
 
 
@@ -145,3 +145,25 @@ def test_ensembles_by_configurations(rng):
     sampled = select(loss, apart, 2, max_configurations=50)
     assert sampled.method == "sampled"
     assert sampled.indices[0] == chosen.indices[0]
+
+
+def test_where_nothing_is_gained_variance_decides(rng):
+    """A direction of price 0 is all that labels tell of: every gain is 0, and the variance of the rest decides."""
+    given = stacked_vectors(rng, N, M, 1, 2)
+    given["covariance"][..., 1] = 0.0  # labels tell of the first output only
+    given["variance"][:, 0, 1] = given["variance"][:, 1, 0] = 0.0
+    belief = VectorGaussianBelief(**given)
+    chosen = select(Mahalanobis(np.diag([0.0, 1.0])), belief, 2)
+    wanted = select(Mahalanobis(np.eye(2)), belief, 2)
+    assert chosen.ranked_by == ("variance reduction",) * 2
+    assert chosen.indices == wanted.indices
+    assert wanted.ranked_by == ("gain",) * 2
+    assert (chosen.joint_reduction == 0).all()
+
+
+def test_drawn_batches_know_their_joint_reduction(rng):
+    belief = VectorGaussianBelief(**stacked_vectors(rng, N, M, 2, 2))
+    drawn = select(Mahalanobis(np.eye(2)), belief, 3, stochastic="power", rng=np.random.default_rng(1))
+    again = VectorGaussianBelief(**stacked_vectors(np.random.default_rng(2026), N, M, 2, 2))
+    assert (np.diff(drawn.joint_reduction) > 0).all()
+    assert drawn.joint_reduction[0] == pytest.approx(score(Mahalanobis(np.eye(2)), again)[drawn.indices[0]])

@@ -3,6 +3,7 @@
 from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
 from stakes.acquisition import vector as _vector  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, select
+from stakes.acquisition.fallback import fallback_scores
 from stakes.acquisition.forms import ANY, Form, Reduction, find_form, register
 from stakes.acquisition.profile import AccuracyWarning
 from stakes.acquisition.reduction import (
@@ -23,6 +24,7 @@ __all__ = [
     "expected_posterior_uncertainty",
     "expected_reduction",
     "expected_regret",
+    "fallback_scores",
     "find_form",
     "integration_error",
     "register",

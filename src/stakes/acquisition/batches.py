@@ -1,37 +1,30 @@
 """Several labels at once: the batch whose labels together lower the expected loss most, chosen one by one.
 
-Greedy on the marginal gain of the *joint* reduction, E_c[EUR(batch; c)]. Under a Gaussian belief a batch, too, leaves
-z Gaussian, so the joint reduction of any loss is EUR_c(rho_B), with rho_B from covariances alone: exact, and no labels
-are fantasised. For an ensemble the labels of a batch have configurations, which are enumerated, or sampled when many.
-Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, t picks so far.
+Greedy on the marginal gain of the *joint* reduction, E_c[EUR(batch; c)], or drawn by single scores.
+Sizes: N candidates, n picks.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
-from stakes.acquisition.forms import check_pair, find_form
-from stakes.acquisition.reduction import MEMORY_LIMIT, unscaled
-from stakes.acquisition.scores import checked_context_weights, checked_costs, log_worth
-from stakes.acquisition.vector_batches import VectorGaussianBatch
-from stakes.beliefs import (
-    Belief,
-    CategoricalEnsemble,
-    GaussianBelief,
-    NormalEnsemble,
-    VectorGaussianBelief,
-    VectorNormalEnsemble,
-    VoteEnsemble,
-    WarpedGaussianBelief,
-)
+from stakes._array import Array, constant, filled, namespace
+from stakes.acquisition.fallback import MAX_CONFIGURATIONS, checked_prices, gains_of, log_floor, log_smallest
+from stakes.acquisition.forms import check_pair
+from stakes.acquisition.joint import Batch, obstacle, start_batch
+from stakes.acquisition.reduction import unscaled
+from stakes.acquisition.scores import score
+from stakes.acquisition.stochastic import Stochastic, check_stochastic, drawn_order
+from stakes.beliefs import Belief
 from stakes.losses import Loss
 
-_SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
+_ROUNDING = 1e-12  # of the budget: three labels at 0.1 are within one of 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +33,16 @@ class Selection:
 
     indices: tuple[int, ...]
     """Positions of the candidates."""
-    joint_reduction: Array
-    """[n]: what the labels of the first 1, 2, ... n are worth together, for one decision."""
-    sampling_error: Array
+    joint_reduction: Array | None
+    """[n]: what the labels of the first 1, 2, ... n are worth together, for one decision; None where that is not known
+    (a batch drawn under a belief of your own, or a Gaussian one without `candidate_covariance`)."""
+    sampling_error: Array | None
     """[n]: the standard error of each joint reduction; 0 where nothing was sampled."""
     method: str
-    """"exact", "enumerated" or "sampled"."""
+    """"exact", "enumerated", "sampled" or "stochastic"."""
+    ranked_by: tuple[str, ...]
+    """[n]: what each pick was the best in: "gain" in joint reduction; where no candidate had any, "worth of 8 such
+    labels" (2, 4, ... 1024) or "variance reduction"; "power of score" or "softmax of score" for one that was drawn."""
 
 
 def select(
@@ -57,216 +54,118 @@ def select(
     budget: float | None = None,
     context_weights: Any = None,
     rng: np.random.Generator | None = None,
-    max_configurations: int = 4096,
+    max_configurations: int = MAX_CONFIGURATIONS,
+    stochastic: Stochastic | None = None,
+    coldness: float = 1.0,
 ) -> Selection:
     """Choose up to `n` candidates to label together, none twice; fewer if the `budget` does not reach.
 
-    With `costs` [N], by the gain for each unit of cost. Configurations of an ensemble's labels beyond
-    `max_configurations` are sampled with `rng` (default_rng(0) without one).
+    With `costs` [N], by the gain for each unit of cost. Under Gaussian beliefs the joint reduction is exact; of an
+    ensemble's labels configurations beyond `max_configurations` are sampled with `rng` (default_rng(0) without one).
+    Where no candidate gains anything (for a finite set of actions: above 1e-12 of the most that labels can be worth)
+    the pick is by the worth of 2, 4, 8, ... labels like it, then by variance reduction (see `fallback_scores`).
+
+    With `stochastic`, candidates are drawn with `rng` instead, each in proportion to its score^coldness ("power") or
+    exp(coldness score / largest score) ("softmax"), under any belief; scores are those of single labels, for each unit
+    of cost. Under "power" a score of 0 is drawn only when no other is left.
     """
     check_pair(loss, belief)
+    _check_sizes(belief, n, budget, max_configurations)
+    purse = _Purse(checked_prices(costs, belief), math.inf if budget is None else float(budget))
+    if stochastic is not None:
+        rng = check_stochastic(stochastic, coldness, rng)
+        scores, _ = score(loss, belief, context_weights, costs, return_log_scale=True)
+        batch = None if obstacle(belief) else start_batch(loss, belief, context_weights, rng, max_configurations)
+        picks = _drawn(batch, purse, drawn_order(scores, stochastic, coldness, rng), f"{stochastic} of score")
+        return _selection(loss, belief, picks, n, batch, "stochastic")
+    if error := obstacle(belief):
+        raise error
+    batch = start_batch(loss, belief, context_weights, rng or np.random.default_rng(0), max_configurations)
+    picks = _greedy(batch, purse, log_floor(loss, belief, batch))
+    return _selection(loss, belief, picks, n, batch, None)
+
+
+def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
     if not isinstance(n, int) or not 0 < n <= belief.n_candidates:
         raise ValueError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
-    xp = namespace(belief.like)
-    prices = filled(belief.n_candidates, 1.0, belief.like) if costs is None else checked_costs(costs, belief)  # [N]
-    positions = constant(range(belief.n_candidates), prices)
-    batch = _batch(loss, belief, context_weights, rng or np.random.default_rng(0), max_configurations)
-    indices: list[int] = []
-    logs_of_picks, errors = [-math.inf], []
-    left, free = math.inf if budget is None else budget, prices > 0
-    while len(indices) < n and bool(xp.any(free & (prices <= left))):
+    if not isinstance(max_configurations, int) or max_configurations < 1:
+        raise ValueError(f"max_configurations must be a whole number, 1 or more; got {max_configurations!r}")
+
+
+@dataclass(frozen=True)
+class _Pick:
+    candidate: int
+    log_reduction: float
+    """Of the joint reduction up to this pick."""
+    error: float
+    """Its relative standard error."""
+    ranked_by: str
+
+
+class _Purse:
+    """What may still be bought: no candidate twice, nothing that the budget does not reach."""
+
+    def __init__(self, prices: Array, budget: float) -> None:
+        self.prices, self.budget, self.spent = prices, budget, 0.0
+        self._positions = constant(range(prices.shape[0]), prices)
+        self._free = prices > 0
+
+    def allowed(self) -> Array:
+        """[N]: what can be bought."""
+        return self._free & (self.prices <= self._left())
+
+    def affords(self, candidate: int) -> bool:
+        """Whether the budget reaches for one candidate."""
+        return float(self.prices[candidate]) <= self._left()
+
+    def buy(self, candidate: int) -> None:
+        """Pay for a candidate."""
+        self.spent += float(self.prices[candidate])
+        self._free = self._free & (self._positions != candidate)
+
+    def _left(self) -> float:
+        return self.budget * (1.0 + _ROUNDING) - self.spent
+
+
+def _greedy(batch: Batch, purse: _Purse, floor: float) -> Iterator[_Pick]:
+    """Candidates one by one, each with the largest gain for its price on top of those before."""
+    xp = namespace(purse.prices)
+    while bool(xp.any(allowed := purse.allowed())):
         logs = batch.log_reductions()  # [N]: of the batch with each candidate added
-        rate = _gain(logs, logs_of_picks[-1]) / prices
-        best = int(xp.argmax(xp.where(free & (prices <= left), rate, xp.full_like(rate, -xp.inf))))
-        indices.append(best)
-        logs_of_picks.append(float(logs[best]))
-        free, left = free & (positions != best), left - float(prices[best])
-        errors.append(batch.add(best))
-    return _selection(belief, indices, logs_of_picks[1:], errors, batch.method)
+        gains, ranked_by = gains_of(batch, logs, allowed, floor)
+        best = int(xp.argmax(xp.where(allowed, gains / purse.prices, xp.full_like(gains, -xp.inf))))
+        purse.buy(best)
+        yield _Pick(best, float(logs[best]), batch.add(best), ranked_by)
 
 
-def _gain(logs: Array, before: float) -> Array:
-    """[N]: exp(logs) - exp(before), over the largest of exp(logs)."""
-    xp = namespace(logs)
-    top = float(xp.max(logs))
-    top = top if math.isfinite(top) else 0.0
-    return xp.exp(logs - top) - math.exp(before - top)
+def _drawn(batch: Batch | None, purse: _Purse, order: Array, ranked_by: str) -> Iterator[_Pick]:
+    """Candidates in the order of the draw, passing over what is not affordable."""
+    for place in range(order.shape[0]):
+        candidate = int(order[place])
+        if purse.affords(candidate):
+            purse.buy(candidate)
+            log_reduction = -math.inf if batch is None else batch.log_reduction(candidate)
+            yield _Pick(candidate, log_reduction, 0.0 if batch is None else batch.add(candidate), ranked_by)
 
 
-def _selection(belief: Belief, indices: list[int], logs: list[float], errors: list[float], method: str) -> Selection:
-    top = max((each for each in logs if math.isfinite(each)), default=0.0)
-    relative = constant([math.exp(each - top) for each in logs], filled(1, 0.0, belief.like))
-    joint = unscaled(relative, top, belief)
-    return Selection(tuple(indices), joint, joint * constant(errors, joint), method)
+def _selection(
+    loss: Loss, belief: Belief, picks: Iterator[_Pick], n: int, batch: Batch | None, method: str | None
+) -> Selection:
+    """The first n of the picks."""
+    chosen = list(islice(picks, n))
+    indices, ranked_by = tuple(pick.candidate for pick in chosen), tuple(pick.ranked_by for pick in chosen)
+    if batch is None:
+        return Selection(indices, None, None, method or "", ranked_by)
+    joint = _plain(loss, belief, [pick.log_reduction for pick in chosen])
+    error = joint * constant([pick.error for pick in chosen], joint)
+    return Selection(indices, joint, error, method or batch.method, ranked_by)
 
 
-class _Batch(Protocol):
-    """Labels chosen so far, and what they would be worth with one more."""
-
-    @property
-    def method(self) -> str:
-        """How the joint reduction is computed."""
-
-    def log_reductions(self) -> Array:
-        """[N]: the log of the joint reduction with each candidate added."""
-
-    def add(self, candidate: int) -> float:
-        """Add a candidate; returns the relative standard error of the joint reduction that it was chosen by."""
-
-
-def _batch(
-    loss: Loss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
-) -> _Batch:
-    log_weights = log_of(checked_context_weights(context_weights, belief))  # [M]
-    if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
-        return _GaussianBatch(loss, belief, log_weights)
-    if isinstance(belief, VectorGaussianBelief):
-        return VectorGaussianBatch(loss, belief, log_weights)
-    if isinstance(belief, VoteEnsemble):
-        belief = belief.as_probabilities()
-    if isinstance(belief, CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble):
-        return _EnsembleBatch(loss, belief, log_weights, rng, max_configurations)
-    raise TypeError(
-        f"joint batches are known for Gaussian and warped beliefs and for ensembles; got {type(belief).__name__}. "
-        "score ranks single labels under any belief."
-    )
-
-
-class _GaussianBatch:
-    """Two thin factors: what the batch explains of label covariances is G G', of those with targets G F'."""
-
-    method = "exact"
-
-    def __init__(self, loss: Loss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
-        self.belief = belief
-        self.latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
-        if self.latent.candidate_covariance is None:
-            raise ValueError(
-                "a joint batch needs the covariances between candidates: give candidate_covariance, [N, N] with the "
-                "noise on its diagonal, or a function from a position to its row"
-            )
-        self.reduction = find_form(loss, belief).prepare(loss, belief)
-        self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
-        self.left = filled((belief.n_candidates, 0), 0.0, belief.like)  # G: [N, t]
-        self.right = filled((belief.n_contexts, 0), 0.0, belief.like)  # F: [M, t]
-
-    def log_reductions(self) -> Array:
-        """[N]: of EUR_c(rho_B), in blocks of candidates."""
-        block = max(1, MEMORY_LIMIT // (8 * 16 * self.belief.n_contexts))
-        parts = slices(self.belief.n_candidates, block)
-        return namespace(self.left).concat([log_worth(self._reductions(part), self.log_share) for part in parts])
-
-    def _reductions(self, part: slice) -> Array:
-        """[n, M]: the reduction of the batch with each candidate of a block."""
-        xp, latent = namespace(self.left), self.latent
-        covariance = double(latent.covariance[part, :]) - xp.matmul(self.left[part, :], self.right.T)  # given the batch
-        known = xp.sum(self.right**2, axis=1)  # [M]: variance that the batch removes
-        explained = known + self._variance_share(part)[:, None] * covariance**2
-        pair = replaced(
-            latent,
-            variance=double(latent.variance),
-            mean=double(latent.mean),
-            candidate_variance=filled(explained.shape[0], 1.0, explained),
-            covariance=xp.sqrt(explained),
-            candidate_covariance=None,
-            noise_variance=None,
-        )
-        whole = pair if self.latent is self.belief else replaced(self.belief, latent=pair)
-        return double(self.reduction.of(whole))
-
-    def _variance_share(self, part: slice) -> Array:
-        """[n]: one over the variance of each label given the batch; 0 where the batch tells it."""
-        xp = namespace(self.left)
-        variance = double(self.latent.candidate_variance[part])
-        rest = variance - xp.sum(self.left[part, :] ** 2, axis=1)
-        return ratio(xp.ones_like(rest), xp.where(rest > _SINGULAR * variance, rest, xp.zeros_like(rest)))
-
-    def add(self, candidate: int) -> float:
-        """One more column of both factors."""
-        xp, latent, rows = namespace(self.left), self.latent, self.latent.candidate_covariance
-        here = slice(candidate, candidate + 1)
-        assert rows is not None
-        row = rows(candidate) if callable(rows) else rows[candidate, :]
-        scale = xp.sqrt(self._variance_share(here))  # [1]
-        left = double(row) - xp.matmul(self.left, self.left[candidate, :])
-        right = double(latent.covariance[candidate, :]) - xp.matmul(self.right, self.left[candidate, :])
-        self.left = xp.concat([self.left, (left * scale)[:, None]], axis=1)
-        self.right = xp.concat([self.right, (right * scale)[:, None]], axis=1)
-        return 0.0
-
-
-class _EnsembleBatch:
-    """The probability of each configuration of the batch's labels and each member, [Q, K]."""
-
-    def __init__(
-        self,
-        loss: Loss,
-        belief: CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble,
-        log_weights: Array,
-        rng: np.random.Generator,
-        max_configurations: int,
-    ) -> None:
-        self.loss, self.belief, self.rng, self.most = loss, belief, rng, max_configurations
-        reference = belief.reference(loss)
-        self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
-        self.expected = belief.member_moments(loss, reference)  # [M, K, D]
-        self.log_share = double(reference.log_scale) + log_weights  # [M]
-        self.configurations = belief.member_weights[None, :]  # [Q, K]
-        self.action = loss.action(belief.moments(loss, reference))  # [M, d]
-        self.sampled = False
-
-    @property
-    def method(self) -> str:
-        """Which of the two it came to."""
-        return "sampled" if self.sampled else "enumerated"
-
-    def log_reductions(self) -> Array:
-        """[N]: of sum over configurations of the regret of today's action, in blocks of candidates."""
-        cells = self.configurations.shape[0] * self.belief.n_cells(self.loss)
-        block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
-        parts = slices(self.belief.n_candidates, block)
-        xp = namespace(self.expected)
-        return xp.concat([log_worth(xp.sum(self._regrets(part), axis=2), self.log_share) for part in parts])
-
-    def _regrets(self, part: slice) -> Array:
-        """[n, M, Q J]: the regret of today's action in each configuration with one more label."""
-        xp = namespace(self.expected)
-        cells = self._extended(part)  # [n, Q J, K]
-        split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q J, D]
-        return double(self.loss.regret(split, self.action[:, None, :], self.point))
-
-    def _extended(self, part: slice) -> Array:
-        """[n, Q J, K]: configurations with the label of each candidate of a block."""
-        xp = namespace(self.expected)
-        outcomes = self.belief.take(part, slice(None)).member_outcomes()  # [n, J, K]
-        joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
-        return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
-
-    def add(self, candidate: int) -> float:
-        """Extend the configurations by the candidate's label; sample them when they are too many."""
-        xp, here = namespace(self.expected), slice(candidate, candidate + 1)
-        error = self._sampling_error(here) if self.sampled else 0.0
-        extended = self._extended(here)[0, ...]  # [Q J, K]
-        mass = xp.sum(extended, axis=1)
-        possible = xp.nonzero(mass > 0)[0]
-        extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
-        if extended.shape[0] > self.most:
-            share = np.asarray([float(each) for each in mass])
-            drawn = self.rng.choice(share.shape[0], size=self.most, p=share / share.sum())
-            drawn = xp.asarray(drawn, device=getattr(mass, "device", None))
-            extended = xp.take(extended, drawn, axis=0) / xp.take(mass, drawn)[:, None] / float(self.most)
-            self.sampled = True
-        self.configurations = extended
-        return error
-
-    def _sampling_error(self, here: slice) -> float:
-        """The standard error of the reduction over its size: configurations were drawn independently."""
-        xp = namespace(self.expected)
-        regrets = self._regrets(here)[0, ...]  # [M, Q J]
-        weights = xp.exp(self.log_share - xp.max(self.log_share))
-        cells = xp.reshape(xp.matmul(weights, regrets), (self.configurations.shape[0], -1))  # [Q, J]
-        each = xp.sum(cells, axis=1)
-        total = float(xp.sum(each))
-        return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0
+def _plain(loss: Loss, belief: Belief, logs: list[float]) -> Array:
+    """[n]: exp(logs); for an act that switches 0 where that is smaller than results can hold, which is no error."""
+    lowest = log_smallest(belief) if getattr(loss, "switches", False) else -math.inf
+    top = max((each for each in logs if each >= lowest and math.isfinite(each)), default=0.0)
+    relative = [math.exp(each - top) if each >= lowest else 0.0 for each in logs]
+    return unscaled(constant(relative, filled(1, 0.0, belief.like)), top, belief)

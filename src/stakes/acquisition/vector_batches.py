@@ -7,6 +7,8 @@ Sizes: N candidates, n of a block, M contexts, L numbers of a label, d numbers o
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from stakes._array import Array, constant, double, filled, namespace, replaced, slices
@@ -22,16 +24,13 @@ class VectorGaussianBatch:
     """Two thin factors: what the batch explains of label covariances is G G', of those with targets G F'."""
 
     method = "exact"
+    repeats: tuple[int, ...] = ()
 
     def __init__(self, loss: Loss, belief: VectorGaussianBelief, log_weights: Array) -> None:
-        if belief.candidate_covariance is None:
-            raise ValueError(
-                "a joint batch needs the covariances between candidates: give candidate_covariance, [N, L, N, L] with "
-                "the noise, or a function from a position i to [L, N, L]"
-            )
         self.belief = belief
         form = find_form(loss, belief)
         self.reduction = form.prepare(loss, belief)
+        self.log_weights = log_weights  # [M]
         self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
         size, d = belief.covariance.shape[2:]
         self.left = filled((belief.n_candidates, size, 0), 0.0, belief.like)  # G: [N, L, t L]
@@ -39,20 +38,51 @@ class VectorGaussianBatch:
         whole = self._whole_label(filled((1, belief.n_contexts, d, d), 0.0, belief.like))
         self.block = max(1, MEMORY_LIMIT // (8 * belief.n_contexts * max(form.numbers(loss, whole), 8 * d * d)))
 
-    def log_reductions(self) -> Array:
-        """[N]: of the batch with each candidate added, in blocks of candidates."""
-        parts = slices(self.belief.n_candidates, self.block)
-        return namespace(self.left).concat([log_worth(self._reductions(part), self.log_share) for part in parts])
+    def log_joint(self) -> float:
+        """The log of the reduction of the batch."""
+        return -math.inf if self.left.shape[2] == 0 else self._log_worth(self._known()[None, ...])
 
-    def _reductions(self, part: slice) -> Array:
-        """[n, M]: the reduction of the batch with each candidate of a block."""
+    def log_most(self) -> float:
+        """The log of the reduction once the target is known."""
+        return self._log_worth(double(self.belief.variance)[None, ...])
+
+    def log_reduction(self, candidate: int) -> float:
+        """That of `log_reductions` for one candidate."""
+        return self._log_worth(self._known() + self._removed(slice(candidate, candidate + 1)))
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: of the batch with each candidate added, in blocks of candidates."""
+        assert count == 1
+        known, parts = self._known(), slices(self.belief.n_candidates, self.block)
+        worth = [log_worth(self._reductions(known + self._removed(part)), self.log_share) for part in parts]
+        return namespace(self.left).concat(worth)
+
+    def variance_gains(self) -> Array:
+        """[N]: E_c of the variance, summed over the numbers of z, that each label removes of what is left."""
+        xp, weights = namespace(self.left), namespace(self.left).exp(self.log_weights)
+        parts = slices(self.belief.n_candidates, self.block)
+        removed = (xp.sum(xp.linalg.diagonal(self._removed(part)), axis=-1) for part in parts)  # [n, M]
+        return xp.concat([xp.matmul(each, weights) for each in removed])
+
+    def _log_worth(self, explained: Array) -> float:
+        return float(log_worth(self._reductions(explained), self.log_share)[0])
+
+    def _known(self) -> Array:
+        """[M, d, d]: the covariance that the batch explains."""
+        return namespace(self.right).matmul(self.right, namespace(self.right).matrix_transpose(self.right))
+
+    def _removed(self, part: slice) -> Array:
+        """[n, M, d, d]: the covariance that each label of a block explains of what the batch leaves."""
         xp = namespace(self.left)
         covariance = double(self.belief.covariance[part, ...])  # [n, M, L, d]
         left, right = self.left[part, None, :, :], xp.matrix_transpose(self.right)  # [n, 1, L, t L], [M, t L, d]
         covariance = covariance - xp.matmul(left, right)  # given the batch
         gain = xp.matmul(xp.matrix_transpose(covariance), self._white(part)[:, None, :, :])  # [n, M, d, L]
-        known = xp.matmul(self.right, right)  # [M, d, d]
-        return double(self.reduction.of(self._whole_label(known + xp.matmul(gain, xp.matrix_transpose(gain)))))
+        return xp.matmul(gain, xp.matrix_transpose(gain))
+
+    def _reductions(self, explained: Array) -> Array:
+        """[n, M]: the reduction where `explained` [n, M, d, d] of the covariance of z is known."""
+        return double(self.reduction.of(self._whole_label(explained)))
 
     def _whole_label(self, explained: Array) -> VectorGaussianBelief:
         """The belief with white labels that explain `explained` [n, M, d, d] of the targets."""

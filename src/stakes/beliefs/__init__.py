@@ -8,11 +8,13 @@ from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, Mixtur
 from stakes.beliefs.vector import VectorGaussianBelief
 from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
 from stakes.beliefs.vector_nodes import SymmetricNodes
-from stakes.beliefs.warped import LogWarp, MonotoneWarp, Warp, WarpedGaussianBelief
+from stakes.beliefs.warped import WarpedGaussianBelief
+from stakes.beliefs.warps import BoxCoxWarp, LogWarp, MonotoneWarp, Warp
 
 __all__ = [
     "Automatic",
     "Belief",
+    "BoxCoxWarp",
     "CategoricalEnsemble",
     "GaussianBelief",
     "Integrand",

@@ -7,62 +7,21 @@ targets do not carry over, which is why this is a type of its own. Sizes: N cand
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-from stakes._array import Array, constant, namespace, replaced
+import numpy as np
+
+from stakes._array import Array, constant, double, namespace, normal_tail, ratio, replaced
 from stakes.beliefs.base import Integrand, Reference
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.switching import has_switches
-from stakes.domains import POSITIVE, REAL, Domain, Interval
+from stakes.beliefs.warps import Warp
+from stakes.domains import REAL, Domain, Interval
 
-
-@runtime_checkable
-class Warp(Protocol):
-    """An increasing map g from all reals onto `domain`, and its inverse."""
-
-    @property
-    def domain(self) -> Interval:
-        """Where targets z = g(f) fall."""
-
-    def forward(self, f: Array) -> Array:
-        """[...]: g(f)."""
-
-    def inverse(self, z: Array) -> Array:
-        """[...]: g^-1(z)."""
-
-
-@dataclass(frozen=True)
-class LogWarp:
-    """z = exp(f): the model is of log z."""
-
-    domain: Interval = POSITIVE
-
-    def forward(self, f: Array) -> Array:
-        """Exp(f)."""
-        return namespace(f).exp(f)
-
-    def inverse(self, z: Array) -> Array:
-        """Log z."""
-        return namespace(z).log(z)
-
-
-@dataclass(frozen=True)
-class MonotoneWarp:
-    """Anyone's own increasing g, with its inverse and the interval it maps onto."""
-
-    function: Callable[[Array], Array]
-    inverse_function: Callable[[Array], Array]
-    domain: Interval = REAL
-
-    def forward(self, f: Array) -> Array:
-        """The function."""
-        return self.function(f)
-
-    def inverse(self, z: Array) -> Array:
-        """The inverse function."""
-        return self.inverse_function(z)
+_OUTSIDE = 1e-9  # latent mass that may lie where the warp is only a continuation
+_NEGLIGIBLE = 9.0  # in logarithms: a ten-thousandth
+_FAR = 40.0  # standard deviations, beyond which no mass is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +40,21 @@ class WarpedGaussianBelief:
         if not isinstance(self.latent, GaussianBelief):
             raise TypeError(f"latent must be a GaussianBelief about g^-1(z); got {type(self.latent).__name__}")
         if not isinstance(self.warp, Warp) or isinstance(self.warp, type):
-            raise TypeError(f"warp must be a warp such as LogWarp(); got {self.warp!r}")
+            raise TypeError(
+                f"warp must be a warp such as LogWarp(), with the fields of stakes.beliefs.Warp; got {self.warp!r}"
+            )
+        self._check_latent_mass()
+
+    def _check_latent_mass(self) -> None:
+        outside, xp = _mass_outside(self.warp.latent, self.latent), namespace(self.latent.mean)
+        worst = int(xp.argmax(outside))
+        if (mass := float(outside[worst])) > _OUTSIDE:
+            raise ValueError(
+                f"{self.warp} needs a latent f in {self.warp.latent}, but the belief puts {mass:.1e} of its mass "
+                f"outside at context {worst} (mean {float(self.latent.mean[worst]):.4g}, variance "
+                f"{float(self.latent.variance[worst]):.4g}); {_OUTSIDE:.0e} is allowed. Use another lam, LogWarp(), "
+                "which takes every f, or a model with less spread there."
+            )
 
     @property
     def n_candidates(self) -> int:
@@ -131,11 +104,42 @@ class WarpedGaussianBelief:
 
     def unwarped(self, integrand: Any) -> Unwarped:
         """The integrand as one of the latent f."""
-        return Unwarped(integrand, self.warp, self.latent.mean)
+        latent = Unwarped(integrand, self.warp, self.latent.mean)
+        if self.warp.latent != REAL:
+            self._check_reach(latent)
+        return latent
+
+    def _check_reach(self, integrand: Unwarped) -> None:
+        """Refuse what turns on f where the warp is only a continuation, however little mass is there."""
+        xp, interval = namespace(self.latent.mean), self.warp.latent
+        u = constant(np.linspace(-20.0, 20.0, 81), double(self.latent.mean))
+        f = double(self.latent.mean)[:, None] + xp.sqrt(double(self.latent.variance))[:, None] * u  # [M, 81]
+        sizes = xp.mean(integrand.log_magnitudes(f), axis=-1) - 0.5 * u * u  # log of w |T| times the density
+        lowest = xp.full_like(sizes, -xp.inf)
+        inside = (f > interval.low) & (f < interval.high)
+        within = xp.max(xp.where(inside, sizes, lowest), axis=1)
+        beyond = xp.max(xp.where(inside | xp.isnan(sizes), lowest, sizes), axis=1)
+        if bool(xp.any(beyond > within - _NEGLIGIBLE)):
+            raise FloatingPointError(
+                f"this loss turns on latent f outside {interval}, where {self.warp} is only a continuation: the "
+                "expected loss is infinite, or nearly so. Use a loss of the transformed target, such as BoxCox with "
+                "the same lam, LogWarp(), or a model with less spread."
+            )
 
     def _latent(self, reference: Reference) -> Reference:
         assert reference.point is not None
         return Reference(self.warp.inverse(reference.point), reference.log_scale)
+
+
+def _mass_outside(interval: Interval, belief: GaussianBelief) -> Array:
+    """[M]: P(f < low) + P(f > high)."""
+    xp = namespace(belief.mean)
+    mean, sd = double(belief.mean), xp.sqrt(double(belief.variance))
+    below, above = (
+        normal_tail(xp.clip(xp.where(sd > 0, ratio(room, sd), _FAR * xp.sign(room)), -_FAR, _FAR))
+        for room in (mean - interval.low, interval.high - mean)
+    )
+    return below + above
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,159 @@
+"""Batches under ensembles: the labels of a batch have configurations, enumerated, or sampled when many.
+
+Given the member, labels are independent, so a configuration and a member have the product of their probabilities.
+Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of repeats.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+from stakes._array import Array, constant, double, namespace, slices
+from stakes.acquisition.reduction import MEMORY_LIMIT
+from stakes.acquisition.scores import log_worth
+from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble
+from stakes.domains import Classes, Vectors
+from stakes.losses import BrierLoss, Loss, Mahalanobis, SquaredError
+
+
+class EnsembleBatch:
+    """The probability of each configuration of the batch's labels and each member, [Q, K].
+
+    Repeats of one label are known for classes, while their configurations stay within `max_configurations`; a label of
+    an ensemble of normals has a hundred cells or so, and no repeats are told.
+    """
+
+    def __init__(
+        self,
+        loss: Loss,
+        belief: CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble,
+        log_weights: Array,
+        rng: np.random.Generator,
+        max_configurations: int,
+        configurations: Array = None,
+    ) -> None:
+        self.loss, self.belief, self.rng, self.most = loss, belief, rng, max_configurations
+        reference = belief.reference(loss)
+        self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
+        self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
+        self.log_weights = log_weights  # [M]
+        self.log_share = double(reference.log_scale) + log_weights  # [M]
+        members = double(belief.member_weights)[None, :]
+        self.configurations = members if configurations is None else configurations  # [Q, K]
+        self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
+        self.sampled = False
+
+    @property
+    def method(self) -> str:
+        """Which of the two it came to."""
+        return "sampled" if self.sampled else "enumerated"
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """2, 4 and 8 as far as configurations go."""
+        if not isinstance(self.belief, CategoricalEnsemble):
+            return ()
+        room = self.most // self.configurations.shape[0]
+        return tuple(count for count in (2, 4, 8) if self._n_cells(count) <= room)
+
+    def log_joint(self) -> float:
+        """The log of the regret of today's action, summed over the configurations so far."""
+        return float(self._log_worth(self._regrets(self.configurations[None, ...]))[0])
+
+    def log_most(self) -> float:
+        """The log of the regret of today's action once the member is known."""
+        known = double(self.belief.member_weights)[:, None] * self.expected  # [M, K, D]
+        return float(self._log_worth(self.loss.regret(known, self.action[:, None, :], self.point)[None, ...])[0])
+
+    def log_reduction(self, candidate: int) -> float:
+        """That of `log_reductions` for one candidate."""
+        return float(self._log_worth(self._regrets(self._extended(slice(candidate, candidate + 1))))[0])
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: of sum over configurations of the regret of today's action, in blocks of candidates."""
+        cells = self.configurations.shape[0] * self._n_cells(count)
+        block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
+        parts = slices(self.belief.n_candidates, block)
+        xp = namespace(self.expected)
+        return xp.concat([self._log_worth(self._regrets(self._extended(part, count))) for part in parts])
+
+    def variance_gains(self) -> Array:
+        """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
+        loss = variance_of(self.belief)
+        same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, self.configurations)
+        xp = namespace(self.expected)
+        gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
+        return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
+
+    def add(self, candidate: int) -> float:
+        """Extend the configurations by the candidate's label; sample them when they are too many."""
+        xp, here = namespace(self.expected), slice(candidate, candidate + 1)
+        error = self._sampling_error(here) if self.sampled else 0.0
+        extended = self._extended(here)[0, ...]  # [Q J, K]
+        mass = xp.sum(extended, axis=1)
+        possible = xp.nonzero(mass > 0)[0]
+        extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
+        if extended.shape[0] > self.most:
+            share = np.asarray([float(each) for each in mass])
+            drawn = self.rng.choice(share.shape[0], size=self.most, p=share / share.sum())
+            drawn = xp.asarray(drawn, device=getattr(mass, "device", None))
+            extended = xp.take(extended, drawn, axis=0) / xp.take(mass, drawn)[:, None] / float(self.most)
+            self.sampled = True
+        self.configurations = extended
+        return error
+
+    def _n_cells(self, count: int) -> int:
+        """J, or the number R of ways to share out `count` repeats among J cells."""
+        cells = self.belief.n_cells(self.loss)
+        return cells if count == 1 else math.comb(count + cells - 1, count)
+
+    def _log_worth(self, regrets: Array) -> Array:
+        return log_worth(namespace(regrets).sum(regrets, axis=2), self.log_share)
+
+    def _regrets(self, cells: Array) -> Array:
+        """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
+        xp = namespace(self.expected)
+        split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q, D]
+        return self.loss.regret(split, self.action[:, None, :], self.point)
+
+    def _extended(self, part: slice, count: int = 1) -> Array:
+        """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
+        xp = namespace(self.expected)
+        outcomes = double(self.belief.take(part, slice(None)).member_outcomes())  # [n, J, K]
+        outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
+        joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
+        return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
+
+    def _sampling_error(self, here: slice) -> float:
+        """The standard error of the reduction over its size: configurations were drawn independently."""
+        xp = namespace(self.expected)
+        regrets = self._regrets(self._extended(here))[0, ...]  # [M, Q J]
+        weights = xp.exp(self.log_share - xp.max(self.log_share))
+        cells = xp.reshape(xp.matmul(weights, regrets), (self.configurations.shape[0], -1))  # [Q, J]
+        each = xp.sum(cells, axis=1)
+        total = float(xp.sum(each))
+        return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0
+
+
+def variance_of(belief: Belief) -> Loss:
+    """The loss whose uncertainty is the variance of the target, of its indicator for classes, in all for vectors."""
+    if isinstance(belief.domain, Vectors):
+        return Mahalanobis(np.eye(belief.domain.count))
+    return BrierLoss() if isinstance(belief.domain, Classes) else SquaredError()
+
+
+def _repeated(outcomes: Array, count: int) -> Array:
+    """[n, R, K]: probabilities of how often each cell comes up among `count` repeats of labels with `outcomes`.
+
+    Multinomial: the order of repeats tells nothing, so there are far fewer configurations than sequences.
+    """
+    xp, cells = namespace(outcomes), outcomes.shape[1]
+    bars = np.array(list(combinations(range(count + cells - 1), cells - 1)), dtype=int).reshape(-1, cells - 1)
+    ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, count + cells - 1)))
+    counts = np.diff(ends, axis=1) - 1  # [R, J]
+    ways = [math.factorial(count) // math.prod(math.factorial(each) for each in row) for row in counts.tolist()]
+    powers = outcomes[:, None, :, :] ** constant(counts, outcomes)[:, :, None]  # [n, R, J, K]
+    return constant(ways, outcomes)[:, None] * xp.prod(powers, axis=2)

@@ -1,0 +1,96 @@
+"""What to rank by where no single label is worth anything.
+
+With a finite set of actions one label may be too weak to change any decision while ten are worth much. Then candidates
+are ranked by the joint worth of growing numbers of labels like theirs, and by variance reduction where even that is
+nothing. Sizes: N candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from stakes._array import Array, filled, log_of, namespace
+from stakes.acquisition.ensemble_batches import variance_of
+from stakes.acquisition.forms import check_pair
+from stakes.acquisition.joint import Batch, has_batches, start_batch
+from stakes.acquisition.reduction import unscaled
+from stakes.acquisition.scores import checked_costs, score
+from stakes.beliefs import Belief
+from stakes.losses import Loss
+
+MAX_CONFIGURATIONS = 4096
+VARIANCE = "variance reduction"
+_FLOOR = 1e-12  # of the most that labels can be worth
+
+
+def fallback_scores(loss: Loss, belief: Belief, context_weights: Any = None, costs: Any = None) -> tuple[Array, str]:
+    """[N] and what they are: "worth of 8 such labels" (2, 4, ... 1024), or "variance reduction" where none has any.
+
+    For when every `score` is zero. The worth is that of as many labels, each as informative as the candidate's: under
+    a Gaussian belief each removes the same share rho of the variance that is left; under an ensemble of classes they
+    are repeats of the label, independent given the member. Other beliefs go by variance reduction at once.
+    """
+    check_pair(loss, belief)
+    prices = checked_prices(costs, belief)
+    if not has_batches(belief):
+        return score(variance_of(belief), belief, context_weights, costs), VARIANCE
+    batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
+    gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
+    return unscaled(gains / prices, top, belief), ranked_by
+
+
+def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[Array, str]:
+    """[N], up to a common factor, and what they are: the gains of `logs` [N], or else the fallback.
+
+    Gains count if that of any `allowed` candidate is above exp(floor).
+    """
+    gains, top = _gains(logs, batch.log_joint())
+    if _any_above(gains, top, allowed, floor):
+        return gains, "gain"
+    gains, _, ranked_by = _fallback(batch, allowed, floor)
+    return gains, ranked_by
+
+
+def log_floor(loss: Loss, belief: Belief, batch: Batch) -> float:
+    """The log of what is too small to be the worth of a label: -inf, or for an act that switches 1e-12 of the most.
+
+    There a gain may be smaller than results can hold, or rounding, and neither says which label to buy.
+    """
+    if not getattr(loss, "switches", False):
+        return -math.inf
+    return max(math.log(_FLOOR) + batch.log_most(), log_smallest(belief))
+
+
+def log_smallest(belief: Belief) -> float:
+    """The log of the smallest number that results hold in full."""
+    return math.log(float(namespace(belief.like).finfo(belief.like.dtype).smallest_normal))
+
+
+def checked_prices(costs: Any, belief: Belief) -> Array:
+    """[N]: the costs, checked, or 1 each."""
+    return filled(belief.n_candidates, 1.0, belief.like) if costs is None else checked_costs(costs, belief)
+
+
+def _fallback(batch: Batch, allowed: Array, floor: float) -> tuple[Array, float, str]:
+    """[N], the log of their unit, and what they are."""
+    before = batch.log_joint()
+    for count in batch.repeats:
+        gains, top = _gains(batch.log_reductions(count), before)
+        if _any_above(gains, top, allowed, floor):
+            return gains, top, f"worth of {count} such labels"
+    return batch.variance_gains(), 0.0, VARIANCE
+
+
+def _gains(logs: Array, before: float) -> tuple[Array, float]:
+    """[N]: exp(logs) - exp(before), over the largest of exp(logs), whose log comes along."""
+    xp = namespace(logs)
+    top = float(xp.max(logs)) if logs.shape[0] else 0.0
+    top = top if math.isfinite(top) else 0.0
+    return xp.exp(logs - top) - math.exp(before - top), top
+
+
+def _any_above(gains: Array, top: float, allowed: Array, floor: float) -> bool:
+    return bool(namespace(gains).any(allowed & (log_of(gains) + top > floor)))
