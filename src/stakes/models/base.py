@@ -1,0 +1,107 @@
+"""From a fitted model to a belief: which adapter serves which model.
+
+Sizes: N candidates (the pool), M contexts, p features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+
+from stakes.beliefs import Belief
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a belief is wanted of, beside the model: the same for every adapter."""
+
+    target: Literal["label", "latent"] = "label"
+    """Whether z is the label that will be realised at a context, noise included, or the function behind it."""
+    classes: Sequence[Any] | None = None
+    """All classes in the order of columns, also those that no label has had yet; None: those of the model."""
+    joint: bool = False
+    """Whether covariances between candidates are wanted, which joint batches need."""
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    """For models that are known by draws only."""
+
+
+class Adapter(Protocol):
+    """Turns fitted models of one type into beliefs."""
+
+    def __call__(self, model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+        """The belief of `model` about the labels of `pool` [N, p] and the targets at `contexts` [M, p]."""
+
+
+_ADAPTERS: dict[type, Adapter] = {}
+
+
+def register_model(kind: type, adapter: Adapter) -> None:
+    """Let `adapter` serve models of type `kind` and its subclasses, unless a subclass has its own."""
+    if kind in _ADAPTERS:
+        raise ValueError(f"an adapter for {kind.__name__} is registered already")
+    _ADAPTERS[kind] = adapter
+
+
+def adapts(kind: type) -> Callable[[Adapter], Adapter]:
+    """Register the function below as the adapter of `kind`."""
+
+    def decorate(adapter: Adapter) -> Adapter:
+        register_model(kind, adapter)
+        return adapter
+
+    return decorate
+
+
+def belief_of(
+    model: Any,
+    pool: Any,
+    contexts: Any,
+    *,
+    target: Literal["label", "latent"] = "label",
+    classes: Sequence[Any] | None = None,
+    joint: bool = False,
+    rng: np.random.Generator | None = None,
+) -> Belief:
+    """What a fitted `model` believes of the labels of `pool` and the targets at `contexts`.
+
+    A model of your own has a method `belief(pool, contexts)`, or an adapter given to `register_model`.
+    """
+    if target not in ("label", "latent"):
+        raise ValueError(f"target must be 'label' or 'latent'; got {target!r}")
+    return adapt(model, pool, contexts, Request(target, classes, joint, rng or np.random.default_rng(0)))
+
+
+def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+    """The belief by the adapter of the first type, in the order of inheritance, that has one."""
+    for kind in type(model).__mro__:
+        if kind in _ADAPTERS:
+            return _ADAPTERS[kind](model, pool, contexts, request)
+    if callable(own := getattr(model, "belief", None)):
+        belief = own(pool, contexts)
+        if not isinstance(belief, Belief):
+            raise TypeError(f"{type(model).__name__}.belief must return a belief; got {type(belief).__name__}")
+        return belief
+    raise TypeError(
+        f"no adapter knows a {type(model).__name__}. Give Bootstrap(model) for an ensemble of any estimator, a list of "
+        "fitted estimators, a model with a method belief(pool, contexts), or register_model(type, adapter)."
+    )
+
+
+@adapts(Pipeline)
+def _pipeline(model: Pipeline, pool: Any, contexts: Any, request: Request) -> Belief:
+    """The belief of the last step, on what the steps before make of the features."""
+    before = model[:-1]
+    if len(model.steps) > 1:
+        pool, contexts = before.transform(pool), before.transform(contexts)
+    return adapt(model.steps[-1][1], pool, contexts, request)
+
+
+@adapts(BaseSearchCV)
+def _search(model: BaseSearchCV, pool: Any, contexts: Any, request: Request) -> Belief:
+    """The belief of the best estimator that was found."""
+    return adapt(model.best_estimator_, pool, contexts, request)
