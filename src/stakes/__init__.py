@@ -23,6 +23,8 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.losses import (
+    CRPS,
+    AbsoluteError,
     BoxCox,
     BregmanLoss,
     BrierLoss,
@@ -33,6 +35,8 @@ from stakes.losses import (
     ItakuraSaito,
     Linex,
     LogLoss,
+    LogScore,
+    Pinball,
     PoissonDeviance,
     ScoringRule,
     SphericalLoss,
@@ -45,6 +49,8 @@ from stakes.losses import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "CRPS",
+    "AbsoluteError",
     "AccuracyWarning",
     "BoxCox",
     "BregmanLoss",
@@ -58,8 +64,10 @@ __all__ = [
     "ItakuraSaito",
     "Linex",
     "LogLoss",
+    "LogScore",
     "LogWarp",
     "NormalEnsemble",
+    "Pinball",
     "PoissonDeviance",
     "ScoringRule",
     "Selection",

@@ -1,17 +1,20 @@
 """What is believed: labels of candidates and targets of contexts, jointly."""
 
-from stakes.beliefs.base import Belief, Integrand, Reference, reference_at
+from stakes.beliefs.base import Belief, GivesDistributions, Integrand, Reference, reference_at
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import NormalEnsemble
 from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
 from stakes.beliefs.warped import LogWarp, MonotoneWarp, Warp, WarpedGaussianBelief
+from stakes.distributions import Distribution
 
 __all__ = [
     "Automatic",
     "Belief",
     "CategoricalEnsemble",
+    "Distribution",
     "GaussianBelief",
+    "GivesDistributions",
     "Integrand",
     "LogWarp",
     "MemberNodes",

@@ -1,7 +1,7 @@
 """What being wrong costs: losses, and the potentials, transforms and weights they are made of."""
 
 from stakes.losses.actions import CostMatrix, FiniteActions, FiniteChoice, ThresholdDecision, ZeroOne
-from stakes.losses.base import Loss
+from stakes.losses.base import AnyLoss, DistributionLoss, Loss
 from stakes.losses.bregman import (
     BoxCox,
     BregmanLoss,
@@ -12,11 +12,15 @@ from stakes.losses.bregman import (
     WeightedBregman,
 )
 from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
+from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Square
 from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform
 from stakes.losses.weights import ClassWeights, ExponentialWeight, InterpolatedWeight, Weight, WeightFunction
 
 __all__ = [
+    "CRPS",
+    "AbsoluteError",
+    "AnyLoss",
     "BoxCox",
     "BregmanLoss",
     "BrierLoss",
@@ -24,6 +28,7 @@ __all__ = [
     "ClassWeights",
     "ConvexFunction",
     "CostMatrix",
+    "DistributionLoss",
     "Exponential",
     "ExponentialWeight",
     "FiniteActions",
@@ -35,10 +40,12 @@ __all__ = [
     "ItakuraSaito",
     "Linex",
     "LogLoss",
+    "LogScore",
     "Loss",
     "NegativeEntropy",
     "NegativeLog",
     "Norm",
+    "Pinball",
     "PoissonDeviance",
     "Potential",
     "Power",
