@@ -25,6 +25,7 @@ _COEFFICIENTS = (legvander(NODES, COUNT - 1) * (np.arange(COUNT) + 0.5)).T  # of
 _INTEGRAL = legint(_COEFFICIENTS, lbnd=-1)  # [G + 1, G]: those of the integral of q from -1
 _BELOW = legvander(NODES, COUNT) @ _INTEGRAL  # [G, G]: masses at nodes to the mass below each node
 _SLOPE = legvander(NODES, COUNT - 2) @ legder(_COEFFICIENTS * WEIGHTS)  # [G, G]: values at nodes to slopes there
+_MIDDLE_SLOPE = legvander(np.zeros(1), COUNT - 2)[0] @ legder(_COEFFICIENTS * WEIGHTS)  # [G]: to the slope at 0
 _STEPS = 10  # of a safeguarded Newton search between two neighbouring nodes
 
 
@@ -169,16 +170,12 @@ class Distribution:
     def _beside(self, z: Any) -> tuple[Distribution, Array]:
         """The distribution with an axis of length 1 for each axis of z beyond those of contexts, and z."""
         _, z = asarrays(origin=self.origin, z=z)
-        xp, lead = namespace(z), self.origin.shape
+        lead = self.origin.shape
         if z.shape[: len(lead)] != lead:
             raise ValueError(f"z must have one value for each of the contexts, {list(lead)}; got {list(z.shape)}")
-        more = (1,) * (z.ndim - len(lead))
-
-        def beside(array: Array) -> Array:
-            return xp.reshape(array, (*array.shape[: len(lead)], *more, *array.shape[len(lead) :]))
-
-        fields = {name: beside(getattr(self, name)) for name in ("origin", "edges", "nodes", "step", "mass")}
-        jump = None if self.jump is None else beside(self.jump)
+        names = ("origin", "edges", "nodes", "step", "mass")
+        fields = {name: beside(getattr(self, name), z, len(lead)) for name in names}
+        jump = None if self.jump is None else beside(self.jump, z, len(lead))
         return replaced(self, **fields, jump=jump), double(z)
 
 
@@ -200,6 +197,18 @@ class Crossing:
     def excess(self, x: Array) -> Array:
         """[..., S]: the mass below less the level, at places x [..., S] of the panel."""
         return self.start[..., None] + series(self.integral, x)
+
+
+def beside(array: Array, z: Array, lead: int = 1) -> Array:
+    """The array with an axis of length 1, behind its `lead` first, for each further axis of z."""
+    more = (1,) * (z.ndim - lead)
+    return namespace(array).reshape(array, (*array.shape[:lead], *more, *array.shape[lead:]))
+
+
+def slope(function: Callable[[Array], Array], x: Array, width: Array) -> Array:
+    """[...]: the derivative of a smooth function at x, from its values within `width`."""
+    values = function(x[..., None] + width[..., None] * constant(NODES, x)) - function(x)[..., None]
+    return namespace(x).matmul(values, constant(_MIDDLE_SLOPE, x)) / width
 
 
 def panel_nodes(edges: Array) -> tuple[Array, Array]:

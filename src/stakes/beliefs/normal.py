@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, ratio, replaced
-from stakes.beliefs.base import Integrand, Reference, log_weight
+from stakes._array import Array, asarrays, check_all, check_shape, double, log_normal, log_of, namespace, ratio, replaced
+from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_members
+from stakes.beliefs.normal_cells import NormalCells
 from stakes.beliefs.outcomes import Automatic, OutcomeRule
-from stakes.beliefs.quadrature import first_largest, landscape, member_slices, normal_moments
+from stakes.beliefs.quadrature import CHUNK, first_largest, landscape, member_slices, normal_moments
+from stakes.distributions import COUNT, Distribution, beside
 from stakes.domains import REAL, Interval
 
 
@@ -117,6 +119,23 @@ class NormalEnsemble:
         masses = self._masses()
         return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
 
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M]: w(z) sum_k q_k p(z | c, k)."""
+        weights = double(self.member_weights)
+        mixture = self._cells(integrand, reference, marks).mixture(weights)
+        return replaced(mixture, log_height=lambda z: self._log_height(z, integrand, reference))
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
+        """[N, M]: regrets in the cells of the rule, summed."""
+        return self._cells(integrand, reference, marks).over_cells(self._masses(), regret)
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """J Q, of which no more than a chunk is held at a time, or the K Q of members."""
+        marks = double(self.context_mean[:, :1])
+        n_nodes = COUNT * self._cells(integrand, self.reference(integrand), marks).edges().shape[1]
+        n_cells = self.rule.size(self.candidate_mean, self.candidate_sd)
+        return int(max(min(n_cells * n_nodes, CHUNK), n_nodes * self.context_mean.shape[1]))
+
     def take(self, candidates: slice, contexts: slice) -> NormalEnsemble:
         """A block of candidates and contexts."""
         return replaced(
@@ -130,6 +149,20 @@ class NormalEnsemble:
     def refined(self) -> NormalEnsemble:
         """The same belief with a rule of twice the effort."""
         return replaced(self, rule=self.rule.refined())
+
+    def _cells(self, integrand: Integrand, reference: Reference, marks: Array) -> NormalCells:
+        return NormalCells(integrand, double(self.context_mean), double(self.context_sd), reference, marks)
+
+    def _log_height(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
+        """[M, ...]: log w(z) sum_k q_k p(z | c, k), over exp(log_scale)."""
+        xp = namespace(z)
+        mean, sd = (beside(double(each), z, lead=1) for each in (self.context_mean, self.context_sd))
+        logs = log_normal(z[..., None], mean, sd) + log_of(double(self.member_weights))  # [M, ..., K]
+        top = xp.max(logs, axis=-1)
+        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        log_density = top + log_of(xp.sum(xp.exp(logs - top[..., None]), axis=-1))
+        log_w = integrand.log_magnitudes(z)[..., 0]
+        return log_density + log_w - beside(reference.log_scale, z)
 
     def _masses(self) -> Array:
         """[N, J, K]: the probability of cell j and member k."""

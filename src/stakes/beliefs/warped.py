@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from stakes._array import Array, constant, namespace, replaced
-from stakes.beliefs.base import Integrand, Reference
+from stakes._array import Array, constant, double, log_of, namespace, replaced
+from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
+from stakes.distributions import Distribution, beside, slope
 from stakes.domains import POSITIVE, REAL, Domain, Interval
 
 
@@ -124,6 +125,28 @@ class WarpedGaussianBelief:
         """[N, M, J, D]: E[S(g(f)) | eta_j] times the mass of node j."""
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
 
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M]: w(z) p(z | c), that of the latent belief pushed through the warp."""
+        below = self._latent(reference)
+        latent = self.latent.distribution(self.unwarped(integrand), below, self._latent_marks(below, marks))
+        return replaced(latent.pushed(self.warp.forward), log_height=lambda z: self._log_height(latent, z))
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
+        """[N, M]: regrets in the cells of the latent belief, pushed through the warp, summed."""
+        below, forward = self._latent(reference), self.warp.forward
+
+        def pushed(posterior: Distribution, prior: Distribution, marks: Array) -> Array:
+            today = prior.pushed(forward)
+            targets = forward(prior.origin[..., None] + marks) - today.origin[..., None]
+            return regret(replaced(today, mass=posterior.mass), today, targets)
+
+        latent_marks = self._latent_marks(below, marks)
+        return self.latent.regret_over_cells(pushed, self.unwarped(integrand), below, latent_marks)
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """That of the latent belief."""
+        return self.latent.n_nodes(self.unwarped(integrand))
+
     def take(self, candidates: slice, contexts: slice) -> WarpedGaussianBelief:
         """A block of candidates and contexts."""
         return replaced(self, latent=self.latent.take(candidates, contexts))
@@ -131,6 +154,22 @@ class WarpedGaussianBelief:
     def unwarped(self, integrand: Any) -> Unwarped:
         """The integrand as one of the latent f."""
         return Unwarped(integrand, self.warp, self.latent.mean)
+
+    def _latent_marks(self, below: Reference, marks: Array) -> Array:
+        """[M, B]: marks as values of f, from the latent reference."""
+        assert below.point is not None
+        point = below.point[:, None]
+        return self.warp.inverse(self.warp.forward(point) + marks) - point
+
+    def _log_height(self, latent: Distribution, z: Array) -> Array:
+        """[M, ...]: log w(z) p(z | c) = that of f less log g'(f); -inf where the warp does not reach."""
+        assert latent.log_height is not None
+        xp, domain = namespace(z), self.warp.domain
+        reached = (z > domain.low) & (z < domain.high)
+        f = self.warp.inverse(xp.where(reached, z, beside(self.warp.forward(latent.origin), z)))
+        width = beside(xp.sqrt(double(self.latent.variance)), z) / 2.0 + xp.zeros_like(f)
+        log_height = latent.log_height(f) - log_of(slope(self.warp.forward, f, width))
+        return xp.where(reached, log_height, xp.full_like(log_height, -xp.inf))
 
     def _latent(self, reference: Reference) -> Reference:
         assert reference.point is not None
