@@ -26,7 +26,7 @@ _INTEGRAL = legint(_COEFFICIENTS, lbnd=-1)  # [G + 1, G]: those of the integral 
 _BELOW = legvander(NODES, COUNT) @ _INTEGRAL  # [G, G]: masses at nodes to the mass below each node
 _SLOPE = legvander(NODES, COUNT - 2) @ legder(_COEFFICIENTS * WEIGHTS)  # [G, G]: values at nodes to slopes there
 _MIDDLE_SLOPE = legvander(np.zeros(1), COUNT - 2)[0] @ legder(_COEFFICIENTS * WEIGHTS)  # [G]: to the slope at 0
-_STEPS = 10  # of a safeguarded Newton search between two neighbouring nodes
+_STEPS = 7  # of a safeguarded Newton search between two neighbouring nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,21 +78,20 @@ class Distribution:
     def crossing(self, level: Array) -> Crossing:
         """Where the mass below first reaches `level` [...]."""
         xp = namespace(self.mass)
-        starts, sums = self.starts(), xp.sum(self.mass, axis=-1)
-        behind = xp.sum(xp.astype(starts + sums < level[..., None], xp.int64), axis=-1)  # [...]
-        here = xp.clip(behind, 0, sums.shape[-1] - 1)[..., None] == xp.arange(sums.shape[-1], device=device(sums))
-        start, masses = picked(here, starts) - level, picked(here[..., None], self.mass, axis=-2)
+        starts, sums = self.starts() - level[..., None], xp.sum(self.mass, axis=-1)  # [..., P]
+        behind = xp.sum(xp.astype(starts + sums < 0, xp.int64), axis=-1)  # [...]
+        here = xp.clip(behind, 0, sums.shape[-1] - 1)
+        start, masses = row(starts[..., None], here)[..., 0], row(self.mass, here)
         reached = start[..., None] + xp.matmul(masses, constant(_BELOW.T, masses))  # [..., G]
         integral, slope = (xp.matmul(masses, constant(each.T, masses)) for each in (_INTEGRAL, _COEFFICIENTS))
         x = _root(lambda x: start + series(integral, x), lambda x: series(slope, x), *_bracket(reached))
-        return Crossing(here, x, start, integral, start < 0)
+        return Crossing(here, x, start, integral, start < 0, starts, sums)
 
     def at(self, crossing: Crossing) -> Array:
         """[...]: the target, from the origin, of a crossing."""
         xp = namespace(self.mass)
-        left = picked(crossing.here, self.edges[..., :-1])
-        x = xp.where(crossing.inside, crossing.x, xp.full_like(crossing.x, -1.0))
-        return xp.where(crossing.inside, series(_values(picked(crossing.here[..., None], self.nodes, axis=-2)), x), left)
+        left = row(self.edges[..., None], crossing.here)[..., 0]
+        return xp.where(crossing.inside, series(_values(row(self.nodes, crossing.here)), crossing.x), left)
 
     def quantile(self, tau: float) -> Array:
         """[M]: the smallest target with at least `tau` of the mass at or below it."""
@@ -103,10 +102,9 @@ class Distribution:
     def cdf(self, z: Any) -> Array:
         """[M, ...]: P_w(target <= z)."""
         each, z = self._beside(z)
-        here, x, _ = each._located(z - each.origin)
-        xp = namespace(x)
-        masses = picked(here[..., None], each.mass, axis=-2)
-        reached = picked(here, each.starts()) + series(xp.matmul(masses, constant(_INTEGRAL.T, masses)), x)
+        here, x = each._located(z - each.origin)
+        xp, masses = namespace(x), row(each.mass, here)
+        reached = row(each.starts()[..., None], here)[..., 0] + series(xp.matmul(masses, constant(_INTEGRAL.T, masses)), x)
         share = ratio(reached, each.total() + xp.zeros_like(reached))
         low, high = each.edges[..., 0], each.edges[..., -1]
         share = xp.where(z - each.origin < low, xp.zeros_like(share), share)
@@ -132,12 +130,13 @@ class Distribution:
         """[M, ...]: the integral over t of (F(t) - 1{z <= t})^2."""
         each, z = self._beside(z)
         xp, total, offset = namespace(z), each.total(), z - each.origin
-        here, x, before = each._located(offset)
-        squares = xp.where(before[..., None], each.below(), each.above()) ** 2 * each.step
-        whole = xp.sum(xp.where(here[..., None], xp.zeros_like(squares), squares), axis=(-2, -1))
-        masses, steps = (picked(here[..., None], array, axis=-2) for array in (each.mass, each.step))
+        here, x = each._located(offset)
+        panel = (here[..., None] - xp.arange(each.edges.shape[-1] - 1, device=device(z)))[..., None]  # [..., P, 1]
+        squares = xp.where(panel > 0, each.below(), each.above()) ** 2 * each.step
+        whole = xp.sum(xp.where(panel == 0, xp.zeros_like(squares), squares), axis=(-2, -1))
+        masses, steps = row(each.mass, here), row(each.step, here)
         integral = xp.matmul(masses, constant(_INTEGRAL.T, masses))
-        start, one = picked(here, each.starts())[..., None], xp.ones_like(x)
+        start, one = row(each.starts()[..., None], here), xp.ones_like(x)
         for low, high, less in ((-one, x, 0.0 * total), (x, one, total)):
             points, lengths = between(low, high)
             reached = start + series(integral, points) - less[..., None]
@@ -155,17 +154,19 @@ class Distribution:
         edges = forward(self.origin[..., None] + self.edges) - origin[..., None]
         return replaced(self, origin=origin, edges=edges, nodes=nodes, step=step, log_height=None)
 
-    def _located(self, offset: Array) -> tuple[Array, Array, Array]:
-        """[..., P], [...], [..., P]: in which panel `offset` lies, where there, and which panels lie before that."""
+    def integrals_of_below(self) -> Array:
+        """[..., P, G]: what each unit of mass at a node adds to the integral of `below` over its panel."""
+        return namespace(self.step).matmul(self.step, constant(_BELOW, self.step))
+
+    def _located(self, offset: Array) -> tuple[Array, Array]:
+        """[...] each: the panel in which `offset` lies, and where there."""
         xp = namespace(offset)
-        after = xp.sum(xp.astype(self.edges[..., 1:-1] <= offset[..., None], xp.int64), axis=-1)
-        position = xp.arange(self.edges.shape[-1] - 1, device=device(offset))
-        here, before = after[..., None] == position, position < after[..., None]
-        nodes, steps = (picked(here[..., None], array, axis=-2) for array in (self.nodes, self.step))
-        values, slopes, one = _values(nodes), densities(steps), xp.ones_like(offset)
+        here = xp.sum(xp.astype(self.edges[..., 1:-1] <= offset[..., None], xp.int64), axis=-1)
+        nodes, steps, one = row(self.nodes, here), row(self.step, here), xp.ones_like(offset)
+        values, slopes, ends = _values(nodes), densities(steps), row(self.edges[..., None], here)[..., 0]
         x = _root(lambda x: series(values, x) - offset, lambda x: series(slopes, x), *_bracket(nodes - offset[..., None]))
-        x = xp.where(offset <= picked(here, self.edges[..., :-1]), -one, x)
-        return here, xp.where(offset >= picked(here, self.edges[..., 1:]), one, x), before
+        x = xp.where(offset <= ends, -one, x)
+        return here, xp.where(offset >= row(self.edges[..., None], here + 1)[..., 0], one, x)
 
     def _beside(self, z: Any) -> tuple[Distribution, Array]:
         """The distribution with an axis of length 1 for each axis of z beyond those of contexts, and z."""
@@ -184,7 +185,7 @@ class Crossing:
     """Where the mass below reaches a level."""
 
     here: Array
-    """[..., P]: true for the panel"""
+    """[...]: the panel"""
     x: Array
     """[...]: the place on that panel, from -1 to 1"""
     start: Array
@@ -193,6 +194,10 @@ class Crossing:
     """[..., G + 1]: what the panel adds to it up to x, as a series"""
     inside: Array
     """[...]: whether it is reached within the panel, and not by what sits at its left edge"""
+    starts: Array
+    """[..., P]: the mass below each panel, less the level"""
+    sums: Array
+    """[..., P]: the mass of each panel"""
 
     def excess(self, x: Array) -> Array:
         """[..., S]: the mass below less the level, at places x [..., S] of the panel."""
@@ -224,10 +229,13 @@ def between(low: Array, high: Array) -> tuple[Array, Array]:
     return middle + half * constant(NODES, low), half * constant(WEIGHTS, low)
 
 
-def picked(here: Array, values: Array, axis: int = -1) -> Array:
-    """The values where `here` is true, which it is once along the axis."""
+def row(values: Array, position: Array) -> Array:
+    """[..., G]: values[..., position, :] of values [..., P, G], both broadcast."""
     xp = namespace(values)
-    return xp.sum(xp.where(here, values, xp.zeros_like(values)), axis=axis)
+    lead = xp.broadcast_to(position, np.broadcast_shapes(position.shape, values.shape[:-2])).shape
+    values = xp.broadcast_to(values, (*lead, *values.shape[-2:]))
+    position = xp.broadcast_to(position[..., None, None], (*lead, 1, values.shape[-1]))
+    return xp.take_along_axis(values, position, axis=-2)[..., 0, :]
 
 
 def series(coefficients: Array, x: Array) -> Array:

@@ -10,16 +10,21 @@ import math
 
 import numpy as np
 
-from stakes._array import Array, constant, density, filled, namespace, slices
+from stakes._array import Array, constant, density, filled, namespace, ratio, replaced, slices
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
-from stakes.beliefs.quadrature import CHUNK, COARSEST, SPACING, TAIL, standard, trapezoid, windows
+from stakes.beliefs.quadrature import CHUNK, COARSEST, TAIL, standard, trapezoid, windows
 from stakes.distributions import COUNT, Distribution, panel_nodes
 
-_WIDTH = 1.0  # of a panel, in standard deviations of the prior
-_BELL = np.arange(-8.0, 9.0, 2.0)  # edges of panels that hold a posterior bell, in its standard deviations
+# Sixteen nodes on 3 sds of a bell give its cdf to 3e-11; on 1.25 sds of the prior they integrate a sigmoid of slope
+# 6/sd to 3e-11.
+_BELL_PANEL, _PANEL = 3.0, 1.25
+_BELL = 7.5  # standard deviations kept of a posterior, and of eta: the mass beyond is 6e-14
+_SPACING = 0.14  # of an even grid of eta, in standard deviations of the target: 6e-11 for that sigmoid
+_WIDE = 0.15  # posterior sd (of prior sd) from which nodes of z that serve every eta are fewer than those of each
 _LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a kink of z as eta sees it, in posterior sds
 _KINKED = 0.1  # posterior sd (of prior sd) from which an even grid of eta sees no kink
 _PER_SD = 1.4  # trapezoid nodes to the sd of a bell that integrate it to 1e-16
+_HALVINGS = 22  # of the range of eta: a switch that is off by 4e-6 costs only the cube of that
 _MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
 
 
@@ -41,14 +46,23 @@ class GaussianCells:
         modest = 0 in mean.shape or float(xp.max(boost)) < _MODEST
         # A boost beyond that is shared between eta and epsilon as the variance is: neither density leaves the range.
         self.inside, self.outside = (0.0 * boost, xp.exp(boost)) if modest else (boost, xp.ones_like(boost))
+        self.switches = bool(integrand.breakpoints) and bool(marks.shape[1])
+        self.level = self._level() if self.switches else self.low  # [M]: of the prior, below the mark
         self.one_window = not self.cuts.shape[1] and modest and _same(self.low) and _same(self.high)
 
     def today(self) -> Distribution:
         """[M]: w(z) p(z | c)."""
-        edges = self._edges(self.low, self.high, self.cuts)
-        u, weights = panel_nodes(edges)  # [M, P, G]
-        mass = weights * density(u, self.inside[:, None, None]) * self._weight(u, slice(None))
-        return self._distribution(slice(None), edges, u, weights, mass)
+        edges = self._edges(self.low, self.high, self.cuts, _PANEL)
+        u, length = panel_nodes(edges)  # [M, P, G]
+        mass = length * density(u, self.inside[:, None, None]) * self._weight(u, slice(None))
+        return self._distribution(slice(None), edges, u, length, mass)
+
+    def _level(self) -> Array:
+        """[M]: the share of today's mass that lies below the first mark."""
+        distribution, mark = self.today(), self.marks[:, :1]
+        sums = self.xp.sum(distribution.mass, axis=-1)  # [M, P]
+        below = self.xp.where(distribution.nodes[..., 0] < mark, sums, self.xp.zeros_like(sums))
+        return ratio(self.xp.sum(below, axis=1), self.xp.sum(sums, axis=1))
 
     def over_cells(self, rho: Array, regret: Regret) -> Array:
         """[N, M]: regrets summed over the cells of each label."""
@@ -57,28 +71,27 @@ class GaussianCells:
         return self.xp.stack([self._row(rho[n, :], regret) for n in range(rho.shape[0])], axis=0)
 
     def most_nodes(self) -> int:
-        """A bound on J P G."""
-        width = float(self.xp.max(self.high - self.low))
-        n_eta = max(width / SPACING, (width / _WIDTH + 1 + len(_LAYER) * self.cuts.shape[1]) * COUNT)
-        n_eta = max(n_eta, width * _PER_SD / _KINKED if self.cuts.shape[1] else 0.0)
-        n_panels = width / _WIDTH + len(_BELL) + width / 2.0 + self.cuts.shape[1] + 2
-        return math.ceil(n_eta * n_panels * COUNT)
+        """A bound on J P G: of an even grid of eta, or of panels around kinks, times the panels of a wide posterior."""
+        width, n_cuts = float(self.xp.max(self.high - self.low)), self.cuts.shape[1]
+        n_eta = max(width / _SPACING, (width / _PANEL + 1 + len(_LAYER) * n_cuts) * COUNT)
+        n_eta = max(n_eta, width * _PER_SD / _KINKED) if n_cuts else n_eta
+        return math.ceil(n_eta * (width / min(_PANEL, _BELL_PANEL * _WIDE) + 2 + n_cuts) * COUNT)
 
     def _row(self, rho: Array, regret: Regret) -> Array:
         """[M]: regrets of one candidate, in blocks of contexts."""
         root = self.xp.clip(self.xp.sqrt(rho), 1e-150, 1.0)  # [M]
         rest = self.xp.clip(self.xp.sqrt(1.0 - rho), 1e-150, 1.0)  # the posterior sd, in standard units
         shared = self.one_window and _same(rho, float(self.xp.min(self.xp.minimum(rho, 1.0 - rho))))
-        some = slice(0, 1) if shared else slice(None)  # contexts that need nodes of their own
-        eta, mass = self._outer(root[some], rest[some], some)  # [M, J]
-        edges = self._posterior_edges(eta, root[some], rest[some], some)  # [M, J, P + 1]
-        block = max(1, CHUNK // (math.prod(edges.shape[1:]) * COUNT))
-        return self.xp.concat(
-            [
-                self._block(part, some if shared else part, root, rest, eta, mass, edges, regret)
-                for part in slices(rho.shape[0], block)
-            ]
-        )
+        make = self._wide_panels if float(self.xp.min(rest)) >= _WIDE else self._narrow_panels
+        first = slice(0, 1)
+        n_nodes = math.prod(make(self._outer(root[first], rest[first], first)[0], root[first], rest[first], first)[3].shape)
+        parts = []
+        for part in slices(rho.shape[0], max(1, CHUNK // n_nodes)):
+            few = first if shared else part  # contexts that need nodes of their own
+            eta, mass = self._outer(root[few], rest[few], few)  # [p, J]
+            panels = make(eta, root[few], rest[few], few)
+            parts.append(self._block(part, few, panels, rest[few], mass, regret))
+        return self.xp.concat(parts)
 
     def _outer(self, root: Array, rest: Array, some: slice) -> tuple[Array, Array]:
         """[M, J] each: nodes eta and their masses.
@@ -87,52 +100,82 @@ class GaussianCells:
         until it gets narrow, and panels around it from then on.
         """
         xp, cuts = self.xp, self.cuts[some, :]
-        low, high = (self.low[some] + TAIL) * root - TAIL, (self.high[some] - TAIL) * root + TAIL  # [M]
-        if not cuts.shape[1] or float(xp.min(rest)) >= _KINKED:
+        low, high = (self.low[some] + TAIL) * root - _BELL, (self.high[some] - TAIL) * root + _BELL  # [M]
+        narrow = bool(cuts.shape[1]) and float(xp.min(rest)) < _KINKED
+        if not narrow and not self.switches:
             smooth = float(xp.min(rest / root)) if cuts.shape[1] else 1.0
-            eta, weights = trapezoid(low, high, min(COARSEST, SPACING / float(xp.max(root)), smooth / _PER_SD))
+            eta, weights = trapezoid(low, high, min(COARSEST, _SPACING / float(xp.max(root)), smooth / _PER_SD))
         else:
             layers = (cuts[..., None] + rest[:, None, None] * constant(_LAYER, rest)) / root[:, None, None]  # [M, B, L]
-            eta, weights = panel_nodes(self._edges(low, high, xp.reshape(layers, (low.shape[0], -1))))
+            layers = xp.reshape(layers, (low.shape[0], -1))[:, : None if narrow else 0]
+            switches = [self._switches(low, high, root, rest, some)] if self.switches else []
+            eta, weights = panel_nodes(self._edges(low, high, xp.concat([layers, *switches], axis=1), _PANEL))
             eta, weights = (xp.reshape(each, (low.shape[0], -1)) for each in (eta, weights))
         return eta, weights * density(eta, (root * root * self.inside[some])[:, None])
 
-    def _posterior_edges(self, eta: Array, root: Array, rest: Array, some: slice) -> Array:
-        """[M, J, P + 1]: edges of panels for each eta, in units of epsilon so that a narrow posterior keeps its digits.
+    def _switches(self, low: Array, high: Array, root: Array, rest: Array, some: slice) -> Array:
+        """[M, b]: eta at which as much of the posterior lies below a breakpoint as of the prior below the mark.
 
-        Around the posterior the panels are as wide as it asks for; outside it, where the prior alone has mass, as wide
-        as that asks for: even steps along what is left of the window once the posterior's part is taken out.
+        There a quantile of the posterior, which today is the mark, passes a breakpoint of the density: the regret of
+        keeping it has a kink in its second derivative. What lies below a breakpoint falls as eta grows.
         """
-        xp, rest = self.xp, rest[:, None, None]  # [M, 1, 1]
-        centre = (root[:, None] * eta)[..., None]  # [M, J, 1]
-        low, high = ((each[some, None, None] - centre) / rest for each in (self.low, self.high))
-        tilts = float(xp.max((self.high - self.low)[some] - 2.0 * TAIL)) * float(xp.max(rest))
-        first, last = ((self.low[some] + TAIL)[:, None, None] * rest + _BELL[0], (self.high[some] - TAIL)[:, None, None] * rest + _BELL[-1])
-        share = constant(np.linspace(0.0, 1.0, len(_BELL) + math.ceil(tilts / 2.0)), eta)
-        bell = _clipped(first + (last - first) * share, low, high)  # [M, J, b]
+        xp, breaks = self.xp, self.cuts[some, : -self.marks.shape[1]]  # [M, b]
+        low, high = (each[:, None] + xp.zeros_like(breaks) for each in (low, high))
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2.0
+            beyond = self._share_below(breaks, middle, root, rest, some) < self.level[some, None]
+            low, high = xp.where(beyond, low, middle), xp.where(beyond, middle, high)
+        return (low + high) / 2.0
+
+    def _share_below(self, point: Array, eta: Array, root: Array, rest: Array, some: slice) -> Array:
+        """[M, b]: the share of the weighted posterior given eta that lies below a point, both [M, b]."""
+        xp, inside = self.xp, (rest**2 * self.inside[some])[:, None, None, None]
+        _, u, length, epsilon = self._narrow_panels(eta, root, rest, some)
+        sums = xp.sum(length * self._weight(u, some) * density(epsilon, inside), axis=-1)  # [M, b, P]
+        below = xp.sum(xp.where(u[..., 0] < point[..., None], sums, xp.zeros_like(sums)), axis=-1)
+        return ratio(below, xp.sum(sums, axis=-1))
+
+    def _wide_panels(self, eta: Array, root: Array, rest: Array, few: slice) -> tuple[Array, Array, Array, Array]:
+        """Edges u [p, 1, P + 1], nodes u and their lengths [p, 1, P, G] for all eta, and epsilon [p, J, P, G]."""
+        width = min(_PANEL, _BELL_PANEL * float(self.xp.min(rest)))
+        edges = self._edges(self.low[few], self.high[few], self.cuts[few, :], width)[:, None, :]
+        u, length = panel_nodes(edges)
+        return edges, u, length, (u - (root[:, None] * eta)[..., None, None]) / rest[:, None, None, None]
+
+    def _narrow_panels(self, eta: Array, root: Array, rest: Array, few: slice) -> tuple[Array, Array, Array, Array]:
+        """The same with panels for each eta, [p, J, ...], in units of epsilon first: a narrow bell keeps its digits."""
+        centre, scale = (root[:, None] * eta)[..., None], rest[:, None, None]
+        edges = self._edges_of_epsilon(centre, scale, few)
+        epsilon, length = panel_nodes(edges)
+        edges, (centre, scale) = centre + scale * edges, (centre[..., None], scale[..., None])
+        return edges, centre + scale * epsilon, scale * length, epsilon
+
+    def _edges_of_epsilon(self, centre: Array, rest: Array, few: slice) -> Array:
+        """[p, J, P + 1]: panels as wide as the posterior asks for around it, as wide as the prior does outside.
+
+        Outside are even steps along what is left of the window once the posterior's part is taken out.
+        """
+        xp = self.xp
+        low, high = ((each[few, None, None] - centre) / rest for each in (self.low, self.high))  # [p, J, 1]
+        first, last = (self.low[few] + TAIL)[:, None, None] * rest - _BELL, (self.high[few] - TAIL)[:, None, None] * rest + _BELL
+        bell = _clipped(first + (last - first) * _shares(float(xp.max(last - first)) / _BELL_PANEL, rest), low, high)
         start, stop = bell[..., :1], bell[..., -1:]
         before, left = start - low, (start - low) + (high - stop)
-        steps = left * constant(np.linspace(0.0, 1.0, 1 + math.ceil(float(xp.max(left * rest)) / _WIDTH)), eta)
+        steps = left * _shares(float(xp.max(left * rest)) / _PANEL, rest)
         outer = xp.where(steps < before, low + steps, stop + (steps - before))
-        cuts = _clipped((self.cuts[some, None, :] - centre) / rest, low, high)
+        cuts = _clipped((self.cuts[few, None, :] - centre) / rest, low, high)
         return xp.sort(xp.concat([bell, outer, cuts], axis=-1), axis=-1)
 
     def _block(
-        self, part: slice, few: slice, root: Array, rest: Array, eta: Array, mass: Array, edges: Array, regret: Regret
+        self, part: slice, few: slice, panels: tuple[Array, ...], rest: Array, mass: Array, regret: Regret
     ) -> Array:
         """[p]: regrets summed over eta; `few` contexts have nodes of their own."""
-        xp = self.xp
-        eta, mass, edges = eta[few, :], mass[few, :], edges[few, ...]
-        left = (rest[few] ** 2 * self.inside[few])[:, None, None, None]
-        centre, scale = (root[few, None] * eta)[..., None, None], rest[few, None, None, None]
-        epsilon, weights = panel_nodes(edges)  # [p, J, P, G]
-        u, length = centre + scale * epsilon, scale * weights
-        weight = self._weight(u, part)
-        before = length * density(u, self.inside[few, None, None, None]) * weight
-        after = mass[..., None, None] * weights * density(epsilon, left) * weight
-        prior = self._distribution(part, centre[..., 0] + scale[..., 0] * edges, u, length, before)
-        posterior = Distribution(prior.origin, prior.edges, prior.nodes, prior.step, after)
-        return xp.sum(regret(posterior, prior, self.marks[part, None, :]), axis=1)
+        edges, u, length, epsilon = panels
+        left = (rest**2 * self.inside[few])[:, None, None, None]
+        weight = length * self._weight(u, part)  # [p, 1 or J, P, G]
+        prior = self._distribution(part, edges, u, length, density(u, self.inside[few, None, None, None]) * weight)
+        after = density(epsilon, left) * (mass / rest[:, None])[..., None, None] * weight
+        return self.xp.sum(regret(replaced(prior, mass=after), prior, self.marks[part, None, :]), axis=1)
 
     def _weight(self, u: Array, part: slice) -> Array:
         """w at u [p, ..., G] over its scale."""
@@ -149,12 +192,16 @@ class GaussianCells:
         origin = origin if edges.ndim == 2 else origin[:, None]
         return Distribution(origin, shift + sd * edges, nodes, sd[..., None] * weights, mass)
 
-    def _edges(self, low: Array, high: Array, cuts: Array) -> Array:
+    def _edges(self, low: Array, high: Array, cuts: Array, width: float) -> Array:
         """[M, P + 1]: even edges of panels from low to high [M], and the cuts [M, B] between them."""
-        xp = self.xp
-        share = constant(np.linspace(0.0, 1.0, 1 + math.ceil(float(xp.max(high - low)) / _WIDTH)), low)
-        base = low[:, None] + (high - low)[:, None] * share
-        return xp.sort(xp.concat([base, _clipped(cuts, low[:, None], high[:, None])], axis=1), axis=1)
+        xp, low, high = self.xp, low[:, None], high[:, None]
+        base = low + (high - low) * _shares(float(xp.max(high - low)) / width, low)
+        return xp.sort(xp.concat([base, _clipped(cuts, low, high)], axis=1), axis=1)
+
+
+def _shares(count: float, like: Array) -> Array:
+    """From 0 to 1 in `count` even steps, rounded up."""
+    return constant(np.linspace(0.0, 1.0, 1 + max(1, math.ceil(count))), like)
 
 
 def _clipped(values: Array, low: Array, high: Array) -> Array:

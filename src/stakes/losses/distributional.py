@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import is_array_api_obj
+from array_api_compat import device, is_array_api_obj
 
 from stakes._array import Array, asarrays, log_of, namespace, ratio, replaced
-from stakes.distributions import Crossing, Distribution, between, densities, picked, series
+from stakes.distributions import Crossing, Distribution, between, densities, row, series
 from stakes.domains import REAL, Interval
 from stakes.losses.potentials import NegativeEntropy
 from stakes.losses.weights import WeightLike, as_weight
@@ -96,7 +96,7 @@ class LogScore(DensityScore):
         """[...]: W_y KL(p_w(. | y) || p_w)."""
         prior.check_density()
         xp, total = namespace(posterior.mass), posterior.total()
-        after, before = (ratio(each.mass, each.total()[..., None, None]) for each in (posterior, prior))
+        after, before = (_share(each.mass, each.total()) for each in (posterior, prior))
         after, before = xp.broadcast_arrays(after, before)
         lead = after.shape[:-2]
         after, before = (xp.reshape(each, (*lead, -1)) for each in (after, before))
@@ -137,8 +137,8 @@ class CRPS(DensityScore):
         xp, total = namespace(posterior.mass), posterior.total()
         gap = replaced(posterior, mass=_share(posterior.mass, total) - _share(prior.mass, prior.total()))
         if posterior.jump is not None and prior.jump is not None:
-            jump = ratio(posterior.jump, total[..., None]) - ratio(prior.jump, prior.total()[..., None])
-            gap = replaced(gap, jump=jump)
+            jumps = (_share(each.jump[..., None], each.total())[..., 0] for each in (posterior, prior))
+            gap = replaced(gap, jump=next(jumps) - next(jumps))
         return total * xp.sum(gap.below() ** 2 * prior.step, axis=(-2, -1))
 
     def uncertainty(self, distribution: Distribution, marks: Array) -> Array:
@@ -182,20 +182,35 @@ class QuantileScore(WeightedScore):
     def regret(self, posterior: Distribution, prior: Distribution, marks: Array) -> Array:
         """[...]: the integral of |W_y F_y(t) - tau W_y| where its sign is not that of t - a; a is an edge of panels."""
         xp, answer = namespace(posterior.mass), marks[..., 0]
-        level = self.level * posterior.total()
-        excess = posterior.below() - level[..., None, None]  # [..., P, G]
-        crossing = posterior.crossing(level)
         beyond = (prior.edges[..., :-1] + prior.edges[..., 1:]) / 2.0 > answer[..., None]  # [..., P]
-        partial = crossing.here & crossing.inside[..., None]
-        wrong = ((excess < 0) == beyond[..., None]) & ~partial[..., None]
-        whole = xp.sum(xp.where(wrong, abs(excess) * prior.step, xp.zeros_like(excess)), axis=(-2, -1))
-        return self.unit * (whole + self._part(prior, crossing, xp.any(crossing.here & beyond, axis=-1)))
+        crossing = posterior.crossing(self._level(prior, answer, beyond) * posterior.total())
+        short = crossing.starts + crossing.sums < 0  # [..., P]: the level is crossed in no panel but one
+        lengths, within = xp.sum(prior.step, axis=-1), prior.integrals_of_below()
+        excess = crossing.starts * lengths + xp.sum(posterior.mass * within, axis=-1)
+        position = xp.arange(short.shape[-1], device=device(short))
+        partial = (crossing.here[..., None] == position) & crossing.inside[..., None]
+        wrong = xp.where((short == beyond) & ~partial, abs(excess), xp.zeros_like(excess))
+        above = row(xp.astype(beyond, excess.dtype)[..., None], crossing.here)[..., 0] > 0
+        return self.unit * (xp.sum(wrong, axis=-1) + self._part(prior, crossing, above))
+
+    def _level(self, prior: Distribution, answer: Array, beyond: Array) -> Array:
+        """[...]: tau, up to the error of today's mass below the answer on these nodes: today the answer is right."""
+        xp = namespace(answer)
+        sums = xp.sum(prior.mass, axis=-1)
+        below = above = xp.sum(xp.where(beyond, xp.zeros_like(sums), sums), axis=-1)
+        if prior.jump is not None:
+            sides = (prior.edges < answer[..., None], prior.edges <= answer[..., None])
+            jumps = (xp.sum(xp.where(each, prior.jump, xp.zeros_like(prior.jump)), axis=-1) for each in sides)
+            below, above = (below + jump for jump in jumps)
+        low, high = ratio(below, prior.total()), ratio(above, prior.total())
+        level = xp.full_like(low, self.level)
+        return xp.where(level < low, low, xp.where(level > high, high, level))
 
     def _part(self, prior: Distribution, crossing: Crossing, beyond: Array) -> Array:
         """[...]: the same on the panel within which the level is crossed, up to there or from there on."""
         xp, one = namespace(crossing.x), namespace(crossing.x).ones_like(crossing.x)
         x, lengths = between(xp.where(beyond, -one, crossing.x), xp.where(beyond, crossing.x, one))  # [..., S]
-        slope = densities(picked(crossing.here[..., None], prior.step, axis=-2))
+        slope = densities(row(prior.step, crossing.here))
         part = xp.sum(lengths * abs(crossing.excess(x)) * series(slope, x), axis=-1)
         return xp.where(crossing.inside, part, xp.zeros_like(part))
 
@@ -263,8 +278,11 @@ class AbsoluteError(QuantileScore):
 
 
 def _share(mass: Array, total: Array) -> Array:
-    """[..., P, G]: masses over their total, which may be 0."""
-    return ratio(mass, total[..., None, None])
+    """[..., P, G]: masses over their total; 0 where that is nothing, or too little to divide by."""
+    xp = namespace(total)
+    some = total > xp.finfo(total.dtype).smallest_normal
+    inverse = xp.where(some, 1.0 / xp.where(some, total, xp.ones_like(total)), xp.zeros_like(total))
+    return mass * inverse[..., None, None]
 
 
 def _targets(z: Any, prediction: Any) -> Array:
