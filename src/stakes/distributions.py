@@ -26,6 +26,7 @@ _INTEGRAL = legint(_COEFFICIENTS, lbnd=-1)  # [G + 1, G]: those of the integral 
 _BELOW = legvander(NODES, COUNT) @ _INTEGRAL  # [G, G]: masses at nodes to the mass below each node
 _SLOPE = legvander(NODES, COUNT - 2) @ legder(_COEFFICIENTS * WEIGHTS)  # [G, G]: values at nodes to slopes there
 _MIDDLE_SLOPE = legvander(np.zeros(1), COUNT - 2)[0] @ legder(_COEFFICIENTS * WEIGHTS)  # [G]: to the slope at 0
+_SLACK = 1e-9
 _STEPS = 7  # of a safeguarded Newton search between two neighbouring nodes
 
 
@@ -282,5 +283,6 @@ def _root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low:
         here = value(x)
         low, high = xp.where(here < 0, x, low), xp.where(here < 0, high, x)
         there = x - ratio(here, slope(x))
-        x = xp.where((there >= low) & (there <= high), there, (low + high) / 2.0)
+        inside = (there >= low - _SLACK) & (there <= high + _SLACK)  # an end may be the root, up to rounding
+        x = xp.where(inside, xp.minimum(xp.maximum(there, low), high), (low + high) / 2.0)
     return x

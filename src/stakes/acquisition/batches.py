@@ -18,6 +18,7 @@ from stakes._array import Array, constant, double, filled, log_of, namespace, ra
 from stakes.acquisition.forms import check_pair, find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT, unscaled
 from stakes.acquisition.scores import checked_context_weights, checked_costs, log_worth
+from stakes.acquisition.tabulated import Tabulated
 from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
@@ -26,7 +27,7 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
-from stakes.losses import Loss
+from stakes.losses import AnyLoss, DistributionLoss
 
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
 
@@ -46,7 +47,7 @@ class Selection:
 
 
 def select(
-    loss: Loss,
+    loss: AnyLoss,
     belief: Belief,
     n: int,
     *,
@@ -114,7 +115,7 @@ class _Batch(Protocol):
 
 
 def _batch(
-    loss: Loss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
+    loss: AnyLoss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
 ) -> _Batch:
     log_weights = log_of(checked_context_weights(context_weights, belief))  # [M]
     if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
@@ -134,7 +135,7 @@ class _GaussianBatch:
 
     method = "exact"
 
-    def __init__(self, loss: Loss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
+    def __init__(self, loss: AnyLoss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
         self.belief = belief
         self.latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
         if self.latent.candidate_covariance is None:
@@ -197,19 +198,26 @@ class _EnsembleBatch:
 
     def __init__(
         self,
-        loss: Loss,
+        loss: AnyLoss,
         belief: CategoricalEnsemble | NormalEnsemble,
         log_weights: Array,
         rng: np.random.Generator,
         max_configurations: int,
     ) -> None:
-        self.loss, self.belief, self.rng, self.most = loss, belief, rng, max_configurations
+        self.belief, self.rng, self.most = belief, rng, max_configurations
         reference = belief.reference(loss)
         self.point = None if reference.point is None else reference.point[:, None]  # [M, 1]
-        self.expected = belief.member_moments(loss, reference)  # [M, K, D]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
         self.configurations = belief.member_weights[None, :]  # [Q, K]
-        self.action = loss.action(belief.moments(loss, reference))  # [M, d]
+        self.loss: Any = loss
+        if isinstance(loss, DistributionLoss):
+            assert isinstance(belief, NormalEnsemble)
+            self.loss = Tabulated.under(loss, belief)
+            self.expected = self.loss.member_moments()  # [M, K, D]
+            self.action = namespace(self.expected).matmul(double(self.configurations), self.expected)[:, 0, :]  # [M, D]
+        else:
+            self.expected = belief.member_moments(loss, reference)  # [M, K, D]
+            self.action = loss.action(belief.moments(loss, reference))  # [M, d]
         self.sampled = False
 
     @property

@@ -24,7 +24,7 @@ _WIDE = 0.15  # posterior sd (of prior sd) from which nodes of z that serve ever
 _LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a kink of z as eta sees it, in posterior sds
 _KINKED = 0.1  # posterior sd (of prior sd) from which an even grid of eta sees no kink
 _PER_SD = 1.4  # trapezoid nodes to the sd of a bell that integrate it to 1e-16
-_HALVINGS = 22  # of the range of eta: a switch that is off by 4e-6 costs only the cube of that
+_HALVINGS = 10  # of the range of eta, and a line from there: a switch that is off costs only the cube of that
 _MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
 
 
@@ -82,36 +82,44 @@ class GaussianCells:
         root = self.xp.clip(self.xp.sqrt(rho), 1e-150, 1.0)  # [M]
         rest = self.xp.clip(self.xp.sqrt(1.0 - rho), 1e-150, 1.0)  # the posterior sd, in standard units
         shared = self.one_window and _same(rho, float(self.xp.min(self.xp.minimum(rho, 1.0 - rho))))
-        make = self._wide_panels if float(self.xp.min(rest)) >= _WIDE else self._narrow_panels
         first = slice(0, 1)
-        n_nodes = math.prod(make(self._outer(root[first], rest[first], first)[0], root[first], rest[first], first)[3].shape)
+        some = first if shared else slice(None)  # contexts that need nodes of their own
+        eta, mass = self._outer(root[some], rest[some], some)  # [M, J]
+        make = self._wide_panels if float(self.xp.min(rest)) >= _WIDE else self._narrow_panels
+        n_nodes = math.prod(make(eta[first, :], root[first], rest[first], first)[3].shape)
         parts = []
         for part in slices(rho.shape[0], max(1, CHUNK // n_nodes)):
-            few = first if shared else part  # contexts that need nodes of their own
-            eta, mass = self._outer(root[few], rest[few], few)  # [p, J]
-            panels = make(eta, root[few], rest[few], few)
-            parts.append(self._block(part, few, panels, rest[few], mass, regret))
+            few = first if shared else part
+            panels = make(eta[few, :], root[few], rest[few], few)
+            parts.append(self._block(part, few, panels, rest[few], mass[few, :], regret))
         return self.xp.concat(parts)
 
     def _outer(self, root: Array, rest: Array, some: slice) -> tuple[Array, Array]:
-        """[M, J] each: nodes eta and their masses.
-
-        Regrets are smooth in eta but where a kink of z is a layer as wide as rest / root, which an even grid resolves
-        until it gets narrow, and panels around it from then on.
-        """
-        xp, cuts = self.xp, self.cuts[some, :]
+        """[M, J] each: nodes eta and their masses, evenly spaced where regrets are smooth in eta."""
+        xp, kinked = self.xp, bool(self.cuts.shape[1])
         low, high = (self.low[some] + TAIL) * root - _BELL, (self.high[some] - TAIL) * root + _BELL  # [M]
-        narrow = bool(cuts.shape[1]) and float(xp.min(rest)) < _KINKED
-        if not narrow and not self.switches:
-            smooth = float(xp.min(rest / root)) if cuts.shape[1] else 1.0
-            eta, weights = trapezoid(low, high, min(COARSEST, _SPACING / float(xp.max(root)), smooth / _PER_SD))
-        else:
-            layers = (cuts[..., None] + rest[:, None, None] * constant(_LAYER, rest)) / root[:, None, None]  # [M, B, L]
-            layers = xp.reshape(layers, (low.shape[0], -1))[:, : None if narrow else 0]
-            switches = [self._switches(low, high, root, rest, some)] if self.switches else []
-            eta, weights = panel_nodes(self._edges(low, high, xp.concat([layers, *switches], axis=1), _PANEL))
+        if self.switches or (kinked and float(xp.min(rest)) < _KINKED):
+            eta, weights = panel_nodes(self._edges(low, high, self._kinks(low, high, root, rest), _PANEL))
             eta, weights = (xp.reshape(each, (low.shape[0], -1)) for each in (eta, weights))
+        else:
+            smooth = float(xp.min(rest / root)) if kinked else 1.0
+            eta, weights = trapezoid(low, high, min(COARSEST, _SPACING / float(xp.max(root)), smooth / _PER_SD))
         return eta, weights * density(eta, (root * root * self.inside[some])[:, None])
+
+    def _kinks(self, low: Array, high: Array, root: Array, rest: Array) -> Array:
+        """[M, ...]: between which eta regrets are smooth.
+
+        To eta a kink of z is a layer as wide as rest / root; an even grid resolves it until it gets narrow.
+        """
+        kinks = [self.xp.zeros_like(root)[:, None][:, :0]]
+        if float(self.xp.min(rest)) < _KINKED:
+            layers = self.cuts[..., None] + rest[:, None, None] * constant(_LAYER, rest)  # [M, B, L]
+            kinks.append(self.xp.reshape(layers / root[:, None, None], (low.shape[0], -1)))
+        if self.switches:
+            parts = slices(low.shape[0], max(1, CHUNK // (1024 * self.cuts.shape[1] ** 2)))
+            found = [self._switches(low[part], high[part], root[part], rest[part], part) for part in parts]
+            kinks.append(self.xp.concat(found))
+        return self.xp.concat(kinks, axis=1)
 
     def _switches(self, low: Array, high: Array, root: Array, rest: Array, some: slice) -> Array:
         """[M, b]: eta at which as much of the posterior lies below a breakpoint as of the prior below the mark.
@@ -119,13 +127,16 @@ class GaussianCells:
         There a quantile of the posterior, which today is the mark, passes a breakpoint of the density: the regret of
         keeping it has a kink in its second derivative. What lies below a breakpoint falls as eta grows.
         """
-        xp, breaks = self.xp, self.cuts[some, : -self.marks.shape[1]]  # [M, b]
+        xp, breaks, level = self.xp, self.cuts[some, : -self.marks.shape[1]], self.level[some, None]  # [M, b]
         low, high = (each[:, None] + xp.zeros_like(breaks) for each in (low, high))
+        above, below = xp.ones_like(low), -xp.ones_like(low)  # the excess at low and at high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
-            beyond = self._share_below(breaks, middle, root, rest, some) < self.level[some, None]
-            low, high = xp.where(beyond, low, middle), xp.where(beyond, middle, high)
-        return (low + high) / 2.0
+            excess = self._share_below(breaks, middle, root, rest, some) - level
+            lower = excess > 0
+            low, high = xp.where(lower, middle, low), xp.where(lower, high, middle)
+            above, below = xp.where(lower, excess, above), xp.where(lower, below, excess)
+        return low + (high - low) * ratio(above, above - below)
 
     def _share_below(self, point: Array, eta: Array, root: Array, rest: Array, some: slice) -> Array:
         """[M, b]: the share of the weighted posterior given eta that lies below a point, both [M, b]."""

@@ -129,6 +129,11 @@ class NormalEnsemble:
         """[N, M]: regrets in the cells of the rule, summed."""
         return self._cells(integrand, reference, marks).over_cells(self._masses(), regret)
 
+    def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M, K]: w(z) p(z | c, k), on nodes that members share."""
+        cells = self._cells(integrand, reference, marks)
+        return cells.members(slice(None), cells.edges())
+
     def n_nodes(self, integrand: Integrand) -> int:
         """J Q, of which no more than a chunk is held at a time, or the K Q of members."""
         marks = double(self.context_mean[:, :1])
