@@ -14,21 +14,24 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AccuracyWarning BoxCox BregmanLoss BrierLoss CategoricalEnsemble CostMatrix ExponentialWeight FiniteActions
-        GaussianBelief InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp NormalEnsemble PoissonDeviance
-        ScoringRule Selection SphericalLoss SquaredError ThresholdDecision VoteEnsemble WarpedGaussianBelief Weight
-        ZeroOne effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret find_form
-        integration_error register score select uncertainty
+        AbsoluteError AccuracyWarning BoxCox BregmanLoss BrierLoss CRPS CategoricalEnsemble CostMatrix
+        ExponentialWeight FiniteActions LogScore Pinball GaussianBelief InterpolatedWeight ItakuraSaito Linex
+        LogLoss LogWarp NormalEnsemble PoissonDeviance ScoringRule Selection SphericalLoss SquaredError
+        ThresholdDecision VoteEnsemble WarpedGaussianBelief Weight ZeroOne effective_context_weights
+        expected_posterior_uncertainty expected_reduction expected_regret find_form integration_error register
+        score select uncertainty
     """,
     "stakes.losses": """
-        BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialWeight
-        FiniteActions FiniteChoice Function Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss Loss
-        NegativeEntropy NegativeLog Norm PoissonDeviance Potential Power ScoringRule SphericalLoss Square SquaredError
-        ThresholdDecision Transform Weight WeightFunction WeightedBregman ZeroOne
+        AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights ConvexFunction CostMatrix
+        Exponential ExponentialWeight DistributionLoss FiniteActions FiniteChoice Function Identity Indicator
+        InterpolatedWeight ItakuraSaito Linex LogLoss Loss LogScore NegativeEntropy NegativeLog Norm Pinball
+        PoissonDeviance Potential Power ScoringRule SphericalLoss Square SquaredError ThresholdDecision
+        Transform Weight WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic Belief CategoricalEnsemble GaussianBelief Integrand LogWarp MemberNodes MemberPanels MixtureGrid
-        MonotoneWarp NormalEnsemble OutcomeRule Reference VoteEnsemble Warp WarpedGaussianBelief reference_at
+        Automatic Belief CategoricalEnsemble Distribution GaussianBelief GivesDistributions Integrand LogWarp
+        MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference VoteEnsemble Warp
+        WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
         ANY AccuracyWarning Form Reduction Selection effective_context_weights expected_posterior_uncertainty

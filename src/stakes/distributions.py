@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import device
-from numpy.polynomial.legendre import leggauss, legder, legint, legvander
+from numpy.polynomial.legendre import legder, leggauss, legint, legvander
 
 from stakes._array import Array, asarrays, check_all, constant, double, log_of, namespace, ratio, replaced
 
@@ -105,7 +105,9 @@ class Distribution:
         each, z = self._beside(z)
         here, x = each._located(z - each.origin)
         xp, masses = namespace(x), row(each.mass, here)
-        reached = row(each.starts()[..., None], here)[..., 0] + series(xp.matmul(masses, constant(_INTEGRAL.T, masses)), x)
+        reached = row(each.starts()[..., None], here)[..., 0] + series(
+            xp.matmul(masses, constant(_INTEGRAL.T, masses)), x
+        )
         share = ratio(reached, each.total() + xp.zeros_like(reached))
         low, high = each.edges[..., 0], each.edges[..., -1]
         share = xp.where(z - each.origin < low, xp.zeros_like(share), share)
@@ -146,7 +148,7 @@ class Distribution:
         return ratio(whole, total**2 + xp.zeros_like(whole)) + xp.where(outside > 0, outside, xp.zeros_like(outside))
 
     def pushed(self, forward: Callable[[Array], Array]) -> Distribution:
-        """The distribution of forward(z), for an increasing map: masses stay, lengths follow its slope on each panel."""
+        """The distribution of forward(z), for an increasing map: masses stay, lengths follow its slope."""
         xp = namespace(self.mass)
         origin = forward(self.origin)
         nodes = forward(self.origin[..., None, None] + self.nodes) - origin[..., None, None]
@@ -165,7 +167,9 @@ class Distribution:
         here = xp.sum(xp.astype(self.edges[..., 1:-1] <= offset[..., None], xp.int64), axis=-1)
         nodes, steps, one = row(self.nodes, here), row(self.step, here), xp.ones_like(offset)
         values, slopes, ends = _values(nodes), densities(steps), row(self.edges[..., None], here)[..., 0]
-        x = _root(lambda x: series(values, x) - offset, lambda x: series(slopes, x), *_bracket(nodes - offset[..., None]))
+        x = _root(
+            lambda x: series(values, x) - offset, lambda x: series(slopes, x), *_bracket(nodes - offset[..., None])
+        )
         x = xp.where(offset <= ends, -one, x)
         return here, xp.where(offset >= row(self.edges[..., None], here + 1)[..., 0], one, x)
 
@@ -272,7 +276,7 @@ def _bracket(reached: Array) -> tuple[Array, Array]:
     behind = xp.sum(xp.astype(reached < 0, xp.int64), axis=-1)
     ends = constant([-1.0, *NODES, 1.0], reached)
     flat = xp.reshape(behind, (-1,))
-    return tuple(xp.reshape(xp.take(ends, flat + more), behind.shape) for more in (0, 1))  # type: ignore[return-value]
+    return tuple(xp.reshape(xp.take(ends, flat + more), behind.shape) for more in (0, 1))
 
 
 def _root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: Array, high: Array) -> Array:

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, asarrays, namespace
+from stakes._array import Array, asarrays, constant, double, namespace, replaced
 from stakes.acquisition import expected_regret
 from stakes.acquisition.reduction import OfAction
-from stakes.beliefs import Belief
+from stakes.beliefs import Belief, Distribution, NormalEnsemble
 from stakes.beliefs.base import log_weight
 from stakes.domains import Classes, Domain, labels_to_indicators
-from stakes.losses import LogLoss, Loss, SquaredError
+from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, SquaredError
 
 __all__ = ["check_belief", "check_loss"]
 
 _BELIEFS = 8
 
 
-def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
+def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
     """Assert the laws of a loss on a handful of `targets` of its domain (labels for classes, `n_classes` of them).
 
     For belief moments E[S] averaged over random parts of the targets:
@@ -31,7 +31,12 @@ def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: flo
     - Regret: it is the mean loss of an act less that of the best act, never negative, and homogeneous in the moments.
     - Reference: measured from any reference, predictions are the same, and losses up to the weight there.
     - Units: `loss(z, prediction(a))` is the loss of act `a`.
+
+    A loss of a whole distribution is asked the same of smooth beliefs around the targets.
     """
+    if isinstance(loss, DistributionLoss):
+        _check_distribution_loss(loss, targets, rtol)
+        return
     assert isinstance(loss, Loss), f"{type(loss).__name__} lacks a method of stakes.losses.Loss"
     z, labels = _targets(loss, targets, n_classes)
     xp = namespace(z)
@@ -67,6 +72,36 @@ def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Ar
     weight = 1.0 if reference is None else xp.exp(log_weight(reference, loss))
     _assert_close(said, losses * weight, rtol, float(xp.max(abs(said))), "units: loss of the prediction")
     return answers
+
+
+def _check_distribution_loss(loss: DistributionLoss, targets: Any, rtol: float) -> None:
+    """The laws of a loss of a whole distribution, on mixtures of normals around the targets."""
+    beliefs, marks = _mixtures(loss, targets)
+    xp, one = namespace(beliefs[0].mass), beliefs[0]
+    z = xp.reshape(one.origin[:, None, None] + one.nodes, (1, -1))  # [1, Q]
+    shares = [xp.reshape(each.mass, (1, -1)) / xp.exp(loss.log_magnitudes(z)[..., 0]) for each in beliefs]
+    losses = [loss(z, loss.prediction(each)) for each in beliefs]  # of the answer to each belief, at each node
+    for i, belief in enumerate(beliefs):
+        means = [xp.sum(shares[i] * each, axis=1) for each in losses]
+        scale = max(float(abs(each)[0]) for each in means)
+        _assert_close(loss.uncertainty(belief, marks[i]), means[i], rtol, scale, "uncertainty: mean loss of the answer")
+        for mean, prior, mark in zip(means, beliefs, marks, strict=True):
+            regret = loss.regret(belief, prior, mark)
+            _assert_close(regret, mean - means[i], rtol, scale, "regret: mean loss of an answer less that of the best")
+            assert float(regret[0]) >= -1e-12 * scale, "regret: never negative"
+            tripled = loss.regret(replaced(belief, mass=3.0 * belief.mass), prior, mark)
+            _assert_close(tripled, 3.0 * regret, rtol, scale, "regret: homogeneous in the distribution")
+
+
+def _mixtures(loss: DistributionLoss, targets: Any) -> tuple[list[Distribution], list[Array]]:
+    """Eight distributions of one context, on panels that split at the marks of all of them, and those marks."""
+    (z,) = asarrays(targets=targets)
+    xp, spread = namespace(z), float(namespace(z).std(z)) or 1.0
+    draws = constant(np.random.default_rng(0).dirichlet(np.ones(z.shape[0]), size=_BELIEFS), z)  # [8, Z]
+    beliefs = [NormalEnsemble(z[None, :], spread, z[None, :], spread, draws[i, :]) for i in range(_BELIEFS)]
+    reference = beliefs[0].reference(loss)
+    marks = [loss.marks(each.distribution(loss, reference, double(z)[None, :0])) for each in beliefs]
+    return [each.distribution(loss, reference, xp.concat(marks, axis=1)) for each in beliefs], marks
 
 
 def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -> None:

@@ -8,8 +8,8 @@
 | any of them, w = exp(a z)          | the same times wbar = exp(a m + a^2 v / 2)                       |
 | log score, any w                   | -W log(1 - rho) / 2 + rho E[w (u^2 - 1)] / 2 - J(rho)            |
 
-u is the standardised target, W = E[w], and J(rho) = E[W_eta log(W_eta / W)], with W_eta = E[w | eta], is what E[x log x]
-of x = w loses once a label is known: a profile curve, smooth where the log score itself is infinite.
+u is the standardised target, W = E[w], and J(rho) = E[W_eta log(W_eta / W)], with W_eta = E[w | eta], is by how much a
+label is expected to raise x log x of x = E[w]: a profile curve, smooth up to rho = 1, where the log score is infinite.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ class _Concentration:
 _PREPARE: Callable[[Any, Any], Reduction] = _spread
 for _loss in (CRPS, AbsoluteError, Pinball):
     register(_loss, None, GaussianBelief, Form("closed form: k sqrt(v) (1 - sqrt(1 - rho))", _PREPARE))
-    register(_loss, ExponentialWeight, GaussianBelief, Form("closed form: E[w] k sqrt(v) (1 - sqrt(1 - rho))", _PREPARE))
+    register(
+        _loss, ExponentialWeight, GaussianBelief, Form("closed form: E[w] k sqrt(v) (1 - sqrt(1 - rho))", _PREPARE)
+    )
 register(LogScore, None, GaussianBelief, Form("closed form: -log(1 - rho) / 2", _log_score))
 register(LogScore, None, WarpedGaussianBelief, Form("closed form: -log(1 - rho) / 2", _log_score))
 register(LogScore, ExponentialWeight, GaussianBelief, Form("closed form: -E[w] log(1 - rho) / 2", _log_score))

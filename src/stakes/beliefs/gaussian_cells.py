@@ -75,7 +75,7 @@ class GaussianCells:
         width, n_cuts = float(self.xp.max(self.high - self.low)), self.cuts.shape[1]
         n_eta = max(width / _SPACING, (width / _PANEL + 1 + len(_LAYER) * n_cuts) * COUNT)
         n_eta = max(n_eta, width * _PER_SD / _KINKED) if n_cuts else n_eta
-        return math.ceil(n_eta * (width / min(_PANEL, _BELL_PANEL * _WIDE) + 2 + n_cuts) * COUNT)
+        return int(n_eta * (width / min(_PANEL, _BELL_PANEL * _WIDE) + 2 + n_cuts) * COUNT)
 
     def _row(self, rho: Array, regret: Regret) -> Array:
         """[M]: regrets of one candidate, in blocks of contexts."""
@@ -168,7 +168,10 @@ class GaussianCells:
         """
         xp = self.xp
         low, high = ((each[few, None, None] - centre) / rest for each in (self.low, self.high))  # [p, J, 1]
-        first, last = (self.low[few] + TAIL)[:, None, None] * rest - _BELL, (self.high[few] - TAIL)[:, None, None] * rest + _BELL
+        first, last = (
+            (self.low[few] + TAIL)[:, None, None] * rest - _BELL,
+            (self.high[few] - TAIL)[:, None, None] * rest + _BELL,
+        )
         bell = _clipped(first + (last - first) * _shares(float(xp.max(last - first)) / _BELL_PANEL, rest), low, high)
         start, stop = bell[..., :1], bell[..., -1:]
         before, left = start - low, (start - low) + (high - stop)
@@ -189,7 +192,7 @@ class GaussianCells:
         return self.xp.sum(regret(replaced(prior, mass=after), prior, self.marks[part, None, :]), axis=1)
 
     def _weight(self, u: Array, part: slice) -> Array:
-        """w at u [p, ..., G] over its scale."""
+        """[p, ..., G]: the weight at u, over its scale."""
         between = (...,) + (None,) * (u.ndim - 1)
         mean, sd, point, outside = (each[part][between] for each in (self.mean, self.sd, self.point, self.outside))
         return self.integrand.statistics(mean + sd * u, point)[..., 0] * outside

@@ -10,7 +10,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, log_normal, log_of, namespace, ratio, replaced
+from stakes._array import (
+    Array,
+    asarrays,
+    check_all,
+    check_shape,
+    double,
+    log_normal,
+    log_of,
+    namespace,
+    ratio,
+    replaced,
+)
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_members
 from stakes.beliefs.normal_cells import NormalCells

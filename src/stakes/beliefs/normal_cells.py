@@ -66,7 +66,7 @@ class NormalCells:
         return Distribution(point[:, None], edges[:, None, :], nodes[:, None, ...], step[:, None, ...], mass, jump)
 
     def edges(self) -> Array:
-        """[M, P + 1], from the reference: even panels as narrow as a context asks for, or those that members ask for."""
+        """[M, P + 1], from the reference: even panels, or those that each member asks for where they are fewer."""
         xp, mean, sd = namespace(self.mean), self.mean - self.reference.point[:, None], self.sd  # type: ignore[index]
         low, high = self._windows()  # [M, K] each, in standard units
         start, stop = xp.min(mean + sd * low, axis=1)[:, None], xp.max(mean + sd * high, axis=1)[:, None]  # [M, 1]

@@ -178,7 +178,7 @@ class WarpedGaussianBelief:
 
 @dataclass(frozen=True, eq=False)
 class Unwarped:
-    """A loss (or any integrand) of z = g(f) as one of f: statistics S o g, everything else of the loss as it is."""
+    """A loss (or any integrand) of z = g(f) as an integrand of f: statistics S o g."""
 
     of_target: Any
     warp: Warp
@@ -204,14 +204,6 @@ class Unwarped:
     def statistics(self, f: Array, reference: Array | None = None) -> Array:
         """[..., D]: S(g(f)) about g(reference)."""
         return self.of_target.statistics(self.warp.forward(f), self._point(reference))
-
-    def action(self, moments: Array) -> Array:
-        """[..., d]: that of the loss."""
-        return self.of_target.action(moments)
-
-    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
-        """[...]: that of the loss."""
-        return self.of_target.regret(moments, action, self._point(reference))
 
     def _point(self, reference: Array | None) -> Array | None:
         return None if reference is None else self.warp.forward(reference)

@@ -12,8 +12,9 @@ from stakes.losses.bregman import (
     WeightedBregman,
 )
 from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
-from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
+from stakes.losses.distributional import CRPS, LogScore
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Square
+from stakes.losses.quantiles import AbsoluteError, Pinball
 from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform
 from stakes.losses.weights import ClassWeights, ExponentialWeight, InterpolatedWeight, Weight, WeightFunction
 
