@@ -86,13 +86,13 @@ class Distribution:
         reached = start[..., None] + xp.matmul(masses, constant(_BELOW.T, masses))  # [..., G]
         integral, slope = (xp.matmul(masses, constant(each.T, masses)) for each in (_INTEGRAL, _COEFFICIENTS))
         x = _root(lambda x: start + series(integral, x), lambda x: series(slope, x), *_bracket(reached))
-        return Crossing(here, x, start, integral, start < 0, starts, sums)
+        return Crossing(behind, here, x, start, integral, (start < 0) & (behind == here), starts, sums)
 
     def at(self, crossing: Crossing) -> Array:
         """[...]: the target, from the origin, of a crossing."""
         xp = namespace(self.mass)
-        left = row(self.edges[..., None], crossing.here)[..., 0]
-        return xp.where(crossing.inside, series(_values(row(self.nodes, crossing.here)), crossing.x), left)
+        edge = row(self.edges[..., None], crossing.behind)[..., 0]
+        return xp.where(crossing.inside, series(_values(row(self.nodes, crossing.here)), crossing.x), edge)
 
     def quantile(self, tau: float) -> Array:
         """[M]: the smallest target with at least `tau` of the mass at or below it."""
@@ -189,8 +189,10 @@ class Distribution:
 class Crossing:
     """Where the mass below reaches a level."""
 
+    behind: Array
+    """[...]: how many panels lie before it"""
     here: Array
-    """[...]: the panel"""
+    """[...]: the panel, the last one where the level is reached at its right edge only"""
     x: Array
     """[...]: the place on that panel, from -1 to 1"""
     start: Array
@@ -198,7 +200,7 @@ class Crossing:
     integral: Array
     """[..., G + 1]: what the panel adds to it up to x, as a series"""
     inside: Array
-    """[...]: whether it is reached within the panel, and not by what sits at its left edge"""
+    """[...]: whether it is reached within the panel, and not by what sits at an edge"""
     starts: Array
     """[..., P]: the mass below each panel, less the level"""
     sums: Array
