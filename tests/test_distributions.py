@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.stats import lognorm, norm
 
 from stakes import CRPS, GaussianBelief, LogScore, LogWarp, NormalEnsemble, WarpedGaussianBelief
+from stakes._panels import NODES, panel_nodes, series, slope
 from stakes.beliefs import Distribution
-from stakes.distributions import NODES, panel_nodes, series, slope
 from stakes.evaluation import bayes_prediction, realised_loss
 
 

@@ -11,23 +11,25 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from array_api_compat import device
-from numpy.polynomial.legendre import legder, leggauss, legint, legvander
 
 from stakes._array import Array, asarrays, check_all, constant, double, log_of, namespace, ratio, replaced
-
-# Sums over a panel converge at order 2 G, cumulative sums at its nodes at order G: with 16 nodes, on two standard
-# deviations of a bell, they are good to 1e-11 (with 10 nodes to 1e-7).
-COUNT = 16
-NODES, WEIGHTS = leggauss(COUNT)
-_COEFFICIENTS = (legvander(NODES, COUNT - 1) * (np.arange(COUNT) + 0.5)).T  # of masses q dx at the nodes: those of q
-_INTEGRAL = legint(_COEFFICIENTS, lbnd=-1)  # [G + 1, G]: those of the integral of q from -1
-_BELOW = legvander(NODES, COUNT) @ _INTEGRAL  # [G, G]: masses at nodes to the mass below each node
-_SLOPE = legvander(NODES, COUNT - 2) @ legder(_COEFFICIENTS * WEIGHTS)  # [G, G]: values at nodes to slopes there
-_MIDDLE_SLOPE = legvander(np.zeros(1), COUNT - 2)[0] @ legder(_COEFFICIENTS * WEIGHTS)  # [G]: to the slope at 0
-_SLACK = 1e-9
-_STEPS = 7  # of a safeguarded Newton search between two neighbouring nodes
+from stakes._panels import (
+    BELOW,
+    COEFFICIENTS,
+    INTEGRAL,
+    SLOPE,
+    WEIGHTS,
+    before,
+    beside,
+    between,
+    bracket,
+    densities,
+    root,
+    row,
+    series,
+    values_series,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +63,20 @@ class Distribution:
     def starts(self) -> Array:
         """[..., P]: the mass up to the left edge of each panel, that at the edge included."""
         xp = namespace(self.mass)
-        starts = _before(xp.sum(self.mass, axis=-1))
+        starts = before(xp.sum(self.mass, axis=-1))
         return starts if self.jump is None else starts + xp.cumulative_sum(self.jump, axis=-1)[..., :-1]
 
     def below(self) -> Array:
         """[..., P, G]: the mass below each node."""
-        return self.starts()[..., None] + namespace(self.mass).matmul(self.mass, constant(_BELOW.T, self.mass))
+        return self.starts()[..., None] + namespace(self.mass).matmul(self.mass, constant(BELOW.T, self.mass))
 
     def above(self) -> Array:
         """[..., P, G]: the mass above each node, which a difference would round away far out."""
         xp = namespace(self.mass)
-        ends = xp.flip(_before(xp.flip(xp.sum(self.mass, axis=-1), axis=-1)), axis=-1)
+        ends = xp.flip(before(xp.flip(xp.sum(self.mass, axis=-1), axis=-1)), axis=-1)
         if self.jump is not None:
             ends = ends + xp.flip(xp.cumulative_sum(xp.flip(self.jump, axis=-1), axis=-1), axis=-1)[..., 1:]
-        return ends[..., None] + xp.matmul(self.mass, constant(1.0 - _BELOW.T, self.mass))
+        return ends[..., None] + xp.matmul(self.mass, constant(1.0 - BELOW.T, self.mass))
 
     def crossing(self, level: Array) -> Crossing:
         """Where the mass below first reaches `level` [...]."""
@@ -83,16 +85,16 @@ class Distribution:
         behind = xp.sum(xp.astype(starts + sums < 0, xp.int64), axis=-1)  # [...]
         here = xp.clip(behind, 0, sums.shape[-1] - 1)
         start, masses = row(starts[..., None], here)[..., 0], row(self.mass, here)
-        reached = start[..., None] + xp.matmul(masses, constant(_BELOW.T, masses))  # [..., G]
-        integral, slope = (xp.matmul(masses, constant(each.T, masses)) for each in (_INTEGRAL, _COEFFICIENTS))
-        x = _root(lambda x: start + series(integral, x), lambda x: series(slope, x), *_bracket(reached))
+        reached = start[..., None] + xp.matmul(masses, constant(BELOW.T, masses))  # [..., G]
+        integral, slope = (xp.matmul(masses, constant(each.T, masses)) for each in (INTEGRAL, COEFFICIENTS))
+        x = root(lambda x: start + series(integral, x), lambda x: series(slope, x), *bracket(reached))
         return Crossing(behind, here, x, start, integral, (start < 0) & (behind == here), starts, sums)
 
     def at(self, crossing: Crossing) -> Array:
         """[...]: the target, from the origin, of a crossing."""
         xp = namespace(self.mass)
         edge = row(self.edges[..., None], crossing.behind)[..., 0]
-        return xp.where(crossing.inside, series(_values(row(self.nodes, crossing.here)), crossing.x), edge)
+        return xp.where(crossing.inside, series(values_series(row(self.nodes, crossing.here)), crossing.x), edge)
 
     def quantile(self, tau: float) -> Array:
         """[M]: the smallest target with at least `tau` of the mass at or below it."""
@@ -106,7 +108,7 @@ class Distribution:
         here, x = each._located(z - each.origin)
         xp, masses = namespace(x), row(each.mass, here)
         reached = row(each.starts()[..., None], here)[..., 0] + series(
-            xp.matmul(masses, constant(_INTEGRAL.T, masses)), x
+            xp.matmul(masses, constant(INTEGRAL.T, masses)), x
         )
         share = ratio(reached, each.total() + xp.zeros_like(reached))
         low, high = each.edges[..., 0], each.edges[..., -1]
@@ -138,7 +140,7 @@ class Distribution:
         squares = xp.where(panel > 0, each.below(), each.above()) ** 2 * each.step
         whole = xp.sum(xp.where(panel == 0, xp.zeros_like(squares), squares), axis=(-2, -1))
         masses, steps = row(each.mass, here), row(each.step, here)
-        integral = xp.matmul(masses, constant(_INTEGRAL.T, masses))
+        integral = xp.matmul(masses, constant(INTEGRAL.T, masses))
         start, one = row(each.starts()[..., None], here), xp.ones_like(x)
         for low, high, less in ((-one, x, 0.0 * total), (x, one, total)):
             points, lengths = between(low, high)
@@ -153,23 +155,21 @@ class Distribution:
         origin = forward(self.origin)
         nodes = forward(self.origin[..., None, None] + self.nodes) - origin[..., None, None]
         rise = nodes - nodes[..., :1]  # so that little is lost where a panel is narrow
-        step = xp.matmul(rise, constant((_SLOPE * WEIGHTS[:, None]).T, nodes))
+        step = xp.matmul(rise, constant((SLOPE * WEIGHTS[:, None]).T, nodes))
         edges = forward(self.origin[..., None] + self.edges) - origin[..., None]
         return replaced(self, origin=origin, edges=edges, nodes=nodes, step=step, log_height=None)
 
     def integrals_of_below(self) -> Array:
         """[..., P, G]: what each unit of mass at a node adds to the integral of `below` over its panel."""
-        return namespace(self.step).matmul(self.step, constant(_BELOW, self.step))
+        return namespace(self.step).matmul(self.step, constant(BELOW, self.step))
 
     def _located(self, offset: Array) -> tuple[Array, Array]:
         """[...] each: the panel in which `offset` lies, and where there."""
         xp = namespace(offset)
         here = xp.sum(xp.astype(self.edges[..., 1:-1] <= offset[..., None], xp.int64), axis=-1)
         nodes, steps, one = row(self.nodes, here), row(self.step, here), xp.ones_like(offset)
-        values, slopes, ends = _values(nodes), densities(steps), row(self.edges[..., None], here)[..., 0]
-        x = _root(
-            lambda x: series(values, x) - offset, lambda x: series(slopes, x), *_bracket(nodes - offset[..., None])
-        )
+        values, slopes, ends = values_series(nodes), densities(steps), row(self.edges[..., None], here)[..., 0]
+        x = root(lambda x: series(values, x) - offset, lambda x: series(slopes, x), *bracket(nodes - offset[..., None]))
         x = xp.where(offset <= ends, -one, x)
         return here, xp.where(offset >= row(self.edges[..., None], here + 1)[..., 0], one, x)
 
@@ -209,86 +209,3 @@ class Crossing:
     def excess(self, x: Array) -> Array:
         """[..., S]: the mass below less the level, at places x [..., S] of the panel."""
         return self.start[..., None] + series(self.integral, x)
-
-
-def beside(array: Array, z: Array, lead: int = 1) -> Array:
-    """The array with an axis of length 1, behind its `lead` first, for each further axis of z."""
-    more = (1,) * (z.ndim - lead)
-    return namespace(array).reshape(array, (*array.shape[:lead], *more, *array.shape[lead:]))
-
-
-def slope(function: Callable[[Array], Array], x: Array, width: Array) -> Array:
-    """[...]: the derivative of a smooth function at x, from its values within `width`."""
-    values = function(x[..., None] + width[..., None] * constant(NODES, x)) - function(x)[..., None]
-    return namespace(x).matmul(values, constant(_MIDDLE_SLOPE, x)) / width
-
-
-def panel_nodes(edges: Array) -> tuple[Array, Array]:
-    """[..., P, G] each: nodes and weights of the panels between `edges` [..., P + 1]."""
-    half = (edges[..., 1:] - edges[..., :-1])[..., None] / 2.0
-    middle = (edges[..., 1:] + edges[..., :-1])[..., None] / 2.0
-    return middle + half * constant(NODES, edges), half * constant(WEIGHTS, edges)
-
-
-def between(low: Array, high: Array) -> tuple[Array, Array]:
-    """[..., S] each: nodes and weights from low to high [...]."""
-    half, middle = (high - low)[..., None] / 2.0, (high + low)[..., None] / 2.0
-    return middle + half * constant(NODES, low), half * constant(WEIGHTS, low)
-
-
-def row(values: Array, position: Array) -> Array:
-    """[..., G]: values[..., position, :] of values [..., P, G], both broadcast."""
-    xp = namespace(values)
-    lead = xp.broadcast_to(position, np.broadcast_shapes(position.shape, values.shape[:-2])).shape
-    values = xp.broadcast_to(values, (*lead, *values.shape[-2:]))
-    position = xp.broadcast_to(position[..., None, None], (*lead, 1, values.shape[-1]))
-    return xp.take_along_axis(values, position, axis=-2)[..., 0, :]
-
-
-def series(coefficients: Array, x: Array) -> Array:
-    """Legendre series [..., K] at x [...] or [..., S], by the recurrence of the polynomials."""
-    if x.ndim == coefficients.ndim:
-        coefficients = coefficients[..., None, :]
-    past, here = 0.0 * x, 0.0 * x + 1.0
-    total = coefficients[..., 0] * here
-    for k in range(1, coefficients.shape[-1]):
-        past, here = here, ((2 * k - 1) * x * here - (k - 1) * past) / k
-        total = total + coefficients[..., k] * here
-    return total
-
-
-def _values(nodes: Array) -> Array:
-    """[..., G]: the series through values at the nodes of a panel."""
-    return namespace(nodes).matmul(nodes, constant((_COEFFICIENTS * WEIGHTS).T, nodes))
-
-
-def densities(masses: Array) -> Array:
-    """[..., G]: the series of the density, per unit of x, whose masses at the nodes are given."""
-    return namespace(masses).matmul(masses, constant(_COEFFICIENTS.T, masses))
-
-
-def _before(values: Array) -> Array:
-    """[..., P]: the sum of all that comes before."""
-    return namespace(values).cumulative_sum(values, axis=-1, include_initial=True)[..., :-1]
-
-
-def _bracket(reached: Array) -> tuple[Array, Array]:
-    """[...] each: neighbouring nodes, or ends of the panel, between which increasing values [..., G] change sign."""
-    xp = namespace(reached)
-    behind = xp.sum(xp.astype(reached < 0, xp.int64), axis=-1)
-    ends = constant([-1.0, *NODES, 1.0], reached)
-    flat = xp.reshape(behind, (-1,))
-    return tuple(xp.reshape(xp.take(ends, flat + more), behind.shape) for more in (0, 1))
-
-
-def _root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """[...]: where an increasing function is 0 between low and high: Newton steps, halving where one leads outside."""
-    x = (low + high) / 2.0
-    xp = namespace(x)
-    for _ in range(_STEPS):
-        here = value(x)
-        low, high = xp.where(here < 0, x, low), xp.where(here < 0, high, x)
-        there = x - ratio(here, slope(x))
-        inside = (there >= low - _SLACK) & (there <= high + _SLACK)  # an end may be the root, up to rounding
-        x = xp.where(inside, xp.minimum(xp.maximum(there, low), high), (low + high) / 2.0)
-    return x

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from stakes import (
-    CRPS,
-    AbsoluteError,
     BregmanLoss,
     BrierLoss,
     CategoricalEnsemble,
@@ -17,9 +15,7 @@ from stakes import (
     InterpolatedWeight,
     Linex,
     LogLoss,
-    LogScore,
     NormalEnsemble,
-    Pinball,
     ScoringRule,
     SphericalLoss,
     SquaredError,
@@ -50,12 +46,6 @@ def squares(x):
     return array_api_compat.array_namespace(x).sum(x**2, axis=-1)
 
 
-DISTRIBUTIONS = {
-    "log score": LogScore(),
-    "crps with a weight": CRPS(sigmoid),
-    "absolute error": AbsoluteError(),
-    "pinball with a kink": Pinball(0.8, InterpolatedWeight([0.0, 1.0], [0.1, 2.0])),
-}
 REAL = {
     "squared": SquaredError(),
     "exponential weight": SquaredError(ExponentialWeight(0.4)),
@@ -118,7 +108,6 @@ def votes(rng):
 
 
 PAIRS = [(make, name, loss) for make in (gaussian, normals, uneven, nested) for name, loss in REAL.items()]
-PAIRS += [(make, name, loss) for make in (gaussian, normals) for name, loss in DISTRIBUTIONS.items()]
 PAIRS += [(make, name, loss) for make in (soft, votes) for name, loss in CLASSES.items()]
 
 

@@ -1,5 +1,7 @@
 """Losses of a density or a quantile: closed forms, general route and direct integration from the definition."""
 
+import array_api_compat
+import array_api_strict
 import numpy as np
 import pytest
 from brute import ensemble_score_reduction, gaussian_pair, normal_expectation, score_reduction
@@ -8,6 +10,7 @@ from scipy.stats import norm
 from stakes import (
     CRPS,
     AbsoluteError,
+    AccuracyWarning,
     BrierLoss,
     CategoricalEnsemble,
     ExponentialWeight,
@@ -346,3 +349,65 @@ def test_where_a_loss_looks_is_told():
     weights = effective_context_weights(CRPS(ExponentialWeight(1.0)), belief)
     np.testing.assert_allclose(weights[1] / weights[0], np.e, rtol=1e-10)
     np.testing.assert_allclose(effective_context_weights(CRPS(), belief), 0.5)
+
+
+def logistic(z):
+    return 1.0 / (1.0 + array_api_compat.array_namespace(z).exp(-z))
+
+
+def beliefs(asarray):
+    """A Gaussian, a warped and an ensemble belief of one candidate and two contexts, made by `asarray`."""
+    mean, variance, covariance = asarray([0.3, 1.0]), asarray([1.0, 0.5]), asarray([[0.6, -0.5]])
+    gaussian = GaussianBelief(mean, variance, asarray([1.0]), covariance)
+    members = asarray([[0.0, 1.0]]), asarray(0.5), asarray([[0.0, 0.8], [2.0, 1.5]]), asarray(0.4)
+    return gaussian, WarpedGaussianBelief(gaussian, LogWarp()), NormalEnsemble(*members)
+
+
+LIBRARY_LOSSES = [LogScore(logistic), CRPS(logistic), Pinball(0.8, InterpolatedWeight([0.0, 1.0], [0.1, 2.0]))]
+FUNCTIONS = [expected_regret, uncertainty, effective_context_weights, bayes_prediction]
+
+
+@pytest.mark.parametrize("loss", [*LIBRARY_LOSSES, AbsoluteError()], ids=lambda loss: type(loss).__name__)
+def test_all_libraries_give_the_same_numbers(xp, host, loss):
+    pairs = zip(beliefs(lambda a: xp.asarray(np.asarray(a))), beliefs(np.asarray), strict=True)
+    for belief, wanted in pairs:
+        for function in FUNCTIONS[: 4 if isinstance(loss, Pinball | AbsoluteError) else 3]:
+            result = function(loss, belief)
+            assert array_api_compat.array_namespace(result) is xp
+            np.testing.assert_allclose(host(result), function(loss, wanted), rtol=1e-9)
+
+
+def test_forms_on_all_libraries(xp, host):
+    gaussian, warped, _ = beliefs(lambda a: xp.asarray(np.asarray(a)))
+    plain_gaussian, plain_warped, _ = beliefs(np.asarray)
+    pairs = [(gaussian, plain_gaussian, loss) for loss in (LogScore(), CRPS(), LogScore(logistic))]
+    for belief, wanted, loss in [*pairs, (warped, plain_warped, LogScore())]:
+        result = expected_reduction(loss, belief)
+        assert array_api_compat.array_namespace(result) is xp
+        np.testing.assert_allclose(host(result), expected_reduction(loss, wanted), rtol=1e-9)
+
+
+def test_single_precision_stays_single(xp, host):
+    single, wanted = beliefs(lambda a: xp.asarray(np.asarray(a, dtype=np.float32))), beliefs(np.asarray)
+    for i, loss in enumerate((CRPS(logistic), AbsoluteError(), LogScore())):
+        result = expected_regret(loss, single[i])
+        assert result.dtype == xp.float32
+        np.testing.assert_allclose(host(result), expected_regret(loss, wanted[i]), rtol=1e-4)
+    gaussian = single[0]
+    assert score(LogScore(logistic), gaussian).dtype == uncertainty(CRPS(), gaussian).dtype == xp.float32
+    assert bayes_prediction(Pinball(0.8), gaussian).dtype == xp.float32
+
+
+def test_results_stay_on_the_device_of_the_belief():
+    device = array_api_strict.Device("device1")
+    for belief in beliefs(lambda a: array_api_strict.asarray(np.asarray(a), device=device)):
+        for loss in LIBRARY_LOSSES:
+            for function in FUNCTIONS[:3]:
+                assert function(loss, belief).device == device
+
+
+def test_an_undeclared_jump_is_told_of():
+    step = Weight(lambda z: np.where(z > 0.037, 1.0, 0.0))
+    for loss in (CRPS(step), AbsoluteError(step)):
+        with pytest.warns(AccuracyWarning, match="breakpoints"):
+            expected_reduction(loss, gaussian_pair(0.0, 1.0, 0.5))

@@ -22,11 +22,11 @@ from typing import Any
 from scipy.special import ndtri
 
 from stakes._array import Array, check_all, double, namespace, ratio
+from stakes._panels import beside
 from stakes.acquisition.closed import log_mean_weight
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
 from stakes.beliefs import GaussianBelief, Integrand, WarpedGaussianBelief
-from stakes.distributions import beside
 from stakes.domains import REAL, Interval
 from stakes.losses import CRPS, AbsoluteError, ExponentialWeight, LogScore, NegativeEntropy, Pinball
 

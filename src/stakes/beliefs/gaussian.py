@@ -12,11 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stakes._array import Array, asarrays, check_all, check_shape, double, log_normal, namespace, ratio, replaced
+from stakes._panels import beside
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.gaussian_cells import GaussianCells
 from stakes.beliefs.gaussian_split import KINKED, GaussianSplit
 from stakes.beliefs.quadrature import landscape, normal_moments
-from stakes.distributions import Distribution, beside
+from stakes.distributions import Distribution
 from stakes.domains import REAL, Interval
 
 _ROUNDING = 1e-9  # by which rho may exceed 1

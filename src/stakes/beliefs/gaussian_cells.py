@@ -11,9 +11,10 @@ import math
 import numpy as np
 
 from stakes._array import Array, constant, density, filled, namespace, ratio, replaced, slices
+from stakes._panels import COUNT, panel_nodes
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.quadrature import CHUNK, COARSEST, TAIL, standard, trapezoid, windows
-from stakes.distributions import COUNT, Distribution, panel_nodes
+from stakes.distributions import Distribution
 
 # Sixteen nodes on 3 sds of a bell give its cdf to 3e-11; on 1.25 sds of the prior they integrate a sigmoid of slope
 # 6/sd to 3e-11.

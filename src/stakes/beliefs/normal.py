@@ -22,12 +22,13 @@ from stakes._array import (
     ratio,
     replaced,
 )
+from stakes._panels import COUNT, beside
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_members
 from stakes.beliefs.normal_cells import NormalCells
 from stakes.beliefs.outcomes import Automatic, OutcomeRule
 from stakes.beliefs.quadrature import CHUNK, first_largest, landscape, member_slices, normal_moments
-from stakes.distributions import COUNT, Distribution, beside
+from stakes.distributions import Distribution
 from stakes.domains import REAL, Interval
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stakes._array import Array, constant, density, filled, namespace, slices
+from stakes._panels import COUNT, panel_nodes
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.quadrature import CHUNK, member_slices, windows
-from stakes.distributions import COUNT, Distribution, panel_nodes
+from stakes.distributions import Distribution
 
 _WIDTH = 1.0  # of a panel, in the smallest standard deviation of a context
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from stakes._array import Array, constant, double, log_of, namespace, replaced
+from stakes._panels import beside, slope
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
-from stakes.distributions import Distribution, beside, slope
+from stakes.distributions import Distribution
 from stakes.domains import POSITIVE, REAL, Domain, Interval
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from array_api_compat import device
 
 from stakes._array import Array, asarrays, namespace, ratio
-from stakes.distributions import Crossing, Distribution, between, densities, row, series
+from stakes._panels import between, densities, row, series
+from stakes.distributions import Crossing, Distribution
 from stakes.losses.distributional import WeightedScore
 from stakes.losses.weights import WeightLike, as_weight
 
