@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, asarrays, constant, double, namespace, replaced
+from stakes._array import Array, asarrays, constant, double, filled, namespace, replaced
 from stakes.acquisition import expected_regret
 from stakes.acquisition.reduction import OfAction
-from stakes.beliefs import Belief, Distribution, NormalEnsemble
+from stakes.beliefs import Belief, Distribution, GivesDistributions, NormalEnsemble
 from stakes.beliefs.base import log_weight
 from stakes.domains import Classes, Domain, labels_to_indicators
 from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, SquaredError
@@ -112,8 +112,10 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     - Total mass: the moment of a constant is 1, and no cell has negative mass.
     - Blocks: `take` of candidates and contexts gives that block of everything.
     - Value: no label is worth less than nothing, or more than knowing the target.
+    - Distributions, where the belief gives them: a total mass of 1, today and over cells.
     """
     assert isinstance(belief, Belief), f"{type(belief).__name__} lacks a method of stakes.beliefs.Belief"
+    assert not isinstance(loss, DistributionLoss), "a loss with statistics is wanted: distributions are checked anyway"
     if loss is None:
         loss = LogLoss() if isinstance(belief.domain, Classes) else SquaredError()
     xp = namespace(belief.like)
@@ -148,6 +150,19 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     knowing = OfAction(loss, loss.action(moments), lambda z, a, point: loss.regret(loss.statistics(z, point), a, point))
     most = belief.moments(knowing, reference)[:, 0] * xp.exp(reference.log_scale)
     assert bool(xp.all(reductions <= most * (1.0 + rtol))), "value: no label is worth more than knowing the target"
+    if isinstance(belief, GivesDistributions):
+        _check_distributions(belief, rtol)
+
+
+def _check_distributions(belief: Any, rtol: float) -> None:
+    """Assert that distributions have a total mass of 1, today and over the cells of a label."""
+    one = _One(belief.domain)
+    reference, marks = belief.reference(one), filled((belief.n_contexts, 0), 0.0, belief.like)
+    total = belief.distribution(one, reference, marks).total()
+    cells = belief.regret_over_cells(lambda posterior, prior, marks: posterior.total(), one, reference, marks)
+    ones = namespace(total).exp(-double(reference.log_scale))
+    _assert_close(total, ones, rtol, 1.0, "distributions: a total mass of 1")
+    _assert_close(cells, ones + namespace(cells).zeros_like(cells), rtol, 1.0, "distributions: cells sum to the total")
 
 
 class _One:

@@ -35,6 +35,7 @@ from stakes import (
 )
 from stakes.beliefs import MemberPanels
 from stakes.evaluation import bayes_prediction
+from stakes.testing import check_belief
 
 PLAIN = [LogScore(), CRPS(), AbsoluteError(), Pinball(0.9), Pinball(0.2)]
 RHO = np.array([1e-10, 1e-6, 0.01, 0.3, 0.9, 0.999, 1 - 1e-8])
@@ -411,3 +412,22 @@ def test_an_undeclared_jump_is_told_of():
     for loss in (CRPS(step), AbsoluteError(step)):
         with pytest.warns(AccuracyWarning, match="breakpoints"):
             expected_reduction(loss, gaussian_pair(0.0, 1.0, 0.5))
+
+
+def test_laws_of_beliefs_hold_for_their_distributions(xp):
+    for belief in beliefs(lambda a: xp.asarray(np.asarray(a))):
+        check_belief(belief)
+
+
+def test_contexts_without_variance_have_nothing_to_gain():
+    belief = gaussian_pair([0.0, 1.0], [1.0, 0.0], [0.5, 0.9])
+    for loss in (LogScore(), CRPS(), CRPS(SIGMOID), AbsoluteError(KINK)):
+        for reduction in (expected_regret(loss, belief), expected_reduction(loss, belief)):
+            assert np.all(reduction[:, 0] > 0)
+            np.testing.assert_allclose(reduction[:, 1], 0.0, atol=1e-12)
+
+
+def test_no_candidates_and_little_to_learn():
+    assert score(CRPS(), gaussian_pair([0.0], [1.0], [])).shape == (0,)
+    assert expected_regret(AbsoluteError(), gaussian_pair([0.0], [1.0], [])).shape == (0, 1)
+    np.testing.assert_allclose(expected_regret(CRPS(SIGMOID), gaussian_pair([0.0], [1.0], [0.0])), 0.0, atol=1e-15)

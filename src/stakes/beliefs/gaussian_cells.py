@@ -100,7 +100,8 @@ class GaussianCells:
         xp, kinked = self.xp, bool(self.cuts.shape[1])
         low, high = (self.low[some] + TAIL) * root - _BELL, (self.high[some] - TAIL) * root + _BELL  # [M]
         if self.switches or (kinked and float(xp.min(rest)) < _KINKED):
-            eta, weights = panel_nodes(self._edges(low, high, self._kinks(low, high, root, rest), _PANEL))
+            width = min(_BELL_PANEL, _PANEL / float(xp.max(root)))  # what is sharp in z is wider to eta
+            eta, weights = panel_nodes(self._edges(low, high, self._kinks(low, high, root, rest), width))
             eta, weights = (xp.reshape(each, (low.shape[0], -1)) for each in (eta, weights))
         else:
             smooth = float(xp.min(rest / root)) if kinked else 1.0
@@ -169,10 +170,8 @@ class GaussianCells:
         """
         xp = self.xp
         low, high = ((each[few, None, None] - centre) / rest for each in (self.low, self.high))  # [p, J, 1]
-        first, last = (
-            (self.low[few] + TAIL)[:, None, None] * rest - _BELL,
-            (self.high[few] - TAIL)[:, None, None] * rest + _BELL,
-        )
+        first = (self.low[few] + TAIL)[:, None, None] * rest - _BELL
+        last = (self.high[few] - TAIL)[:, None, None] * rest + _BELL
         bell = _clipped(first + (last - first) * _shares(float(xp.max(last - first)) / _BELL_PANEL, rest), low, high)
         start, stop = bell[..., :1], bell[..., -1:]
         before, left = start - low, (start - low) + (high - stop)

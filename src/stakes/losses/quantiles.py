@@ -92,10 +92,9 @@ class QuantileScore(WeightedScore):
         return self.weighted(z, self._pinball(z - prediction))
 
     def _pinball(self, step: Array) -> Array:
-        above = step > 0
-        return (
-            self.unit * abs(step) * namespace(step).where(above, self.level + 0.0 * step, 1.0 - self.level + 0.0 * step)
-        )
+        """[...]: what a target costs that lies `step` above the answer."""
+        xp = namespace(step)
+        return self.unit * xp.where(step > 0, self.level * step, (self.level - 1.0) * step)
 
 
 @dataclass(frozen=True)
