@@ -5,6 +5,9 @@ import array_api_strict
 import numpy as np
 import pytest
 from brute import ensemble_score_reduction, gaussian_pair, normal_expectation, score_reduction
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.stats import norm
 
 from stakes import (
@@ -431,3 +434,28 @@ def test_no_candidates_and_little_to_learn():
     assert score(CRPS(), gaussian_pair([0.0], [1.0], [])).shape == (0,)
     assert expected_regret(AbsoluteError(), gaussian_pair([0.0], [1.0], [])).shape == (0, 1)
     np.testing.assert_allclose(expected_regret(CRPS(SIGMOID), gaussian_pair([0.0], [1.0], [0.0])), 0.0, atol=1e-15)
+
+
+@settings(max_examples=15)
+@given(
+    arrays(float, (2, 3), elements=st.floats(-3, 3)),
+    st.floats(0.1, 2.0),
+    st.floats(0.05, 0.95),
+    st.sampled_from([None, SIGMOID, JUMP]),
+)
+def test_a_label_is_worth_something_and_no_more_than_all(means, sd, tau, weight):
+    belief = NormalEnsemble(means[:1], 0.5, means[1:], sd)
+    for loss in (CRPS(weight), Pinball(tau, weight)):
+        worth, most = expected_reduction(loss, belief)[0, 0], uncertainty(loss, belief)[0]
+        assert 0 <= worth <= most * (1 + 1e-6)
+    assert expected_reduction(LogScore(weight), belief)[0, 0] >= 0
+
+
+@settings(max_examples=15)
+@given(st.floats(-2, 2), st.floats(0.1, 3.0), st.floats(0.01, 0.99), st.floats(0.001, 0.99))
+def test_scores_scale_with_the_unit_of_the_target(mean, sd, tau, rho):
+    """CRPS and pinball loss are in units of the target; the information in a label has none."""
+    one, other = (gaussian_pair(k * mean, (k * sd) ** 2, rho) for k in (1.0, 1000.0))
+    for loss in (CRPS(), Pinball(tau)):
+        np.testing.assert_allclose(1000 * expected_regret(loss, one), expected_regret(loss, other), rtol=1e-9)
+    np.testing.assert_allclose(expected_regret(LogScore(), one), expected_regret(LogScore(), other), rtol=1e-9)
