@@ -1,5 +1,6 @@
 """Fitted models as beliefs: what a model you already have says of labels and targets, jointly."""
 
+from stakes.models import gaussian as _gaussian  # noqa: F401  (registers its adapters)
 from stakes.models.base import Adapter, Request, belief_of, register_model
 
 __all__ = ["Adapter", "Request", "belief_of", "register_model"]
