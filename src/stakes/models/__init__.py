@@ -2,5 +2,7 @@
 
 from stakes.models import gaussian as _gaussian  # noqa: F401  (registers its adapters)
 from stakes.models.base import Adapter, Request, belief_of, register_model
+from stakes.models.hyperparameters import Hyperparameters
+from stakes.models.process import GaussianProcess
 
-__all__ = ["Adapter", "Request", "belief_of", "register_model"]
+__all__ = ["Adapter", "GaussianProcess", "Hyperparameters", "Request", "belief_of", "register_model"]
