@@ -45,6 +45,7 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
+    "stakes.models": "Adapter GaussianProcess Hyperparameters Request belief_of register_model",
     "stakes.testing": "check_belief check_loss",
 }
 
