@@ -45,6 +45,9 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
+    "stakes.models": """
+        Adapter Bootstrap EnsembleOf Request belief_of out_of_bag_noise register_model
+    """,
     "stakes.testing": "check_belief check_loss",
 }
 

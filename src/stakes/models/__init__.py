@@ -1,5 +1,7 @@
 """Fitted models as beliefs: what a model you already have says of labels and targets, jointly."""
 
 from stakes.models.base import Adapter, Request, belief_of, register_model
+from stakes.models.bootstrap import Bootstrap
+from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 
-__all__ = ["Adapter", "Request", "belief_of", "register_model"]
+__all__ = ["Adapter", "Bootstrap", "EnsembleOf", "Request", "belief_of", "out_of_bag_noise", "register_model"]
