@@ -6,7 +6,6 @@ Sizes: n rows, K members, C classes, d outputs.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from stakes._array import Array, check_shape
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapts
 from stakes.models.forests import members_of
-from stakes.models.members import Members, ensemble_belief, means_of
+from stakes.models.members import ensemble_belief, means_of, table_members
 from stakes.models.noise import moment_noise
 
 
@@ -61,13 +60,9 @@ def _of_function(model: EnsembleOf, pool: Any, contexts: Any, request: Request) 
     known = None
     if model.noise_sd is None:
         known = range(tables[0].shape[2]) if model.classes is None else model.classes
-    members = Members(
-        predict=tuple(itemgetter(k) for k in range(len(tables[0]))),
-        classes=None if known is None else (known,) * len(tables[0]),
-        known=known,
-        weights=model.member_weights,
-    )
-    return ensemble_belief(members, tables[0], tables[1], request, model.noise_sd)
+    members = table_members(len(tables[0]), known, model.member_weights)
+    by_row = [np.swapaxes(table, 0, 1) for table in tables]  # [n, K, C], or [n, K(, d)]
+    return ensemble_belief(members, by_row[0], by_row[1], request, model.noise_sd)
 
 
 def out_of_bag_noise(model: Any, X: Any, y: Any) -> Array:  # noqa: N803 (scikit-learn's names)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,16 @@ class Members:
     """The rows of the training data that each member was fitted on."""
     noise: Callable[[Array], Array] | None = None
     """The noise sd of labels that the model itself knows, told the members' means [N, K] of the pool."""
+
+
+def table_members(count: int, known: Sequence[Any] | None = None, weights: Any = None) -> Members:
+    """Members whose predictions are known already: rows are then tables [n, K, C], or [n, K(, d)] without classes."""
+    return Members(
+        predict=tuple(itemgetter((slice(None), k)) for k in range(count)),
+        classes=None if known is None else (known,) * count,
+        known=known,
+        weights=weights,
+    )
 
 
 def ensemble_belief(members: Members, pool: Any, contexts: Any, request: Request, noise_sd: Any = None) -> Belief:
