@@ -45,6 +45,7 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
+    "stakes.future_error": "expected_future_error",
     "stakes.models": """
         Adapter Bootstrap EnsembleOf Request belief_of out_of_bag_noise register_model
     """,
