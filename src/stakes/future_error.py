@@ -16,14 +16,13 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples
 
 from stakes._array import Array
 from stakes.acquisition import uncertainty
 from stakes.beliefs import Belief, CategoricalEnsemble, GaussianBelief, NormalEnsemble, WarpedGaussianBelief
 from stakes.losses import Loss
 from stakes.models import belief_of
-from stakes.models.members import all_classes, columns_of
+from stakes.models.classes import all_classes, columns_of
 
 __all__ = ["expected_future_error"]
 
@@ -49,7 +48,7 @@ def expected_future_error(
     label, for which the model must be one that `belief_of` takes, is tried at five quantiles. Clones are fitted, up to
     1 + N J of them, `model` itself is not. Chance in fitting adds noise: give the model a number as `random_state`.
     """
-    rows, labelled = _stacked(X, pool), np.arange(_num_samples(X))
+    rows, labelled = _stacked(X, pool), np.arange(X.shape[0] if hasattr(X, "shape") else len(X))
     current = clone(model).fit(X, y)
     labels, chances = _classes(current, pool, classes) if is_classifier(model) else _quantiles(current, pool)  # [N, J]
     tried = np.argwhere(chances > 0)  # pairs of a candidate and one of its labels

@@ -19,7 +19,7 @@ NUMBERS = ROWS[:, 0] + 0.1 * np.random.default_rng(1).normal(size=60)
 LABELS = np.where(NUMBERS > 0.8, "high", np.where(NUMBERS > 0, "middle", "low"))
 
 
-@parametrize_with_checks([Bootstrap(DecisionTreeClassifier(), 3), Bootstrap(Ridge(), 3)])
+@parametrize_with_checks([Bootstrap(each, 3, random_state=0) for each in (DecisionTreeClassifier(), Ridge())])
 @pytest.mark.filterwarnings("ignore")  # scikit-learn's own checks warn
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

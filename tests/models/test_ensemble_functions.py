@@ -31,6 +31,24 @@ def test_probabilities():
     assert belief_of(single, POOL, CONTEXTS).contexts.dtype == np.float32
 
 
+def test_no_member_is_rounded_for_the_sake_of_another():
+    class Fixed:
+        classes_ = (0, 1)
+
+        def __init__(self, dtype):
+            self.dtype = dtype
+
+        def predict(self, rows):
+            raise NotImplementedError
+
+        def predict_proba(self, rows):
+            return np.full((len(rows), 2), [0.1, 0.9], dtype=self.dtype)
+
+    members = [Fixed(np.float32), Fixed(np.float64)]
+    assert belief_of(members, POOL, CONTEXTS).contexts[0, 1, 0] == 0.1
+    assert belief_of(members[:1], POOL, CONTEXTS).contexts.dtype == np.float32
+
+
 def test_means():
     belief = belief_of(EnsembleOf(means, noise_sd=0.3, member_weights=[1, 1, 2]), POOL, CONTEXTS)
     assert isinstance(belief, NormalEnsemble)

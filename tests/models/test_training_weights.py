@@ -22,6 +22,7 @@ BALANCED = LogisticRegression(class_weight="balanced")
         BaggingClassifier(BALANCED),
         Bootstrap(make_pipeline(StandardScaler(), BALANCED)),
         GridSearchCV(BALANCED, {"C": [1.0]}),
+        GridSearchCV(LogisticRegression(), {"class_weight": ["balanced"]}, cv=2).fit([[0], [1], [2], [3]], [0, 1] * 2),
         RandomForestClassifier(class_weight="balanced_subsample"),
         LogisticRegression(class_weight={0: 1, 1: 10}),
         LogisticRegression(class_weight={1: 10}),

@@ -1,5 +1,6 @@
 """Fitted models as beliefs: what a model you already have says of labels and targets, jointly."""
 
+from stakes.models import committees as _committees  # noqa: F401 (registers its adapters)
 from stakes.models import latent_classes as _latent_classes  # noqa: F401 (registers its adapter)
 from stakes.models.base import Adapter, Request, belief_of, register_model
 from stakes.models.bootstrap import Bootstrap

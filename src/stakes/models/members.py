@@ -15,13 +15,14 @@ import numpy as np
 from stakes._array import Array
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.models.base import Request
+from stakes.models.classes import all_classes, columns_of, union_of
 
 
 def _unchanged(rows: Any) -> Any:
     return rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Members:
     """K predictors in a fixed order, each a function of what `prepare` makes of the rows."""
 
@@ -71,7 +72,8 @@ def ensemble_belief(members: Members, pool: Any, contexts: Any, request: Request
 
 def _class_belief(members: Members, pool: Any, contexts: Any, request: Request) -> Belief:
     assert members.classes is not None
-    classes = all_classes(request.classes, known_classes(members))
+    known = union_of(members.classes) if members.known is None else members.known
+    classes = all_classes(request.classes, known)
     if members.pure:
         votes, at_contexts = (_votes(members, rows, classes) for rows in (pool, contexts))
         return VoteEnsemble(votes, at_contexts, len(classes), members.weights)
@@ -89,6 +91,8 @@ def probabilities_of(members: Members, rows: Any, classes: list[Any]) -> Array:
         _check_columns(values, own)
         if table is None:
             table = np.zeros((len(values), len(members.predict), len(classes)), dtype=values.dtype)
+        if table.dtype != (finer := np.result_type(table, values)):
+            table = table.astype(finer)  # no member is rounded for the sake of the first
         table[:, k, columns_of(own, classes)] = values
     return table
 
@@ -141,44 +145,11 @@ def _checked_noise(members: Members, means: Array, noise_sd: Any) -> Array:
         )
     noise = np.asarray(noise_sd if members.noise is None or noise_sd is not None else members.noise(means), dtype=float)
     if not (np.all(np.isfinite(noise)) and np.all(noise > 0)):
-        raise ValueError(f"noise_sd, the sd of a label about its mean, must be positive and finite; got {noise!r}")
-    return noise
-
-
-def known_classes(members: Members) -> Sequence[Any]:
-    """All classes that the model knows; for members on their own, the sorted union of theirs."""
-    if members.known is not None:
-        return members.known
-    assert members.classes is not None
-    union = {plain(label) for own in members.classes for label in own}
-    try:
-        return sorted(union)
-    except TypeError as error:
-        raise TypeError(f"the members' classes cannot be ordered ({error}): give classes=... in order") from error
-
-
-def all_classes(asked: Sequence[Any] | None, known: Sequence[Any]) -> list[Any]:
-    """The classes in the order of columns: those asked for, which hold all that the model knows; or the model's."""
-    classes = [plain(label) for label in (known if asked is None else asked)]
-    if len(set(classes)) < len(classes):
-        raise ValueError(f"each class must be given once; got {classes!r}")
-    columns_of(known, classes)
-    return classes
-
-
-def columns_of(own: Sequence[Any], classes: list[Any]) -> Array:
-    """[c]: where among `classes` each class of `own` is."""
-    place = {label: column for column, label in enumerate(classes)}
-    if unknown := [label for label in map(plain, own) if label not in place]:
         raise ValueError(
-            f"the model knows classes that are not among the classes given: {unknown!r} not in {classes!r}"
+            f"noise_sd, the sd of a label about its mean, must be positive and finite; got {noise!r}. Where the labels "
+            "so far do not show it (one row, or all alike), give EnsembleOf(model, noise_sd=...)."
         )
-    return np.asarray([place[plain(label)] for label in own], dtype=np.intp)
-
-
-def plain(label: Any) -> Any:
-    """A label as Python has it, so that np.int64(1) and 1 are one."""
-    return label.item() if isinstance(label, np.generic) else label
+    return noise
 
 
 def _check_columns(values: Array, own: Sequence[Any]) -> None:

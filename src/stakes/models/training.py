@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from stakes.models.ensembles import EnsembleOf
 
 _NAMES = ("class_weight", "scale_pos_weight")  # the second is that of gradient boosting libraries
@@ -35,10 +37,13 @@ def _weights(model: Any) -> Iterator[str]:
         for name, value in parameters.items():
             if name.rpartition("__")[2] in _NAMES and _weighs(value):
                 yield f"{name}={value!r}"
+        for found in (each, *parameters.values()):
+            if hasattr(found, "best_estimator_"):  # a search may have chosen weights
+                yield from _weights(found.best_estimator_)
 
 
 def _weighs(value: Any) -> bool:
     """Whether classes count differently."""
     if isinstance(value, Mapping):
         return len({*value.values(), 1}) > 1  # a class that is not named counts 1
-    return value not in (None, 1)
+    return value is not None and not (np.isscalar(value) and value == 1)
