@@ -45,7 +45,10 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
-    "stakes.models": "Adapter GaussianProcess Hyperparameters Request belief_of register_model",
+    "stakes.models": """
+        Adapter Bootstrap EnsembleOf GaussianProcess Hyperparameters Request belief_of out_of_bag_noise register_model
+    """,
+    "stakes.future_error": "expected_future_error",
     "stakes.testing": "check_belief check_loss",
 }
 

@@ -1,10 +1,24 @@
 """Fitted models as beliefs: what a model you already have says of labels and targets, jointly."""
 
-from stakes.models import gaussian as _gaussian  # noqa: F401  (registers its adapters)
+from stakes.models import committees as _committees  # noqa: F401 (registers its adapters)
+from stakes.models import gaussian as _gaussian  # noqa: F401
+from stakes.models import latent_classes as _latent_classes  # noqa: F401
 from stakes.models import outputs as _outputs  # noqa: F401
 from stakes.models import transformed as _transformed  # noqa: F401
 from stakes.models.base import Adapter, Request, belief_of, register_model
+from stakes.models.bootstrap import Bootstrap
+from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 from stakes.models.hyperparameters import Hyperparameters
 from stakes.models.process import GaussianProcess
 
-__all__ = ["Adapter", "GaussianProcess", "Hyperparameters", "Request", "belief_of", "register_model"]
+__all__ = [
+    "Adapter",
+    "Bootstrap",
+    "EnsembleOf",
+    "GaussianProcess",
+    "Hyperparameters",
+    "Request",
+    "belief_of",
+    "out_of_bag_noise",
+    "register_model",
+]

@@ -1,0 +1,174 @@
+"""An ensemble of any classifier or regressor, each member fitted on rows drawn with replacement.
+
+Sizes: n rows, K members, C classes, d outputs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from stakes._array import Array
+from stakes.models.base import register_model
+from stakes.models.forests import ensemble, is_pure, members_of, probabilities
+from stakes.models.members import Members, means_of, probabilities_of
+from stakes.models.noise import moment_noise
+
+
+class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """`members` clones of `estimator`, each fitted on as many rows as there are, drawn with replacement.
+
+    Every class keeps at least one row in every member: where a draw misses a class, one of its rows takes the place of
+    a row whose class is there twice. So members agree more than a plain bootstrap's on classes that have few rows. As
+    long as there is one class only, members say that class (most classifiers refuse to be fitted to one).
+
+    Regressors have `noise_sd_`, the noise of labels estimated out of bag (see `stakes.models.noise` for its bias), or
+    what `noise_sd` says; NaN where no row was left out, as with a single label. A prediction is the members' mean.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        members: int = 20,
+        *,
+        noise_sd: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.members = members
+        self.noise_sd = noise_sd
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Bootstrap:  # noqa: N803 (scikit-learn's names)
+        """Fit the members; features go to them as they came, so that names and types of columns are kept."""
+        if not isinstance(self.members, int | np.integer) or self.members < 1:
+            raise ValueError(f"members must be a whole number, 1 or more; got {self.members!r}")
+        rows, targets = self._checked(X, y)
+        chance = check_random_state(self.random_state)
+        codes = (
+            np.unique(targets, return_inverse=True)[1] if is_classifier(self.estimator) else np.zeros(len(targets), int)
+        )
+        self.estimators_samples_ = [resampled(codes, chance) for _ in range(self.members)]
+        copies = [_seeded(clone(self.estimator), chance) for _ in range(self.members)]
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fitted)(copy, rows, targets, sample)
+            for copy, sample in zip(copies, self.estimators_samples_, strict=True)
+        )
+        if not is_classifier(self.estimator):
+            self.noise_sd_ = self._noise(rows, targets)
+        return self
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:  # noqa: N803
+        """Rows that can be indexed, and targets [n] or [n, d]; sets what scikit-learn wants to know of them."""
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        validate_data(self, X, reset=True, skip_check_array=True)
+        rows, y = indexable(X, y)
+        if is_classifier(self.estimator):
+            check_classification_targets(y)
+            targets = column_or_1d(y, warn=True)
+            self.classes_ = np.unique(targets)
+        else:
+            targets = check_array(y, ensure_2d=False, dtype="numeric", input_name="y")
+        return rows, targets
+
+    def _noise(self, rows: Any, targets: Array) -> Array:
+        if self.noise_sd is not None:
+            return np.asarray(self.noise_sd, dtype=float)
+        return moment_noise(targets, means_of(members_of(self), rows), self.estimators_samples_)
+
+    def predict(self, X: Any) -> Array:  # noqa: N803
+        """[n]: the class of the largest mean probability, or the members' mean ([n, d])."""
+        check_is_fitted(self)
+        if is_classifier(self.estimator):
+            return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        return np.mean(means_of(members_of(self), X), axis=1)
+
+    @available_if(lambda self: is_classifier(self.estimator))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:  # noqa: N803
+        """[n, C]: the members' mean."""
+        members = members_of(self)
+        return np.mean(probabilities_of(members, X, self.classes_.tolist()), axis=1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """Accuracy of a classifier, R^2 of a regressor."""
+        measure = accuracy_score if is_classifier(self.estimator) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags, own = BaseEstimator.__sklearn_tags__(self), get_tags(self.estimator)
+        tags.estimator_type, tags.input_tags, tags.target_tags = own.estimator_type, own.input_tags, own.target_tags
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = tags.target_tags.multi_output = False
+        return tags
+
+
+def resampled(codes: Array, chance: np.random.RandomState) -> Array:
+    """[n]: positions drawn with replacement, with every class (numbers [n]) among them."""
+    sample = chance.randint(len(codes), size=len(codes))
+    counts = np.bincount(codes[sample], minlength=codes.max() + 1)  # [C]
+    for missing in np.flatnonzero(counts == 0):
+        place = chance.choice(
+            np.flatnonzero(counts[codes[sample]] > 1)
+        )  # there is one: a class misses no row for itself
+        counts[codes[sample[place]]] -= 1
+        sample[place] = chance.choice(np.flatnonzero(codes == missing))
+        counts[missing] = 1
+    return sample
+
+
+def _seeded(estimator: Any, chance: np.random.RandomState) -> Any:
+    """The estimator with its own seed wherever it takes one."""
+    names = [name for name in sorted(estimator.get_params()) if name.rpartition("__")[2] == "random_state"]
+    return estimator.set_params(**{name: chance.randint(np.iinfo(np.int32).max) for name in names})
+
+
+def _fitted(estimator: Any, rows: Any, targets: Array, sample: Array) -> Any:
+    chosen = targets[sample]
+    if is_classifier(estimator) and np.all(chosen == chosen[0]):
+        estimator = DummyClassifier(strategy="most_frequent")
+    return estimator.fit(_safe_indexing(rows, sample), chosen)
+
+
+def _checked_rows(model: Bootstrap, rows: Any) -> Any:
+    """Rows with the features that the model was fitted on, as they came."""
+    if getattr(rows, "ndim", 2) != 2:
+        raise ValueError(f"rows must be [n, p]; got {list(rows.shape)}. Reshape your data: rows[None, :] for one row.")
+    validate_data(model, rows, reset=False, skip_check_array=True)
+    return indexable(rows)[0]
+
+
+@members_of.register(Bootstrap)
+def _resampled_members(model: Bootstrap) -> Members:
+    check_is_fitted(model)
+
+    if not is_classifier(model.estimator):
+        return Members(
+            predict=tuple(member.predict for member in model.estimators_),
+            prepare=partial(_checked_rows, model),
+            samples=lambda: model.estimators_samples_,
+            noise=lambda means: model.noise_sd_,
+        )
+    return Members(
+        predict=tuple(probabilities(member) for member in model.estimators_),
+        classes=tuple(member.classes_ for member in model.estimators_),
+        known=model.classes_.tolist(),
+        pure=all(map(is_pure, model.estimators_)),
+        prepare=partial(_checked_rows, model),
+    )
+
+
+register_model(Bootstrap, ensemble)

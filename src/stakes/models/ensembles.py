@@ -1,0 +1,82 @@
+"""Ensembles that no model holds together: functions, lists and models with a noise level of your own.
+
+Sizes: n rows, K members, C classes, d outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from stakes._array import Array, check_shape
+from stakes.beliefs import Belief
+from stakes.models.base import Request, adapts
+from stakes.models.forests import members_of
+from stakes.models.members import ensemble_belief, means_of, table_members
+from stakes.models.noise import moment_noise
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleOf:
+    """An ensemble from a function of the rows, a list of fitted estimators, or a fitted ensemble.
+
+    `members` is a function that gives class probabilities [K, n, C] of K members for n rows, in the same order each
+    time it is called; or, with `noise_sd`, means [K, n] ([K, n, d] for vectors). Or it is what `belief_of` takes too, a
+    list or an ensemble, here with a noise level and weights.
+    """
+
+    members: Any
+    _: KW_ONLY
+    classes: Any = None
+    """The classes of the columns that a function gives; None: 0 .. C - 1."""
+    noise_sd: Any = None
+    """The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes."""
+    member_weights: Any = None
+    """[K]; None: alike, or the weights that an ensemble has."""
+
+
+@adapts(EnsembleOf)
+def _ensemble(model: EnsembleOf, pool: Any, contexts: Any, request: Request) -> Belief:
+    if callable(model.members):
+        return _of_function(model, pool, contexts, request)
+    members = members_of(model.members)
+    if model.classes is not None:
+        members = replace(members, known=model.classes)
+    if model.member_weights is not None:
+        members = replace(members, weights=model.member_weights)
+    return ensemble_belief(members, pool, contexts, request, model.noise_sd)
+
+
+def _of_function(model: EnsembleOf, pool: Any, contexts: Any, request: Request) -> Belief:
+    """Both tables at once, and members that look up their part of them."""
+    if model.noise_sd is not None and model.classes is not None:
+        raise ValueError("give classes for a function of probabilities, or noise_sd for one of means; got both")
+    tables = [np.asarray(model.members(rows)) for rows in (pool, contexts)]
+    axes = ("K", "n", "C") if model.noise_sd is None or tables[0].ndim == 3 else ("K", "n")
+    for name, table in zip(("pool", "contexts"), tables, strict=True):
+        check_shape(f"what the function gives for the {name}", table, (len(tables[0]), *axes[1:]))
+    known = None
+    if model.noise_sd is None:
+        known = range(tables[0].shape[2]) if model.classes is None else model.classes
+    members = table_members(len(tables[0]), known, model.member_weights)
+    by_row = [np.swapaxes(table, 0, 1) for table in tables]  # [n, K, C], or [n, K(, d)]
+    return ensemble_belief(members, by_row[0], by_row[1], request, model.noise_sd)
+
+
+def out_of_bag_noise(model: Any, X: Any, y: Any) -> Array:  # noqa: N803 (scikit-learn's names)
+    """The noise sd of labels (one for each output), from the training data `X`, `y` of a fitted, bootstrapped ensemble.
+
+    By the method of moments, on rows that members were not fitted on: see `stakes.models.noise` for its bias.
+    """
+    members = members_of(model)
+    if members.samples is None:
+        raise ValueError(
+            f"the members of this {type(model).__name__} were fitted on all rows, or do not say on which: there is "
+            "nothing out of bag. Fit with bootstrap=True, or wrap the estimator in Bootstrap."
+        )
+    noise = moment_noise(y, means_of(members, X), members.samples())
+    if not np.all(noise > 0):
+        raise ValueError("no row was left out by a member, or there is no residual: give noise_sd yourself")
+    return noise
