@@ -18,8 +18,8 @@ NAMES = {
         ExponentialWeight FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex LogLoss LogWarp
         Mahalanobis NormalEnsemble PoissonDeviance ScoringRule Selection SphericalLoss SquaredError ThresholdDecision
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight ZeroOne
-        effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret find_form
-        integration_error register score select uncertainty
+        cold_start effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret find_form
+        integration_error rank register score select uncertainty
     """,
     "stakes.losses": """
         BoxCox BregmanLoss BrierLoss Chart ClassWeights ConvexFunction CostMatrix Exponential ExponentialLinearWeight
@@ -45,6 +45,8 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
+    "stakes.models": "Adapter Request belief_of register_model",
+    "stakes.ranking": "HelpedContext Ranking Reason TrainedWeightWarning cold_start rank",
     "stakes.testing": "check_belief check_loss",
 }
 
@@ -71,6 +73,7 @@ def test_versions_agree():
 
 
 def test_importing_loads_no_optional_library():
-    code = "import sys, stakes; print([m for m in ('torch', 'matplotlib', 'pandas', 'jax') if m in sys.modules])"
+    libraries = ("torch", "matplotlib", "pandas", "polars", "pyarrow", "jax", "sklearn")
+    code = f"import sys, stakes; print([m for m in {libraries} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
