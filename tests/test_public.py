@@ -45,7 +45,7 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
-    "stakes.models": "Adapter Request belief_of register_model",
+    "stakes.models": "Adapter DefaultModel Request TableEncoder belief_of default register_model",
     "stakes.ranking": "HelpedContext Ranking Reason TrainedWeightWarning cold_start rank",
     "stakes.testing": "check_belief check_loss",
 }

@@ -75,6 +75,13 @@ def column(table: Table, position: int) -> Host:
     return _numbers(host) if host.dtype.kind == "O" else host
 
 
+def joined(columns: Sequence[Host]) -> Host:
+    """One column after the other; objects, unless all hold numbers."""
+    if all(is_number(values) for values in columns) or len(columns) == 1:
+        return np.concatenate(list(columns))
+    return _numbers(np.concatenate([values.astype(object) for values in columns]))
+
+
 def on_host(values: Any) -> Host:
     """An array, or a column of a table, as a NumPy array."""
     if hasattr(values, "cpu"):
@@ -110,11 +117,11 @@ def check_table(name: str, data: Any, allow_nan: bool = False) -> Table:
     return table
 
 
-def check_same_columns(pool: Table, contexts: Table) -> None:
-    """Refuse contexts whose columns are not those of the pool, in the same order."""
-    if (ours := n_columns(pool)) != (theirs := n_columns(contexts)):
-        raise ValueError(f"contexts must have the {ours} columns of the pool; got {theirs}")
-    check_names("contexts", column_names(contexts), column_names(pool), "those of the pool")
+def check_same_columns(table: Table, other: Table, name: str = "the pool", other_name: str = "contexts") -> None:
+    """Refuse another table whose columns are not those of the first, in the same order."""
+    if (ours := n_columns(table)) != (theirs := n_columns(other)):
+        raise ValueError(f"{other_name} must have the {ours} columns of {name}; got {theirs}")
+    check_names(other_name, column_names(other), column_names(table), f"those of {name}")
 
 
 def check_names(name: str, got: list[str] | None, wanted: list[str] | None, whose: str) -> None:
