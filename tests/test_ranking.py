@@ -263,6 +263,18 @@ def test_where_no_label_is_worth_anything(pool):
     np.testing.assert_allclose(blocks.scores, ranking.scores, rtol=1e-9)
 
 
+def test_one_class_so_far_leaves_it_to_the_seed(pool):
+    class Certain:
+        def belief(self, pool, contexts):
+            return stakes.CategoricalEnsemble(np.ones((len(pool), 4, 1)), np.ones((len(contexts), 4, 1)))
+
+    for loss in (stakes.LogLoss(), stakes.ZeroOne()):
+        ranking = stakes.rank(Certain(), loss, pool, n=3)
+        assert (ranking.ranked_by, ranking.scores) == ("variance reduction", (0.0, 0.0, 0.0))
+        assert ranking.reasons[0].as_good == 39
+        assert len(set(stakes.rank(Certain(), loss, pool, n=3, batch=True).indices)) == 3
+
+
 def test_rounding_is_no_worth(pool):
     tied = Committee(np.concatenate([np.ones((2, 3)), -np.ones((2, 3)), np.eye(3), -np.eye(3)]))
     ranking = stakes.rank(tied, stakes.CostMatrix([[0.0, 1e-14], [1e-14, 0.0]]), pool, n=2)

@@ -292,7 +292,8 @@ def test_rank_takes_a_default_of_classes(rows):
     helped = ranking.reasons[0].contexts[0]
     assert len(helped.prediction) == 3
     assert "class 'low'" in helped.answer or "class 'high'" in helped.answer
-    swapped = stakes.rank(model, stakes.LogLoss([5.0, 1.0, 1.0]), rows[15:], n=4, classes=["high", "low", "new"])
-    with pytest.raises(ValueError, match="one of the classes"):
+    names = ["high", "never", "low", "new"]
+    swapped = stakes.rank(model, stakes.LogLoss([5.0, 1.0, 1.0, 1.0]), rows[15:], n=4, classes=names)
+    with pytest.raises(ValueError, match=r"classes must hold all those of the model.*\['never'\] are not there"):
         stakes.rank(model, stakes.LogLoss(), rows[15:], classes=["low", "high"])
     assert swapped.indices == ranking.indices

@@ -161,16 +161,18 @@ def _default(model: DefaultModel, pool: Any, contexts: Any, request: Request) ->
     check_is_fitted(model)
     if model.task_ == "real":
         return adapt(model.pipeline_, pool, contexts, request)
-    wanted = model.classes_ if request.classes is None else check_classes(model.classes_, request.classes)
+    wanted = model.classes_.tolist() if request.classes is None else list(request.classes)
+    if lost := [name for name in model.classes_.tolist() if name not in wanted]:
+        raise ValueError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
     return adapt(model.pipeline_, pool, contexts, replace(request, classes=_places(model.classes_, wanted)))
 
 
-def _places(known: Host, wanted: Host) -> list[int]:
+def _places(known: Host, wanted: list[Any]) -> list[int]:
     """[C]: the number inside of each class that is wanted; those that the model does not know get new numbers."""
     numbers = {name: place for place, name in enumerate(known.tolist())}
-    for name in wanted.tolist():
+    for name in wanted:
         numbers.setdefault(name, len(numbers))
-    return [numbers[name] for name in wanted.tolist()]
+    return [numbers[name] for name in wanted]
 
 
 def _rows_sentence(pool: Any) -> str:
