@@ -18,8 +18,8 @@ NAMES = {
         ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex
         LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
         SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
-        WarpedGaussianBelief Weight ZeroOne effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error register score select uncertainty
+        WarpedGaussianBelief Weight ZeroOne cold_start effective_context_weights expected_posterior_uncertainty
+        expected_reduction expected_regret find_form integration_error rank register score select uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights ConvexFunction CostMatrix
@@ -46,9 +46,11 @@ NAMES = {
         calibration decompose realised_loss
     """,
     "stakes.models": """
-        Adapter Bootstrap EnsembleOf GaussianProcess Hyperparameters Request belief_of out_of_bag_noise register_model
+        Adapter Bootstrap DefaultModel EnsembleOf GaussianProcess Hyperparameters Request TableEncoder belief_of
+        default out_of_bag_noise register_model
     """,
     "stakes.future_error": "expected_future_error",
+    "stakes.ranking": "HelpedContext Ranking Reason TrainedWeightWarning cold_start rank",
     "stakes.testing": "check_belief check_loss",
 }
 
@@ -76,6 +78,7 @@ def test_versions_agree():
 
 
 def test_importing_loads_no_optional_library():
-    code = "import sys, stakes; print([m for m in ('torch', 'matplotlib', 'pandas', 'jax') if m in sys.modules])"
+    libraries = ("torch", "matplotlib", "pandas", "polars", "pyarrow", "jax", "sklearn")
+    code = f"import sys, stakes; print([m for m in {libraries} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

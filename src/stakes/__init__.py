@@ -1,5 +1,8 @@
 """Loss-driven Bayesian active learning: which label to buy next so that your own loss falls fastest."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from stakes.acquisition import (
     AccuracyWarning,
     Selection,
@@ -51,6 +54,9 @@ from stakes.losses import (
     ZeroOne,
 )
 
+if TYPE_CHECKING:
+    from stakes.ranking import cold_start, rank
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -88,14 +94,24 @@ __all__ = [
     "WarpedGaussianBelief",
     "Weight",
     "ZeroOne",
+    "cold_start",
     "effective_context_weights",
     "expected_posterior_uncertainty",
     "expected_reduction",
     "expected_regret",
     "find_form",
     "integration_error",
+    "rank",
     "register",
     "score",
     "select",
     "uncertainty",
 ]
+
+_LATER = {"cold_start": "stakes.ranking", "rank": "stakes.ranking"}  # they need scikit-learn, which is slow to import
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'stakes' has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

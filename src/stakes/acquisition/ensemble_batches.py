@@ -160,7 +160,8 @@ def _repeated(outcomes: Array, count: int) -> Array:
     Multinomial: the order of repeats tells nothing, so there are far fewer configurations than sequences.
     """
     xp, cells = namespace(outcomes), outcomes.shape[1]
-    bars = np.array(list(combinations(range(count + cells - 1), cells - 1)), dtype=int).reshape(-1, cells - 1)
+    bars = np.array(list(combinations(range(count + cells - 1), cells - 1)), dtype=int)
+    bars = bars.reshape(math.comb(count + cells - 1, count), cells - 1)  # one cell needs no bar, and has one way
     ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, count + cells - 1)))
     counts = np.diff(ends, axis=1) - 1  # [R, J]
     ways = [math.factorial(count) // math.prod(math.factorial(each) for each in row) for row in counts.tolist()]

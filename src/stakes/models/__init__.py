@@ -7,6 +7,8 @@ from stakes.models import outputs as _outputs  # noqa: F401
 from stakes.models import transformed as _transformed  # noqa: F401
 from stakes.models.base import Adapter, Request, belief_of, register_model
 from stakes.models.bootstrap import Bootstrap
+from stakes.models.default_model import DefaultModel, default
+from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 from stakes.models.hyperparameters import Hyperparameters
 from stakes.models.process import GaussianProcess
@@ -14,11 +16,14 @@ from stakes.models.process import GaussianProcess
 __all__ = [
     "Adapter",
     "Bootstrap",
+    "DefaultModel",
     "EnsembleOf",
     "GaussianProcess",
     "Hyperparameters",
     "Request",
+    "TableEncoder",
     "belief_of",
+    "default",
     "out_of_bag_noise",
     "register_model",
 ]

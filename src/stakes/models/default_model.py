@@ -1,0 +1,198 @@
+"""A model for those who have none: what serves for the labels at hand, and a report of everything that was done.
+
+Sizes: n labels, p columns, N rows, C classes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.pipeline import Pipeline
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.validation import check_is_fitted
+
+from stakes import models
+from stakes.beliefs import Belief
+from stakes.models.base import Request, adapt, adapts
+from stakes.models.encoding import TableEncoder
+from stakes.models.tables import Host, check_table, n_columns, n_rows
+from stakes.models.targets import Task, check_classes, positions_of, read_labels, task_of
+
+_TREES = 200
+_LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
+_FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
+
+
+class DefaultModel(BaseEstimator):  # type: ignore[misc]
+    """Columns encoded by `TableEncoder`, then a Gaussian process for real targets, a random forest for classes.
+
+    A scikit-learn estimator: `fit`, `predict`, for classes `predict_proba` [N, C] with a column for each of `classes`,
+    also those that no label has had. Beyond `max_gp_labels` labels, and for sparse features, real targets get a random
+    forest too. Without `task`, text, flags and whole numbers with few values are classes. What was done is in `report`,
+    what a fit warned of included.
+    """
+
+    def __init__(
+        self,
+        task: Task | None = None,
+        classes: Sequence[Any] | None = None,
+        max_gp_labels: int = 1000,
+        seed: int = 0,
+    ) -> None:
+        self.task = task
+        self.classes = classes
+        self.max_gp_labels = max_gp_labels
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
+        """Choose, and fit, for labels `y` [n] of rows `X` [n, p]; columns are encoded by the rows of `pool`, too."""
+        X = check_table("X", X, allow_nan=True)  # noqa: N806
+        labels = read_labels(y, n_rows(X))
+        self.task_, why = task_of(labels, self.task, self.classes)
+        said = [f"{len(labels)} labels, {n_columns(X)} columns. {why}", _rows_sentence(pool)]
+        if self.task_ == "classes":
+            self.classes_ = check_classes(labels, self.classes)
+            said += _class_sentences(labels, self.classes_)
+        encoder, self.n_features_in_ = TableEncoder().fit(X, pool=pool), n_columns(X)
+        features = encoder.transform(X)
+        if features.shape[1] == 0:
+            raise ValueError("X must have a column that tells rows apart; all are constant or empty")
+        model, choice = self._choice(features, len(labels))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(
+                features, positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
+            )
+        self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
+        fitted = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
+        warned = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
+        self.report_ = (*said, *encoder.report_, *_duplicates(features), choice, *fitted, *warned)
+        return self
+
+    @property
+    def report(self) -> tuple[str, ...]:
+        """Sentences on everything that was done."""
+        check_is_fitted(self)
+        return self.report_
+
+    def predict(self, X: Any) -> Host:  # noqa: N803
+        """[N]: the mean of a real target, or the most probable class."""
+        check_is_fitted(self)
+        if self.task_ == "classes":
+            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        return np.asarray(self.pipeline_.predict(X))
+
+    def predict_proba(self, X: Any) -> Host:  # noqa: N803
+        """[N, C]: class probabilities in the order of `classes_`."""
+        check_is_fitted(self)
+        if self.task_ != "classes":
+            raise AttributeError("the target is real: predict gives its mean")
+        probabilities = np.zeros((n_rows(X), len(self.classes_)))
+        probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
+        return probabilities
+
+    def _choice(self, features: Any, count: int) -> tuple[Any, str]:
+        """The model to fit, and a sentence that says which and why."""
+        if self.task_ == "classes":
+            return RandomForestClassifier(
+                _TREES, random_state=self.seed
+            ), f"Classes: a random forest of {_TREES} trees."
+        if isinstance(features, np.ndarray) and count <= self.max_gp_labels:
+            return gaussian_process(count, self.seed)
+        if count < 2:
+            raise ValueError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
+        forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=self.seed)
+        why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
+        return forest, f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
+
+    def __sklearn_tags__(self) -> Any:
+        """Gaps, text and sparse matrices may come in; a classifier or a regressor, as far as that is known."""
+        tags = BaseEstimator.__sklearn_tags__(self)
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.sparse = True
+        task = getattr(self, "task_", self.task)
+        if task == "classes":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        elif task == "real":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
+
+
+def default(
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    pool: Any = None,
+    task: Literal["classes", "real"] | None = None,
+    classes: Sequence[Any] | None = None,
+    max_gp_labels: int = 1000,
+    seed: int = 0,
+) -> DefaultModel:
+    """A model of labels `y` [n] of rows `X` [n, p] that `stakes.rank` takes; see its `report`.
+
+    Give the `pool` [N, p] where there are few labels: scales, categories and constant columns are then those of all
+    rows. Give all `classes`, also those that no label has had yet. One label is enough; without any,
+    `stakes.cold_start` says which rows to label first.
+    """
+    return DefaultModel(task, classes, max_gp_labels, seed).fit(X, y, pool)
+
+
+def gaussian_process(count: int, seed: int) -> tuple[Any, str]:
+    """A Gaussian process for `count` labels of standardised columns, and a sentence that says so."""
+    if (own := getattr(models, "GaussianProcess", None)) is not None:
+        return own(), "A real target: a Gaussian process (linear trend, Matern, noise) with plug-in hyperparameters."
+    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(1.0, (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1, (1e-6, 1e1))
+    told = {"optimizer": None} if count < _FEW else {}
+    how = f"prior hyperparameters, as fewer than {_FEW} labels tell none" if told else "the most likely hyperparameters"
+    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed, **told)
+    return process, f"A real target: a Gaussian process (Matern, noise) with {how}."
+
+
+@adapts(DefaultModel)
+def _default(model: DefaultModel, pool: Any, contexts: Any, request: Request) -> Belief:
+    """The belief of what was chosen, with all classes."""
+    check_is_fitted(model)
+    if model.task_ == "real":
+        return adapt(model.pipeline_, pool, contexts, request)
+    wanted = model.classes_.tolist() if request.classes is None else list(request.classes)
+    if lost := [name for name in model.classes_.tolist() if name not in wanted]:
+        raise ValueError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
+    return adapt(model.pipeline_, pool, contexts, replace(request, classes=_places(model.classes_, wanted)))
+
+
+def _places(known: Host, wanted: list[Any]) -> list[int]:
+    """[C]: the number inside of each class that is wanted; those that the model does not know get new numbers."""
+    numbers = {name: place for place, name in enumerate(known.tolist())}
+    for name in wanted:
+        numbers.setdefault(name, len(numbers))
+    return [numbers[name] for name in wanted]
+
+
+def _rows_sentence(pool: Any) -> str:
+    if pool is None:
+        return "Columns are encoded by the rows that have labels."
+    return f"Columns are encoded by the rows that have labels and the {n_rows(pool)} rows of the pool."
+
+
+def _class_sentences(labels: Host, classes: Host) -> list[str]:
+    seen = set(labels.tolist())
+    said = [f"Classes, in the order of columns: {', '.join(map(repr, classes.tolist()))}."]
+    if missing := [name for name in classes.tolist() if name not in seen]:
+        said.append(f"No label so far: {', '.join(map(repr, missing))}. They keep their columns, with probability 0.")
+    if len(seen) == 1:
+        said.append("All labels are of one class, so the model is certain of it and cannot tell which row to label.")
+    return said
+
+
+def _duplicates(features: Any) -> list[str]:
+    if not isinstance(features, np.ndarray):
+        return []
+    count = len(features) - len(np.unique(features, axis=0))
+    return [f"{count} rows have the same features as another; all are kept."] if count else []

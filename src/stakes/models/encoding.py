@@ -1,0 +1,170 @@
+"""Columns of any table as numbers that a model takes, and a report of what was done to each.
+
+Sizes: N rows, p columns, q encoded features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.validation import check_is_fitted
+
+from stakes.models.tables import (
+    Host,
+    Table,
+    check_names,
+    check_same_columns,
+    check_table,
+    column,
+    column_names,
+    is_gap,
+    is_number,
+    joined,
+    n_columns,
+    n_rows,
+)
+
+_RARE = 50  # indicators of one column, beyond which the rarer categories share one
+
+
+class TableEncoder(BaseEstimator):  # type: ignore[misc]
+    """Numbers: gaps filled by the median, with an indicator of the gap, then standardised. All else: indicators.
+
+    Text, categories and flags get an indicator for each value (of the 50 most frequent; rarer ones share one); a gap is
+    a value of its own; a value that was not there in `fit` has none, or that of the rare ones; a gap in numbers that
+    had none in `fit` is filled and not marked. Columns that are constant over several rows or empty are left out. A
+    sparse matrix stays as it is. What was done is in `report_`.
+    """
+
+    def fit(self, X: Any, y: Any = None, pool: Any = None) -> TableEncoder:  # noqa: N803 (scikit-learn's names)
+        """Learn medians, scales and categories of a table [N, p], and of a `pool` beside it, if there is one."""
+        X = check_table("X", X, allow_nan=True)  # noqa: N806
+        tables = [X] if pool is None else [X, check_table("pool", pool, allow_nan=True)]
+        if len(getattr(X, "shape", ())) != 2:
+            raise TypeError("texts need to be turned into columns first: put a vectoriser before it in a Pipeline")
+        self.n_features_in_ = n_columns(X)
+        self.names_ = column_names(X)
+        self.sparse_ = hasattr(X, "tocsr")
+        self.report_: tuple[str, ...] = ()
+        if self.sparse_:
+            self.report_ = ("Sparse features are used as they are.",)
+            return self
+        if pool is not None:
+            check_same_columns(X, tables[1], "X", "pool")
+        columns = (joined([column(table, j) for table in tables]) for j in range(self.n_features_in_))
+        kinds = [_describe(values, self._name(j)) for j, values in enumerate(columns)]
+        self.encoders_ = [encoder for encoder, _ in kinds]
+        self.report_ = tuple(self._sentences([said for _, said in kinds]))
+        return self
+
+    def transform(self, X: Any) -> Any:  # noqa: N803
+        """[N, q]: the encoded columns, in their order; sparse where sparse features came."""
+        check_is_fitted(self)
+        X = check_table("X", X, allow_nan=True)  # noqa: N806
+        if n_columns(X) != self.n_features_in_:
+            raise ValueError(f"X must have the {self.n_features_in_} columns of fit; got {n_columns(X)}")
+        check_names("X", column_names(X), self.names_, "those of fit")
+        if self.sparse_ or hasattr(X, "tocsr"):
+            return self._as_fitted(X)
+        parts = [self._encoded(X, j) for j, encode in enumerate(self.encoders_) if encode is not None]
+        return np.concatenate([np.zeros((n_rows(X), 0)), *parts], axis=1)
+
+    def _encoded(self, X: Table, position: int) -> Host:  # noqa: N803
+        values, encode = column(X, position), self.encoders_[position]
+        if isinstance(encode, _Numbers) and not (is_number(values) or values.dtype.kind == "b"):
+            raise TypeError(f"column {self._name(position)!r} held numbers in fit; now it holds {values.dtype}")
+        return np.asarray(encode(values))
+
+    def _name(self, position: int) -> str:
+        return self.names_[position] if self.names_ else str(position)
+
+    def _as_fitted(self, X: Table) -> Any:  # noqa: N803
+        if not (self.sparse_ and hasattr(X, "tocsr")):
+            raise TypeError(
+                "features must be sparse in transform where they were in fit, and dense where they were not"
+            )
+        return X.tocsr()
+
+    def _sentences(self, said: list[str]) -> list[str]:
+        """One sentence for each thing that was done, with the columns it was done to."""
+        groups: dict[str, list[str]] = {}
+        for position, what in enumerate(said):
+            groups.setdefault(what, []).append(self._name(position))
+        return [f"{what}: {_listed(columns)}." for what, columns in groups.items()]
+
+    def __sklearn_tags__(self) -> Any:
+        """Gaps, text and sparse matrices may come in."""
+        tags = BaseEstimator.__sklearn_tags__(self)
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.sparse = True
+        return tags
+
+
+def _describe(values: Host, name: str) -> tuple[Any, str]:
+    """How to encode a column, None to leave it out, and in words what is done."""
+    gaps = is_gap(values)
+    if values.dtype.kind in "mM":
+        raise TypeError(f"column {name!r} holds dates or durations: turn them into numbers, such as days since a start")
+    if gaps.all():
+        return None, "Columns without a value are left out"
+    if is_number(values):
+        return _describe_numbers(values.astype(float), gaps)
+    if len(values) > 1 and not gaps.any() and len(set(values.tolist())) == 1:
+        return None, "Constant columns are left out"
+    return _Categories(values), "Columns of categories are one indicator for each value"
+
+
+def _describe_numbers(values: Host, gaps: Host) -> tuple[Any, str]:
+    known = values[~gaps]
+    if len(values) == 1:
+        return _Numbers(known, False), "One row tells no scale, so columns of numbers are centred and no more"
+    if not gaps.any() and known.min() == known.max():
+        return None, "Constant columns are left out"
+    said = "Columns of numbers are standardised"
+    return _Numbers(known, bool(gaps.any())), f"{said}, gaps filled by the median and marked" if gaps.any() else said
+
+
+class _Numbers:
+    """(x - mean) / sd of one column, gaps filled by the median, and an indicator of gaps if there were any."""
+
+    def __init__(self, known: Host, marked: bool) -> None:
+        middle, self.marked = np.median(known), marked
+        self.scale = float(np.abs(known - middle).max()) or 1.0  # first, so that no square overflows
+        self.middle, small = float(middle), (known - middle) / self.scale
+        self.mean, self.sd = float(small.mean()), float(small.std()) or 1.0
+
+    def __call__(self, values: Host) -> Host:
+        gaps = is_gap(values)
+        filled = np.where(gaps, self.middle, values.astype(float))
+        standard = ((filled - self.middle) / self.scale - self.mean) / self.sd
+        return np.stack([standard, gaps.astype(float)] if self.marked else [standard], axis=1)
+
+
+class _Categories:
+    """An indicator for each value of one column; values are told apart by what they print as, gaps are one of them."""
+
+    def __init__(self, values: Host) -> None:
+        self.encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=_RARE, sparse_output=False)
+        self.encoder.fit(_texts(values))
+
+    def __call__(self, values: Host) -> Host:
+        return np.asarray(self.encoder.transform(_texts(values)))
+
+
+def _texts(values: Host) -> Host:
+    """[N, 1]: what each value prints as."""
+    pairs = zip(values.tolist(), is_gap(values), strict=True)
+    return np.asarray(["missing value" if gap else _text(each) for each, gap in pairs], dtype=object)[:, None]
+
+
+def _text(value: Any) -> str:
+    """Numbers in one way: 1 among texts is 1.0 where no text is beside it."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return format(float(value), ".17g") if number else str(value)
+
+
+def _listed(names: list[str], most: int = 8) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

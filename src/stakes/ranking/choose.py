@@ -1,0 +1,116 @@
+"""One call: the rows of a pool whose labels lower your loss most, and why.
+
+Sizes: N rows, M contexts, n rows chosen.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from stakes.losses import CostMatrix, Loss
+from stakes.models.tables import Host, row_labels
+from stakes.ranking.cold import cold_start
+from stakes.ranking.picks import Picks, alone, together
+from stakes.ranking.question import Question, ask, at_least_one, checked_costs
+from stakes.ranking.reasons import helped_contexts
+from stakes.ranking.result import Ranking, Reason
+
+
+class TrainedWeightWarning(UserWarning):
+    """The loss weighs classes, and the model was trained with class weights: the same concern would count twice."""
+
+
+def rank(
+    model: Any,
+    loss: Loss,
+    pool: Any,
+    contexts: Any = None,
+    n: int = 10,
+    *,
+    costs: Any = None,
+    budget: float | None = None,
+    context_weights: Any = None,
+    target: Literal["label", "latent"] = "label",
+    classes: Sequence[Any] | None = None,
+    batch: bool = False,
+    seed: int = 0,
+    max_contexts: int = 1000,
+    chunk: int = 4096,
+) -> Ranking:
+    """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
+
+    `pool` [N, p] and `contexts` [M, p] go to the fitted `model` as they are: arrays, sparse matrices, data frames,
+    Arrow tables. Rows are told apart by position; the index of a pandas frame comes back as labels. Without contexts
+    the pool stands for the future: all of it, or `max_contexts` rows drawn with the seed. `context_weights` [M] say how
+    often each context comes up (without contexts: one for each row of the pool).
+
+    With `costs` [N], by worth for each unit of cost; a `budget` passes over rows that it does not reach (each costs 1
+    without costs). With `batch`, rows are chosen for what their labels are worth together, which needs a belief about
+    the whole pool at once; without, each for what it is worth alone, in blocks of `chunk` rows.
+
+    Rows whose scores are within 1e-9 of each other are put in an order by the seed (in a batch: rows that are exactly
+    equal). A model that is known by draws draws anew for each block. Where no label is worth anything,
+    `stakes.acquisition.fallback_scores` ranks. Without a model (None), `cold_start` does. What was assumed is in the
+    result.
+    """
+    n, chunk = at_least_one("n", n), at_least_one("chunk", chunk)
+    if model is None:
+        return _cold(pool, n, seed, costs, budget)
+    if budget is not None and not budget > 0:
+        raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
+    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts)
+    said += _trained_weights(model, loss)
+    prices = checked_costs(costs, question.size)
+    count = min(n, question.size)
+    picks = together(question, count, prices, budget) if batch else alone(question, count, prices, budget, chunk)
+    if n > question.size:
+        said.append(f"{n} rows were asked for; the pool has {question.size}.")
+    if len(picks.rows) < count:
+        said.append(f"The budget of {budget:g} reached for {len(picks.rows)} of {count} rows.")
+    return _ranking(question, picks, prices, chunk, said)
+
+
+def _cold(pool: Any, n: int, seed: int, costs: Any, budget: float | None) -> Ranking:
+    if costs is not None or budget is not None:
+        raise ValueError(
+            "without a model no row has a worth to weigh against costs or a budget: leave them out, or give a model"
+        )
+    return cold_start(pool, n, seed=seed)
+
+
+def _ranking(question: Question, picks: Picks, prices: Host | None, chunk: int, said: list[str]) -> Ranking:
+    contexts, untold = helped_contexts(question, picks.rows, chunk)
+    labels = row_labels(question.pool)
+    per_cost: list[float | None] = [None] * len(picks.rows)
+    if prices is not None:
+        per_cost, said = (picks.worths / prices[picks.rows]).tolist(), [*said, "Scores are for each unit of cost."]
+    if picks.log_scale:
+        untold = [*untold, f"Scores and worths are to be multiplied by exp({picks.log_scale:.6g})."]
+    reasons = map(Reason, picks.worths.tolist(), per_cost, contexts, picks.as_good, picks.ranked_by)
+    return Ranking(
+        tuple(picks.rows.tolist()),
+        tuple(labels[row] for row in picks.rows),
+        tuple(picks.scores.tolist()),
+        prices is not None,
+        picks.name,
+        tuple(reasons),
+        (*said, *picks.sentences, *untold),
+        picks.log_scale,
+    )
+
+
+def _trained_weights(model: Any, loss: Loss) -> list[str]:
+    """Warn, and say in the result, where classes are weighed in training and again in the loss."""
+    weighs = isinstance(loss, CostMatrix) or getattr(loss, "class_weights", None) is not None
+    parameters = model.get_params(deep=True) if weighs and hasattr(model, "get_params") else {}
+    found = [name for name, value in parameters.items() if name.endswith("class_weight") and value is not None]
+    if not found:
+        return []
+    message = (
+        f"The model was trained with {found[0]}={parameters[found[0]]!r}, and {type(loss).__name__} weighs classes "
+        "too: a loss trained into the model is not the loss of the decision. Train without weights."
+    )
+    warnings.warn(message, TrainedWeightWarning, stacklevel=3)
+    return [message]

@@ -1,0 +1,114 @@
+"""Which rows are chosen: each for what it is worth alone, or for what it adds to those before it.
+
+Sizes: N rows, n rows chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stakes.acquisition import Selection, select
+from stakes.models.tables import Host, on_host
+from stakes.ranking.question import LUCK, Question, generator
+from stakes.ranking.worths import WORTH, log_scores, ordered
+
+_ROUNDING = 1e-12  # of the budget: three labels at 0.1 are within one of 0.3
+_RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Picks:
+    """Rows chosen, best first."""
+
+    rows: Host
+    """[n]: positions"""
+    scores: Host
+    """[n]: what they are ranked by, over exp(log_scale)"""
+    worths: Host
+    """[n]: in units of the loss, over exp(log_scale)"""
+    ranked_by: tuple[str, ...]
+    """[n]"""
+    as_good: tuple[int | None, ...]
+    """[n]: how many others are equal"""
+    name: str
+    """What the scores are."""
+    log_scale: float
+    sentences: tuple[str, ...]
+    """How they were found."""
+
+
+def alone(question: Question, n: int, prices: Host | None, budget: float | None, chunk: int) -> Picks:
+    """The n rows that are worth most alone, or as many as the budget reaches for."""
+    logs, ranked_by, said = log_scores(question, chunk)  # [N]
+    ranked = logs if prices is None else logs - np.log(prices)
+    chosen = list(_affordable(ordered(ranked, question.seed), prices, budget, n))
+    rows = np.asarray([row for row, _ in chosen], dtype=np.intp)
+    as_good = tuple(equals for _, equals in chosen)
+    scale = _log_scale(np.concatenate([logs[rows], ranked[rows]]))
+    scores = np.exp(ranked[rows] - scale)
+    worths = np.exp(logs[rows] - scale) if ranked_by == WORTH else np.zeros(len(rows))
+    sentences = (*said, *_tie_sentences(as_good, question.seed))
+    return Picks(rows, scores, worths, (ranked_by,) * len(rows), as_good, ranked_by, scale, sentences)
+
+
+def together(question: Question, n: int, prices: Host | None, budget: float | None) -> Picks:
+    """Up to n rows, each for what it adds; the pool is shuffled by the seed, so that it decides between equals."""
+    order = generator(question.seed, LUCK).permutation(question.size)
+    costs = None if prices is None else prices[order].tolist()
+    selection = select(
+        question.loss,
+        question.belief(order, joint=True),
+        n,
+        costs=costs,
+        budget=budget,
+        context_weights=question.weights,
+        rng=generator(question.seed, LUCK),
+    )
+    rows = order[np.asarray(selection.indices, dtype=np.intp)]
+    gains = np.diff(on_host(selection.joint_reduction).astype(float), prepend=0.0)
+    scores = gains if prices is None else gains / prices[rows]
+    ranked_by = tuple(WORTH if by == "gain" else by for by in selection.ranked_by)
+    return Picks(rows, scores, gains, ranked_by, (None,) * len(rows), "gain", 0.0, _joint_sentences(selection))
+
+
+def _affordable(
+    candidates: Iterator[tuple[int, int]], prices: Host | None, budget: float | None, n: int
+) -> Iterator[tuple[int, int]]:
+    """The first n of the candidates, passing over those that the rest of the budget does not reach."""
+    left = np.inf if budget is None else budget * (1.0 + _ROUNDING)
+    for row, equals in candidates:
+        price = 1.0 if prices is None else float(prices[row])
+        if n > 0 and price <= left:
+            n, left = n - 1, left - price
+            yield row, equals
+        if n == 0:
+            return
+
+
+def _log_scale(logs: Host) -> float:
+    """0, or the largest of the logs where numbers cannot hold it."""
+    largest = float(logs.max(initial=-np.inf))
+    return largest if np.isfinite(largest) and abs(largest) > _RANGE else 0.0
+
+
+def _tie_sentences(as_good: tuple[int, ...], seed: int) -> list[str]:
+    tied = sum(equals > 0 for equals in as_good)
+    return [f"{tied} of the rows chosen have equals in the pool; seed {seed} decided between them."] if tied else []
+
+
+def _joint_sentences(selection: Selection) -> tuple[str, ...]:
+    """How the joint worth was computed, and where it did not decide."""
+    joint = on_host(selection.joint_reduction).astype(float)
+    said = (
+        [f"Together the labels are worth {joint[-1]:.4g} for one decision ({selection.method})."] if len(joint) else []
+    )
+    error = float(on_host(selection.sampling_error).max(initial=0.0))
+    if error > 0:
+        said.append(f"Joint worths are sampled: standard errors up to {error:.2g}.")
+    if other := sorted({by for by in selection.ranked_by if by != "gain"}):
+        count = sum(by != "gain" for by in selection.ranked_by)
+        said.append(f"{count} picks had no gain to go by and are ranked by {', '.join(other)}.")
+    return (*said, "The contexts named for a row are those that its label alone helps most.")
