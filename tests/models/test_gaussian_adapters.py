@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from stakes import GaussianBelief, Linex, SquaredError, VectorGaussianBelief, score, select
 from stakes.acquisition.baselines import bald
 from stakes.models import belief_of
-from stakes.models.posterior import noise_variance, signal_variance
+from stakes.models.posterior import signal_and_noise
 from stakes.testing import check_belief
 
 
@@ -81,10 +81,9 @@ REGRESSORS = {
 def test_noise_is_told_from_signal_by_hand(name, rng):
     kernel, signal, noise = KERNELS[name]
     rows = rng.normal(size=(150, 3))  # more than one block
-    np.testing.assert_allclose(noise_variance(kernel, rows), np.broadcast_to(noise(rows), 150), rtol=1e-12)
-    np.testing.assert_allclose(
-        signal_variance(kernel, rows), np.broadcast_to(signal(rows), 150), rtol=1e-12, atol=1e-14
-    )
+    shared, own = signal_and_noise(kernel, rows)
+    np.testing.assert_allclose(shared, signal(rows) + np.zeros(150), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(own, noise(rows) + np.zeros(150), rtol=1e-12)
 
 
 @pytest.mark.parametrize("normalize_y", [False, True])

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapts
-from stakes.models.posterior import KernelPosterior, LinearPosterior, gaussian_belief
+from stakes.models.posterior import KernelPosterior, LinearPosterior
+from stakes.models.posterior_belief import gaussian_belief
 
 _JITTER = 1e-8  # of k(x, x): an alpha this small is there for the factorisation, not a belief about labels
 

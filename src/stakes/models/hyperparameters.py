@@ -138,8 +138,8 @@ def most_likely(rows: Numbers, labels: Numbers, nu: float) -> Hyperparameters:
     best = min(found, key=lambda result: float(result.fun))
     if not best.success:
         warnings.warn(f"the likelihood was not maximised: {best.message}", ConvergenceWarning, stacklevel=4)
-    linear, signal, length, noise = np.exp(best.x / [2.0, 2.0, 1.0, 2.0])
-    return Hyperparameters(unit * linear, unit * signal, float(length), unit * noise, mean)
+    linear, signal, length, noise = (float(each) for each in np.exp(best.x / [2.0, 2.0, 1.0, 2.0]))
+    return Hyperparameters(unit * linear, unit * signal, length, unit * noise, mean)
 
 
 def _free_kernel(nu: float, reach: float) -> Any:

@@ -1,11 +1,10 @@
-"""Gaussian posteriors of a function, and the belief about labels and targets that one implies.
+"""Gaussian posteriors of a function: means, variances and covariances at any rows, with noise told from signal.
 
-Sizes: N candidates, M contexts, B rows of any block, n labels so far, r columns of a thin factor, d outputs.
+Sizes: B rows of any block, n labels so far, p features, r columns of a thin factor, d outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -13,12 +12,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from stakes._array import slices
-from stakes.beliefs import GaussianBelief, VectorGaussianBelief
-from stakes.models.base import Request
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
-_BLOCK = 1024  # rows whose covariances with the labels so far are held at once
 _DIAGONAL = 64  # rows whose kernel matrix is made for the sake of its diagonal
 _ROUNDING = 1e-12  # of k(x, x): what two ways to compute it may differ by
 
@@ -49,14 +45,11 @@ class Posterior(Protocol):
     def mean(self, rows: Any) -> Numbers:
         """[B], or [B, d] for several outputs."""
 
-    def variance(self, places: Places) -> Numbers:
-        """[B]: of f, without noise."""
+    def variances(self, places: Places) -> tuple[Numbers, Numbers]:
+        """[B], [B]: the variance of f, and what a label has beside it."""
 
     def covariance(self, places: Places, others: Places) -> Numbers:
         """[B, B']: of f."""
-
-    def noise(self, rows: Any) -> Numbers:
-        """[B]: the variance that a label has beside f."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,23 +93,20 @@ class KernelPosterior:
         """The prior mean + k(x, X) weights."""
         return np.asarray(self.unit * (self.kernel(rows, self.train) @ self.weights) + self.offset)
 
-    def variance(self, places: Places) -> Numbers:
-        """As above; what is left of k(x, x) by rounding only is 0."""
-        prior = signal_variance(self.kernel, places.rows) if self.white else self.kernel.diag(places.rows)
+    def variances(self, places: Places) -> tuple[Numbers, Numbers]:
+        """As above, but 0 where rounding is all that is left; the noise is the kernel's and the one added."""
+        prior, noise = self._prior(places.rows)
         left = prior - np.sum(places.projected**2, axis=0)
-        rounding = np.finfo(float).eps * len(self.factor) * prior
-        return np.asarray(self._square * np.where(left > rounding, left, 0.0))
+        left = np.where(left > np.finfo(float).eps * len(self.factor) * prior, left, 0.0)
+        return self._square * left, self._square * (noise + self.added_noise)
+
+    def _prior(self, rows: Any) -> tuple[Numbers, Numbers]:
+        return signal_and_noise(self.kernel, rows) if self.white else (self.kernel.diag(rows), np.zeros(len(rows)))
 
     def covariance(self, places: Places, others: Places) -> Numbers:
         """As above."""
-        return np.asarray(
-            self._square * (self.kernel(places.rows, others.rows) - places.projected.T @ others.projected)
-        )
-
-    def noise(self, rows: Any) -> Numbers:
-        """That of the kernel and the one added."""
-        own = noise_variance(self.kernel, rows) if self.white else np.zeros(len(rows))
-        return np.asarray(self._square * (own + self.added_noise))
+        known = places.projected.T @ others.projected
+        return np.asarray(self._square * (self.kernel(places.rows, others.rows) - known))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,82 +131,24 @@ class LinearPosterior:
         """Intercept + x' coefficients."""
         return np.asarray(rows @ self.coefficients + self.intercept)
 
-    def variance(self, places: Places) -> Numbers:
-        """As above."""
-        return np.asarray(np.sum(places.projected**2, axis=0))
+    def variances(self, places: Places) -> tuple[Numbers, Numbers]:
+        """As above; the noise is the same everywhere."""
+        variance = np.asarray(np.sum(places.projected**2, axis=0))
+        return variance, np.full_like(variance, self.noise_variance)
 
     def covariance(self, places: Places, others: Places) -> Numbers:
         """As above."""
         return places.projected.T @ others.projected
 
-    def noise(self, rows: Any) -> Numbers:
-        """The same everywhere."""
-        return np.full(len(rows), self.noise_variance)
 
-
-def noise_variance(kernel: Any, rows: Any) -> Numbers:
-    """[B]: what k(x, x) holds that two evaluations at the same x do not share.
+def signal_and_noise(kernel: Any, rows: Any) -> tuple[Numbers, Numbers]:
+    """[B], [B]: k(x, x) as the covariance of two evaluations at the same x, and what they do not share.
 
     Called with two sets of rows, a kernel of scikit-learn leaves out all that is a label's own, wherever it stands in
     sums, products and powers: c (k + white) has the noise c white(x), (k + white)^2 has 2 k white + white^2.
+    Less than 1e-12 of k(x, x) is taken for rounding.
     """
-    total = kernel.diag(rows)
-    own = total - signal_variance(kernel, rows)
-    return np.where(own > _ROUNDING * abs(total), own, 0.0)
-
-
-def signal_variance(kernel: Any, rows: Any) -> Numbers:
-    """[B]: the covariance of two evaluations at the same x, which is the variance of f there."""
     parts = (rows[part] for part in slices(len(rows), _DIAGONAL))
-    return np.concatenate([np.diagonal(kernel(part, part)) for part in parts])
-
-
-@dataclass(frozen=True, eq=False)
-class LabelCovariances:
-    """i -> [N], or [d, N, d]: covariances of the label of candidate i with those of all, itself included."""
-
-    posterior: Posterior
-    places: Places
-    variance: Numbers
-    """[N]: of labels, with their noise"""
-
-    def __call__(self, i: int) -> Numbers:
-        """The row of candidate i."""
-        row = self.posterior.covariance(self.places.part(slice(i, i + 1)), self.places)[0]
-        row[i] = self.variance[i]
-        scale = self.posterior.scale
-        return row if scale is None else np.moveaxis(_outputs(row, scale), 1, 0)
-
-
-def gaussian_belief(
-    posterior: Posterior, pool: Any, contexts: Any, request: Request
-) -> GaussianBelief | VectorGaussianBelief:
-    """The belief about labels at `pool` and targets at `contexts`, both as the posterior takes them.
-
-    Covariances between candidates, where they are asked for, are computed a row at a time when a batch needs them.
-    """
-    there = posterior.places(contexts)
-    known = posterior.variance(there)  # [M]
-    blocks = [_candidates(posterior, pool[part], there, known) for part in slices(len(pool), _BLOCK)]
-    variance, noise, covariance = (np.concatenate(each) for each in zip(*blocks, strict=True))
-    target_noise = posterior.noise(contexts) if request.target == "label" else 0.0
-    moments = {"variance": known + target_noise, "candidate_variance": variance + noise, "covariance": covariance}
-    moments["noise_variance"] = noise
-    rows = LabelCovariances(posterior, posterior.places(pool), variance + noise) if request.joint else None
-    if (scale := posterior.scale) is None:
-        return GaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
-    moments = {name: _outputs(each, scale) for name, each in moments.items()}
-    return VectorGaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
-
-
-def _candidates(posterior: Posterior, rows: Any, there: Places, known: Numbers) -> Sequence[Numbers]:
-    """Of a block of candidates: the variance of f [B], the noise [B], covariances with f at contexts [B, M]."""
-    here = posterior.places(rows)
-    variance = posterior.variance(here)
-    most = np.sqrt(variance)[:, None] * np.sqrt(known)  # exceeded by rounding only
-    return variance, posterior.noise(rows), np.clip(posterior.covariance(here, there), -most, most)
-
-
-def _outputs(covariance: Numbers, scale: Numbers) -> Numbers:
-    """[..., d, d]: the covariance of independent outputs, each with its scale."""
-    return np.asarray(covariance[..., None, None] * np.diag(scale**2))
+    shared, total = np.concatenate([np.diagonal(kernel(part, part)) for part in parts]), kernel.diag(rows)
+    own = total - shared
+    return shared, np.where(own > _ROUNDING * abs(total), own, 0.0)

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes.beliefs import GaussianBelief
 from stakes.models.base import Request, adapts
 from stakes.models.hyperparameters import Hyperparameters, most_likely, plug_in
-from stakes.models.posterior import KernelPosterior, Numbers, gaussian_belief
+from stakes.models.posterior import KernelPosterior, Numbers
+from stakes.models.posterior_belief import gaussian_belief
 
 _JITTERS = 10.0 ** np.arange(-12, -3)  # of the mean of k(x, x)
 
@@ -115,7 +116,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows, posterior = validate_data(self, X, reset=False, dtype=np.float64), self._posterior()
         if not return_std:
             return posterior.mean(rows)
-        return posterior.mean(rows), np.sqrt(posterior.variance(posterior.places(rows)) + posterior.noise(rows))
+        return posterior.mean(rows), np.sqrt(sum(posterior.variances(posterior.places(rows))))
 
     def belief(
         self, pool: Any, contexts: Any, *, target: Literal["label", "latent"] = "label", joint: bool = False
