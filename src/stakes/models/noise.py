@@ -51,31 +51,31 @@ def noise_of_trees(model: Any, means: Array) -> Array:
     mean impurity of the roots (up to sampling error, of relative size sqrt(2 / (n K))). The members' spread is taken on
     the pool: estimate it on the training rows with `out_of_bag_noise` where the pool is unlike them.
     """
-    left_out = (
-        "out_of_bag_noise(model, X, y), given as EnsembleOf(model, noise_sd=...), estimates it from training data."
-    )
-    if not model.bootstrap:
-        raise ValueError(
-            f"the noise of labels is estimated on rows that members were not fitted on, and {type(model).__name__}("
-            "bootstrap=False) leaves none out. Fit with bootstrap=True, oob_score=True, or give EnsembleOf(model, "
-            "noise_sd=...)."
-        )
-    if model.oob_score is not True or not hasattr(model, "oob_score_"):
-        raise ValueError(
-            f"the noise of labels is not known: fit {type(model).__name__}(bootstrap=True, oob_score=True). {left_out}"
-        )
-    trees: list[Any] = [getattr(member, "tree_", None) for member in model.estimators_]
-    by_variance = [
-        getattr(member, "criterion", None) in ("squared_error", "friedman_mse") for member in model.estimators_
-    ]
-    if means.ndim > 2 or None in trees or not all(by_variance):
-        raise ValueError(f"oob_score_ tells the noise only of one output and trees split by squared error. {left_out}")
-    if not np.all(np.any([_outside(rows, len(model.oob_prediction_)) for rows in model.estimators_samples_], axis=0)):
-        raise ValueError(f"oob_score_ is wrong: some rows are in the sample of every member. Fit more. {left_out}")
+    _check_known(model, means)
+    trees = [member.tree_ for member in model.estimators_]
     sizes = np.asarray([tree.weighted_n_node_samples[0] for tree in trees])  # [K]
     roots = np.asarray([tree.impurity[0] for tree in trees]) / np.maximum(1.0 - 1.0 / sizes, 1e-300)
-    spread = np.mean(np.var(means, axis=1, ddof=min(1, len(trees) - 1))) * (1.0 + math.e / len(trees))
-    return _what_is_left((1.0 - model.oob_score_) * np.mean(roots), spread)
+    spread = np.mean(np.var(means, axis=1, ddof=min(1, len(trees) - 1)))
+    left_out = len(trees) / math.e  # members that have not seen a row, on average
+    return _what_is_left((1.0 - model.oob_score_) * np.mean(roots), spread * (1.0 + 1.0 / left_out))
+
+
+def _check_known(model: Any, means: Array) -> None:
+    """Refuse a model whose out-of-bag score does not tell the noise, and say what does."""
+    otherwise = "Or give EnsembleOf(model, noise_sd=...), where out_of_bag_noise(model, X, y) estimates it if it can."
+    name = type(model).__name__
+    if not model.bootstrap:
+        raise ValueError(
+            "the noise of labels is estimated on rows that members were not fitted on, and "
+            f"{name}(bootstrap=False) leaves none out. Fit with bootstrap=True, oob_score=True. {otherwise}"
+        )
+    if model.oob_score is not True or not hasattr(model, "oob_score_"):
+        raise ValueError(f"the noise of labels is not known: fit {name}(bootstrap=True, oob_score=True). {otherwise}")
+    by_variance = [getattr(each, "criterion", None) in ("squared_error", "friedman_mse") for each in model.estimators_]
+    if means.ndim > 2 or not all(by_variance):
+        raise ValueError(f"oob_score_ tells the noise only of one output and trees split by squared error. {otherwise}")
+    if not np.all(np.any([_outside(rows, len(model.oob_prediction_)) for rows in model.estimators_samples_], axis=0)):
+        raise ValueError(f"oob_score_ is wrong: some rows are in the sample of every member. Fit more. {otherwise}")
 
 
 def _outside(rows: Array, count: int) -> Array:
