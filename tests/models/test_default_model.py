@@ -273,6 +273,12 @@ def test_it_is_an_estimator(rows, amounts):
     np.testing.assert_array_equal(model.fit(rows, amounts).predict(rows), twin.fit(rows, amounts).predict(rows))
 
 
+def test_it_can_be_fitted_again(rows, amounts):
+    model = default(rows, amounts > 0)
+    assert model.fit(rows, amounts).task_ == "real"
+    assert not hasattr(model, "classes_")
+
+
 def test_sparse_features(rows, amounts):
     table = sparse.csr_array(rows * (rows > 0))
     model = default(table, amounts)

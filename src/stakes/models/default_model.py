@@ -58,6 +58,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         labels = read_labels(y, n_rows(X))
         self.task_, why = task_of(labels, self.task, self.classes)
         said = [f"{len(labels)} labels, {n_columns(X)} columns. {why}", _rows_sentence(pool)]
+        self.__dict__.pop("classes_", None)  # of an earlier fit
         if self.task_ == "classes":
             self.classes_ = check_classes(labels, self.classes)
             said += _class_sentences(labels, self.classes_)
@@ -71,9 +72,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             model, choice = self._choice(features, targets)
             model.fit(features, targets)
         self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
-        fitted = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
-        warned = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
-        self.report_ = (*said, *encoder.report_, *_duplicates(features), choice, *fitted, *warned)
+        self.report_ = (*said, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
         return self
 
     @property
@@ -180,6 +179,12 @@ def _places(known: Host, wanted: list[Any]) -> list[int]:
     for name in wanted:
         numbers.setdefault(name, len(numbers))
     return [numbers[name] for name in wanted]
+
+
+def _fit_sentences(model: Any, caught: list[Any]) -> list[str]:
+    """What was found, and what was warned of, each once."""
+    found = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
+    return [*found, *dict.fromkeys(f"While fitting: {each.message}" for each in caught)]
 
 
 def _rows_sentence(pool: Any) -> str:
