@@ -75,6 +75,7 @@ class ArrowLike:
         return self.columns[position]
 
     def take(self, positions):
+        assert isinstance(positions, list | tuple | np.ndarray)  # all that Arrow takes
         return ArrowLike({name: values[np.asarray(positions)] for name, values in self._columns.items()})
 
     def __array__(self, dtype=None, copy=None):

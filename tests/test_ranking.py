@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
@@ -124,6 +124,7 @@ def test_results_of_other_array_libraries(pool, xp):
     assert batch.indices == stakes.rank(MODEL, LOSS, pool, n=4, batch=True).indices
 
 
+@settings(max_examples=20)
 @given(st.permutations(range(9)), st.integers(0, 3))
 def test_a_shuffled_pool_gives_the_same_rows(order, seed):
     pool = np.random.default_rng(5).standard_normal((9, 3))
@@ -133,6 +134,7 @@ def test_a_shuffled_pool_gives_the_same_rows(order, seed):
     assert [order[i] for i in shuffled.indices] == list(plain.indices)
 
 
+@settings(max_examples=20)
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=12), st.integers(0, 5), st.booleans())
 def test_equal_rows_are_told_apart_by_position(which, seed, batch):
     pool = np.eye(3)[which] * np.array([1.0, 2.0, 3.0])[which][:, None]

@@ -144,9 +144,18 @@ def test_a_real_target_gets_a_gaussian_process(rows, amounts):
         model.predict_proba(rows)
 
 
+def test_hyperparameters_of_many_labels_come_from_some_of_them(rng):
+    rows = rng.uniform(-2, 2, size=(400, 1))
+    y = np.sin(2 * rows[:, 0]) + 0.1 * rng.standard_normal(400)
+    model = default(rows, y)
+    assert "most likely for 100 labels drawn with seed 0" in " ".join(model.report)
+    assert model.pipeline_[-1].X_train_.shape == (400, 1)
+    assert np.mean((model.predict(rows) - np.sin(2 * rows[:, 0])) ** 2) < 0.002
+
+
 def test_many_labels_get_a_forest(rows, amounts):
     model = default(rows, amounts, max_gp_labels=20)
-    assert "more than 20 labels: a random forest of 200 trees" in " ".join(model.report)
+    assert "more than 20 labels: a random forest of 100 trees" in " ".join(model.report)
     assert np.corrcoef(model.predict(rows), amounts)[0, 1] > 0.5
 
 
@@ -228,8 +237,8 @@ def test_one_class_so_far_is_said(rows):
 def test_warnings_of_a_fit_are_reported(rows):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = default(rows[:2], [1.0, 2.0], max_gp_labels=1)
-    assert model.task_ == "real"
+        model = default(rows, rows[:, 0])  # no noise: the least there may be is the most likely
+    assert any("While fitting: " in sentence and "noise_level" in sentence for sentence in model.report)
 
 
 BAD = [
@@ -262,6 +271,12 @@ def test_it_is_an_estimator(rows, amounts):
     with pytest.raises(NotFittedError):
         stakes.rank(twin, stakes.SquaredError(), rows)
     np.testing.assert_array_equal(model.fit(rows, amounts).predict(rows), twin.fit(rows, amounts).predict(rows))
+
+
+def test_it_can_be_fitted_again(rows, amounts):
+    model = default(rows, amounts > 0)
+    assert model.fit(rows, amounts).task_ == "real"
+    assert not hasattr(model, "classes_")
 
 
 def test_sparse_features(rows, amounts):

@@ -19,16 +19,16 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
-from stakes import models
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapt, adapts
 from stakes.models.encoding import TableEncoder
 from stakes.models.tables import Host, check_table, n_columns, n_rows
 from stakes.models.targets import Task, check_classes, positions_of, read_labels, task_of
 
-_TREES = 200
+_TREES = 100
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
 _FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
+_ENOUGH = 100  # labels to search hyperparameters with: three of them need no more, and the time grows with their cube
 
 
 class DefaultModel(BaseEstimator):  # type: ignore[misc]
@@ -58,6 +58,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         labels = read_labels(y, n_rows(X))
         self.task_, why = task_of(labels, self.task, self.classes)
         said = [f"{len(labels)} labels, {n_columns(X)} columns. {why}", _rows_sentence(pool)]
+        self.__dict__.pop("classes_", None)  # of an earlier fit
         if self.task_ == "classes":
             self.classes_ = check_classes(labels, self.classes)
             said += _class_sentences(labels, self.classes_)
@@ -65,16 +66,13 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         features = encoder.transform(X)
         if features.shape[1] == 0:
             raise ValueError("X must have a column that tells rows apart; all are constant or empty")
-        model, choice = self._choice(features, len(labels))
+        targets = positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.fit(
-                features, positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
-            )
+            model, choice = self._choice(features, targets)
+            model.fit(features, targets)
         self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
-        fitted = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
-        warned = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
-        self.report_ = (*said, *encoder.report_, *_duplicates(features), choice, *fitted, *warned)
+        self.report_ = (*said, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
         return self
 
     @property
@@ -99,15 +97,15 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
         return probabilities
 
-    def _choice(self, features: Any, count: int) -> tuple[Any, str]:
+    def _choice(self, features: Any, targets: Host) -> tuple[Any, str]:
         """The model to fit, and a sentence that says which and why."""
         if self.task_ == "classes":
             return RandomForestClassifier(
                 _TREES, random_state=self.seed
             ), f"Classes: a random forest of {_TREES} trees."
-        if isinstance(features, np.ndarray) and count <= self.max_gp_labels:
-            return gaussian_process(count, self.seed)
-        if count < 2:
+        if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
+            return gaussian_process(features, targets, self.seed)
+        if len(targets) < 2:
             raise ValueError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
         forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=self.seed)
         why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
@@ -144,15 +142,23 @@ def default(
     return DefaultModel(task, classes, max_gp_labels, seed).fit(X, y, pool)
 
 
-def gaussian_process(count: int, seed: int) -> tuple[Any, str]:
-    """A Gaussian process for `count` labels of standardised columns, and a sentence that says so."""
-    if (own := getattr(models, "GaussianProcess", None)) is not None:
-        return own(), "A real target: a Gaussian process (linear trend, Matern, noise) with plug-in hyperparameters."
-    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(1.0, (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1, (1e-6, 1e1))
-    told = {"optimizer": None} if count < _FEW else {}
-    how = f"prior hyperparameters, as fewer than {_FEW} labels tell none" if told else "the most likely hyperparameters"
-    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed, **told)
-    return process, f"A real target: a Gaussian process (Matern, noise) with {how}."
+def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]:
+    """A Gaussian process for labels [n] of standardised features [n, q], not fitted yet, and a sentence on it.
+
+    The noise is kept above a hundredth of the variance of labels: the most likely one is 0 now and then, and a model
+    without noise is far too sure of itself.
+    """
+    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(1.0, (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1, (1e-2, 1e1))
+    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
+    what = "A real target: a Gaussian process (Matern 5/2, noise)"
+    if len(labels) < _FEW:
+        return process.set_params(optimizer=None), f"{what} with fixed hyperparameters: {len(labels)} labels tell none."
+    if len(labels) <= _ENOUGH:
+        return process, f"{what} with the most likely hyperparameters."
+    rows = np.random.default_rng(seed).choice(len(labels), _ENOUGH, replace=False)
+    found = process.fit(features[rows], labels[rows]).kernel_
+    fixed = GaussianProcessRegressor(found, optimizer=None, normalize_y=True)
+    return fixed, f"{what} with the hyperparameters most likely for {_ENOUGH} labels drawn with seed {seed}."
 
 
 @adapts(DefaultModel)
@@ -173,6 +179,12 @@ def _places(known: Host, wanted: list[Any]) -> list[int]:
     for name in wanted:
         numbers.setdefault(name, len(numbers))
     return [numbers[name] for name in wanted]
+
+
+def _fit_sentences(model: Any, caught: list[Any]) -> list[str]:
+    """What was found, and what was warned of, each once."""
+    found = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
+    return [*found, *dict.fromkeys(f"While fitting: {each.message}" for each in caught)]
 
 
 def _rows_sentence(pool: Any) -> str:

@@ -49,7 +49,7 @@ def take_rows(table: Table, rows: slice | Sequence[int] | Host) -> Table:
     if hasattr(table, "iloc"):
         return table.iloc[where]
     if hasattr(table, "column_names"):
-        return table.take(range(n_rows(table))[where] if isinstance(where, slice) else where)
+        return table.take(np.arange(n_rows(table))[where])
     if hasattr(table, "tocsr"):
         return table.tocsr()[where]
     if isinstance(table, list | tuple):
@@ -104,17 +104,19 @@ def check_table(name: str, data: Any, allow_nan: bool = False) -> Table:
     if n_rows(table) == 0:
         raise ValueError(f"{name} must have at least one row; got none")
     for row, position, value in _first_bad(table, allow_nan):
-        names, label = column_names(table), row_labels(table)[row]
-        place = (
-            f"row {row}{'' if label == row else f' (label {label!r})'}, column {names[position]!r}"
-            if names
-            else (f"row {row}, column {position}")
-        )
+        advice = "" if np.isinf(value) else ", or put an imputer before the model in a Pipeline"
         raise ValueError(
-            f"{name} must hold finite numbers; the first that is not is {value} at {place}. Impute or drop it"
-            + ("." if np.isinf(value) else ", or put an imputer before the model in a Pipeline.")
+            f"{name} must hold finite numbers; the first that is not is {value} at {_place(table, row, position)}. "
+            f"Impute or drop it{advice}."
         )
     return table
+
+
+def _place(table: Table, row: int, position: int) -> str:
+    """A row and a column in words, by name where they have names."""
+    names, label = column_names(table), row_labels(table)[row]
+    called = "" if label == row else f" (label {label!r})"
+    return f"row {row}{called}, column {names[position]!r}" if names else f"row {row}, column {position}"
 
 
 def check_same_columns(table: Table, other: Table, name: str = "the pool", other_name: str = "contexts") -> None:
@@ -129,16 +131,14 @@ def check_names(name: str, got: list[str] | None, wanted: list[str] | None, whos
     if got is None or wanted is None or got == wanted:
         return
     missing, other = [each for each in wanted if each not in got], [each for each in got if each not in wanted]
-    place = next((i for i, pair in enumerate(zip(got, wanted, strict=False)) if pair[0] != pair[1]), len(wanted))
-    detail = (
-        f"missing {missing}, not expected {other}"
-        if missing or other
-        else (
-            f"column {place} is {got[place]!r}, {wanted[place]!r} was expected: put them in the same order"
-            if place < min(len(got), len(wanted))
-            else f"{len(got)} came, {len(wanted)} were expected"
-        )
-    )
+    differ = [i for i, pair in enumerate(zip(got, wanted, strict=False)) if pair[0] != pair[1]]
+    if missing or other:
+        detail = f"missing {missing}, not expected {other}"
+    elif differ:
+        first = differ[0]
+        detail = f"column {first} is {got[first]!r}, {wanted[first]!r} was expected: put them in the same order"
+    else:
+        detail = f"{len(got)} came, {len(wanted)} were expected"
     raise ValueError(f"the columns of {name} must be {whose}, in that order; {detail}")
 
 
@@ -166,19 +166,19 @@ def _array(name: str, data: Any) -> Host:
 
 def _numbers(values: Host) -> Host:
     """A column of objects as floating numbers, if it holds nothing but numbers and gaps."""
-    if not all(
-        _is_gap(each) or (isinstance(each, int | float | np.number) and each is not True and each is not False)
-        for each in values
-    ):
+    if not all(_is_gap(each) or _is_number(each) for each in values):
         return values
     return np.asarray([np.nan if _is_gap(each) else float(each) for each in values])
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def _is_gap(value: Any) -> bool:
     """Whether a value of an object column stands for "missing": None, NaN, pandas' NA."""
-    return (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
+    absent = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return absent or (isinstance(value, float) and value != value)
 
 
 def is_gap(values: Host) -> Host:

@@ -60,11 +60,11 @@ def _descriptions(question: Question, belief: Belief) -> tuple[Any, list[str]]:
     here, (positions, labels) = belief.take(slice(0, 1), slice(None)), question.context_places()
     predictions, gaps = _told(bayes_prediction, question.loss, here)
     losses, more = _told(uncertainty, question.loss, here)
-    names = class_names(question.model, question.classes)
+    names, absent = class_names(question.model, question.classes), "not told" if gaps else "a distribution"
 
     def describe(place: int, share: float) -> HelpedContext:
         prediction = _named(question.loss, predictions[place], names)
-        answer = _words(question.loss, prediction, names)
+        answer = absent if prediction is None else _words(question.loss, prediction, names)
         return HelpedContext(int(positions[place]), labels[place], share, prediction, losses[place], answer)
 
     said = [f"What is expected at contexts is not told in full: {error}" for error in dict.fromkeys([*gaps, *more])]
@@ -94,8 +94,6 @@ def _named(loss: Loss, prediction: Any, names: list[Any] | None) -> Any:
 
 
 def _words(loss: Loss, prediction: Any, names: list[Any] | None) -> str:
-    if prediction is None:
-        return "not one number"
     if isinstance(loss, ZeroOne):
         return f"class {prediction!r}"
     if isinstance(loss, FiniteChoice):
