@@ -122,6 +122,7 @@ class Distribution:
     def log_density(self, z: Any) -> Array:
         """[M, ...]: log p_w(z), however far out z is."""
         self.check_density()
+        self.check_spread()
         assert self.log_height is not None
         each, z = self._beside(z)
         return self.log_height(z) - log_of(each.total())
@@ -130,6 +131,14 @@ class Distribution:
         """Refuse mass that sits in points."""
         if self.jump is not None:
             check_all(self.jump == 0, "a density is needed: some members are certain of a target. Give context_sd > 0.")
+
+    def check_spread(self) -> None:
+        """Refuse targets that are certain: they have no density."""
+        xp = namespace(self.step)
+        check_all(
+            xp.sum(self.step, axis=(-2, -1)) > 0,
+            "a density is needed: some targets are certain, their variance is 0. Include the noise of labels in it.",
+        )
 
     def crps(self, z: Any) -> Array:
         """[M, ...]: the integral over t of (F(t) - 1{z <= t})^2."""

@@ -181,3 +181,35 @@ def test_many_quadratic_actions_tend_to_squared_error():
     got = expected_regret(FiniteActions(lambda z: (z[..., None] - places) ** 2), belief)[0, 0]
     wanted = expected_reduction(SquaredError(), belief)[0, 0]
     assert got == pytest.approx(wanted, abs=0.1**2 / 4)
+
+
+@pytest.mark.parametrize(("outside", "width"), [(2.0, 0.5), (1.0, 0.5), (1.0, 0.1)])
+def test_an_action_that_is_right_in_a_window_only(outside, width):
+    """Up to some rho no label can tell that z is inside, and EUR is exactly 0; it is singular there."""
+    loss = FiniteActions(lambda z: np.stack([0 * z, np.where(abs(z) <= width, -1.0, outside)], -1), (-width, width))
+    rho = np.concatenate([np.linspace(0.3, 0.99, 70), [0.999, 0.99999]])  # more than are computed pair by pair
+    eta = np.linspace(-9, 9, 400_001)
+
+    def worth(rho):
+        ends = np.array([-width, width])[:, None]
+        inside = np.diff(norm.cdf((ends - np.sqrt(rho) * eta) / np.sqrt(1 - rho)), axis=0)[0]
+        gain = np.maximum(0, inside - outside * (1 - inside))  # of acting; not to act is best today
+        return np.sum(gain * norm.pdf(eta)) * (eta[1] - eta[0])
+
+    wanted = np.array([worth(each) for each in rho])
+    got = expected_reduction(loss, gaussian_pair(0.0, 1.0, rho))[:, 0]
+    assert got == pytest.approx(wanted, abs=1e-6 * wanted.max())
+    assert (got[wanted == 0] == 0).all()
+
+
+def test_few_candidates_many_and_none_agree():
+    loss = FiniteActions(lambda z: np.stack([0 * z, np.where(z > 1, -2.0, 1.0), 1.5 - z], -1), (1.0,))
+    many = gaussian_pair([0.2, 1.4], [1.0, 0.5], np.linspace(0.01, 0.95, 80))
+    few = many.take(slice(0, 80, 20), slice(None))
+    assert expected_reduction(loss, few) == pytest.approx(expected_reduction(loss, many)[::20], rel=1e-6, abs=1e-9)
+    assert expected_reduction(loss, many.take(slice(0, 0), slice(None))).shape == (0, 2)
+
+
+def test_thresholds_have_a_form_of_their_own():
+    name = find_form(ThresholdDecision(0.0), gaussian_pair(0.0, 1.0, 0.5)).name
+    assert name == "bivariate normal beyond the switch, EUR_c(rho)"

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def select(
 
 
 def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
-    if not isinstance(n, int) or not 0 < n <= belief.n_candidates:
+    if not isinstance(n, Integral) or not 0 < n <= belief.n_candidates:
         raise ValueError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
     if budget is not None and not budget > 0:
         raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
@@ -160,7 +161,9 @@ def _selection(
         return Selection(indices, None, None, method or "", ranked_by)
     joint = _plain(loss, belief, [pick.log_reduction for pick in chosen])
     error = joint * constant([pick.error for pick in chosen], joint)
-    return Selection(indices, joint, error, method or batch.method, ranked_by)
+    sampled = any(pick.error > 0 for pick in chosen)  # not what the batch would go on with, but what is told here
+    kind = "enumerated" if batch.method == "sampled" and not sampled else batch.method
+    return Selection(indices, joint, error, method or kind, ranked_by)
 
 
 def _plain(loss: AnyLoss, belief: Belief, logs: list[float]) -> Array:

@@ -1,9 +1,6 @@
-"""Finite actions under a Gaussian belief: one curve EUR_c(rho) for each context, over many orders of magnitude.
+"""A threshold decision under a Gaussian belief, in closed form through the bivariate normal.
 
-At indifference EUR grows like sqrt(rho); k standard deviations from a switch it is exp(-k^2 / (2 rho)) small. So it is
-the logarithm that is interpolated, in panels: in s = sqrt(1 - rho) where rho is large, below in log2(sqrt(rho)), one
-panel an octave. A threshold decision has its values in closed form, through the bivariate normal; other finite actions
-are integrated between switching points. Sizes: M contexts, O panels, R nodes of a panel, n candidates, Q nodes.
+Sizes: M contexts, R values of rho, n candidates.
 """
 
 from __future__ import annotations
@@ -12,124 +9,15 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtri
 
-from stakes._array import Array, constant, density, double, log_of, namespace, normal_tail, ratio
+from stakes._array import Array, constant, density, double, log_of, namespace, normal_tail
 from stakes.acquisition.forms import Form, Reduction, register
+from stakes.acquisition.log_table import LogTable, octaves_of
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import standard
 from stakes.losses import ThresholdDecision
-
-_TOP, _NODES = 24, 12  # nodes of the panel of large rho, and of each octave below
-_OCTAVES = 20  # to rho = 1e-12; below, EUR is either 0 or grows like sqrt(rho)
-_SPLIT = 0.35  # rho between the top panel and the octaves, away from what is singular: s at rho = 0, log2 at rho = 1
-
-
-LogValues = Callable[[Any, Array, Array], Array]
-"""rho [R], mean [m] and variance [m] of some contexts to log EUR [R, m]; -inf where it is too small to know."""
-
-
-def log_curve(belief: GaussianBelief, log_values: LogValues) -> Reduction:
-    """Tabulate log EUR, panel by panel; interpolate for any block of candidates."""
-    mean, variance = double(belief.mean), double(belief.variance)
-    rho, values = [_top_nodes()], [log_values(_top_nodes(), mean, variance)]
-    for octave in range(_octaves(belief)):
-        rho.append(_octave_nodes(octave))
-        values.append(_values_where_known(log_values, rho[-1], mean, variance, values[-1]))
-    logs = _continued(namespace(mean).concat(values, axis=0), np.concatenate(rho))
-    table = _coefficients(logs, len(rho) - 1)  # [O, R, M]
-
-    def of(block: GaussianBelief) -> Array:
-        return namespace(block.mean).astype(_interpolated(table, double(block.rho)), block.mean.dtype)
-
-    return Reduction(of, namespace(mean).zeros_like(mean))
-
-
-def _values_where_known(log_values: LogValues, rho: Any, mean: Array, variance: Array, before: Array) -> Array:
-    """[R, M]: the values of an octave, for those contexts whose values in the one before were all large enough."""
-    xp = namespace(mean)
-    known = xp.all(xp.isfinite(before), axis=0)  # [M]
-    some = xp.nonzero(known)[0]
-    unknown = xp.full_like(constant(rho, mean)[:, None], -xp.inf)
-    if some.shape[0] == 0:
-        return unknown + xp.zeros_like(mean)
-    values = log_values(rho, xp.take(mean, some), xp.take(variance, some))  # [R, m]
-    place = xp.cumulative_sum(xp.astype(known, xp.int64)) - 1
-    place = xp.where(known, place, xp.full_like(place, some.shape[0]))
-    return xp.take(xp.concat([values, unknown], axis=1), place, axis=1)
-
-
-def _octaves(belief: GaussianBelief) -> int:
-    """How many octaves of sqrt(rho) the candidates reach into."""
-    xp, rho = namespace(belief.mean), double(belief.rho)
-    positive = xp.where(rho > 0, rho, xp.ones_like(rho))
-    smallest = float(xp.min(positive)) if math.prod(rho.shape) else 1.0
-    return min(_OCTAVES, max(0, math.ceil(0.5 * math.log2(_SPLIT / smallest))))
-
-
-def _chebyshev_points(count: int) -> Any:
-    return np.cos(np.pi * (np.arange(count) + 0.5) / count)
-
-
-def _top_nodes() -> Any:
-    return 1.0 - (1.0 - _SPLIT) * ((1.0 + _chebyshev_points(_TOP)) / 2.0) ** 2
-
-
-def _octave_nodes(octave: int) -> Any:
-    return _SPLIT * 4.0 ** -(octave + (1.0 + _chebyshev_points(_NODES)) / 2.0)
-
-
-def _continued(logs: Array, rho: Any) -> Array:
-    """[R, M]: log EUR where it is -inf goes on as -k^2 / (2 rho) does, from the smallest rho where it is known."""
-    xp = namespace(logs)
-    shares = constant(rho, logs)[:, None]
-    known = xp.isfinite(logs)
-    last = xp.min(xp.where(known, shares, xp.ones_like(logs)), axis=0)  # [M]
-    top = xp.max(logs, axis=0)
-    top = xp.where(xp.isfinite(top), top, xp.full_like(top, -1e4))  # nothing anywhere: exp(-1e4) is 0
-    lowest = xp.min(xp.where(known, logs, xp.zeros_like(logs) + top), axis=0)
-    return xp.where(known, logs, top + (lowest - top) * ratio(1.0 / shares - 1.0, 1.0 / last - 1.0 + 0.0 * shares))
-
-
-def _coefficients(values: Array, octaves: int) -> Array:
-    """[O, R, M]: Chebyshev coefficients of each panel; those of octaves end in zeros."""
-    xp = namespace(values)
-    top = xp.matmul(constant(_transform(_TOP, _TOP), values), values[:_TOP, :])
-    octave = constant(_transform(_NODES, _TOP), values)  # [_TOP, _NODES]
-    starts = range(_TOP, _TOP + octaves * _NODES, _NODES)
-    return xp.stack([top, *(xp.matmul(octave, values[start : start + _NODES, :]) for start in starts)])
-
-
-def _transform(count: int, size: int) -> Any:
-    """[size, count]: from values at Chebyshev points to coefficients."""
-    angles = np.pi * (np.arange(count) + 0.5) / count
-    matrix = 2.0 / count * np.cos(np.outer(np.arange(size), angles)) * (np.arange(size) < count)[:, None]
-    matrix[0] /= 2.0
-    return matrix
-
-
-def _interpolated(table: Array, rho: Array) -> Array:
-    """[n, M]: EUR at rho [n, M]."""
-    xp = namespace(table)
-    panels, size, count = table.shape
-    smallest = _SPLIT * 4.0 ** (1 - panels)
-    depth = 0.5 * xp.log2(_SPLIT / xp.clip(rho, smallest, 1.0))  # which octave, and how far into it
-    panel = xp.clip(xp.floor(depth) + 1.0, 0.0, panels - 1.0)
-    x = xp.where(panel == 0, 2.0 * xp.sqrt((1.0 - rho) / (1.0 - _SPLIT)), 2.0 * (depth - panel + 1.0)) - 1.0
-    start = xp.astype(panel, xp.int64) * (size * count) + xp.arange(count, device=getattr(rho, "device", None))
-    flat = xp.reshape(table, (-1,))
-    ahead, further = xp.zeros_like(x), xp.zeros_like(x)
-    for r in range(size - 1, 0, -1):
-        ahead, further = _taken(flat, start + r * count) + 2.0 * x * ahead - further, ahead
-    logs = _taken(flat, start) + x * ahead - further
-    return xp.exp(logs) * xp.sqrt(xp.clip(rho / smallest, 0.0, 1.0))  # below the table, in proportion to sqrt(rho)
-
-
-def _taken(flat: Array, positions: Array) -> Array:
-    xp = namespace(flat)
-    return xp.reshape(xp.take(flat, xp.reshape(positions, (-1,))), positions.shape)
 
 
 def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reduction:
@@ -145,7 +33,12 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
         logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
         return math.log(loss.miss + loss.false_alarm) + logs
 
-    return log_curve(belief, log_values)
+    table = LogTable.of(double(belief.mean), double(belief.variance), octaves_of(belief), log_values)
+
+    def of(block: GaussianBelief) -> Array:
+        return namespace(block.mean).astype(table.at(double(block.rho)), block.mean.dtype)
+
+    return Reduction(of, namespace(belief.mean).zeros_like(double(belief.mean)))
 
 
 def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief) -> Reduction:
@@ -194,7 +87,7 @@ _PARTS = ((0.0, 0.2), (0.2, 0.5), (0.5, 1.0))
 
 
 def _form(prepare: Callable[[Any, Any], Reduction]) -> Form:
-    return Form("bivariate normal beyond the switch, EUR_c(rho)", prepare, lambda loss, belief: 14, 2048)
+    return Form("bivariate normal beyond the switch, EUR_c(rho)", prepare, lambda loss, belief: 28, 4096)
 
 
 register(ThresholdDecision, None, GaussianBelief, _form(threshold_curve))

@@ -125,6 +125,7 @@ class _Concentration:
 
     weight: Integrand
     domain: Interval = REAL
+    name: str = "LogScore"
 
     @property
     def breakpoints(self) -> tuple[float, ...]:

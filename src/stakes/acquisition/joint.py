@@ -24,6 +24,7 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
+from stakes.beliefs.switching import has_switches
 from stakes.losses import AnyLoss
 
 
@@ -69,6 +70,8 @@ def start_batch(
     if isinstance(belief, VoteEnsemble):
         belief = belief.as_probabilities()
     assert isinstance(belief, CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble)
+    if isinstance(belief, NormalEnsemble) and has_switches(loss):
+        belief = belief.refined().refined()  # a batch has cells of its rule, which do not split where an act switches
     return EnsembleBatch(loss, belief, log_weights, rng, max_configurations)
 
 

@@ -96,8 +96,8 @@ def _integration_error(loss: Any, belief: GaussianBelief, under: Under) -> float
 def _warn(loss: Any, error: float) -> None:
     if error > _TOLERABLE:
         warnings.warn(
-            f"reductions of {type(loss).__name__} under a Gaussian belief are accurate to about {error:.0e} only. If "
-            "its weight or its costs jump or kink, declare where: breakpoints=(...).",
+            f"reductions of {getattr(loss, 'name', type(loss).__name__)} under a Gaussian belief are accurate to about "
+            f"{error:.0e} only. If its weight or its costs jump or kink, declare where: breakpoints=(...).",
             AccuracyWarning,
             stacklevel=_caller(),
         )
@@ -157,7 +157,8 @@ def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:
 
 
 def _curve(prepare: Callable[[Any, Any], Reduction]) -> Form:
-    return Form("profile curve EUR_c(rho)", prepare, lambda loss, belief: 10, context_numbers=4096)
+    numbers = lambda loss, belief: 28 if has_switches(loss) else 10  # noqa: E731
+    return Form("profile curve EUR_c(rho)", prepare, numbers, context_numbers=4096)
 
 
 register(ANY, ANY, GaussianBelief, _curve(profile_curve))

@@ -7,6 +7,7 @@ of one scoring, without joint worth. Sizes: N candidates.
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ def check_stochastic(stochastic: str, coldness: float, rng: np.random.Generator 
     """The generator, or an error that says which setting is wrong."""
     if stochastic not in ("power", "softmax"):
         raise ValueError(f'stochastic must be "power", "softmax" or None; got {stochastic!r}')
-    if not (isinstance(coldness, int | float) and math.isfinite(coldness) and coldness > 0):
+    if not (isinstance(coldness, Real) and math.isfinite(coldness) and coldness > 0):
         raise ValueError(f"coldness must be a positive number: the larger, the nearer to the top n; got {coldness!r}")
     if rng is None:
         raise ValueError(f"stochastic={stochastic!r} draws the batch: give rng, such as numpy.random.default_rng(1)")

@@ -14,7 +14,7 @@ from array_api_compat import device
 
 from stakes._array import Array, log_of, namespace, ratio
 
-_ROUNDS = 4  # of regula falsi: from a spacing of 1/2 to an error of 1e-5, whose square is left
+_ROUNDS = 6  # of regula falsi: from a spacing of 1/4 to an error of 1e-5, whose square is left
 
 
 def has_switches(integrand: Any) -> bool:
@@ -26,15 +26,14 @@ def switching_points(costs: Callable[[Array], Array], nodes: Array) -> Array:
     """[..., B]: where the cheapest action changes, for expected costs(nodes) [..., J, A] at increasing nodes [..., J].
 
     Expected costs are at least 0, counted from the cheapest action for each target, and of any scale at each node.
-    Changes that come and go between two nodes are not seen.
+    A change that comes and goes between two nodes is looked for where the second best action comes nearest to the best.
     """
     values = costs(nodes)
     nodes = namespace(nodes).broadcast_to(nodes, values.shape[:-1])
-    for _ in range(_ROUNDS):
-        found = _crossings(nodes, values)
-        if found.shape[-1] == 0:
-            return found
-        nodes, values = _merged(nodes, values, found, costs(found))
+    for find in (_near_misses, *(_crossings,) * _ROUNDS):
+        found = find(nodes, values)
+        if found.shape[-1]:
+            nodes, values = _merged(nodes, values, found, costs(found))
     return _crossings(nodes, values)
 
 
@@ -46,10 +45,31 @@ def _crossings(nodes: Array, values: Array) -> Array:
     excess = _log_ratio(values[..., :-1, :], after, before)
     saving = _log_ratio(values[..., 1:, :], before, after)
     place = nodes[..., :-1] + (nodes[..., 1:] - nodes[..., :-1]) * ratio(excess, excess + saving)
-    changes = before != after
-    count = int(xp.max(xp.sum(xp.astype(changes, xp.int64), axis=-1))) if 0 not in changes.shape else 0
-    places = xp.sort(xp.where(changes, place, nodes[..., -1:] + xp.zeros_like(place)), axis=-1)
-    return places[..., :count]
+    return _gathered(before != after, place, nodes)
+
+
+def _near_misses(nodes: Array, values: Array) -> Array:
+    """[..., B]: where the log ratio of the costs of the second best action and the best is least, as a parabola."""
+    xp = namespace(nodes)
+    if nodes.shape[-1] < 3 or values.shape[-1] < 2:
+        return nodes[..., :0]
+    best = xp.argmin(values, axis=-1, keepdims=True)
+    others = xp.where(best == xp.arange(values.shape[-1], device=device(values)), xp.inf * xp.ones_like(values), values)
+    best, second = best[..., 1:-1, 0], xp.argmin(others, axis=-1)[..., 1:-1]  # [..., J - 2]
+    parts = (slice(None, -2), slice(1, -1), slice(2, None))
+    before, here, after = (_log_ratio(values[..., part, :], second, best) for part in parts)
+    left, middle, right = (nodes[..., part] for part in parts)
+    rise, fall = (after - here) * (middle - left), (before - here) * (right - middle)
+    shift = 0.5 * ratio(fall * (right - middle) - rise * (middle - left), rise + fall)
+    lowest = (here <= before) & (here <= after) & (rise + fall > 0) & (here < 50.0)
+    return _gathered(lowest, middle + shift, nodes)
+
+
+def _gathered(chosen: Array, places: Array, nodes: Array) -> Array:
+    """[..., B]: the chosen places, in order; pairs that have fewer than the others repeat the last node."""
+    xp = namespace(nodes)
+    count = int(xp.max(xp.sum(xp.astype(chosen, xp.int64), axis=-1))) if 0 not in chosen.shape else 0
+    return xp.sort(xp.where(chosen, places, nodes[..., -1:] + xp.zeros_like(places)), axis=-1)[..., :count]
 
 
 def _merged(nodes: Array, values: Array, new: Array, new_values: Array) -> tuple[Array, Array]:
@@ -62,7 +82,10 @@ def _merged(nodes: Array, values: Array, new: Array, new_values: Array) -> tuple
 
 
 def _log_ratio(values: Array, dearer: Array, cheaper: Array) -> Array:
-    """[...]: the log of what one action costs over what another costs, at most 50: nearly linear also in far tails."""
+    """[...]: the log of what one action costs over what another costs, 50 where that is not finite.
+
+    It is nearly linear also in far tails.
+    """
     xp = namespace(values)
     above, below = log_of(_of(values, dearer)), log_of(_of(values, cheaper))
     finite = xp.isfinite(above) & xp.isfinite(below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Protocol, runtime_checkable
 
 from stakes._array import Array, namespace
@@ -62,7 +63,7 @@ class BoxCoxWarp:
     domain: Interval = field(default=POSITIVE, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.lam):
+        if not isinstance(self.lam, Real) or not math.isfinite(self.lam):
             raise ValueError(f"lam must be a finite number; got {self.lam!r}. For z = exp(f) it is 0.")
         object.__setattr__(self, "lam", float(self.lam))
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from array_api_compat import is_array_api_obj
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, replaced
-from stakes.acquisition.forms import check_pair, today
+from stakes._array import Array, asarrays, check_all, check_shape, double, filled, namespace, replaced
+from stakes.acquisition.forms import check_pair
 from stakes.acquisition.reduction import check_finite, context_blocks
 from stakes.beliefs import Belief, Distribution
 from stakes.domains import Classes, Vectors, indicators
@@ -28,7 +28,9 @@ def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
     check_pair(loss, belief)
     xp, answers = namespace(belief.like), []
     if isinstance(loss, DistributionLoss):
-        answer = loss.prediction(today(loss, belief)[1])
+        no_marks = filled((belief.n_contexts, 0), 0.0, belief.like)
+        given: Any = belief
+        answer = loss.prediction(given.distribution(loss, given.reference(loss), no_marks))
         return xp.astype(answer, belief.like.dtype) if is_array_api_obj(answer) else answer
     for block in context_blocks(belief):
         reference = block.reference(loss)

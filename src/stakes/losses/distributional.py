@@ -108,6 +108,7 @@ class LogScore(DensityScore):
     def uncertainty(self, distribution: Distribution, marks: Array) -> Array:
         """[...]: -E[w log p_w(z)], over the scale of the distribution."""
         distribution.check_density()
+        distribution.check_spread()
         xp, mass = namespace(distribution.mass), distribution.mass
         height = ratio(mass, distribution.step) / distribution.total()[..., None, None]
         logs = xp.where(height > 0, log_of(height), xp.zeros_like(height))
