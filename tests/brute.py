@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from scipy.integrate import cumulative_simpson
+from scipy.stats import norm
 
 from stakes.beliefs import reference_at
 from stakes.domains import REAL, Interval
@@ -208,3 +211,88 @@ def stacked_vectors(rng, n_candidates, n_contexts, size, d, noise=0.1, rank=None
 def _inside(cuts, mean, sd, reach):
     scaled = (np.asarray(list(cuts), float) - mean) / sd
     return scaled[np.abs(scaled) < reach]
+
+
+class Grid:
+    """Even points in segments between `cuts`: integrals and cumulative integrals by Simpson's rule."""
+
+    def __init__(self, low, high, cuts=(), count=4001):
+        edges = np.array([low, *sorted(cut for cut in cuts if low < cut < high), high])
+        sizes = [2 * max(2, int(count * width / (high - low) / 2)) + 1 for width in np.diff(edges)]
+        parts = [np.linspace(*ends, size) for ends, size in zip(pairwise(edges), sizes, strict=True)]
+        stops = np.cumsum(sizes)
+        self.parts = [slice(stop - size, stop) for stop, size in zip(stops, sizes, strict=True)]
+        self.x = np.concatenate(parts)
+        nudge = 1e-13 * (high - low)
+        self.inside = np.concatenate([np.clip(part, part[0] + nudge, part[-1] - nudge) for part in parts])
+
+    def cumulative(self, y):
+        parts = []
+        for part in self.parts:
+            inner = cumulative_simpson(y[..., part], x=self.x[part], axis=-1, initial=0)
+            parts.append(inner + (parts[-1][..., -1:] if parts else 0.0))
+        return np.concatenate(parts, axis=-1)
+
+
+def score_uncertainty(kind, grid, mass, tau=None, forward=lambda x: x, slope=np.ones_like):
+    """h [J] of distributions w p given at the points of a grid [J, Z], of targets forward(x), from the definition."""
+    below = grid.cumulative(mass)
+    total = below[:, -1]
+    steps = slope(grid.inside)
+    if kind == "log":
+        density = mass / total[:, None] / steps
+        density = np.where(density > 0, density, 1.0)
+        return -grid.cumulative(mass * np.log(density))[:, -1]
+    if kind == "crps":
+        return grid.cumulative(below * (total[:, None] - below) * steps)[:, -1] / total
+    level = tau * total
+    i = np.clip((below < level[:, None]).sum(1) - 1, 0, len(grid.x) - 2)[:, None]
+    at = lambda values, more=0: np.take_along_axis(np.broadcast_to(values, mass.shape), i + more, axis=1)[:, 0]  # noqa: E731
+    width = at(grid.x, 1) - at(grid.x)
+    delta = width * (level - at(below)) / (at(below, 1) - at(below))
+    # the integral of y = (mass below) (slope) up to the quantile, from its values and slopes at the grid point before
+    bend = np.gradient(steps, grid.x + 1e-300 * np.arange(len(grid.x))) if np.ptp(steps) else 0.0 * steps
+    slopes = [at(mass, k) * at(steps, k) + at(below, k) * at(bend, k) for k in (0, 1)]
+    part = at(below * steps) * delta + slopes[0] * delta**2 / 2 + (slopes[1] - slopes[0]) / width * delta**3 / 6
+    answer = forward(at(grid.x) + delta)
+    mean = grid.cumulative(mass * forward(grid.x))[:, -1]
+    return tau * (mean - answer * total) + at(grid.cumulative(below * steps)) + part
+
+
+def score_reduction(
+    kind, weight, mean, sd, rho, cuts=(), tau=None, forward=lambda x: x, slope=np.ones_like, count=4001, nodes=10
+):
+    """EUR of one Gaussian pair, target forward(f) for f ~ N(mean, sd^2), as h before less the expected h after.
+
+    With cuts all posteriors share one grid, which is right for a wide posterior only; without, each has its own.
+    """
+    root, rest = np.sqrt(rho), np.sqrt(1 - rho)
+    options = {"tau": tau, "forward": forward, "slope": slope}
+    whole = Grid(mean - 10.5 * sd, mean + 10.5 * sd, cuts, count)
+    prior = weight(forward(whole.inside)) * norm.pdf(whole.inside, mean, sd)
+    before = score_uncertainty(kind, whole, prior[None, :], **options)[0]
+
+    def after(eta):
+        centres = mean + sd * root * eta
+        if cuts:
+            masses = weight(forward(whole.inside)) * norm.pdf(whole.inside, centres[:, None], sd * rest)
+            return score_uncertainty(kind, whole, masses, **options)
+        grid = [Grid(centre - 10 * sd * rest, centre + 10 * sd * rest, (), count) for centre in centres]
+        masses = [weight(forward(g.x)) * norm.pdf(g.x, c, sd * rest) for g, c in zip(grid, centres, strict=True)]
+        return np.array(
+            [score_uncertainty(kind, g, m[None, :], **options)[0] for g, m in zip(grid, masses, strict=True)]
+        )
+
+    return before - normal_expectation(after, 0.0, 1.0, reach=9.0, per_sd=nodes)
+
+
+def ensemble_score_reduction(kind, weight, candidate, context, shares, cuts=(), tau=None, count=6001):
+    """EUR of one candidate and context of an ensemble of normals, (mean, sd) of members each, from the definition."""
+    low, high = ((candidate[0] - 10 * candidate[1]).min(), (candidate[0] + 10 * candidate[1]).max())
+    y = np.linspace(low, high, 401)
+    joint = shares * norm.pdf(y[:, None], *candidate) * (y[1] - y[0])  # [J, K]
+    grid = Grid((context[0] - 10 * context[1]).min(), (context[0] + 10 * context[1]).max(), cuts, count)
+    members = weight(grid.inside) * norm.pdf(grid.inside, context[0][:, None], context[1][:, None])  # [K, Z]
+    before = score_uncertainty(kind, grid, (shares @ members)[None, :], tau)[0]
+    possible = joint.sum(1) > 1e-200
+    return before - score_uncertainty(kind, grid, joint[possible] @ members, tau).sum()

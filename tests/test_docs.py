@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name != "readme.py")
+DRAWING = ("readme.py", "gallery.py")  # need matplotlib
+SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name not in DRAWING)
 BLOCK = re.compile(r"(?:^<!-- (?P<script>\S+\.py) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,6 +32,22 @@ def test_script_runs_without_warnings(script, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
+
+
+def test_the_gallery_prints_what_its_page_shows_and_draws_its_pictures(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed, and the gallery draws pictures")
+    command = [sys.executable, "-W", "error", str(ROOT / "docs" / "examples" / "gallery.py")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    *printed, last = done.stdout.splitlines()
+    assert printed == re.search(r"```text\n(.*?)\n```", page, re.DOTALL)[1].splitlines()
+    pictures = re.findall(r"gallery_\w+\.png", last)
+    assert sorted(pictures) == sorted(re.findall(r"!\[.*?\]\((\S+)\)", page))
+    for name in pictures:
+        drawn, kept = (Path(folder, name).read_bytes() for folder in (tmp_path, ROOT / "docs"))
+        assert drawn[:24] == kept[:24]  # PNG, and of the same size
+        assert len(drawn) > 0.8 * len(kept)
 
 
 @pytest.mark.parametrize(("page", "block"), blocks(shown=True))

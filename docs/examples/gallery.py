@@ -50,7 +50,7 @@ def logistic(z):
 
 LOSSES = {
     "squared error": SquaredError(),
-    "squared error, weight exp(z)": SquaredError(ExponentialWeight(1.0)),
+    "squared error, weight exp(2 z)": SquaredError(ExponentialWeight(2.0)),
     "Linex(1)": Linex(1.0),
     "absolute error": AbsoluteError(),
     "pinball(0.9)": Pinball(0.9),
@@ -95,24 +95,23 @@ figure.supxlabel("rho, the fraction of the variance of the target that the label
 figure.supylabel("expected reduction EUR_c(rho), of that at rho = 0.99")
 figure.savefig("gallery_curves.png", dpi=110)
 
-figure, axes = plt.subplots(4, 4, sharex=True, figsize=(11, 8.5), layout="constrained")
-for axis in axes[0, 1:]:
-    axis.remove()
-above, band = figure.add_subplot(axes[0, 0].get_gridspec()[0, 1:]), 2 * np.sqrt(belief.variance)
-axes[0, 0].remove()
+figure = plt.figure(figsize=(11, 8.5), layout="constrained")
+grid, band = figure.add_gridspec(4, 4), 2 * np.sqrt(belief.variance)
+above = figure.add_subplot(grid[0, :])
 above.fill_between(contexts, belief.mean - band, belief.mean + band, color="0.88", label="prediction, 2 sd")
 above.plot(contexts, belief.mean, color="0.3")
 above.plot(x, y, "ko", label="labels so far")
 above.axhline(1.0, color="0.5", lw=0.8, ls=":")
 above.legend(loc="lower right", frameon=False, ncols=2)
 above.set_xlim(-8, 8)
-for axis, (name, loss) in zip(axes[1:].flat, LOSSES.items(), strict=True):
+for place, (name, loss) in enumerate(LOSSES.items()):
+    axis = figure.add_subplot(grid[1 + place // 4, place % 4])
     worth = score(loss, belief_for(name, belief))
     axis.fill_between(pool, worth / worth.max(), color="#30638e", alpha=0.35, lw=0)
     axis.plot(x, 0 * x, "k.", ms=4, clip_on=False)
     axis.axvline(pool[np.argmax(worth)], color="#d1495b", lw=1.5)
     axis.set_title(name, fontsize=10)
-    axis.set(ylim=(0, 1.05), yticks=[])
+    axis.set(xlim=(-8, 8), ylim=(0, 1.05), yticks=[], xticks=[-5, 0, 5] if place > 7 else [])
 figure.supxlabel("x (dots: labels so far; line: buy next)")
 figure.supylabel("worth of a label at x, best = 1")
 figure.savefig("gallery_scores.png", dpi=110)

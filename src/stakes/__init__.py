@@ -26,6 +26,8 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.losses import (
+    CRPS,
+    AbsoluteError,
     BoxCox,
     BregmanLoss,
     BrierLoss,
@@ -37,7 +39,9 @@ from stakes.losses import (
     ItakuraSaito,
     Linex,
     LogLoss,
+    LogScore,
     Mahalanobis,
+    Pinball,
     PoissonDeviance,
     ScoringRule,
     SphericalLoss,
@@ -50,6 +54,8 @@ from stakes.losses import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "CRPS",
+    "AbsoluteError",
     "AccuracyWarning",
     "BoxCox",
     "BoxCoxWarp",
@@ -65,9 +71,11 @@ __all__ = [
     "ItakuraSaito",
     "Linex",
     "LogLoss",
+    "LogScore",
     "LogWarp",
     "Mahalanobis",
     "NormalEnsemble",
+    "Pinball",
     "PoissonDeviance",
     "ScoringRule",
     "Selection",

@@ -175,6 +175,12 @@ def density(u: Array, boost: Array | float = 0.0) -> Array:
     return namespace(u).exp(boost - 0.5 * u * u) / math.sqrt(2.0 * math.pi)
 
 
+def log_normal(z: Array, mean: Array, sd: Array) -> Array:
+    """[...]: the logarithm of the density of N(mean, sd^2) at z, for sd > 0."""
+    u = (z - mean) / sd
+    return -0.5 * u * u - namespace(u).log(math.sqrt(2.0 * math.pi) * sd)
+
+
 def normal_tail(u: Array, boost: Array | float = 0.0) -> Array:
     """P(U > u) exp(boost) for U ~ N(0, 1), to full relative accuracy also far out."""
     xp = namespace(u)

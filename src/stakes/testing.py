@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, asarrays, namespace
+from stakes._array import Array, asarrays, constant, double, filled, namespace, replaced
 from stakes.acquisition import expected_regret
 from stakes.acquisition.reduction import OfAction
-from stakes.beliefs import Belief
+from stakes.beliefs import Belief, Distribution, GivesDistributions, NormalEnsemble
 from stakes.beliefs.base import log_weight
 from stakes.domains import Classes, Domain, Vectors, labels_to_indicators, target_axes
-from stakes.losses import LogLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
 
 __all__ = ["check_belief", "check_loss"]
 
 _BELIEFS = 8
 
 
-def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
+def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
     """Assert the laws of a loss on a handful of `targets` of its domain (labels for classes, `n_classes` of them).
 
     Targets are [Z], or [Z, d] for vectors.
@@ -33,7 +33,12 @@ def check_loss(loss: Loss, targets: Any, n_classes: int | None = None, rtol: flo
     - Regret: it is the mean loss of an act less that of the best act, never negative, and homogeneous in the moments.
     - Reference: measured from any reference, predictions are the same, and losses up to the weight there.
     - Units: `loss(z, prediction(a))` is the loss of act `a`.
+
+    A loss of a whole distribution is asked the same of smooth beliefs around the targets.
     """
+    if isinstance(loss, DistributionLoss):
+        _check_distribution_loss(loss, targets, rtol)
+        return
     assert isinstance(loss, Loss), f"{type(loss).__name__} lacks a method of stakes.losses.Loss"
     z, labels = _targets(loss, targets, n_classes)
     xp = namespace(z)
@@ -72,6 +77,36 @@ def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Ar
     return answers
 
 
+def _check_distribution_loss(loss: DistributionLoss, targets: Any, rtol: float) -> None:
+    """The laws of a loss of a whole distribution, on mixtures of normals around the targets."""
+    beliefs, marks = _mixtures(loss, targets)
+    xp, one = namespace(beliefs[0].mass), beliefs[0]
+    z = xp.reshape(one.origin[:, None, None] + one.nodes, (1, -1))  # [1, Q]
+    shares = [xp.reshape(each.mass, (1, -1)) / xp.exp(loss.log_magnitudes(z)[..., 0]) for each in beliefs]
+    losses = [loss(z, loss.prediction(each)) for each in beliefs]  # of the answer to each belief, at each node
+    for i, belief in enumerate(beliefs):
+        means = [xp.sum(shares[i] * each, axis=1) for each in losses]
+        scale = max(float(abs(each)[0]) for each in means)
+        _assert_close(loss.uncertainty(belief, marks[i]), means[i], rtol, scale, "uncertainty: mean loss of the answer")
+        for mean, prior, mark in zip(means, beliefs, marks, strict=True):
+            regret = loss.regret(belief, prior, mark)
+            _assert_close(regret, mean - means[i], rtol, scale, "regret: mean loss of an answer less that of the best")
+            assert float(regret[0]) >= -1e-12 * scale, "regret: never negative"
+            tripled = loss.regret(replaced(belief, mass=3.0 * belief.mass), prior, mark)
+            _assert_close(tripled, 3.0 * regret, rtol, scale, "regret: homogeneous in the distribution")
+
+
+def _mixtures(loss: DistributionLoss, targets: Any) -> tuple[list[Distribution], list[Array]]:
+    """Eight distributions of one context, on panels that split at the marks of all of them, and those marks."""
+    (z,) = asarrays(targets=targets)
+    xp, spread = namespace(z), float(namespace(z).std(z)) or 1.0
+    draws = constant(np.random.default_rng(0).dirichlet(np.ones(z.shape[0]), size=_BELIEFS), z)  # [8, Z]
+    beliefs = [NormalEnsemble(z[None, :], spread, z[None, :], spread, draws[i, :]) for i in range(_BELIEFS)]
+    reference = beliefs[0].reference(loss)
+    marks = [loss.marks(each.distribution(loss, reference, double(z)[None, :0])) for each in beliefs]
+    return [each.distribution(loss, reference, xp.concat(marks, axis=1)) for each in beliefs], marks
+
+
 def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -> None:
     """Assert the laws of a belief, with a `loss` it should serve (log loss for classes, squared errors otherwise).
 
@@ -80,8 +115,10 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     - Total mass: the moment of a constant is 1, and no cell has negative mass.
     - Blocks: `take` of candidates and contexts gives that block of everything.
     - Value: no label is worth less than nothing, or more than knowing the target.
+    - Distributions, where the belief gives them: a total mass of 1, today and over cells.
     """
     assert isinstance(belief, Belief), f"{type(belief).__name__} lacks a method of stakes.beliefs.Belief"
+    assert not isinstance(loss, DistributionLoss), "a loss with statistics is wanted: distributions are checked anyway"
     if loss is None:
         loss = _usual_loss(belief.domain)
     xp = namespace(belief.like)
@@ -116,6 +153,19 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     knowing = OfAction(loss, loss.action(moments), lambda z, a, point: loss.regret(loss.statistics(z, point), a, point))
     most = belief.moments(knowing, reference)[:, 0] * xp.exp(reference.log_scale)
     assert bool(xp.all(reductions <= most * (1.0 + rtol))), "value: no label is worth more than knowing the target"
+    if isinstance(belief, GivesDistributions):
+        _check_distributions(belief, rtol)
+
+
+def _check_distributions(belief: Any, rtol: float) -> None:
+    """Assert that distributions have a total mass of 1, today and over the cells of a label."""
+    one = _One(belief.domain)
+    reference, marks = belief.reference(one), filled((belief.n_contexts, 0), 0.0, belief.like)
+    total = belief.distribution(one, reference, marks).total()
+    cells = belief.regret_over_cells(lambda posterior, prior, marks: posterior.total(), one, reference, marks)
+    ones = namespace(total).exp(-double(reference.log_scale))
+    _assert_close(total, ones, rtol, 1.0, "distributions: a total mass of 1")
+    _assert_close(cells, ones + namespace(cells).zeros_like(cells), rtol, 1.0, "distributions: cells sum to the total")
 
 
 def _usual_loss(domain: Domain) -> Loss:

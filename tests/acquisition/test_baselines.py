@@ -8,6 +8,7 @@ from brute import random_table
 from stakes import CategoricalEnsemble, GaussianBelief, LogLoss, NormalEnsemble, VoteEnsemble, score
 from stakes.acquisition import baselines
 from stakes.acquisition.baselines import (
+    BASELINES,
     bald,
     least_confident,
     margin,
@@ -400,3 +401,16 @@ def test_beliefs_of_another_kind_are_refused(rng, rule):
 def test_chance_without_a_generator_is_refused(rng):
     with pytest.raises(TypeError, match="rng must be a NumPy generator such as"):
         random_scores(make("votes"), rng)
+
+
+def test_all_rules_by_name_have_one_signature(rng):
+    probabilities = rng.dirichlet(np.ones(3), size=(4, 5))
+    belief = CategoricalEnsemble(probabilities, probabilities)
+    scores = {name: rule(belief, np.random.default_rng(0)) for name, rule in BASELINES.items()}
+    assert all(each.shape == (4,) for each in scores.values())
+    assert scores["bald"] == pytest.approx(bald(belief))
+    assert scores["random"] == pytest.approx(np.random.default_rng(0).random(4))
+    assert {name.replace(" ", "_") for name in BASELINES} - {"random"} == set(baselines.__all__) - {
+        "BASELINES",
+        "random_scores",
+    }

@@ -128,9 +128,7 @@ def test_costs_and_budget(rng):
 def test_covariances_between_candidates_are_needed(rng):
     given = stacked_vectors(rng, N, M, 2, 2)
     del given["candidate_covariance"]
-    with pytest.raises(
-        ValueError, match=r"give candidate_covariance, \[N, L, N, L\] with the noise on its diagonal, or a function"
-    ):
+    with pytest.raises(ValueError, match=r"give candidate_covariance, \[N, L, N, L\] with the noise on its diagonal"):
         select(LOSSES["plain"], VectorGaussianBelief(**given), 2)
 
 

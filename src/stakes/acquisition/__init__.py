@@ -1,6 +1,7 @@
 """Which label to buy: expected uncertainty reduction for every pair of a loss and a belief."""
 
 from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
+from stakes.acquisition import densities as _densities  # noqa: F401 (registers its forms)
 from stakes.acquisition import vector as _vector  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, select
 from stakes.acquisition.fallback import fallback_scores

@@ -27,6 +27,7 @@ from stakes.domains import labels_to_indicators
 from stakes.losses import NegativeEntropy
 
 __all__ = [
+    "BASELINES",
     "bald",
     "least_confident",
     "margin",
@@ -106,6 +107,18 @@ def query_by_committee(belief: Belief) -> Array:
             "functions from the model and give their values as a NormalEnsemble."
         )
     return _like(belief, _entropy(_mean_probabilities("query_by_committee", belief, _votes)))
+
+
+BASELINES: dict[str, Callable[[Belief, np.random.Generator], Array]] = {
+    "random": random_scores,
+    "bald": lambda belief, rng: bald(belief),
+    "predictive entropy": lambda belief, rng: predictive_entropy(belief),
+    "margin": lambda belief, rng: margin(belief),
+    "least confident": lambda belief, rng: least_confident(belief),
+    "predictive variance": lambda belief, rng: predictive_variance(belief),
+    "query by committee": lambda belief, rng: query_by_committee(belief),
+}
+"""All of them by name and with one signature, (belief, rng) -> [N], to loop over."""
 
 
 def _information(belief: Belief) -> Array:

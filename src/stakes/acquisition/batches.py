@@ -22,7 +22,7 @@ from stakes.acquisition.reduction import unscaled
 from stakes.acquisition.scores import score
 from stakes.acquisition.stochastic import Stochastic, check_stochastic, drawn_order
 from stakes.beliefs import Belief
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 
 _ROUNDING = 1e-12  # of the budget: three labels at 0.1 are within one of 0.3
 
@@ -46,7 +46,7 @@ class Selection:
 
 
 def select(
-    loss: Loss,
+    loss: AnyLoss,
     belief: Belief,
     n: int,
     *,
@@ -151,7 +151,7 @@ def _drawn(batch: Batch | None, purse: _Purse, order: Array, ranked_by: str) -> 
 
 
 def _selection(
-    loss: Loss, belief: Belief, picks: Iterator[_Pick], n: int, batch: Batch | None, method: str | None
+    loss: AnyLoss, belief: Belief, picks: Iterator[_Pick], n: int, batch: Batch | None, method: str | None
 ) -> Selection:
     """The first n of the picks."""
     chosen = list(islice(picks, n))
@@ -163,7 +163,7 @@ def _selection(
     return Selection(indices, joint, error, method or batch.method, ranked_by)
 
 
-def _plain(loss: Loss, belief: Belief, logs: list[float]) -> Array:
+def _plain(loss: AnyLoss, belief: Belief, logs: list[float]) -> Array:
     """[n]: exp(logs); for an act that switches 0 where that is smaller than results can hold, which is no error."""
     lowest = log_smallest(belief) if getattr(loss, "switches", False) else -math.inf
     top = max((each for each in logs if each >= lowest and math.isfinite(each)), default=0.0)

@@ -23,7 +23,7 @@ def _variance_reduction(block: GaussianBelief) -> Array:
     return block.rho * block.variance
 
 
-def _log_mean_weight(weight: ExponentialWeight, belief: GaussianBelief) -> Array:
+def log_mean_weight(weight: ExponentialWeight, belief: GaussianBelief) -> Array:
     """[M]: log E[exp(a z)] = a m + a^2 v / 2."""
     return weight.rate * belief.mean + weight.rate**2 * belief.variance / 2.0
 
@@ -34,7 +34,7 @@ def _squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:  # 
 
 def _weighted_squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:
     assert isinstance(loss.weight, ExponentialWeight)
-    return Reduction(_variance_reduction, _log_mean_weight(loss.weight, belief))
+    return Reduction(_variance_reduction, log_mean_weight(loss.weight, belief))
 
 
 def _linex(loss: Linex, belief: GaussianBelief) -> Reduction:
@@ -44,7 +44,7 @@ def _linex(loss: Linex, belief: GaussianBelief) -> Reduction:
 
 def _weighted_linex(loss: Linex, belief: GaussianBelief) -> Reduction:
     assert isinstance(loss.weight, ExponentialWeight)
-    return Reduction(_linex(loss, belief).of, _log_mean_weight(loss.weight, belief))
+    return Reduction(_linex(loss, belief).of, log_mean_weight(loss.weight, belief))
 
 
 register(SquaredError, None, GaussianBelief, Form("closed form: rho v", _squared_error))

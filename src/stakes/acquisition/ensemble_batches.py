@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from stakes._array import Array, constant, double, namespace, slices
 from stakes.acquisition.reduction import MEMORY_LIMIT
 from stakes.acquisition.scores import log_worth
+from stakes.acquisition.tabulated import Tabulated
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble
 from stakes.domains import Classes, Vectors
-from stakes.losses import BrierLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
 
 
 class EnsembleBatch:
@@ -28,22 +30,29 @@ class EnsembleBatch:
 
     def __init__(
         self,
-        loss: Loss,
+        loss: AnyLoss,
         belief: CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble,
         log_weights: Array,
         rng: np.random.Generator,
         max_configurations: int,
         configurations: Array = None,
     ) -> None:
-        self.loss, self.belief, self.rng, self.most = loss, belief, rng, max_configurations
+        self.belief, self.rng, self.most = belief, rng, max_configurations
         reference = belief.reference(loss)
         self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
-        self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
         self.log_weights = log_weights  # [M]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
         members = double(belief.member_weights)[None, :]
         self.configurations = members if configurations is None else configurations  # [Q, K]
-        self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
+        self.loss: Any = loss
+        if isinstance(loss, DistributionLoss):
+            assert isinstance(belief, NormalEnsemble)
+            self.loss = Tabulated.under(loss, belief)
+            self.expected = self.loss.member_moments()  # [M, K, D]
+            self.action = namespace(self.expected).matmul(members, self.expected)[:, 0, :]  # [M, D]
+        else:
+            self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
+            self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
         self.sampled = False
 
     @property

@@ -19,14 +19,14 @@ from stakes.acquisition.joint import Batch, has_batches, start_batch
 from stakes.acquisition.reduction import unscaled
 from stakes.acquisition.scores import checked_costs, score
 from stakes.beliefs import Belief
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 
 MAX_CONFIGURATIONS = 4096
 VARIANCE = "variance reduction"
 _FLOOR = 1e-12  # of the most that labels can be worth
 
 
-def fallback_scores(loss: Loss, belief: Belief, context_weights: Any = None, costs: Any = None) -> tuple[Array, str]:
+def fallback_scores(loss: AnyLoss, belief: Belief, context_weights: Any = None, costs: Any = None) -> tuple[Array, str]:
     """[N] and what they are: "worth of 8 such labels" (2, 4, ... 1024), or "variance reduction" where none has any.
 
     For when every `score` is zero. The worth is that of as many labels, each as informative as the candidate's: under
@@ -54,7 +54,7 @@ def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[A
     return gains, ranked_by
 
 
-def log_floor(loss: Loss, belief: Belief, batch: Batch) -> float:
+def log_floor(loss: AnyLoss, belief: Belief, batch: Batch) -> float:
     """The log of what is too small to be the worth of a label: -inf, or for an act that switches 1e-12 of the most.
 
     There a gain may be smaller than results can hold, or rounding, and neither says which label to buy.

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stakes._array import Array, namespace
-from stakes.beliefs import Belief
+from stakes._array import Array, filled, namespace
+from stakes.beliefs import Belief, GivesDistributions, Reference
+from stakes.distributions import Distribution
 from stakes.domains import Classes, Domain, Vectors
-from stakes.losses import Loss
+from stakes.losses import AnyLoss, DistributionLoss, Loss
 
 
 class ANY:
@@ -49,8 +50,8 @@ _FORMS: dict[tuple[type, type | None, type], Form] = {}
 def register(loss: type, weight: type | None, belief: type, form: Form) -> None:
     """Let `form` serve losses of exact type `loss` with a weight of exact type `weight` (None: no weight) on `belief`.
 
-    `ANY` for both serves every loss on that type of belief that has no form of its own. A form must agree with
-    `expected_regret`, which stays available: test it against that.
+    `ANY` as the weight serves that loss with every weight (or none) that has no form of its own; `ANY` for both serves
+    every loss. A form must agree with `expected_regret`, which stays available: test it against that.
     """
     key = (loss, weight, belief)
     if key in _FORMS:
@@ -58,17 +59,23 @@ def register(loss: type, weight: type | None, belief: type, form: Form) -> None:
     _FORMS[key] = form
 
 
-def find_form(loss: Loss, belief: Belief) -> Form:
+def find_form(loss: AnyLoss, belief: Belief) -> Form:
     """The form that `expected_reduction` and `score` will run for this pair."""
     check_pair(loss, belief)
     weight = getattr(loss, "weight", None)
     own = (type(loss), None if weight is None else type(weight), type(belief))
-    return _FORMS.get(own) or _FORMS.get((ANY, ANY, type(belief))) or GENERAL
+    keys = (own, (own[0], ANY, own[2]), (ANY, ANY, own[2]))
+    return next((_FORMS[key] for key in keys if key in _FORMS), general_form(loss))
 
 
-def check_pair(loss: Loss, belief: Belief) -> None:
+def general_form(loss: AnyLoss) -> Form:
+    """The form that is right for this loss under every belief: expected regret, as `expected_regret` computes it."""
+    return OVER_DISTRIBUTIONS if isinstance(loss, DistributionLoss) else GENERAL
+
+
+def check_pair(loss: AnyLoss, belief: Belief) -> None:
     """Refuse what is no loss or no belief, and a loss that is not defined wherever the target can fall."""
-    if not isinstance(loss, Loss):
+    if not isinstance(loss, Loss | DistributionLoss):
         raise TypeError(
             f"the first argument must be a loss such as SquaredError(); got {loss!r}. docs/adding_a_loss.md shows "
             "how to write one of your own."
@@ -78,9 +85,14 @@ def check_pair(loss: Loss, belief: Belief) -> None:
             f"the second argument must be a belief such as GaussianBelief or CategoricalEnsemble; got "
             f"{type(belief).__name__}. A belief has the methods of stakes.beliefs.Belief."
         )
-    if belief.domain in loss.domain:
-        return
     ours, theirs = type(loss).__name__, type(belief).__name__
+    if belief.domain in loss.domain:
+        if isinstance(loss, DistributionLoss) and not isinstance(belief, GivesDistributions):
+            raise TypeError(
+                f"{ours} needs whole distributions of the target, and {theirs} gives moments only. Use GaussianBelief, "
+                "WarpedGaussianBelief or NormalEnsemble, or give it the methods of stakes.beliefs.GivesDistributions."
+            )
+        return
     if type(loss.domain) is not type(belief.domain):
         raise TypeError(
             f"{ours} is for {_kind(loss.domain)} targets ({loss.domain}), but {theirs} is a belief about "
@@ -129,3 +141,27 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
 
 
 GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers, context_numbers=2048)
+
+
+def today(loss: DistributionLoss, belief: Any) -> tuple[Reference, Distribution, Array]:
+    """The reference, the distribution w(z) p(z | c) of each context, and the marks [M, B] where its panels split."""
+    reference = belief.reference(loss)
+    unmarked = belief.distribution(loss, reference, filled((belief.n_contexts, 0), 0.0, belief.like))
+    marks = loss.marks(unmarked)
+    return reference, belief.distribution(loss, reference, marks) if marks.shape[-1] else unmarked, marks
+
+
+def _regret_over_distributions(loss: DistributionLoss, belief: Any) -> Reduction:
+    """EUR(x; c) = sum_y of the regret of keeping today's answer under the distribution in cell y."""
+    reference, _, marks = today(loss, belief)
+    return Reduction(lambda block: block.regret_over_cells(loss.regret, loss, reference, marks), reference.log_scale)
+
+
+def _node_numbers(loss: DistributionLoss, belief: Any) -> int:
+    """Both distributions at every node of every cell, and a few temporaries of the regret."""
+    return int(12 * belief.n_nodes(loss))
+
+
+OVER_DISTRIBUTIONS = Form(
+    "expected regret over split distributions", _regret_over_distributions, _node_numbers, context_numbers=16384
+)

@@ -14,7 +14,7 @@ from stakes.acquisition.forms import find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT
 from stakes.acquisition.scores import log_worth
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
 _ALL = 1.0 - 2.0**-53  # the largest share below one, whose logarithm is finite
@@ -26,7 +26,7 @@ class GaussianBatch:
     method = "exact"
     repeats = tuple(2**power for power in range(1, 11))
 
-    def __init__(self, loss: Loss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
+    def __init__(self, loss: AnyLoss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
         self.latent = _in_double(belief.latent if isinstance(belief, WarpedGaussianBelief) else belief)
         self.belief = replaced(belief, latent=self.latent) if isinstance(belief, WarpedGaussianBelief) else self.latent
         form = find_form(loss, self.belief)

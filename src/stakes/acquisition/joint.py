@@ -24,7 +24,7 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 
 
 class Batch(Protocol):
@@ -58,7 +58,7 @@ class Batch(Protocol):
 
 
 def start_batch(
-    loss: Loss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
+    loss: AnyLoss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
 ) -> Batch:
     """A batch of no labels yet."""
     log_weights = log_of(checked_context_weights(context_weights, belief))  # [M]

@@ -7,92 +7,51 @@ a polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to 
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
 
-from stakes._array import Array, constant, double, log_of, namespace, slices
-from stakes.acquisition.decisions import log_curve
-from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, register
-from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
-from stakes.beliefs.gaussian_split import KINKED
+from stakes._array import Array, constant, double, namespace, replaced
+from stakes.acquisition.finite_actions import Under, finite_actions_curve
+from stakes.acquisition.forms import ANY, Form, Reduction, general_form, register, today
+from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.switching import has_switches
-from stakes.losses import Loss
+from stakes.losses import DistributionLoss
 
 _SIZES = (24, 48, 96)
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
-_RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
-_PAIRS = 1024  # of a context and a rho that are integrated at once
 _SAMPLE, _CHECKED = 16, np.array([0.97])  # contexts and rho whose integration is checked; the panels are narrow there
+_LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 
 
 class AccuracyWarning(UserWarning):
     """A result is less accurate than it should be; the message says by how much and what to do."""
 
 
-def profile_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
-    """Tabulate the curve of each context, as suits the loss; interpolate for any block of candidates."""
-    return _switching_curve(loss, belief) if has_switches(loss) else _smooth_curve(loss, belief)
+def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> Reduction:
+    """Tabulate the curve of each context, as suits the loss; interpolate for any block of candidates.
 
-
-def _switching_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
-    """Finitely many actions: the logarithm of the curve, over as many orders of magnitude as there are."""
+    `under` makes, of a Gaussian belief, the belief that the loss is integrated under: one about a warped target.
+    """
+    if not has_switches(loss):
+        return _smooth_curve(loss, belief, under)
     if not loss.breakpoints:
-        _warn(loss, _integration_error(loss, belief))
-
-    def log_values(rho: Any, mean: Array, variance: Array) -> Array:
-        values = _pairwise_reductions(loss, mean, variance, rho)
-        resolved = values > math.exp(-_RESOLVED) * _worst_cost(loss, mean, variance)
-        xp = namespace(values)
-        return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
-
-    return log_curve(belief, log_values)
+        _warn(loss, _integration_error(loss, belief, under))
+    return finite_actions_curve(loss, belief, under)
 
 
-def _pairwise_reductions(loss: Loss, mean: Array, variance: Array, rho: np.ndarray[Any, Any]) -> Array:
-    """[R, M]: EUR by the general route, those of similar rho at once: each as one more context of one candidate."""
-    xp, groups, order = namespace(mean), [], []
-    depth = np.floor(np.log2(np.clip(np.sqrt(1.0 - rho), KINKED, 1.0)))
-    for each in np.unique(depth):
-        rows = np.flatnonzero(depth == each)
-        order.append(rows)
-        groups.append(_flat_reductions(loss, mean, variance, rho[rows]))
-    back = np.argsort(np.concatenate(order))
-    return xp.take(xp.concat(groups, axis=0), xp.asarray(back, device=device(mean)), axis=0)
-
-
-def _flat_reductions(loss: Loss, mean: Array, variance: Array, rho: np.ndarray[Any, Any]) -> Array:
-    """[R, M]: with one candidate and R M contexts, in blocks."""
-    xp = namespace(mean)
-    shape = (len(rho), mean.shape[0])
-    mean, variance, shares = (
-        xp.reshape(xp.broadcast_to(each, shape), (-1,)) for each in (mean, variance, constant(rho, mean)[:, None])
-    )
-    table = GaussianBelief(mean, variance, xp.ones_like(mean[:1]), xp.sqrt(shares * variance)[None, :])
-    parts = [table.take(slice(None), part) for part in slices(table.n_contexts, _PAIRS)]
-    return xp.reshape(xp.concat([GENERAL.prepare(loss, part).of(part)[0, :] for part in parts]), shape)
-
-
-def _worst_cost(loss: Loss, mean: Array, variance: Array) -> Array:
-    """[M]: what the worst action is expected to cost beyond the best: the scale of all reductions."""
-    alone = GaussianBelief(mean, variance, mean[:0], namespace(mean).zeros_like(mean)[None, :][:0, :])
-    return namespace(mean).max(alone.moments(loss, alone.reference(loss)), axis=-1)
-
-
-def _smooth_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
+def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """With as many nodes as it needs."""
     for size in _SIZES:
-        coefficients, log_scale = _chebyshev(loss, belief, size)  # [R, M]
+        coefficients, log_scale = _chebyshev(loss, belief, under, size)  # [R, M]
         error = _relative_tail(coefficients)
         if error < (_KINKED if loss.breakpoints else _SMOOTH):
             break
     if not loss.breakpoints:
-        error = max(error, _integration_error(loss, belief))
+        error = max(error, _integration_error(loss, belief, under))
     _warn(loss, error)
 
     def of(block: GaussianBelief) -> Array:
@@ -102,34 +61,34 @@ def _smooth_curve(loss: Loss, belief: GaussianBelief) -> Reduction:
     return Reduction(of, log_scale)
 
 
-def _chebyshev(loss: Loss, belief: GaussianBelief, size: int) -> tuple[Array, Array]:
+def _chebyshev(loss: Any, belief: GaussianBelief, under: Under, size: int) -> tuple[Array, Array]:
     """[R, M], [M]: Chebyshev coefficients of EUR_c / rho in 2 s - 1, and the scale taken out of each context."""
     angles = np.pi * (np.arange(size) + 0.5) / size
     rho = 1.0 - ((1.0 + np.cos(angles)) / 2.0) ** 2
-    values, log_scale = _reductions(loss, belief.mean, belief.variance, rho)
+    values, log_scale = _reductions(loss, belief, under, rho)
     transform = 2.0 / size * np.cos(np.outer(np.arange(size), angles)) / rho
     transform[0] /= 2.0
     return namespace(values).matmul(constant(transform, values), values), log_scale
 
 
-def _reductions(loss: Loss, mean: Array, variance: Array, rho: np.ndarray[Any, Any]) -> tuple[Array, Array]:
+def _reductions(
+    loss: Any, belief: GaussianBelief, under: Under, rho: np.ndarray[Any, Any], cuts: tuple[float, ...] = ()
+) -> tuple[Array, Array]:
     """[R, M], [M]: EUR by the general route for R candidates, each of which removes `rho` of every variance."""
-    xp = namespace(mean)
-    mean, variance = double(mean), double(variance)
+    xp = namespace(belief.mean)
+    mean, variance = double(belief.mean), double(belief.variance)
     shares = constant(rho, mean)
-    table = GaussianBelief(mean, variance, xp.ones_like(shares), xp.sqrt(shares[:, None] * variance))
-    reduction = GENERAL.prepare(loss, table)
+    table = under(GaussianBelief(mean, variance, xp.ones_like(shares), xp.sqrt(shares[:, None] * variance)))
+    reduction = general_form(loss).prepare(_Cut(loss, cuts) if cuts else loss, table)
     rows = [reduction.of(table.take(slice(r, r + 1), slice(None))) for r in range(len(rho))]
     return xp.concat(rows, axis=0), reduction.log_scale
 
 
-def _integration_error(loss: Loss, belief: GaussianBelief) -> float:
+def _integration_error(loss: Any, belief: GaussianBelief, under: Under) -> float:
     """How far two rules of integration differ for some of the contexts: far only if the statistics are not smooth."""
     step = max(1, belief.n_contexts // _SAMPLE)
     some = belief.take(slice(0, 0), slice(0, None, step))
-    (even, _), (panels, _) = (
-        _reductions(each, some.mean, some.variance, _CHECKED) for each in (loss, _Cut(loss, some))
-    )
+    (even, _), (panels, _) = (_reductions(loss, some, under, _CHECKED, cuts) for cuts in ((), _cuts(loss, under(some))))
     xp = namespace(even)
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
 
@@ -137,23 +96,28 @@ def _integration_error(loss: Loss, belief: GaussianBelief) -> float:
 def _warn(loss: Any, error: float) -> None:
     if error > _TOLERABLE:
         warnings.warn(
-            f"reductions of {_name(loss)} under a Gaussian belief are accurate to about {error:.0e} only. If "
+            f"reductions of {type(loss).__name__} under a Gaussian belief are accurate to about {error:.0e} only. If "
             "its weight or its costs jump or kink, declare where: breakpoints=(...).",
             AccuracyWarning,
             stacklevel=_caller(),
         )
 
 
-def _name(loss: Any) -> str:
-    return type(getattr(loss, "of_target", loss)).__name__
+def _cuts(loss: Any, belief: Belief) -> tuple[float, ...]:
+    """Targets near the mass of the first context, at which nothing happens."""
+    first = belief.take(slice(0, 0), slice(0, 1))
+    if not isinstance(loss, DistributionLoss):
+        return (float(first.reference(loss).point[0]),)  # type: ignore[index]
+    _, distribution, _ = today(loss, first)
+    return tuple(float(distribution.quantile(level)[0]) for level in _LEVELS)
 
 
 class _Cut:
-    """The same loss with a breakpoint where it has none, so that it is integrated by panels."""
+    """The same loss with breakpoints where it has none, so that it is integrated by other panels."""
 
-    def __init__(self, loss: Loss, belief: GaussianBelief) -> None:
+    def __init__(self, loss: Any, breakpoints: tuple[float, ...]) -> None:
         self._loss = loss
-        self.breakpoints = (float(belief.mean[0]),)
+        self.breakpoints = breakpoints
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loss, name)
@@ -186,10 +150,9 @@ def _clenshaw(coefficients: Array, x: Array) -> Array:
     return coefficients[0, :] + x * ahead - further
 
 
-def warped_profile_curve(loss: Loss, belief: WarpedGaussianBelief) -> Reduction:
-    """The curve of the loss as one of the latent f: under a warp, too, EUR depends on rho alone."""
-    latent: Any = belief.unwarped(loss)
-    curve = profile_curve(latent, belief.latent)
+def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:
+    """The curve of the latent belief: under a warp, too, EUR depends on rho alone."""
+    curve = profile_curve(loss, belief.latent, lambda table: replaced(belief, latent=table))
     return Reduction(lambda block: curve.of(block.latent), curve.log_scale)
 
 

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from stakes._array import Array, double, namespace, slices
-from stakes.acquisition.forms import GENERAL, Form, check_pair, find_form
-from stakes.beliefs import Belief
+from stakes.acquisition.forms import Form, check_pair, find_form, general_form, today
+from stakes.beliefs import Belief, Reference
 from stakes.domains import Domain, target_axes
-from stakes.losses import Loss
+from stakes.losses import AnyLoss, DistributionLoss, Loss
 
 MEMORY_LIMIT = 2**28
 """Bytes that temporaries may take beyond inputs and results, unless the caller says otherwise."""
 _CONTEXTS = 256  # contexts integrated at a time where there are no candidates
 
 
-def expected_reduction(loss: Loss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+def expected_reduction(loss: AnyLoss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
     """[N, M]: EUR(x; c), by how much the label of x is expected to lower the expected loss of acting well at c.
 
     By the registered form if there is one (`find_form` tells), by `expected_regret` otherwise.
@@ -28,26 +28,35 @@ def expected_reduction(loss: Loss, belief: Belief, *, memory_limit: int = MEMORY
     return _matrix(find_form(loss, belief), loss, belief, memory_limit)
 
 
-def expected_regret(loss: Loss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+def expected_regret(loss: AnyLoss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
     """[N, M]: EUR(x; c) by the general route, sum_y P(y) E[w | y] D(a_y, a): right for every pair."""
     check_pair(loss, belief)
-    return _matrix(GENERAL, loss, belief, memory_limit)
+    return _matrix(general_form(loss), loss, belief, memory_limit)
 
 
-def uncertainty(loss: Loss, belief: Belief) -> Array:
+def uncertainty(loss: AnyLoss, belief: Belief) -> Array:
     """[M]: the generalised entropy h = min_a E[l(z, a)] at each context, the expected loss of acting well today."""
     check_pair(loss, belief)
     values, scales = [], []
     for block in context_blocks(belief):
-        reference = block.reference(loss)
-        action = loss.action(block.moments(loss, reference))  # [m, d]
-        values.append(block.moments(OfAction(loss, action, loss.pointwise), reference)[:, 0])
+        reference, value = _uncertainty(loss, block)
+        values.append(value)
         scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
 
 
-def expected_posterior_uncertainty(loss: Loss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Reference, Array]:
+    """[m]: h over the scale of the reference, and that."""
+    if isinstance(loss, DistributionLoss):
+        reference, distribution, marks = today(loss, block)
+        return reference, loss.uncertainty(distribution, marks)
+    reference = block.reference(loss)
+    action = loss.action(block.moments(loss, reference))  # [m, d]
+    return reference, block.moments(OfAction(loss, action, loss.pointwise), reference)[:, 0]
+
+
+def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
     """[N, M]: EPU(x; c) = h - EUR, the expected loss of acting well at c once the label of x is known."""
     return uncertainty(loss, belief) - expected_reduction(loss, belief, memory_limit=memory_limit)
 
@@ -83,7 +92,9 @@ class OfAction:
         return self.cost(z, action, reference)[..., None]
 
 
-def blocks(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Iterator[tuple[slice, Array, Iterator[Array]]]:
+def blocks(
+    form: Form, loss: AnyLoss, belief: Belief, memory_limit: int
+) -> Iterator[tuple[slice, Array, Iterator[Array]]]:
     """Contexts in blocks: which, their log scales [m], and the reductions [n, m] of candidates in order, in blocks."""
     if not isinstance(memory_limit, int) or memory_limit <= 0:
         raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
@@ -131,7 +142,7 @@ def check_finite(values: Array) -> Array:
     return values
 
 
-def _matrix(form: Form, loss: Loss, belief: Belief, memory_limit: int) -> Array:
+def _matrix(form: Form, loss: AnyLoss, belief: Belief, memory_limit: int) -> Array:
     """[N, M]: the reductions of all blocks in plain numbers."""
     xp = namespace(belief.like)
     columns, scales = [], []

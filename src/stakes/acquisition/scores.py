@@ -12,7 +12,7 @@ from stakes._array import Array, asarrays, check_all, check_shape, double, fille
 from stakes.acquisition.forms import check_pair, find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, context_blocks, unscaled
 from stakes.beliefs import Belief
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 
 _ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
 _RANGE = 600.0  # of log shares within which one product loses nothing
@@ -20,7 +20,7 @@ _RANGE = 600.0  # of log shares within which one product loses nothing
 
 @overload
 def score(
-    loss: Loss,
+    loss: AnyLoss,
     belief: Belief,
     context_weights: Any = None,
     costs: Any = None,
@@ -32,7 +32,7 @@ def score(
 
 @overload
 def score(
-    loss: Loss,
+    loss: AnyLoss,
     belief: Belief,
     context_weights: Any = None,
     costs: Any = None,
@@ -43,7 +43,7 @@ def score(
 
 
 def score(
-    loss: Loss,
+    loss: AnyLoss,
     belief: Belief,
     context_weights: Any = None,
     costs: Any = None,
@@ -112,7 +112,7 @@ def _log_sum(a: Array, b: Array) -> Array:
     return log_of(xp.exp(a - top) + xp.exp(b - top)) + top
 
 
-def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any = None) -> Array:
+def effective_context_weights(loss: AnyLoss, belief: Belief, context_weights: Any = None) -> Array:
     """[M]: p_w(c), proportional to p(c) E[w(z) | c]: where the loss looks (the paper's Corollary 1).
 
     A loss without a weight looks where the contexts are.
@@ -132,7 +132,7 @@ def effective_context_weights(loss: Loss, belief: Belief, context_weights: Any =
     return xp.astype(shares("the weights of contexts", xp.exp(log_weights - top)), belief.like.dtype)
 
 
-def integration_error(loss: Loss, belief: Any, context_weights: Any = None) -> Array:
+def integration_error(loss: AnyLoss, belief: Any, context_weights: Any = None) -> Array:
     """[N]: how far each score moves when the belief's rule is refined, as a fraction of the largest score.
 
     For beliefs that integrate outcomes by a rule of choice (`NormalEnsemble`): scores are converged where it is small.

@@ -17,7 +17,7 @@ from stakes.acquisition.reduction import MEMORY_LIMIT
 from stakes.acquisition.scores import log_worth
 from stakes.beliefs import VectorGaussianBelief
 from stakes.beliefs.psd import deviations, root, singular, whitener
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 
 
 class VectorGaussianBatch:
@@ -26,7 +26,7 @@ class VectorGaussianBatch:
     method = "exact"
     repeats: tuple[int, ...] = ()
 
-    def __init__(self, loss: Loss, belief: VectorGaussianBelief, log_weights: Array) -> None:
+    def __init__(self, loss: AnyLoss, belief: VectorGaussianBelief, log_weights: Array) -> None:
         self.belief = belief
         form = find_form(loss, belief)
         self.reduction = form.prepare(loss, belief)

@@ -1,6 +1,6 @@
 """What is believed: labels of candidates and targets of contexts, jointly."""
 
-from stakes.beliefs.base import Belief, Integrand, Reference, reference_at
+from stakes.beliefs.base import Belief, GivesDistributions, Integrand, Reference, reference_at
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import NormalEnsemble
@@ -10,13 +10,16 @@ from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
 from stakes.beliefs.vector_nodes import SymmetricNodes
 from stakes.beliefs.warped import WarpedGaussianBelief
 from stakes.beliefs.warps import BoxCoxWarp, LogWarp, MonotoneWarp, Warp
+from stakes.distributions import Distribution
 
 __all__ = [
     "Automatic",
     "Belief",
     "BoxCoxWarp",
     "CategoricalEnsemble",
+    "Distribution",
     "GaussianBelief",
+    "GivesDistributions",
     "Integrand",
     "LogWarp",
     "MemberNodes",

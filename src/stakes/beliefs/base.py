@@ -5,9 +5,11 @@ Sizes: N candidates, M contexts, K members, C classes, J cells of the label y, D
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from stakes._array import Array, namespace
+from stakes.distributions import Distribution
 from stakes.domains import Domain
 
 
@@ -92,3 +94,24 @@ class Belief(Protocol):
 
     def take(self, candidates: slice, contexts: slice) -> Belief:
         """The belief over a block of candidates and contexts."""
+
+
+Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]
+"""The distribution in each cell, today's on the same nodes and marks [..., B], to regrets [...]."""
+
+
+@runtime_checkable
+class GivesDistributions(Protocol):
+    """A belief that knows the whole weighted distribution w(z) p(z | c), today's and in each cell of a label.
+
+    Marks [M, B] are targets, counted from the reference of each context, that must be edges between panels.
+    """
+
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M]: w(z) p(z | c) over exp(log_scale)."""
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
+        """[N, M]: the regret in each cell, whose distribution is w(z) p(z, y in cell | c), summed over cells."""
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """A bound on cells times nodes of a distribution, for one candidate and context."""

@@ -11,10 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, ratio, replaced
-from stakes.beliefs.base import Integrand, Reference, log_weight
+from stakes._array import Array, asarrays, check_all, check_shape, double, log_normal, namespace, ratio, replaced
+from stakes._panels import beside
+from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
+from stakes.beliefs.gaussian_cells import GaussianCells
 from stakes.beliefs.gaussian_split import KINKED, GaussianSplit
 from stakes.beliefs.quadrature import landscape, normal_moments
+from stakes.distributions import Distribution
 from stakes.domains import REAL, Interval
 
 _ROUNDING = 1e-9  # by which rho may exceed 1
@@ -147,6 +150,26 @@ class GaussianBelief:
         """[N, M, J, D]: E[S(z) | eta_j] times the mass of node j."""
         mean, sd = self._standard()
         return GaussianSplit(integrand, mean, sd, double(self.rho), reference).all_pairs()
+
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M]: w(z) p(z | c)."""
+        mean, sd = self._standard()
+
+        def log_height(z: Array) -> Array:
+            centre, spread, scale = (beside(each, z) for each in (mean, sd, reference.log_scale))
+            return log_normal(z, centre, spread) + integrand.log_magnitudes(z)[..., 0] - scale
+
+        return replaced(GaussianCells(integrand, mean, sd, reference, marks).today(), log_height=log_height)
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
+        """[N, M]: regrets in the cells of eta, summed."""
+        return GaussianCells(integrand, *self._standard(), reference, marks).over_cells(double(self.rho), regret)
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """J P G at most."""
+        reference = self.reference(integrand)
+        marks = namespace(self.mean).zeros_like(double(self.mean))[:, None]
+        return GaussianCells(integrand, *self._standard(), reference, marks).most_nodes()
 
     def take(self, candidates: slice, contexts: slice) -> GaussianBelief:
         """A block of candidates and contexts."""

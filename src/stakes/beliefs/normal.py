@@ -17,16 +17,21 @@ from stakes._array import (
     check_shape,
     double,
     filled,
+    log_normal,
+    log_of,
     namespace,
     normal_between,
     ratio,
     replaced,
 )
-from stakes.beliefs.base import Integrand, Reference, log_weight
+from stakes._panels import COUNT, beside
+from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_members
+from stakes.beliefs.normal_cells import NormalCells
 from stakes.beliefs.outcomes import Automatic, OutcomeRule, likelihood
-from stakes.beliefs.quadrature import first_largest, landscape, member_slices, normal_moments
+from stakes.beliefs.quadrature import CHUNK, first_largest, landscape, member_slices, normal_moments
 from stakes.beliefs.switching import has_switches, switching_points
+from stakes.distributions import Distribution
 from stakes.domains import REAL, Interval
 
 _FAR = 1e3  # standard deviations, beyond which no mass is left
@@ -134,6 +139,28 @@ class NormalEnsemble:
         masses = self._masses()
         return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
 
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M]: w(z) sum_k q_k p(z | c, k)."""
+        weights = double(self.member_weights)
+        mixture = self._cells(integrand, reference, marks).mixture(weights)
+        return replaced(mixture, log_height=lambda z: self._log_height(z, integrand, reference))
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
+        """[N, M]: regrets in the cells of the rule, summed."""
+        return self._cells(integrand, reference, marks).over_cells(self._masses(), regret)
+
+    def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M, K]: w(z) p(z | c, k), on nodes that members share."""
+        cells = self._cells(integrand, reference, marks)
+        return cells.members(slice(None), cells.edges())
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """J Q, of which no more than a chunk is held at a time, or the K Q of members."""
+        marks = double(self.context_mean[:, :1])
+        n_nodes = COUNT * self._cells(integrand, self.reference(integrand), marks).edges().shape[1]
+        n_cells = self.rule.size(self.candidate_mean, self.candidate_sd)
+        return int(max(min(n_cells * n_nodes, CHUNK), n_nodes * self.context_mean.shape[1]))
+
     def take(self, candidates: slice, contexts: slice) -> NormalEnsemble:
         """A block of candidates and contexts."""
         return replaced(
@@ -161,6 +188,20 @@ class NormalEnsemble:
         away = (cuts[..., None] - mean[:, None, None, :]) / sd[:, None, None, :]  # [N, M, B, K]
         end = filled((*away.shape[:2], 1, away.shape[3]), _FAR, away)
         return weights * normal_between(xp.concat([-end, away], axis=2), xp.concat([away, end], axis=2))
+
+    def _cells(self, integrand: Integrand, reference: Reference, marks: Array) -> NormalCells:
+        return NormalCells(integrand, double(self.context_mean), double(self.context_sd), reference, marks)
+
+    def _log_height(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
+        """[M, ...]: log w(z) sum_k q_k p(z | c, k), over exp(log_scale)."""
+        xp = namespace(z)
+        mean, sd = (beside(double(each), z, lead=1) for each in (self.context_mean, self.context_sd))
+        logs = log_normal(z[..., None], mean, sd) + log_of(double(self.member_weights))  # [M, ..., K]
+        top = xp.max(logs, axis=-1)
+        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        log_density = top + log_of(xp.sum(xp.exp(logs - top[..., None]), axis=-1))
+        log_w = integrand.log_magnitudes(z)[..., 0]
+        return log_density + log_w - beside(reference.log_scale, z)
 
     def _masses(self) -> Array:
         """[N, J, K]: the probability of cell j and member k."""

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, constant, double, namespace, normal_tail, ratio, replaced
-from stakes.beliefs.base import Integrand, Reference
+from stakes._array import Array, constant, double, log_of, namespace, normal_tail, ratio, replaced
+from stakes._panels import beside, slope
+from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.switching import has_switches
 from stakes.beliefs.warps import Warp
+from stakes.distributions import Distribution
 from stakes.domains import REAL, Domain, Interval
 
 _OUTSIDE = 1e-9  # latent mass that may lie where the warp is only a continuation
@@ -98,6 +100,28 @@ class WarpedGaussianBelief:
         """[N, M, J, D]: E[S(g(f)) | eta_j] times the mass of node j."""
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
 
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M]: w(z) p(z | c), that of the latent belief pushed through the warp."""
+        below = self._latent(reference)
+        latent = self.latent.distribution(self.unwarped(integrand), below, self._latent_marks(below, marks))
+        return replaced(latent.pushed(self.warp.forward), log_height=lambda z: self._log_height(latent, z))
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
+        """[N, M]: regrets in the cells of the latent belief, pushed through the warp, summed."""
+        below, forward = self._latent(reference), self.warp.forward
+
+        def pushed(posterior: Distribution, prior: Distribution, marks: Array) -> Array:
+            today = prior.pushed(forward)
+            targets = forward(prior.origin[..., None] + marks) - today.origin[..., None]
+            return regret(replaced(today, mass=posterior.mass), today, targets)
+
+        latent_marks = self._latent_marks(below, marks)
+        return self.latent.regret_over_cells(pushed, self.unwarped(integrand), below, latent_marks)
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """That of the latent belief."""
+        return self.latent.n_nodes(self.unwarped(integrand))
+
     def take(self, candidates: slice, contexts: slice) -> WarpedGaussianBelief:
         """A block of candidates and contexts."""
         return replaced(self, latent=self.latent.take(candidates, contexts))
@@ -126,6 +150,22 @@ class WarpedGaussianBelief:
                 "the same lam, LogWarp(), or a model with less spread."
             )
 
+    def _latent_marks(self, below: Reference, marks: Array) -> Array:
+        """[M, B]: marks as values of f, from the latent reference."""
+        assert below.point is not None
+        point = below.point[:, None]
+        return self.warp.inverse(self.warp.forward(point) + marks) - point
+
+    def _log_height(self, latent: Distribution, z: Array) -> Array:
+        """[M, ...]: log w(z) p(z | c) = that of f less log g'(f); -inf where the warp does not reach."""
+        assert latent.log_height is not None
+        xp, domain = namespace(z), self.warp.domain
+        reached = (z > domain.low) & (z < domain.high)
+        f = self.warp.inverse(xp.where(reached, z, beside(self.warp.forward(latent.origin), z)))
+        width = beside(xp.sqrt(double(self.latent.variance)), z) / 2.0 + xp.zeros_like(f)
+        log_height = latent.log_height(f) - log_of(slope(self.warp.forward, f, width))
+        return xp.where(reached, log_height, xp.full_like(log_height, -xp.inf))
+
     def _latent(self, reference: Reference) -> Reference:
         assert reference.point is not None
         return Reference(self.warp.inverse(reference.point), reference.log_scale)
@@ -144,7 +184,7 @@ def _mass_outside(interval: Interval, belief: GaussianBelief) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Unwarped:
-    """A loss (or any integrand) of z = g(f) as one of f: statistics S o g, everything else of the loss as it is."""
+    """A loss (or any integrand) of z = g(f) as an integrand of f: statistics S o g."""
 
     of_target: Any
     warp: Warp
@@ -175,14 +215,6 @@ class Unwarped:
     def statistics(self, f: Array, reference: Array | None = None) -> Array:
         """[..., D]: S(g(f)) about g(reference)."""
         return self.of_target.statistics(self.warp.forward(f), self._point(reference))
-
-    def action(self, moments: Array) -> Array:
-        """[..., d]: that of the loss."""
-        return self.of_target.action(moments)
-
-    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
-        """[...]: that of the loss."""
-        return self.of_target.regret(moments, action, self._point(reference))
 
     def _point(self, reference: Array | None) -> Array | None:
         return None if reference is None else self.warp.forward(reference)

@@ -9,21 +9,27 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from array_api_compat import is_array_api_obj
+
 from stakes._array import Array, asarrays, check_all, check_shape, double, namespace, replaced
-from stakes.acquisition.forms import check_pair
+from stakes.acquisition.forms import check_pair, today
 from stakes.acquisition.reduction import check_finite, context_blocks
-from stakes.beliefs import Belief
+from stakes.beliefs import Belief, Distribution
 from stakes.domains import Classes, Vectors, indicators
-from stakes.losses import Loss, WeightedBregman
+from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 
 
-def bayes_prediction(loss: Loss, belief: Belief) -> Array:
+def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
     """[M]: the answer with the least expected loss at each context, in target units.
 
-    [M, C] for class probabilities, [M, d] for vectors.
+    [M, C] for class probabilities, [M, d] for vectors; for LogScore and CRPS it is the `Distribution` of the target at
+    all M contexts, re-weighted by their weight.
     """
     check_pair(loss, belief)
     xp, answers = namespace(belief.like), []
+    if isinstance(loss, DistributionLoss):
+        answer = loss.prediction(today(loss, belief)[1])
+        return xp.astype(answer, belief.like.dtype) if is_array_api_obj(answer) else answer
     for block in context_blocks(belief):
         reference = block.reference(loss)
         moments = check_finite(block.moments(loss, reference))  # [m, D]
@@ -45,12 +51,14 @@ class RealisedLoss:
     """(sum |l|)^2 / sum l^2: how many rows carry the metric; 0 where none costs anything."""
 
 
-def realised_loss(loss: Loss, predictions: Any, targets: Any, normalise: bool = False) -> RealisedLoss:
+def realised_loss(loss: AnyLoss, predictions: Any, targets: Any, normalise: bool = False) -> RealisedLoss:
     """The mean of loss(z, prediction) over rows: targets [n], predictions [n] ([n, C] for class probabilities).
 
-    Vectors are [n, d], targets and predictions. With `normalise`, over the mean weight of the targets: sum w D / sum w,
-    the paper's SEL_w and NLL_w.
+    Vectors are [n, d], targets and predictions. For LogScore and CRPS, predictions are the `Distribution` of n
+    contexts. With `normalise`, over the mean weight of the targets: sum w D / sum w, the paper's SEL_w and NLL_w.
     """
+    if isinstance(loss, DistributionLoss):
+        return _realised_score(loss, predictions, targets, normalise)
     predictions, targets = asarrays(predictions=predictions, targets=targets)
     numbers = (loss.domain.count,) if isinstance(loss.domain, Vectors) else ()
     check_shape("targets", targets, ("n", *numbers))
@@ -66,6 +74,19 @@ def realised_loss(loss: Loss, predictions: Any, targets: Any, normalise: bool = 
         return _summary(loss(targets, predictions), 1.0)
     plain, z = parted(loss, predictions, targets)
     shares, each = weight_shares(loss, z)[0], plain(targets, predictions)  # [n]
+    return _summary(shares * namespace(each).where(shares > 0, each, namespace(each).zeros_like(each)), shares)
+
+
+def _realised_score(loss: DistributionLoss, predictions: Any, targets: Any, normalise: bool) -> RealisedLoss:
+    """The same for a loss of a distribution, whose weight is a factor as well."""
+    like = predictions.origin if isinstance(predictions, Distribution) else predictions
+    targets = asarrays(targets=targets)[0] if is_array_api_obj(targets) else asarrays(like=like, targets=targets)[1]
+    check_shape("targets", targets, ("n",))
+    if 0 in targets.shape:
+        raise ValueError("targets must hold at least one row to average over; got none")
+    if not normalise or getattr(loss, "weight", None) is None:
+        return _summary(loss(targets, predictions), 1.0)
+    shares, each = weight_shares(loss, targets)[0], replaced(loss, weight=None)(targets, predictions)  # [n]
     return _summary(shares * namespace(each).where(shares > 0, each, namespace(each).zeros_like(each)), shares)
 
 
@@ -96,7 +117,7 @@ def parted(loss: Loss, predictions: Array, targets: Array) -> tuple[WeightedBreg
     return plain, targets
 
 
-def weight_shares(loss: Loss, z: Array) -> tuple[Array, Array]:
+def weight_shares(loss: AnyLoss, z: Array) -> tuple[Array, Array]:
     """[..., S], [...]: w(z) over its mean along S, and the logarithm of that mean; through log w, so none overflows."""
     xp, log_weight = namespace(z), loss.log_magnitudes(z)[..., 0]
     top = xp.max(log_weight, axis=-1, keepdims=True)

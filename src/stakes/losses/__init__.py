@@ -1,7 +1,7 @@
 """What being wrong costs: losses, and the potentials, transforms and weights they are made of."""
 
 from stakes.losses.actions import CostMatrix, FiniteActions, FiniteChoice, ThresholdDecision, ZeroOne
-from stakes.losses.base import Loss
+from stakes.losses.base import AnyLoss, DistributionLoss, Loss
 from stakes.losses.bregman import (
     BoxCox,
     BregmanLoss,
@@ -12,7 +12,9 @@ from stakes.losses.bregman import (
     WeightedBregman,
 )
 from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
+from stakes.losses.distributional import CRPS, LogScore
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
+from stakes.losses.quantiles import AbsoluteError, Pinball
 from stakes.losses.transforms import (
     Chart,
     Exponential,
@@ -28,6 +30,9 @@ from stakes.losses.vectors import Mahalanobis
 from stakes.losses.weights import ClassWeights, ExponentialWeight, InterpolatedWeight, Weight, WeightFunction
 
 __all__ = [
+    "CRPS",
+    "AbsoluteError",
+    "AnyLoss",
     "BoxCox",
     "BregmanLoss",
     "BrierLoss",
@@ -35,6 +40,7 @@ __all__ = [
     "ClassWeights",
     "ConvexFunction",
     "CostMatrix",
+    "DistributionLoss",
     "Exponential",
     "ExponentialLinearWeight",
     "ExponentialWeight",
@@ -47,11 +53,13 @@ __all__ = [
     "ItakuraSaito",
     "Linex",
     "LogLoss",
+    "LogScore",
     "Loss",
     "Mahalanobis",
     "NegativeEntropy",
     "NegativeLog",
     "Norm",
+    "Pinball",
     "PoissonDeviance",
     "Potential",
     "Power",

@@ -5,9 +5,10 @@ Sizes: D statistics, d coordinates of an action, C classes.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from stakes._array import Array
+from stakes.distributions import Distribution
 from stakes.domains import Domain
 
 
@@ -49,3 +50,48 @@ class Loss(Protocol):
 
     def __call__(self, z: Array, prediction: Array) -> Array:
         """[...]: the loss of answering `prediction` when the target is `z`, both checked."""
+
+
+@runtime_checkable
+class DistributionLoss(Protocol):
+    """A loss whose answer is read off the whole weighted distribution w(z) p(z), such as its density or a quantile.
+
+    Statistics are w(z) alone. Distributions and marks are counted from the reference of each context, and weights
+    relative to that there, as for any loss.
+    """
+
+    @property
+    def domain(self) -> Domain:
+        """Where the target must lie."""
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """Targets at which the weight jumps or kinks; integration splits there."""
+
+    def log_magnitudes(self, z: Array) -> Array:
+        """[..., t]: the log of how large the costs at z are; the first is log w(z), the scale taken out."""
+
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
+        """[..., 1]: w(z)."""
+
+    def marks(self, distribution: Distribution) -> Array:
+        """[..., B]: targets at which the regret of keeping today's answer kinks; integration splits there."""
+
+    def regret(self, posterior: Distribution, prior: Distribution, marks: Array) -> Array:
+        """[...]: what the answer to `prior`, whose marks are given, loses under `posterior`; homogeneous in that.
+
+        Both are on the same nodes, with the marks among the edges of panels.
+        """
+
+    def uncertainty(self, distribution: Distribution, marks: Array) -> Array:
+        """[...]: the expected loss of the best answer to a distribution, whose marks are among the edges of panels."""
+
+    def prediction(self, distribution: Distribution) -> Any:
+        """The best answer, in target units: what `loss(z, prediction)` takes."""
+
+    def __call__(self, z: Array, prediction: Any) -> Array:
+        """[...]: the loss of answering `prediction` when the target is `z`, both checked."""
+
+
+AnyLoss: TypeAlias = Loss | DistributionLoss
+"""What acquisition and evaluation take."""
