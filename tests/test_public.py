@@ -45,6 +45,7 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
+    "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
     "stakes.testing": "check_belief check_loss",
 }
 

@@ -1,0 +1,107 @@
+"""What a fitted scikit-learn model takes: whether it is fitted, which columns it knows, whether gaps may be left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from stakes.models.tables import Table, check_names, column_names, n_columns
+
+
+def check_fitted(model: Any) -> None:
+    """Refuse a scikit-learn model, or a list with one, that has not been fitted."""
+    for each in _members(model):
+        if isinstance(each, BaseEstimator) and not callable(getattr(_last_step(each), "belief", None)):
+            check_is_fitted(each)
+
+
+def check_columns(model: Any, name: str, table: Table) -> None:
+    """Refuse columns that are not those the model was fitted with, in that order, as the model itself would.
+
+    A ColumnTransformer picks its own columns by name and is left to do so.
+    """
+    for first in map(_first_step, _members(model)):
+        if isinstance(first, ColumnTransformer | FeatureUnion) or len(getattr(table, "shape", ())) != 2:
+            continue
+        if (known := getattr(first, "feature_names_in_", None)) is not None:
+            check_names(name, _strings(table), list(np.asarray(known)), "those the model was fitted with")
+        wanted = getattr(first, "n_features_in_", None)
+        if wanted is not None and wanted != n_columns(table):
+            raise ValueError(
+                f"{name} must have the {wanted} columns that {type(first).__name__} was fitted with; got "
+                f"{n_columns(table)}"
+            )
+
+
+def accepts_missing(model: Any) -> bool:
+    """Whether NaN may be among the features: by scikit-learn's tags, through all steps up to an imputer.
+
+    A ColumnTransformer decides for itself, column by column.
+    """
+    return all(_accepts_missing(each) for each in _members(model))
+
+
+def served_by_own_belief(model: Any) -> bool:
+    """Whether the belief comes from a method `belief(pool, contexts)`, which is told neither target nor classes."""
+    from stakes.models.base import _ADAPTERS
+
+    if isinstance(last := _last_step(model), Pipeline | BaseSearchCV):
+        return served_by_own_belief(last)
+    return not any(kind in _ADAPTERS for kind in type(last).__mro__)
+
+
+def _accepts_missing(model: Any) -> bool:
+    if isinstance(model, BaseSearchCV):
+        return _accepts_missing(getattr(model, "best_estimator_", model.estimator))
+    if not isinstance(model, Pipeline):
+        return isinstance(model, ColumnTransformer | FeatureUnion) or _tagged(model)
+    for _, step in model.steps:
+        if step is None or step == "passthrough":
+            continue
+        if not _accepts_missing(step):
+            return False
+        if isinstance(step, ColumnTransformer | FeatureUnion) or "impute" in type(step).__module__:
+            return True  # gaps are filled, or whoever comes next says that they are not
+    return True
+
+
+def _tagged(model: Any) -> bool:
+    if not isinstance(model, BaseEstimator):
+        return False
+    tags = get_tags(model)
+    return bool(tags.input_tags.allow_nan or tags.no_validation)
+
+
+def _members(model: Any) -> list[Any]:
+    return list(model) if isinstance(model, list | tuple) else [model]
+
+
+def _first_step(model: Any) -> Any:
+    """Whoever sees the features first."""
+    if isinstance(model, BaseSearchCV):
+        return _first_step(getattr(model, "best_estimator_", model.estimator))
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps if step is not None and step != "passthrough"]
+        return _first_step(steps[0]) if steps else model
+    return model
+
+
+def _last_step(model: Any) -> Any:
+    if isinstance(model, Pipeline):
+        return model.steps[-1][1]
+    return getattr(model, "best_estimator_", model) if isinstance(model, BaseSearchCV) else model
+
+
+def _strings(table: Table) -> list[str] | None:
+    """Names as scikit-learn counts them: only where all are text."""
+    names = getattr(table, "columns", None)
+    if names is not None and not all(isinstance(each, str) for each in names) and not hasattr(table, "column_names"):
+        return None
+    return column_names(table)

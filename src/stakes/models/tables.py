@@ -1,0 +1,207 @@
+"""Rows and columns of whatever holds features: arrays, sparse matrices, data frames, Arrow tables, lists.
+
+No library of tables is imported: each is known by what it offers (`iloc`: pandas; `to_series`: polars; `column_names`:
+Arrow; `tocsr`: sparse matrices). Rows are told apart by position. Sizes: N rows, p columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import device, is_array_api_obj
+
+from stakes._array import namespace
+
+Table: TypeAlias = Any
+"""N rows of p features, or N texts."""
+Host: TypeAlias = np.ndarray[Any, Any]
+
+_NUMBERS = "fiu"  # kinds of dtype that are numbers
+
+
+def n_rows(table: Table) -> int:
+    """N."""
+    return int(table.shape[0]) if hasattr(table, "shape") else len(table)
+
+
+def n_columns(table: Table) -> int:
+    """The number p of columns; 1 for a list of texts."""
+    return int(table.shape[1]) if len(getattr(table, "shape", ())) == 2 else 1
+
+
+def column_names(table: Table) -> list[str] | None:
+    """The p names, where columns have names."""
+    names = getattr(table, "column_names", None)  # Arrow, whose `columns` are the columns themselves
+    names = getattr(table, "columns", None) if names is None else names
+    return None if names is None or callable(names) else [str(name) for name in names]
+
+
+def row_labels(table: Table) -> list[Any]:
+    """[N]: the index of a pandas frame, else positions."""
+    return list(table.index.tolist()) if hasattr(table, "iloc") else list(range(n_rows(table)))
+
+
+def take_rows(table: Table, rows: slice | Sequence[int] | Host) -> Table:
+    """The rows at some positions, in that order, as a table of the same kind."""
+    where = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)
+    if hasattr(table, "iloc"):
+        return table.iloc[where]
+    if hasattr(table, "column_names"):
+        return table.take(range(n_rows(table))[where] if isinstance(where, slice) else where)
+    if hasattr(table, "tocsr"):
+        return table.tocsr()[where]
+    if isinstance(table, list | tuple):
+        return table[where] if isinstance(where, slice) else [table[i] for i in where]
+    if is_array_api_obj(table) and not isinstance(table, np.ndarray):
+        xp = namespace(table)
+        where = xp.asarray(np.arange(n_rows(table))[where], device=device(table))
+        return xp.take(table, where, axis=0)
+    return table[where]
+
+
+def column(table: Table, position: int) -> Host:
+    """[N]: one column on the host; numbers with gaps are floating numbers with NaN."""
+    if hasattr(table, "iloc"):
+        values = table.iloc[:, position]
+    elif hasattr(table, "column_names"):
+        values = table.column(position)
+    elif hasattr(table, "to_series"):
+        values = table.to_series(position)
+    else:
+        values = table[:, position]
+    host = on_host(values)
+    return _numbers(host) if host.dtype.kind == "O" else host
+
+
+def on_host(values: Any) -> Host:
+    """An array, or a column of a table, as a NumPy array."""
+    if hasattr(values, "cpu"):
+        values = values.detach().cpu()
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def is_number(values: Host) -> bool:
+    """Whether a column holds numbers; flags (bool) are not."""
+    return values.dtype.kind in _NUMBERS
+
+
+def check_table(name: str, data: Any, allow_nan: bool = False) -> Table:
+    """`data` as a table: N x p with finite numbers (NaN too with `allow_nan`), or a list of texts.
+
+    Nested lists of numbers become an array; all else stays what it is. Columns that hold no numbers are the model's
+    affair.
+    """
+    table = _as_table(name, data)
+    if n_rows(table) == 0:
+        raise ValueError(f"{name} must have at least one row; got none")
+    for row, position, value in _first_bad(table, allow_nan):
+        names, label = column_names(table), row_labels(table)[row]
+        place = (
+            f"row {row}{'' if label == row else f' (label {label!r})'}, column {names[position]!r}"
+            if names
+            else (f"row {row}, column {position}")
+        )
+        raise ValueError(
+            f"{name} must hold finite numbers; the first that is not is {value} at {place}. Impute or drop it"
+            + ("." if np.isinf(value) else ", or put an imputer before the model in a Pipeline.")
+        )
+    return table
+
+
+def check_same_columns(pool: Table, contexts: Table) -> None:
+    """Refuse contexts whose columns are not those of the pool, in the same order."""
+    if (ours := n_columns(pool)) != (theirs := n_columns(contexts)):
+        raise ValueError(f"contexts must have the {ours} columns of the pool; got {theirs}")
+    check_names("contexts", column_names(contexts), column_names(pool), "those of the pool")
+
+
+def check_names(name: str, got: list[str] | None, wanted: list[str] | None, whose: str) -> None:
+    """Refuse columns with other names, or in another order, where both have names."""
+    if got is None or wanted is None or got == wanted:
+        return
+    missing, other = [each for each in wanted if each not in got], [each for each in got if each not in wanted]
+    place = next((i for i, pair in enumerate(zip(got, wanted, strict=False)) if pair[0] != pair[1]), len(wanted))
+    detail = (
+        f"missing {missing}, not expected {other}"
+        if missing or other
+        else (
+            f"column {place} is {got[place]!r}, {wanted[place]!r} was expected: put them in the same order"
+            if place < min(len(got), len(wanted))
+            else f"{len(got)} came, {len(wanted)} were expected"
+        )
+    )
+    raise ValueError(f"the columns of {name} must be {whose}, in that order; {detail}")
+
+
+def _as_table(name: str, data: Any) -> Table:
+    if isinstance(data, list | tuple):
+        if len(data) == 0 or all(isinstance(each, str) for each in data):
+            return data
+        data = _array(name, data)
+    shape = getattr(data, "shape", None)
+    if shape is None or not (len(shape) == 2 or (len(shape) == 1 and on_host(data).dtype.kind in "OUST")):
+        got = type(data).__name__ if shape is None else f"shape {list(shape)}"
+        advice = " Give one row as data.reshape(1, -1), one column as data.reshape(-1, 1)." if shape else ""
+        raise ValueError(f"{name} must have rows and columns, [N, p] (or be a list of texts); got {got}.{advice}")
+    return data
+
+
+def _array(name: str, data: Any) -> Host:
+    """Nested lists as [N, p]: of numbers where all are, else of objects, so that no number becomes text."""
+    try:
+        array = np.asarray(data)
+        return array if is_number(array) else np.asarray(data, dtype=object)
+    except ValueError as error:
+        raise ValueError(f"{name} must have rows of one length; {error}") from error
+
+
+def _numbers(values: Host) -> Host:
+    """A column of objects as floating numbers, if it holds nothing but numbers and gaps."""
+    if not all(
+        _is_gap(each) or (isinstance(each, int | float | np.number) and each is not True and each is not False)
+        for each in values
+    ):
+        return values
+    return np.asarray([np.nan if _is_gap(each) else float(each) for each in values])
+
+
+def _is_gap(value: Any) -> bool:
+    """Whether a value of an object column stands for "missing": None, NaN, pandas' NA."""
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )
+
+
+def is_gap(values: Host) -> Host:
+    """[N]: where a column is missing a value."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    gaps = [_is_gap(each) for each in values] if values.dtype.kind == "O" else np.zeros(len(values))
+    return np.asarray(gaps, dtype=bool)
+
+
+def _first_bad(table: Table, allow_nan: bool) -> list[tuple[int, int, float]]:
+    """Row, column and value of the first number that is not finite, if there is one."""
+    if hasattr(table, "tocoo"):
+        return _first_bad_sparse(table, allow_nan)
+    if len(getattr(table, "shape", ())) != 2:
+        return []
+    found = []
+    for position in range(n_columns(table)):
+        values = column(table, position)
+        if values.dtype.kind == "f" and (bad := _bad(values, allow_nan)).any():
+            row = int(np.argmax(bad))
+            found.append((row, position, float(values[row])))
+    return sorted(found)[:1]
+
+
+def _first_bad_sparse(table: Table, allow_nan: bool) -> list[tuple[int, int, float]]:
+    entries = table.tocoo()
+    bad = np.flatnonzero(_bad(entries.data, allow_nan))
+    return sorted((int(entries.row[i]), int(entries.col[i]), float(entries.data[i])) for i in bad)[:1]
+
+
+def _bad(values: Host, allow_nan: bool) -> Host:
+    return np.isinf(values) if allow_nan else ~np.isfinite(values)
