@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from simulation_cases import BayesianLine, Committee, class_data, line_data, lines
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from stakes import CostMatrix, ItakuraSaito, LogLoss, Mahalanobis, SquaredError, ZeroOne
 from stakes.simulation import simulate
@@ -77,6 +79,44 @@ def test_gaps_are_left_to_a_model_that_fills_them():
     X, y = line_data()
     X[4, 1] = np.nan
     assert np.isfinite(small(X, y, model=make_pipeline(SimpleImputer(), BayesianLine())).losses["loss"]).all()
+
+
+def test_sparse_features_are_left_sparse():
+    X, y = line_data()
+    dense = make_pipeline(FunctionTransformer(lambda rows: rows.toarray(), accept_sparse=True), BayesianLine())
+    found = small(csr_matrix(X), y, model=dense, strategies=["loss"])
+    assert found.curves("loss").tolist() == small(X, y, strategies=["loss"]).curves("loss").tolist()
+
+
+class Frame:
+    """As much of a data frame as is asked for."""
+
+    def __init__(self, values):
+        self.values, self.shape, self.columns = values, values.shape, ["u", "v", "w"]
+        self.index = np.arange(len(values)) % 2  # labels that tell no rows apart
+
+    @property
+    def iloc(self):
+        class Rows:
+            def __getitem__(_, where):  # noqa: N805
+                return Frame(self.values[where]) if not isinstance(where, tuple) else self.values[where]
+
+        return Rows()
+
+
+class FrameLine(BayesianLine):
+    def fit(self, X, y):
+        assert isinstance(X, Frame)
+        return BayesianLine.fit(self, X.values, y)
+
+    def belief(self, pool, contexts):
+        return BayesianLine.belief(self, pool.values, contexts.values)
+
+
+def test_frames_reach_the_model_as_frames():
+    X, y = line_data()
+    found = small(Frame(X), y, model=FrameLine(), strategies=["loss"])
+    assert found.curves("loss").tolist() == small(X, y, strategies=["loss"]).curves("loss").tolist()
 
 
 def test_labels():

@@ -34,6 +34,8 @@ def test_intervals_of_means_by_hand():
     half = 3.182446305284263 * np.sqrt(14.0 / 3.0) / 2.0
     assert (found.value, found.low, found.high) == pytest.approx((3.0, 3.0 - half, 3.0 + half))
     assert mean_of(np.asarray([2.0])).high == math.inf
+    assert mean_of(np.asarray([0.3, 0.1 + 0.2])).high == math.inf  # equal, so nothing is known of their spread
+    assert mean_of(np.full(6, 0.25)).tells
     assert math.isnan(mean_of(np.asarray([2.0, math.inf])).value)
 
 

@@ -11,6 +11,8 @@ from scipy import stats
 from stakes.models.tables import Host
 
 LEVEL = 0.95
+_FEW = 6  # the fewest values that can tell anything if all they show is a sign: 2 / 2^6 < 5%
+_SAME = 1e-9  # relative: what rounding may make of equal values
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,14 @@ class Estimate:
 def mean_of(values: Host) -> Estimate:
     """The mean of R independent values with Student's t interval, mean -+ t_{R-1} sd / sqrt(R).
 
-    One value tells no spread, and infinite ones no mean: the interval then has no ends.
+    Infinite values have no mean. One value tells no spread, nor do a few that are all the same, as losses that count
+    errors on few rows may well be. The interval then has no ends.
     """
     values = np.asarray(values, dtype=float)
     if not np.isfinite(values).all():
         return Estimate(math.nan, -math.inf, math.inf)
     value, count = float(values.mean()), len(values)
-    if count == 1:
+    if count == 1 or (count < _FEW and np.ptp(values) <= _SAME * np.abs(values).max()):
         return Estimate(value, -math.inf, math.inf)
     half = float(stats.t.ppf(0.5 + LEVEL / 2, count - 1) * values.std(ddof=1) / math.sqrt(count))
     return Estimate(value, value - half, value + half)

@@ -21,7 +21,7 @@ def plot_curves(simulation: Simulation, metric: str, ax: Any) -> Any:
     ax = _axes(ax)
     for strategy in simulation.strategies:
         _band(ax, np.arange(simulation.budget + 1), simulation.curves(strategy, metric), strategy)
-    ax.set(xlabel="labels bought", ylabel=f"mean {metric} on test rows" if metric == "loss" else metric)
+    ax.set(xlabel="labels bought", ylabel=f"{metric}, mean on test rows")
     ax.legend()
     return ax
 
@@ -53,7 +53,8 @@ def _bars(simulation: Simulation, ax: Any) -> None:
     width = 0.8 / len(shares)
     places = np.arange(len(simulation.classes or ()))
     for position, (name, heights) in enumerate(shares.items()):
-        ax.bar(places + (position + 0.5) * width - 0.4, heights, width, label=name)
+        colour = {"color": "lightgrey"} if position == 0 else {}  # so that a strategy has one colour in all plots
+        ax.bar(places + (position + 0.5) * width - 0.4, heights, width, label=name, **colour)
     ax.set(xticks=places, xticklabels=[str(each) for each in simulation.classes or ()], ylabel="share of labels bought")
 
 

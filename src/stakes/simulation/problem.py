@@ -93,7 +93,7 @@ def _positions(labels: Host, classes: tuple[Any, ...]) -> Host:
     if outside := np.flatnonzero(found < 0).tolist():
         strange = sorted({repr(each) for each in labels[outside].tolist()})[:_NAMED]
         raise ValueError(
-            f"y must be among the classes {classes}; {', '.join(strange)} is not, in {_rows(outside)}. Give all classes."
+            f"y must be among the classes {classes}; {', '.join(strange)} is not, in {_rows(outside)}. Give all."
         )
     return found
 
