@@ -59,9 +59,10 @@ def simulate(
     `loss` itself, which is called "loss"; by default the plain one, called "plain".
 
     `classes` are all classes in the order of the loss; by default those of y, rising. A `store` is a folder in which
-    finished loops are kept: the same call goes on where it was killed, and with more `runs` adds to them. With `n_jobs`
-    joblib runs loops in other processes, each on one thread, so that results are the same to the last bit however many
-    there are; adapters and forms registered by hand are known there only if the model's module registers them.
+    finished loops are kept: the same call goes on where it was killed, and with more `runs` adds to them; other
+    settings, data or versions of libraries are refused. With `n_jobs` joblib runs loops in other processes, each on one
+    thread, so that results are the same to the last bit however many there are; adapters and forms registered by hand
+    are known there only if the model's module registers them.
     """
     if not isinstance(loss, Loss | DistributionLoss):
         raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
