@@ -19,7 +19,7 @@ NAMES = {
         LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
         SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
         WarpedGaussianBelief Weight ZeroOne cold_start effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error rank register score select uncertainty
+        expected_reduction expected_regret find_form integration_error rank register score select simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights ConvexFunction CostMatrix
@@ -51,6 +51,7 @@ NAMES = {
     """,
     "stakes.future_error": "expected_future_error",
     "stakes.ranking": "HelpedContext Ranking Reason TrainedWeightWarning cold_start rank",
+    "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
     "stakes.testing": "check_belief check_loss",
 }
 

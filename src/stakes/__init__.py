@@ -56,6 +56,7 @@ from stakes.losses import (
 
 if TYPE_CHECKING:
     from stakes.ranking import cold_start, rank
+    from stakes.simulation import simulate
 
 __version__ = "0.1.0"
 
@@ -105,10 +106,12 @@ __all__ = [
     "register",
     "score",
     "select",
+    "simulate",
     "uncertainty",
 ]
 
-_LATER = {"cold_start": "stakes.ranking", "rank": "stakes.ranking"}  # they need scikit-learn, which is slow to import
+# They need scikit-learn, which is slow to import.
+_LATER = {"cold_start": "stakes.ranking", "rank": "stakes.ranking", "simulate": "stakes.simulation"}
 
 
 def __getattr__(name: str) -> Any:

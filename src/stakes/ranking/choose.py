@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from stakes.losses import CostMatrix, Loss
 from stakes.models.tables import Host, row_labels
+from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
 from stakes.ranking.picks import Picks, alone, together
 from stakes.ranking.question import Question, ask, at_least_one, checked_costs
@@ -104,13 +105,9 @@ def _ranking(question: Question, picks: Picks, prices: Host | None, chunk: int, 
 def _trained_weights(model: Any, loss: Loss) -> list[str]:
     """Warn, and say in the result, where classes are weighed in training and again in the loss."""
     weighs = isinstance(loss, CostMatrix) or getattr(loss, "class_weights", None) is not None
-    parameters = model.get_params(deep=True) if weighs and hasattr(model, "get_params") else {}
-    found = [name for name, value in parameters.items() if name.endswith("class_weight") and value is not None]
-    if not found:
+    found = trained_weights(model) if weighs else None
+    if found is None:
         return []
-    message = (
-        f"The model was trained with {found[0]}={parameters[found[0]]!r}, and {type(loss).__name__} weighs classes "
-        "too: a loss trained into the model is not the loss of the decision. Train without weights."
-    )
+    message = found[0].upper() + found[1:]
     warnings.warn(message, TrainedWeightWarning, stacklevel=3)
     return [message]

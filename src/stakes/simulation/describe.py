@@ -1,0 +1,71 @@
+"""What a simulation was made of, in words that are the same in every process: how a store knows its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import platform
+import re
+import types
+from importlib import metadata
+from typing import Any
+
+import joblib
+import numpy as np
+
+_LIBRARIES = ("stakes", "numpy", "scipy", "scikit-learn", "joblib")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def described(value: Any) -> str:
+    """`value` in words, with no address in memory: functions by their code and what they close over.
+
+    What a function reads from its module is not seen, nor the code of classes: they go by their name.
+    """
+    if isinstance(value, types.FunctionType):
+        return f"{value.__qualname__}#{_function(value)}"
+    if isinstance(value, types.CodeType):
+        return f"{value.co_code.hex()} {value.co_names} {described(value.co_consts)}"
+    if isinstance(value, np.ndarray):
+        return f"array#{joblib.hash(np.ascontiguousarray(value))}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _call(value, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    if callable(getattr(value, "get_params", None)) and not isinstance(value, type):
+        return _call(value, value.get_params(deep=False))
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(described, value))}]"
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(described, value)))}}}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{described(key)}: {described(each)}' for key, each in value.items())}}}"
+    return _ADDRESS.sub("", repr(value))
+
+
+def data_hash(values: Any) -> str:
+    """The same for equal data of one kind."""
+    return str(joblib.hash(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values))
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the libraries that numbers come from."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in _LIBRARIES}}
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _call(value: Any, parameters: dict[str, Any]) -> str:
+    return (
+        f"{type(value).__name__}({', '.join(f'{name}={described(parameters[name])}' for name in sorted(parameters))})"
+    )
+
+
+def _function(function: types.FunctionType) -> str:
+    """Of the code, the defaults and the values closed over."""
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    parts = (described(function.__code__), described(function.__defaults__), described(function.__kwdefaults__))
+    return hashlib.sha256("\n".join((*parts, described(cells))).encode()).hexdigest()[:16]

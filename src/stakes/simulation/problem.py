@@ -1,0 +1,115 @@
+"""Labelled data and what is to be lost on it, checked once.
+
+Sizes: n rows, p features, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stakes.domains import Classes, Interval
+from stakes.losses import AnyLoss, LogLoss, SquaredError
+from stakes.models.acceptance import accepts_missing
+from stakes.models.tables import Host, Table, check_table, is_gap, n_rows, on_host
+
+_NAMED = 5  # rows that an error names
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows with their labels, as the model is fitted to them and as losses count them."""
+
+    features: Table
+    """[n, p], as given"""
+    labels: Host
+    """[n], as given: what the model is fitted to"""
+    targets: Host
+    """[n]: the label, or its position among the classes"""
+    classes: tuple[Any, ...] | None
+    """C of them in the order of columns; None for reals"""
+
+    @property
+    def size(self) -> int:
+        """The number n of rows."""
+        return len(self.targets)
+
+
+def plain_loss(loss: AnyLoss) -> AnyLoss:
+    """The unweighted loss of the same kind of target: LogLoss for classes, SquaredError for reals."""
+    return LogLoss() if isinstance(loss.domain, Classes) else SquaredError()
+
+
+def problem(features: Any, labels: Any, loss: AnyLoss, model: Any, classes: Sequence[Any] | None) -> Problem:
+    """The data, checked; NaN among features is left to a model that takes it."""
+    if not all(callable(getattr(model, method, None)) for method in ("fit", "get_params", "set_params")):
+        raise TypeError(
+            "model must be an estimator that can be cloned and fitted again, with fit, get_params and set_params "
+            f"(scikit-learn's BaseEstimator has the last two); got {model!r}"
+        )
+    features, labels = check_table("X", features, accepts_missing(model)), on_host(labels)
+    if labels.shape != (n_rows(features),):
+        raise ValueError(
+            f"y must hold one label for each of the {n_rows(features)} rows of X; got {list(labels.shape)}"
+        )
+    if missing := np.flatnonzero(is_gap(labels)).tolist():
+        raise ValueError(f"y must be known for every row; it is missing in {_rows(missing)}. Drop those rows.")
+    if isinstance(loss.domain, Classes):
+        known = _classes(labels, loss.domain, classes)
+        return Problem(features, labels, _positions(labels, known), known)
+    if not isinstance(loss.domain, Interval):
+        raise TypeError(f"simulate takes real targets and classes; {type(loss).__name__} is about {loss.domain}")
+    if classes is not None:
+        raise ValueError(f"classes are for losses about classes; {type(loss).__name__} is about reals, {loss.domain}")
+    targets = _reals(labels, loss.domain)
+    return Problem(features, targets, targets, None)
+
+
+def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tuple[Any, ...]:
+    """All classes in the order of columns: as given, or those of y in rising order."""
+    known = tuple(np.unique(labels).tolist()) if given is None else tuple(map(_plain, given))
+    if len(set(known)) != len(known):
+        raise ValueError(f"classes must be told apart; got {known}")
+    if domain.count not in (None, len(known)):
+        raise ValueError(
+            f"the loss is about {domain}, but there are {len(known)}: {known}. Give classes=[...], all of them in the "
+            "order of the loss, also those that are not in y."
+        )
+    return known
+
+
+def _plain(value: Any) -> Any:
+    """A scalar of NumPy as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _positions(labels: Host, classes: tuple[Any, ...]) -> Host:
+    """[n]: where each label is among the classes."""
+    places = {each: position for position, each in enumerate(classes)}
+    found = np.asarray([places.get(each, -1) for each in labels.tolist()], dtype=np.intp)
+    if outside := np.flatnonzero(found < 0).tolist():
+        strange = sorted({repr(each) for each in labels[outside].tolist()})[:_NAMED]
+        raise ValueError(
+            f"y must be among the classes {classes}; {', '.join(strange)} is not, in {_rows(outside)}. Give all."
+        )
+    return found
+
+
+def _reals(labels: Host, domain: Interval) -> Host:
+    try:
+        targets = labels.astype(float)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"y must hold numbers for a loss about {domain}; got {labels.dtype} ({error})") from error
+    if infinite := np.flatnonzero(~np.isfinite(targets)).tolist():
+        raise ValueError(f"y must be finite; it is not in {_rows(infinite)}. Drop those rows.")
+    domain.check("y", targets)
+    return targets
+
+
+def _rows(positions: list[int]) -> str:
+    """The first few rows by position, and how many more there are."""
+    more = f" and {len(positions) - _NAMED} more" if len(positions) > _NAMED else ""
+    return f"row{'s' * (len(positions) > 1)} {', '.join(map(str, positions[:_NAMED]))}{more}"

@@ -1,0 +1,100 @@
+"""How a label is chosen: by chance, by the loss, by a usual rule, or by a rule of the user's.
+
+Sizes: N candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from stakes._array import log_of
+from stakes.acquisition import fallback_scores, score
+from stakes.acquisition.baselines import BASELINES
+from stakes.acquisition.fallback import MAX_CONFIGURATIONS, log_floor
+from stakes.acquisition.joint import has_batches, start_batch
+from stakes.beliefs import Belief
+from stakes.losses import AnyLoss
+from stakes.models.tables import Host, on_host
+from stakes.simulation.problem import plain_loss
+
+Rule: TypeAlias = Callable[[Belief, AnyLoss, np.random.Generator], Any]
+"""(belief, loss, rng) -> [N]: larger is better."""
+StrategyLike: TypeAlias = str | tuple[str, Rule]
+
+_TIE = 1e-9  # of the best score, by which another may be below it and yet as good
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A rule by name."""
+
+    name: str
+    rule: Rule
+
+
+def checked_strategies(given: Sequence[StrategyLike]) -> tuple[Strategy, ...]:
+    """The strategies, checked: names of rules, or pairs of a name and a rule of the user's own."""
+    if isinstance(given, str) or len(given) == 0:
+        raise ValueError(f"strategies must be a list of names, one or more; got {given!r}")
+    chosen = tuple(_strategy(each) for each in given)
+    names = [each.name for each in chosen]
+    if len(set(names)) != len(names):
+        raise ValueError(f"strategies must have names of their own; got {names}")
+    return chosen
+
+
+def choose(strategy: Strategy, belief: Belief, loss: AnyLoss, rng: np.random.Generator, luck: Host) -> int:
+    """The candidate with the best score; of those within 1e-9 of it, the one with the most luck [N]."""
+    scores = on_host(strategy.rule(belief, loss, rng)).astype(float)
+    if scores.shape != (belief.n_candidates,) or np.isnan(scores).any():
+        raise ValueError(
+            f"strategy {strategy.name!r} must give one score for each of {belief.n_candidates} candidates, none NaN; "
+            f"got shape {list(scores.shape)} with {int(np.isnan(scores).sum())} NaN"
+        )
+    best = scores.max()
+    equal = scores >= best - _TIE * abs(best) if math.isfinite(best) else scores == best
+    return int(np.argmax(np.where(equal, luck, -np.inf)))
+
+
+def _strategy(given: StrategyLike) -> Strategy:
+    if isinstance(given, str):
+        return Strategy(given, _named(given))
+    if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str) or not callable(given[1]):
+        raise TypeError(f"a strategy must be a name, or (name, function of (belief, loss, rng)); got {given!r}")
+    return Strategy(*given)
+
+
+def _named(name: str) -> Rule:
+    if name in _BY_LOSS:
+        return _BY_LOSS[name]
+    if name not in BASELINES:
+        raise ValueError(f"no strategy is called {name!r}; there are {sorted({*_BY_LOSS, *BASELINES})}")
+    return lambda belief, loss, rng: BASELINES[name](belief, rng)
+
+
+def worths(loss: AnyLoss, belief: Belief) -> Host:
+    """[N]: what each label is worth, up to a factor; where none is worth anything, by `fallback_scores`."""
+    relative, log_scale = score(loss, belief, return_log_scale=True)
+    shares = on_host(relative)
+    if float(log_of(shares.max())) + log_scale > _log_floor(loss, belief):
+        return shares
+    return on_host(fallback_scores(loss, belief)[0])
+
+
+def _log_floor(loss: AnyLoss, belief: Belief) -> float:
+    """The log of what is too small to be the worth of a label: rounding, where the act switches."""
+    if not getattr(loss, "switches", False) or not has_batches(belief):
+        return -math.inf
+    one = belief.take(slice(0, 1), slice(None))
+    return log_floor(loss, one, start_batch(loss, one, None, np.random.default_rng(0), MAX_CONFIGURATIONS))
+
+
+_BY_LOSS: dict[str, Rule] = {
+    "loss": lambda belief, loss, rng: worths(loss, belief),
+    "plain": lambda belief, loss, rng: worths(plain_loss(loss), belief),
+}
