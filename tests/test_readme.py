@@ -27,6 +27,16 @@ def test_what_it_prints_is_what_is_printed(tmp_path):
     assert (tmp_path / "readme.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_one_call_is_its_example_s_and_prints_what_it_says(tmp_path):
+    script = ROOT / "docs" / "examples" / "one_call.py"
+    shown = re.search(r"<!-- docs/examples/one_call.py -->\n```python\n(.*?)\n```", README, re.S)[1]
+    assert script.read_text().rstrip() == shown
+    command = [sys.executable, "-W", "error", str(script)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    printed = re.search(r"^prints\n\n```text\n(.*?)\n```", README, re.S | re.M)[1]
+    assert done.stdout.rstrip() == printed
+
+
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!https?:)([^)]+)\)", README))
 def test_links_lead_somewhere(target):
     assert (ROOT / target).exists()
