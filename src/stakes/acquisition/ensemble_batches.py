@@ -25,7 +25,8 @@ class EnsembleBatch:
     """The probability of each configuration of the batch's labels and each member, [Q, K].
 
     Repeats of one label are known for classes, while their configurations stay within `max_configurations`; a label of
-    an ensemble of normals has a hundred cells or so, and no repeats are told.
+    an ensemble of normals has a hundred cells or so, and no repeats are told. Those are the cells of its rule, which do
+    not split where a decision or a quantile passes from one member to another: good to a percent or so there.
     """
 
     def __init__(

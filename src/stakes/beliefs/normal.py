@@ -146,8 +146,12 @@ class NormalEnsemble:
         return replaced(mixture, log_height=lambda z: self._log_height(z, integrand, reference))
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
-        """[N, M]: regrets in the cells of the rule, summed."""
-        return self._cells(integrand, reference, marks).over_cells(self._masses(), regret)
+        """[N, M]: regrets in the cells of the rule, summed; of a finer rule where there are marks.
+
+        A quantile may pass quickly from one member to another as y varies, and its regret bend there.
+        """
+        finer = self.refined().refined() if marks.shape[1] else self
+        return self._cells(integrand, reference, marks).over_cells(finer._masses(), regret)
 
     def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M, K]: w(z) p(z | c, k), on nodes that members share."""
@@ -158,7 +162,7 @@ class NormalEnsemble:
         """J Q, of which no more than a chunk is held at a time, or the K Q of members."""
         marks = double(self.context_mean[:, :1])
         n_nodes = COUNT * self._cells(integrand, self.reference(integrand), marks).edges().shape[1]
-        n_cells = self.rule.size(self.candidate_mean, self.candidate_sd)
+        n_cells = 4 * self.rule.size(self.candidate_mean, self.candidate_sd)  # where there are marks
         return int(max(min(n_cells * n_nodes, CHUNK), n_nodes * self.context_mean.shape[1]))
 
     def take(self, candidates: slice, contexts: slice) -> NormalEnsemble:
