@@ -7,6 +7,7 @@ import pytest
 from brute import gaussian_pair, random_table
 
 from stakes import (
+    CRPS,
     BrierLoss,
     CategoricalEnsemble,
     CostMatrix,
@@ -16,6 +17,7 @@ from stakes import (
     LogLoss,
     NormalEnsemble,
     SquaredError,
+    ThresholdDecision,
     VoteEnsemble,
     Weight,
     effective_context_weights,
@@ -107,6 +109,8 @@ def test_blocks_keep_one_scale_across_contexts():
     [
         (gaussian, SquaredError(), 3000, 300),
         (gaussian, SquaredError(SIGMOID), 3000, 300),
+        (gaussian, ThresholdDecision(0.5, miss=3.0), 3000, 300),
+        (gaussian, CRPS(), 3000, 300),
         (classes, LogLoss([1, 50, 1, 2]), 1500, 200),
         (votes, LogLoss(), 1500, 200),
         (normals, SquaredError(), 60, 50),

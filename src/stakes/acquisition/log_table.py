@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, constant, double, namespace, ratio, replaced
+from stakes._array import Array, constant, double, namespace, ratio, replaced, slices
 from stakes.beliefs import GaussianBelief
+from stakes.beliefs.quadrature import CHUNK
 
 _TOP, _NODES = 24, 12  # nodes of the panel of large rho, and of each octave below
 _OCTAVES = 20  # to rho = 1e-12; below, EUR is either 0 or grows like sqrt(rho)
@@ -27,9 +28,10 @@ LogValues = Callable[[Any, Array, Array], Array]
 
 def octaves_of(belief: GaussianBelief) -> int:
     """How many octaves of sqrt(rho) the candidates reach into."""
-    xp, rho = namespace(belief.mean), double(belief.rho)
-    positive = xp.where(rho > 0, rho, xp.ones_like(rho))
-    smallest = float(xp.min(positive)) if math.prod(rho.shape) else 1.0
+    xp, smallest = namespace(belief.mean), 1.0
+    for part in slices(belief.n_candidates, max(1, CHUNK // belief.n_contexts)) if belief.n_candidates else ():
+        rho = double(belief.take(part, slice(None)).rho)
+        smallest = min(smallest, float(xp.min(xp.where(rho > 0, rho, xp.ones_like(rho)))))
     return min(_OCTAVES, max(0, math.ceil(0.5 * math.log2(_SPLIT / smallest))))
 
 
