@@ -107,7 +107,9 @@ def _cuts(loss: Any, belief: Belief) -> tuple[float, ...]:
     """Targets near the mass of the first context, at which nothing happens."""
     first = belief.take(slice(0, 0), slice(0, 1))
     if not isinstance(loss, DistributionLoss):
-        return (float(first.reference(loss).point[0]),)  # type: ignore[index]
+        point = first.reference(loss).point
+        assert point is not None
+        return (float(point[0]),)
     _, distribution, _ = today(loss, first)
     return tuple(float(distribution.quantile(level)[0]) for level in _LEVELS)
 
@@ -157,8 +159,11 @@ def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:
 
 
 def _curve(prepare: Callable[[Any, Any], Reduction]) -> Form:
-    numbers = lambda loss, belief: 28 if has_switches(loss) else 10  # noqa: E731
-    return Form("profile curve EUR_c(rho)", prepare, numbers, context_numbers=4096)
+    return Form("profile curve EUR_c(rho)", prepare, _numbers, context_numbers=4096)
+
+
+def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (any such belief)
+    return 28 if has_switches(loss) else 10
 
 
 register(ANY, ANY, GaussianBelief, _curve(profile_curve))

@@ -40,7 +40,7 @@ class NormalCells:
         xp = namespace(edges)
         nodes, step, mass = (xp.concat([getattr(each, name) for each in parts]) for name in ("nodes", "step", "mass"))
         jump = None if parts[0].jump is None else xp.concat([each.jump for each in parts])
-        return Distribution(self.reference.point, edges, nodes, step, mass, jump)
+        return Distribution(self._point, edges, nodes, step, mass, jump)
 
     def over_cells(self, masses: Array, regret: Regret) -> Array:
         """[N, M]: regrets summed over cells that have `masses` [N, J, K] under members."""
@@ -52,8 +52,7 @@ class NormalCells:
 
     def members(self, part: slice, edges: Array) -> Distribution:
         """[p, K]: the distribution of each member, on panels between `edges` [p, P + 1] that they share."""
-        assert self.reference.point is not None
-        point = self.reference.point[part]
+        point = self._point[part]
         nodes, step = panel_nodes(edges)  # [p, P, G]
         boost = log_weight(point, self.integrand) - self.reference.log_scale[part]  # [p]
         weight = self.integrand.statistics(point[:, None, None] + nodes, point[:, None, None])[..., 0]
@@ -66,9 +65,15 @@ class NormalCells:
         jump = self._jumps(part, edges, boost) if self._certain() else None
         return Distribution(point[:, None], edges[:, None, :], nodes[:, None, ...], step[:, None, ...], mass, jump)
 
+    @property
+    def _point(self) -> Array:
+        """[M]: the reference point of each context."""
+        assert self.reference.point is not None
+        return self.reference.point
+
     def edges(self) -> Array:
         """[M, P + 1], from the reference: even panels, or those that each member asks for where they are fewer."""
-        xp, mean, sd = namespace(self.mean), self.mean - self.reference.point[:, None], self.sd  # type: ignore[index]
+        xp, mean, sd = namespace(self.mean), self.mean - self._point[:, None], self.sd
         low, high = self._windows()  # [M, K] each, in standard units
         start, stop = xp.min(mean + sd * low, axis=1)[:, None], xp.max(mean + sd * high, axis=1)[:, None]  # [M, 1]
         smallest = xp.min(xp.where(sd > 0, sd, xp.full_like(sd, xp.inf)), axis=1)[:, None]
@@ -79,7 +84,7 @@ class NormalCells:
         else:
             span = low[..., None] + (high - low)[..., None] * constant(np.linspace(0.0, 1.0, 1 + own), mean)
             base = xp.reshape(mean[..., None] + sd[..., None] * span, (mean.shape[0], -1))
-        breaks = constant(self.integrand.breakpoints, mean) - self.reference.point[:, None]  # type: ignore[index]
+        breaks = constant(self.integrand.breakpoints, mean) - self._point[:, None]
         cuts = xp.concat([breaks, self.marks, *([mean] if self._certain() else [])], axis=1)
         cuts = xp.where(cuts < start, start, xp.where(cuts > stop, stop, cuts))
         return xp.sort(xp.concat([base, cuts], axis=1), axis=1)
@@ -118,7 +123,7 @@ class NormalCells:
 
     def _jumps(self, part: slice, edges: Array, boost: Array) -> Array:
         """[p, K, P + 1]: what members that are certain put on each edge (the first of equal ones)."""
-        xp, point = namespace(edges), self.reference.point[part]  # type: ignore[index]
+        xp, point = namespace(edges), self._point[part]
         mean, sd = self.mean[part, :], self.sd[part, :]
         weight = self.integrand.statistics(mean, point[:, None])[..., 0] * xp.exp(boost)[:, None]  # [p, K]
         before = xp.concat([xp.full_like(edges[:, :1], -xp.inf), edges[:, :-1]], axis=1)[:, None, :]
