@@ -11,6 +11,7 @@ from stakes._array import (
     asarrays,
     check_all,
     check_shape,
+    column,
     constant,
     density,
     double,
@@ -218,3 +219,9 @@ def test_normal_between_is_relative_to_the_tail_it_is_in(low, width):
 
 def test_density_with_a_boost_in_range():
     assert float(density(np.array(50.0), 1250.0)) == pytest.approx(1 / np.sqrt(2 * np.pi))
+
+
+def test_column_picks_by_position_and_broadcasts(xp, host):
+    rows = xp.asarray(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    np.testing.assert_array_equal(host(column(rows, xp.asarray(np.array([[2], [0]])))), [3.0, 4.0])
+    np.testing.assert_array_equal(host(column(rows, xp.asarray(np.array([1.0])))), [2.0, 5.0])

@@ -21,7 +21,6 @@ from table_kinds import KINDS, FrameLike, as_columns, dense
 import stakes
 from stakes.acquisition import fallback_scores
 from stakes.evaluation import bayes_prediction
-from stakes.models import belief_of
 from stakes.ranking import TrainedWeightWarning, cold_start
 
 
@@ -424,21 +423,11 @@ def test_cold_start_with_equal_rows_and_too_few():
     assert "6 rows were asked for; the pool has 4." in ranking.assumptions
 
 
-def _known(model, rows):
-    try:
-        belief_of(model, rows, rows)
-    except TypeError as error:
-        if "no adapter" in str(error):
-            pytest.skip(f"no adapter for {type(model).__name__} yet")
-        raise
-
-
 def test_a_gaussian_process_in_a_pipeline(pool):
     kernel = RBF(1.0) + WhiteKernel(0.1)
     y = np.sin(pool[:20]).sum(1)
     scaler = StandardScaler().fit(pool[:20])
     inner = GaussianProcessRegressor(kernel, optimizer=None).fit(scaler.transform(pool[:20]), y)
-    _known(inner, pool[:2])
     piped = make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, optimizer=None)).fit(pool[:20], y)
     for batch in (False, True):
         ranking = stakes.rank(piped, LOSS, pool[20:], n=5, batch=batch)
@@ -453,7 +442,6 @@ def test_a_gaussian_process_in_a_pipeline(pool):
 
 def test_a_forest_with_a_class_no_label_has_had(pool):
     forest = RandomForestClassifier(20, random_state=0).fit(pool[:20], np.where(pool[:20, 0] > 0, "a", "b"))
-    _known(forest, pool[:2])
     ranking = stakes.rank(forest, stakes.LogLoss(), pool[20:], n=5, classes=["a", "b", "c"])
     two = stakes.rank(forest, stakes.LogLoss(), pool[20:], n=5)
     assert len(ranking.reasons[0].contexts[0].prediction) == 3

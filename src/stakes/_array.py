@@ -132,6 +132,13 @@ def ratio(numerator: Array, denominator: Array) -> Array:
     return xp.where(empty, xp.zeros_like(one), numerator / xp.where(empty, one, denominator))
 
 
+def column(rows: Array, positions: Array) -> Array:
+    """[...]: rows[..., position] for positions [..., 1], both broadcast."""
+    xp = namespace(rows, positions)
+    chosen = xp.astype(positions, rows.dtype) == constant(range(rows.shape[-1]), rows)
+    return xp.sum(xp.where(chosen, rows, xp.zeros_like(rows)), axis=-1)
+
+
 def log_of(values: Array) -> Array:
     """The logarithm, -inf at 0 (and below, which only rounding can be), without a warning."""
     xp = namespace(values)

@@ -23,16 +23,6 @@ def amounts(rows):
     return np.sin(rows[:, 0]) + rows[:, 1]
 
 
-def known(model, table):
-    """Skips where no adapter for what was chosen is there yet."""
-    try:
-        return belief_of(model, table, table)
-    except TypeError as error:
-        if "no adapter" in str(error):
-            pytest.skip(str(error)[:40])
-        raise
-
-
 def test_numbers_are_standardised(rows):
     features = TableEncoder().fit(rows).transform(rows)
     np.testing.assert_allclose(features, (rows - rows.mean(0)) / rows.std(0), atol=1e-12)
@@ -212,7 +202,7 @@ def test_one_label_is_enough(rows, y):
         model = default(rows[: len(y)], y, pool=pool)
         assert len(model.predict(rows)) == 30
         assert ("One row tells no scale" in " ".join(model.report)) == (len(y) == 1 and pool is None)
-    known(model, rows)
+    belief_of(model, rows, rows)
     loss = stakes.LogLoss() if y == ["a"] else stakes.SquaredError()
     assert len(stakes.rank(model, loss, rows, n=5)) == 5
 
@@ -291,7 +281,7 @@ def test_sparse_features(rows, amounts):
 def test_rank_takes_a_real_default(rows, amounts):
     table = FrameLike({"a": rows[:, 0], "b": rows[:, 1], "sort": np.where(rows[:, 2] > 0, "x", "y")})
     model = default(table, amounts)
-    belief = known(model, table)
+    belief = belief_of(model, table, table)
     np.testing.assert_allclose(belief.mean, model.predict(table), rtol=1e-6, atol=1e-9)
     ranking = stakes.rank(model, stakes.SquaredError(), table, n=4)
     assert len(set(ranking.indices)) == 4
@@ -302,7 +292,7 @@ def test_rank_takes_a_real_default(rows, amounts):
 def test_rank_takes_a_default_of_classes(rows):
     names = np.where(rows[:, 0] + 0.3 * rows[:, 1] > 0, "high", "low")
     model = default(rows[:15], names[:15], classes=["low", "high", "never"])
-    known(model, rows)
+    belief_of(model, rows, rows)
     ranking = stakes.rank(model, stakes.LogLoss([1.0, 5.0, 1.0]), rows[15:], n=4)
     helped = ranking.reasons[0].contexts[0]
     assert len(helped.prediction) == 3

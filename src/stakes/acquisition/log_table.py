@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, constant, double, namespace, ratio, replaced, slices
+from stakes.acquisition import chebyshev
 from stakes.beliefs import GaussianBelief
 from stakes.beliefs.quadrature import CHUNK
 
@@ -54,7 +55,7 @@ class LogTable:
         xp, ends = namespace(mean), np.cumsum([len(each) for each in rho])
         logs = _continued(xp.concat(values, axis=0), np.concatenate(rho))
         panels = [logs[int(end) - len(each) : int(end), :] for each, end in zip(rho, ends, strict=True)]
-        series = [_series(each, len(rho[0])) for each in panels]
+        series = [chebyshev.series(each, len(rho[0])) for each in panels]
         doubts = [_doubt(s, each, xp.max(panels[0], axis=0)) for s, each in zip(series, panels, strict=True)]
         return cls(xp.stack(series), xp.max(xp.stack(doubts), axis=0))
 
@@ -82,16 +83,12 @@ class LogTable:
         return xp.exp(logs) * xp.sqrt(xp.clip(rho / smallest, 0.0, 1.0))  # below the table, in proportion to sqrt(rho)
 
 
-def _chebyshev_points(count: int) -> Any:
-    return np.cos(np.pi * (np.arange(count) + 0.5) / count)
-
-
 def _top_nodes(effort: int) -> Any:
-    return 1.0 - (1.0 - _SPLIT) * ((1.0 + _chebyshev_points(effort * _TOP)) / 2.0) ** 2
+    return 1.0 - (1.0 - _SPLIT) * ((1.0 + chebyshev.points(effort * _TOP)) / 2.0) ** 2
 
 
 def _octave_nodes(octave: int, effort: int) -> Any:
-    return _SPLIT * 4.0 ** -(octave + (1.0 + _chebyshev_points(effort * _NODES)) / 2.0)
+    return _SPLIT * 4.0 ** -(octave + (1.0 + chebyshev.points(effort * _NODES)) / 2.0)
 
 
 def _values_where_known(log_values: LogValues, rho: Any, mean: Array, variance: Array, before: Array) -> Array:
@@ -118,15 +115,6 @@ def _continued(logs: Array, rho: Any) -> Array:
     top = xp.where(xp.isfinite(top), top, xp.full_like(top, -1e4))  # nothing anywhere: exp(-1e4) is 0
     lowest = xp.min(xp.where(known, logs, xp.zeros_like(logs) + top), axis=0)
     return xp.where(known, logs, top + (lowest - top) * ratio(1.0 / shares - 1.0, 1.0 / last - 1.0 + 0.0 * shares))
-
-
-def _series(values: Array, size: int) -> Array:
-    """[size, M]: Chebyshev coefficients of values [R, M] at Chebyshev points, then zeros."""
-    count = values.shape[0]
-    angles = np.pi * (np.arange(count) + 0.5) / count
-    transform = 2.0 / count * np.cos(np.outer(np.arange(size), angles)) * (np.arange(size) < count)[:, None]
-    transform[0] /= 2.0
-    return namespace(values).matmul(constant(transform, values), values)
 
 
 def _doubt(series: Array, values: Array, top: Array) -> Array:

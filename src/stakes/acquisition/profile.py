@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from stakes._array import Array, constant, double, namespace, replaced
+from stakes.acquisition import chebyshev
 from stakes.acquisition.finite_actions import Under, finite_actions_curve
 from stakes.acquisition.forms import ANY, Form, Reduction, general_form, register, today
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
@@ -63,12 +64,9 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
 
 def _chebyshev(loss: Any, belief: GaussianBelief, under: Under, size: int) -> tuple[Array, Array]:
     """[R, M], [M]: Chebyshev coefficients of EUR_c / rho in 2 s - 1, and the scale taken out of each context."""
-    angles = np.pi * (np.arange(size) + 0.5) / size
-    rho = 1.0 - ((1.0 + np.cos(angles)) / 2.0) ** 2
+    rho = 1.0 - ((1.0 + chebyshev.points(size)) / 2.0) ** 2
     values, log_scale = _reductions(loss, belief, under, rho)
-    transform = 2.0 / size * np.cos(np.outer(np.arange(size), angles)) / rho
-    transform[0] /= 2.0
-    return namespace(values).matmul(constant(transform, values), values), log_scale
+    return chebyshev.series(values / constant(rho, values)[:, None], size), log_scale
 
 
 def _reductions(

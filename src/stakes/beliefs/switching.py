@@ -12,7 +12,7 @@ from typing import Any
 
 from array_api_compat import device
 
-from stakes._array import Array, log_of, namespace, ratio
+from stakes._array import Array, column, log_of, namespace, ratio
 
 _ROUNDS = 6  # of regula falsi: from a spacing of 1/4 to an error of 1e-5, whose square is left
 
@@ -87,17 +87,10 @@ def _log_ratio(values: Array, dearer: Array, cheaper: Array) -> Array:
     It is nearly linear also in far tails.
     """
     xp = namespace(values)
-    above, below = log_of(_of(values, dearer)), log_of(_of(values, cheaper))
+    above, below = (log_of(column(values, each[..., None])) for each in (dearer, cheaper))
     finite = xp.isfinite(above) & xp.isfinite(below)
     return xp.where(
         finite,
         xp.where(finite, above, xp.zeros_like(above)) - xp.where(finite, below, xp.zeros_like(above)),
         xp.full_like(above, 50.0),
     )
-
-
-def _of(values: Array, action: Array) -> Array:
-    """[...]: values[..., action]."""
-    xp = namespace(values)
-    chosen = action[..., None] == xp.arange(values.shape[-1], device=device(values))
-    return xp.sum(xp.where(chosen, values, xp.zeros_like(values)), axis=-1)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from stakes._array import Array, asarrays, check_shape, constant, namespace
+from stakes._array import Array, asarrays, check_shape, column, constant, namespace
 from stakes.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
 
@@ -50,11 +50,11 @@ class FiniteChoice:
 
     def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: the expected cost of `action` less that of the cheapest."""
-        return _column(moments, action) - namespace(moments).min(moments, axis=-1)
+        return column(moments, action) - namespace(moments).min(moments, axis=-1)
 
     def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: the cost of `action` for z."""
-        return _column(self.cost_rows(z), action)
+        return column(self.cost_rows(z), action)
 
     def prediction(self, action: Array, reference: Array | None = None) -> Array:
         """[...]: the position of the action."""
@@ -206,11 +206,4 @@ def _cost_of_position(loss: FiniteChoice, z: Any, prediction: Any, n_actions: in
     z, prediction = namespace(z).broadcast_arrays(z, prediction)
     rows = loss.cost_rows(z)
     check_labels("the prediction", prediction, n_actions or rows.shape[-1])
-    return _column(rows, prediction[..., None])
-
-
-def _column(rows: Array, action: Array) -> Array:
-    """[...]: rows[..., action[..., 0]], both broadcast."""
-    xp = namespace(rows, action)
-    chosen = xp.astype(action, rows.dtype) == constant(range(rows.shape[-1]), rows)  # [..., A]
-    return xp.sum(xp.where(chosen, rows, xp.zeros_like(rows)), axis=-1)
+    return column(rows, prediction[..., None])
