@@ -3,58 +3,57 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from stakes.acquisition import (
-    AccuracyWarning,
-    Selection,
-    effective_context_weights,
-    expected_posterior_uncertainty,
-    expected_reduction,
-    expected_regret,
-    find_form,
-    integration_error,
-    register,
-    score,
-    select,
-    uncertainty,
-)
-from stakes.beliefs import (
-    BoxCoxWarp,
-    CategoricalEnsemble,
-    GaussianBelief,
-    LogWarp,
-    NormalEnsemble,
-    VectorGaussianBelief,
-    VectorNormalEnsemble,
-    VoteEnsemble,
-    WarpedGaussianBelief,
-)
-from stakes.losses import (
-    CRPS,
-    AbsoluteError,
-    BoxCox,
-    BregmanLoss,
-    BrierLoss,
-    CostMatrix,
-    ExponentialLinearWeight,
-    ExponentialWeight,
-    FiniteActions,
-    InterpolatedWeight,
-    ItakuraSaito,
-    Linex,
-    LogLoss,
-    LogScore,
-    Mahalanobis,
-    Pinball,
-    PoissonDeviance,
-    ScoringRule,
-    SphericalLoss,
-    SquaredError,
-    ThresholdDecision,
-    Weight,
-    ZeroOne,
-)
-
 if TYPE_CHECKING:
+    from stakes.acquisition import (
+        AccuracyWarning,
+        Selection,
+        effective_context_weights,
+        expected_posterior_uncertainty,
+        expected_reduction,
+        expected_regret,
+        find_form,
+        integration_error,
+        register,
+        score,
+        select,
+        uncertainty,
+    )
+    from stakes.beliefs import (
+        BoxCoxWarp,
+        CategoricalEnsemble,
+        GaussianBelief,
+        LogWarp,
+        NormalEnsemble,
+        VectorGaussianBelief,
+        VectorNormalEnsemble,
+        VoteEnsemble,
+        WarpedGaussianBelief,
+    )
+    from stakes.losses import (
+        CRPS,
+        AbsoluteError,
+        BoxCox,
+        BregmanLoss,
+        BrierLoss,
+        CostMatrix,
+        ExponentialLinearWeight,
+        ExponentialWeight,
+        FiniteActions,
+        InterpolatedWeight,
+        ItakuraSaito,
+        Linex,
+        LogLoss,
+        LogScore,
+        Mahalanobis,
+        Pinball,
+        PoissonDeviance,
+        ScoringRule,
+        SphericalLoss,
+        SquaredError,
+        ThresholdDecision,
+        Weight,
+        ZeroOne,
+    )
     from stakes.ranking import cold_start, rank
     from stakes.simulation import simulate
 
@@ -110,11 +109,17 @@ __all__ = [
     "uncertainty",
 ]
 
-# They need scikit-learn, which is slow to import.
-_LATER = {"cold_start": "stakes.ranking", "rank": "stakes.ranking", "simulate": "stakes.simulation"}
+# A name is imported when it is first used: the command line answers before scikit-learn would be there.
+_HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module 'stakes' has no attribute {name!r}")
-    return getattr(import_module(_LATER[name]), name)
+    home = next(module for module in map(import_module, _HOMES) if hasattr(module, name))
+    globals()[name] = getattr(home, name)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
