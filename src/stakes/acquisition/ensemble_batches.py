@@ -78,10 +78,11 @@ class EnsembleBatch:
         regrets = self._regrets(self.configurations[None, ...])[0, ...]  # [M, Q]
         return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
 
-    def log_most(self) -> float:
-        """The log of the regret of today's action once the member is known."""
+    def log_most(self) -> Array:
+        """[M]: the log of p(c) times the regret of today's action once the member is known."""
         known = double(self.belief.member_weights)[:, None] * self.expected  # [M, K, D]
-        return float(self._log_worth(self.loss.regret(known, self.action[:, None, :], self.point)[None, ...])[0])
+        regrets = self.loss.regret(known, self.action[:, None, :], self.point)  # [M, K]
+        return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""

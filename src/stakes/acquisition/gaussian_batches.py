@@ -47,9 +47,9 @@ class GaussianBatch:
         """[M]: the log of p(c) EUR_c(rho_B)."""
         return log_of(self._reductions(self._known()[None, :])[0, :]) + self.log_share
 
-    def log_most(self) -> float:
-        """The log of E_c[EUR_c(1)]: the target is known."""
-        return float(log_worth(self._reductions(self.latent.variance[None, :]), self.log_share)[0])
+    def log_most(self) -> Array:
+        """[M]: the log of p(c) EUR_c(1): the target is known."""
+        return log_of(self._reductions(self.latent.variance[None, :])[0, :]) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""

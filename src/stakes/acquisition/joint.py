@@ -49,8 +49,8 @@ class Batch(Protocol):
     def log_contexts(self) -> Array:
         """[M]: the log of what each context adds to the joint reduction of the labels so far."""
 
-    def log_most(self) -> float:
-        """The log of the most that labels can be worth, however many."""
+    def log_most(self) -> Array:
+        """[M]: the log of what each context adds to the most that labels can be worth, however many."""
 
     def log_reduction(self, candidate: int) -> float:
         """The log of the joint reduction with one candidate added."""

@@ -46,9 +46,9 @@ class VectorGaussianBatch:
         """[M]: the log of what each context adds to the reduction of the batch."""
         return log_of(self._reductions(self._known()[None, ...])[0, :]) + self.log_share
 
-    def log_most(self) -> float:
-        """The log of the reduction once the target is known."""
-        return self._log_worth(double(self.belief.variance)[None, ...])
+    def log_most(self) -> Array:
+        """[M]: the log of what each context adds to the reduction once the target is known."""
+        return log_of(self._reductions(double(self.belief.variance)[None, ...])[0, :]) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
