@@ -19,7 +19,8 @@ NAMES = {
         LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
         SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
         WarpedGaussianBelief Weight ZeroOne cold_start effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error rank register score select simulate uncertainty
+        expected_reduction expected_regret find_form integration_error outlook rank register score select simulate
+        uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights ConvexFunction CostMatrix
@@ -50,7 +51,9 @@ NAMES = {
         default out_of_bag_noise register_model
     """,
     "stakes.future_error": "expected_future_error",
-    "stakes.ranking": "HelpedContext Ranking Reason TrainedWeightWarning cold_start rank",
+    "stakes.ranking": """
+        Amount HelpedContext Offer Outlook Ranking Reason TrainedWeightWarning cold_start outlook rank
+    """,
     "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
     "stakes.testing": "check_belief check_loss",
 }

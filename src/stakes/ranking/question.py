@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -62,6 +62,10 @@ class Question:
                 f"contexts it was asked for; it is about {got[0]} and {got[1]}"
             )
         return belief
+
+    def with_target(self, target: Literal["label", "latent"]) -> Question:
+        """The same question about another target."""
+        return replace(self, target=target)
 
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the label of each context (those in the pool, where the pool stands for them)."""

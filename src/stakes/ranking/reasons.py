@@ -33,12 +33,12 @@ def helped_contexts(question: Question, rows: Host, chunk: int) -> tuple[list[tu
         belief = question.belief(rows[part])
         if part.start == 0:
             describe, said = _descriptions(question, belief)
-        for logs in _log_reductions(question, belief):
+        for logs in log_reductions(question, belief):
             found.append(tuple(describe(place, share) for place, share in _largest(logs)))
     return found, said
 
 
-def _log_reductions(question: Question, belief: Belief) -> Host:
+def log_reductions(question: Question, belief: Belief) -> Host:
     """[n, M]: the log of p(c) EUR(x; c)."""
     xp, columns = namespace(belief.like), []
     for _, log_scale, parts in blocks(find_form(question.loss, belief), question.loss, belief, MEMORY_LIMIT):
