@@ -1,0 +1,3 @@
+"""Losses and models in words."""
+
+__all__: list[str] = []
