@@ -156,6 +156,18 @@ def test_remarks_on_columns_that_are_likely_no_features(csv):
     assert source.remarks(["site", "heat"]) == ()
 
 
+@pytest.mark.parametrize(("cells", "unit"), [(["12%", "7.5 %"], "%"), (["€ 3", "€ 4"], "€"), (["5 mg", "60mg"], "mg")])
+def test_remarks_on_numbers_with_a_unit(csv, cells, unit):
+    (said,) = csv("dose\n" + "\n".join(cells) + "\n").remarks()
+    assert f"take {unit!r} out" in said
+    assert csv("dose\n5 mg\n6 g\n").remarks() == ()
+
+
+@pytest.mark.parametrize("cell", ["2024-05-06 07:08:09.5+02:00", "6.5.2024", "05/06/24"])
+def test_remarks_on_dates(csv, cell):
+    assert "looks like dates" in csv(f"when\n{cell}\n").remarks()[0]
+
+
 def test_rows_without_any_value_are_told(csv):
     assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n").said[0]
 

@@ -19,7 +19,10 @@ Cells: TypeAlias = Sequence[str | None]
 Kind: TypeAlias = Literal["number", "not finite", "text"]
 
 _COMMAS = re.compile(r"\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*|\d*,\d+)\s*")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?")
+_TIME = r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
+_DATE = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\2\d{{2,4}})({_TIME})?")
+_AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
+_UNIT = 4  # letters of a sign or a unit that may stand beside a number
 _ENOUGH = 10  # cells, below which it means little that all differ
 _NEARLY_ALL = 0.9
 
@@ -77,12 +80,24 @@ def remarks(name: str, cells: Cells) -> list[str]:
             f"Column {name!r} looks like dates, and each date becomes a category: turn them into numbers, such as days "
             "since a start, or leave the column out."
         ]
+    if unit := _common_unit(known):
+        return [
+            f"Column {name!r} holds a number with {unit!r} in every cell, and each becomes a category: take {unit!r} out "
+            "if they are meant as numbers."
+        ]
     if len(known) >= _ENOUGH and len(set(known)) >= _NEARLY_ALL * len(known):
         return [
             f"Column {name!r} has {len(set(known))} different texts in {len(known)} rows: likely a name or free text, "
             "which tells a model nothing. Leave the column out, or make it the id."
         ]
     return []
+
+
+def _common_unit(known: list[str]) -> str | None:
+    """What stands beside the number in every cell, if it is short and everywhere the same."""
+    beside = {_AMOUNT.sub("", cell, count=1).strip() if _AMOUNT.search(cell) else "" for cell in known}
+    unit = beside.pop() if len(beside) == 1 else ""
+    return unit if 0 < len(unit) <= _UNIT else None
 
 
 def _mixed_words(name: str, cells: Cells, kinds: dict[str, Kind], place: Callable[[int], str]) -> str:
