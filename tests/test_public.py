@@ -46,6 +46,9 @@ NAMES = {
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
+    "stakes.files": """
+        Fingerprint Frame Source TableError changes escape fingerprint ids read_table unescape write_csv
+    """,
     "stakes.models": """
         Adapter Bootstrap DefaultModel EnsembleOf GaussianProcess Hyperparameters Request TableEncoder belief_of
         default out_of_bag_noise register_model
@@ -55,6 +58,10 @@ NAMES = {
         Amount HelpedContext Offer Outlook Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
+    "stakes.specs": """
+        LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option SpecError build_loss build_model decisions_of
+        parse_class_weights parse_options parse_weight read_cost_matrix
+    """,
     "stakes.testing": "check_belief check_loss",
 }
 

@@ -12,6 +12,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from stakes.models.encoding import TableEncoder
 from stakes.models.tables import Table, check_names, column_names, n_columns
 
 
@@ -67,7 +68,7 @@ def _accepts_missing(model: Any) -> bool:
             continue
         if not _accepts_missing(step):
             return False
-        if isinstance(step, ColumnTransformer | FeatureUnion) or "impute" in type(step).__module__:
+        if isinstance(step, ColumnTransformer | FeatureUnion | TableEncoder) or "impute" in type(step).__module__:
             return True  # gaps are filled, or whoever comes next says that they are not
     return True
 
