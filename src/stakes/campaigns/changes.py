@@ -16,9 +16,8 @@ _OPEN = RowState()
 
 def refuse_unknown(database: Database, rows: Iterable[str]) -> None:
     """Refuse ids that the campaign does not have; rows never change, so this needs no transaction."""
-    for row in rows:
-        if not records.has_row(database, row):
-            raise unknown_row(row, tuple(records.costs(database)))
+    if strangers := records.unknown(database, rows):
+        raise unknown_row(strangers[0], tuple(records.costs(database)))
 
 
 def row_state(database: Database, row: str) -> RowState:
@@ -65,9 +64,7 @@ def check(database: Database) -> None:
     try:
         _refuse_lawless(events)
     except CampaignError as error:
-        raise CampaignError(
-            f"{database.path}: its events are not in order ({error}); put a backup in its place"
-        ) from error
+        raise CampaignError(f"{database.path}: its events break the rules ({error}); put a backup in place") from error
 
 
 def _refuse_lawless(events: tuple[Event, ...]) -> None:

@@ -33,7 +33,7 @@ def checked_text(text: object, name: str) -> str:
 
 def checked_number(number: object, name: str) -> float:
     """A finite number above zero."""
-    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < number < math.inf:
+    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < math.inf:
         raise CampaignError(f"{name} must be a positive finite number, not {number!r}")
     return float(number)
 

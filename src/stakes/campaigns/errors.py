@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import heapq
-import os
 from collections.abc import Sequence
 
 _COMPARED = 1000  # ids that a wrong one is compared with: difflib takes some 20 microseconds for each
@@ -32,4 +31,9 @@ def _plain(row: str) -> str:
 
 def _same_beginning(row: str, ids: Sequence[str]) -> list[str]:
     """The ids that share most letters at the beginning."""
-    return heapq.nlargest(_COMPARED, ids, key=lambda other: len(os.path.commonprefix((row, other))))
+    return heapq.nlargest(_COMPARED, ids, key=lambda other: _shared(row, other))
+
+
+def _shared(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from stakes.campaigns.database import Database
 from stakes.campaigns.events import Event, Note
 
+_AT_ONCE = 500  # ids in one query: some builds of SQLite take 999
 _NEXT = "(SELECT coalesce(max(number), 0) + 1 FROM {})"
 
 
@@ -19,12 +20,20 @@ def add_rows(database: Database, costs: Mapping[str, float | None]) -> None:
 
 def costs(database: Database) -> dict[str, float | None]:
     """The costs of all rows by id, in their order."""
-    return {row: cost for row, cost in database.read("SELECT id, cost FROM rows ORDER BY number")}
+    return dict(database.read("SELECT id, cost FROM rows ORDER BY number"))
 
 
-def has_row(database: Database, row: str) -> bool:
-    """Whether the campaign has a row of this id."""
-    return bool(database.read("SELECT 1 FROM rows WHERE id = ?", row))
+def unknown(database: Database, rows: Iterable[str]) -> list[str]:
+    """Those of the ids that the campaign does not have."""
+    asked, known = list(rows), set[str]()
+    for start in range(0, len(asked), _AT_ONCE):
+        some = asked[start : start + _AT_ONCE]
+        known |= {row for (row,) in database.read(f"SELECT id FROM rows WHERE id IN ({_marks(len(some))})", *some)}
+    return [row for row in asked if row not in known]
+
+
+def _marks(count: int) -> str:
+    return ", ".join("?" * count)
 
 
 def add_event(database: Database, event: Event) -> None:

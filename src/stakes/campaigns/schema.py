@@ -10,11 +10,11 @@ _TABLES = (
     """CREATE TABLE events (
         number INTEGER PRIMARY KEY,
         at REAL NOT NULL,
-        kind TEXT NOT NULL CHECK (kind IN ('label', 'replace', 'ask', 'release', 'skip', 'withdraw')),
+        kind TEXT NOT NULL,
         row TEXT NOT NULL REFERENCES rows (id),
-        label TEXT CHECK ((label IS NOT NULL) = (kind IN ('label', 'replace'))),
-        until REAL CHECK ((until IS NOT NULL) = (kind = 'ask')),
-        batch INTEGER CHECK ((batch IS NOT NULL) = (kind = 'ask')),
+        label TEXT,
+        until REAL,
+        batch INTEGER,
         who TEXT
     )""",
     "CREATE INDEX events_of_row ON events (row)",
@@ -28,6 +28,14 @@ _TABLES = (
     )""",
     "CREATE INDEX notes_of_kind ON notes (kind)",
 )
+
+# Not CHECK clauses: those are gone through again, for every line, whenever a campaign is opened.
+_SHAPE = """CREATE TRIGGER events_shape BEFORE INSERT ON events
+    WHEN NEW.kind NOT IN ('label', 'replace', 'ask', 'release', 'skip', 'withdraw')
+        OR (NEW.label IS NOT NULL) <> (NEW.kind IN ('label', 'replace'))
+        OR (NEW.until IS NOT NULL) <> (NEW.kind = 'ask')
+        OR (NEW.batch IS NOT NULL) <> (NEW.kind = 'ask')
+    BEGIN SELECT RAISE(ABORT, 'an event of a campaign lacks something or has too much'); END"""
 
 
 def _guards(table: str) -> tuple[str, str, str]:
@@ -45,5 +53,6 @@ STATEMENTS = (
     f"PRAGMA application_id = {APPLICATION}",
     f"PRAGMA user_version = {VERSION}",
     *_TABLES,
+    _SHAPE,
     *(guard for table in ("rows", "events", "notes") for guard in _guards(table)),
 )

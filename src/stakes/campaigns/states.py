@@ -1,18 +1,15 @@
 """What events have made of a row, and which events it can take: every rule of the life of a row is here.
 
-open --ask--> asked --label--> labelled --replace--> labelled
-open <-- release, or the end of the lease -- asked
-open <-- withdraw -- labelled
-open, asked --skip--> skipped --release--> open
-open, skipped --label--> labelled: a label is welcome whenever it comes
+A row is open until it is asked for, and open again when it is released or its lease ends. A label makes it labelled,
+whatever it was but that: labels are welcome whenever they come. A label can be replaced, or withdrawn, which makes the
+row open. An open or asked row can be skipped; only a release brings it back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from stakes.campaigns.errors import CampaignError
 from stakes.campaigns.events import Event, Kind
@@ -29,8 +26,7 @@ _BECOMES: dict[Kind, Status] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RowState:
+class RowState(NamedTuple):
     """Where a row stands."""
 
     status: Status = "open"
@@ -78,9 +74,7 @@ def _refusal(state: RowState, event: Event) -> str | None:
     """Why a row does not take an event, what to do about it, or None."""
     match event.kind:
         case "label" if state.status == "labelled":
-            return (
-                f"{_is(state)} and was told {event.label!r}; to change it on purpose, say replace=True or withdraw it"
-            )
+            return f"{_is(state)} and was told {event.label!r}; to change it on purpose, replace or withdraw it"
         case "replace" if state.status != "labelled":
             return f"{_is(state)}: there is no label to replace; tell it as a new one"
         case "ask" if state.status != "open":
