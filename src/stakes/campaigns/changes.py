@@ -25,6 +25,12 @@ def row_state(database: Database, row: str) -> RowState:
     return replay(records.events(database, row)).get(row, _OPEN)
 
 
+def row_states(database: Database, now: float) -> dict[str, RowState]:
+    """The states of all rows by id, in their order, by the replay of all events."""
+    happened = replay(records.events(database))
+    return {row: happened.get(row, _OPEN).at(now) for row in records.costs(database)}
+
+
 def is_open(database: Database, row: str, now: float) -> bool:
     """Whether a row can be handed out."""
     return row_state(database, row).at(now).status == "open"

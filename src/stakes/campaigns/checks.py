@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
+import time
 from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
@@ -31,9 +32,10 @@ def checked_text(text: object, name: str) -> str:
     return text
 
 
-def checked_number(number: object, name: str) -> float:
+def checked_number(number: Any, name: str) -> float:
     """A finite number above zero."""
-    if not isinstance(number, Real) or isinstance(number, bool) or not 0 < float(number) < math.inf:
+    real = isinstance(number, Real) and not isinstance(number, bool)
+    if not real or not 0 < number <= sys.float_info.max:
         raise CampaignError(f"{name} must be a positive finite number, not {number!r}")
     return float(number)
 
@@ -43,6 +45,16 @@ def checked_time(at: object, name: str) -> float:
     if (seconds := checked_number(at, name)) >= _YEAR_10000:
         raise CampaignError(f"{name} must lie before the year 10000, in seconds since 1970; {at!r} does not")
     return seconds
+
+
+def checked_clock(now: object) -> float:
+    """The time given, or else what the clock says."""
+    return time.time() if now is None else checked_time(now, "the time")
+
+
+def checked_who(who: object) -> str | None:
+    """A name, or none."""
+    return None if who is None else checked_text(who, "who it is")
 
 
 def checked_rows(rows: Iterable[tuple[str, float | None]]) -> dict[str, float | None]:
@@ -81,10 +93,11 @@ def _pair(pair: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def checked_count(count: object) -> int:
-    """A number of rows to hand out."""
-    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-        raise CampaignError(f"the number of rows must be 1, 2, 3 ..., not {count!r}")
+def checked_count(count: Any, name: str, least: int, most: int = sys.maxsize) -> int:
+    """A whole number within bounds."""
+    whole = isinstance(count, Integral) and not isinstance(count, bool)
+    if not whole or not least <= count <= most:
+        raise CampaignError(f"{name} must be a whole number from {least} to {most}, not {count!r}")
     return int(count)
 
 

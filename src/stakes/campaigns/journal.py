@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from stakes.campaigns import changes, records
 from stakes.campaigns.checks import (
+    checked_clock,
     checked_count,
     checked_ids,
     checked_json,
@@ -21,15 +22,15 @@ from stakes.campaigns.checks import (
     checked_rows,
     checked_text,
     checked_time,
+    checked_who,
 )
 from stakes.campaigns.database import Database
 from stakes.campaigns.errors import CampaignError, unknown_row
 from stakes.campaigns.events import Event, Note, Outcome
 from stakes.campaigns.files import create_file, open_file
-from stakes.campaigns.states import RowState, replay
+from stakes.campaigns.states import RowState
 
 WEEK = 7 * 24 * 3600.0
-_OPEN = RowState()
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Journal:
         now: float | None = None,
     ) -> Journal:
         """A new campaign of rows (id, cost), with the labels that are known; a file that is there is never replaced."""
-        costs, known, at = checked_rows(rows), checked_labels((labels or {}).items()), _clock(now)
+        costs, known, at = checked_rows(rows), checked_labels((labels or {}).items()), checked_clock(now)
         text = checked_json(dict(settings), "the settings")
         if strangers := known.keys() - costs.keys():
             raise unknown_row(min(strangers), tuple(costs))
@@ -106,25 +107,23 @@ class Journal:
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
         """All events, or those of one row, in their order."""
-        changes.refuse_unknown(self.database, () if row is None else (row,))
+        changes.refuse_unknown(self.database, () if row is None else checked_ids([row]))
         return records.events(self.database, row)
 
     def states(self, now: float | None = None) -> dict[str, RowState]:
         """The states of all rows by id, in their order: the replay of the events."""
-        at, happened = _clock(now), replay(self.history())
-        return {row: happened.get(row, _OPEN).at(at) for row in self.ids()}
+        return changes.row_states(self.database, checked_clock(now))
 
     def lease(
-        self,
-        wanted: Iterable[str],
-        n: int,
-        *,
-        seconds: float = WEEK,
-        who: str | None = None,
-        now: float | None = None,
+        self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
     ) -> tuple[str, ...]:
         """Hand out the first n of the wanted rows that are open, for some time, to nobody else; fewer if there are."""
-        rows, n, at, by = checked_ids(wanted), checked_count(n), _clock(now), _name(who)
+        rows, n, at, by = (
+            checked_ids(wanted),
+            checked_count(n, "the number of rows", 1),
+            checked_clock(now),
+            checked_who(who),
+        )
         until = checked_time(at + checked_number(seconds, "the seconds of a lease"), "the end of a lease")
         changes.refuse_unknown(self.database, rows)
         with self.database.writing():
@@ -143,7 +142,7 @@ class Journal:
         now: float | None = None,
     ) -> Outcome:
         """Record labels of rows, all or none; another label than the one that a row has only with `replace`."""
-        labels, at, by = checked_labels(pairs), _clock(now), _name(who)
+        labels, at, by = checked_labels(pairs), checked_clock(now), checked_who(who)
         changes.refuse_unknown(self.database, labels)
         with self.database.writing():
             became = [
@@ -154,23 +153,24 @@ class Journal:
 
     def skip(self, rows: Iterable[str], *, who: str | None = None, now: float | None = None) -> None:
         """Never hand these rows out again, until they are released; all or none."""
-        changes.add_all(self.database, "skip", checked_ids(rows), _name(who), _clock(now))
+        changes.add_all(self.database, "skip", checked_ids(rows), checked_who(who), checked_clock(now))
 
     def release(self, rows: Iterable[str], *, who: str | None = None, now: float | None = None) -> None:
         """Give asked or skipped rows back to the pool; all or none."""
-        changes.add_all(self.database, "release", checked_ids(rows), _name(who), _clock(now))
+        changes.add_all(self.database, "release", checked_ids(rows), checked_who(who), checked_clock(now))
 
     def withdraw(self, rows: Iterable[str], *, who: str | None = None, now: float | None = None) -> None:
         """Take labels back: the rows are open again, and their history is kept; all or none."""
-        changes.add_all(self.database, "withdraw", checked_ids(rows), _name(who), _clock(now))
+        changes.add_all(self.database, "withdraw", checked_ids(rows), checked_who(who), checked_clock(now))
 
     def save_note(self, kind: str, version: int, payload: Any, *, now: float | None = None) -> None:
         """Keep a record beside the events, of what was thought after the event of number `version`."""
-        text, at = checked_json(payload, "the payload of a note"), _clock(now)
+        text, at = checked_json(payload, "the payload of a note"), checked_clock(now)
         if checked_text(kind, "the kind of a note") == "settings":
             raise CampaignError("notes of the kind 'settings' are kept by update_settings; use that, or another kind")
+        number = checked_count(version, "the version of a note", 0, self.version())
         with self.database.writing():
-            records.add_note(self.database, at, kind, version, text)
+            records.add_note(self.database, at, kind, number, text)
 
     def notes(self, kind: str) -> tuple[Note, ...]:
         """All notes of a kind, in their order."""
@@ -183,11 +183,3 @@ class Journal:
     def check(self) -> None:
         """Look through the whole file and replay every event by the rules; raise if anything is wrong."""
         changes.check(self.database)
-
-
-def _clock(now: float | None) -> float:
-    return time.time() if now is None else checked_time(now, "the time")
-
-
-def _name(who: str | None) -> str | None:
-    return None if who is None else checked_text(who, "who it is")
