@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from stakes.campaigns import records
@@ -51,6 +52,19 @@ def add_all(database: Database, kind: Kind, rows: tuple[str, ...], who: str | No
     with database.writing():
         for row in rows:
             add(database, Event(0, at, kind, row, who=who))
+
+
+def hand_out(
+    database: Database, rows: tuple[str, ...], n: int, at: float, until: float, who: str | None
+) -> tuple[str, ...]:
+    """Record that the first n rows that are open are asked, as one batch."""
+    refuse_unknown(database, rows)
+    with database.writing():
+        batch = records.next_batch(database)
+        free = tuple(itertools.islice((row for row in rows if is_open(database, row, at)), n))
+        for row in free:
+            add(database, Event(0, at, "ask", row, None, until, batch, who))
+    return free
 
 
 def tell(database: Database, event: Event, replace: bool) -> Kind | None:

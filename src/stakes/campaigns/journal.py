@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -118,20 +117,10 @@ class Journal:
         self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
     ) -> tuple[str, ...]:
         """Hand out the first n of the wanted rows that are open, for some time, to nobody else; fewer if there are."""
-        rows, n, at, by = (
-            checked_ids(wanted),
-            checked_count(n, "the number of rows", 1),
-            checked_clock(now),
-            checked_who(who),
-        )
+        rows, at = checked_ids(wanted), checked_clock(now)
         until = checked_time(at + checked_number(seconds, "the seconds of a lease"), "the end of a lease")
-        changes.refuse_unknown(self.database, rows)
-        with self.database.writing():
-            batch = records.next_batch(self.database)
-            free = tuple(itertools.islice((row for row in rows if changes.is_open(self.database, row, at)), n))
-            for row in free:
-                changes.add(self.database, Event(0, at, "ask", row, None, until, batch, by))
-        return free
+        most = checked_count(n, "the number of rows", 1)
+        return changes.hand_out(self.database, rows, most, at, until, checked_who(who))
 
     def tell_many(
         self,
