@@ -13,7 +13,7 @@ MEMORY = Path("/dev/shm")
 
 @pytest.fixture
 def folder():
-    """A folder in memory where there is one: what a killed process wrote stays with the system, so no disk is needed."""
+    """A folder in memory where there is one: what a killed process wrote stays with the system, disk or not."""
     where = MEMORY if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=where, prefix="stakes-campaigns-") as name:
         yield Path(name)
