@@ -42,6 +42,7 @@ NAMES = {
     "stakes.acquisition.baselines": """
         BASELINES bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
     """,
+    "stakes.campaigns": "CampaignError Event Journal Outcome RowState",
     "stakes.evaluation": """
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
