@@ -109,6 +109,14 @@ class Journal:
         changes.refuse_unknown(self.database, () if row is None else checked_ids([row]))
         return records.events(self.database, row)
 
+    def history_since(self, version: int) -> tuple[Event, ...]:
+        """The events after the one of number `version`."""
+        return records.events_since(self.database, checked_count(version, "the version", 0))
+
+    def labels_told(self) -> tuple[str, ...]:
+        """Every label that any row has had, each once."""
+        return records.labels(self.database)
+
     def states(self, now: float | None = None) -> dict[str, RowState]:
         """The states of all rows by id, in their order: the replay of the events."""
         return changes.row_states(self.database, checked_clock(now))

@@ -48,6 +48,17 @@ def events(database: Database, row: str | None = None) -> tuple[Event, ...]:
     return tuple(map(Event._make, database.read("SELECT * FROM events WHERE row = ? ORDER BY number", row)))
 
 
+def events_since(database: Database, version: int) -> tuple[Event, ...]:
+    """The events after the one of a number."""
+    return tuple(map(Event._make, database.read("SELECT * FROM events WHERE number > ? ORDER BY number", version)))
+
+
+def labels(database: Database) -> tuple[str, ...]:
+    """All labels that were ever told, each once."""
+    found = database.read("SELECT DISTINCT label FROM events WHERE label IS NOT NULL ORDER BY label")
+    return tuple(label for (label,) in found)
+
+
 def last_event(database: Database) -> int:
     """The number of the last event, 0 before the first."""
     ((number,),) = database.read("SELECT coalesce(max(number), 0) FROM events")

@@ -147,7 +147,9 @@ def _joint_sentences(selection: Selection) -> tuple[str, ...]:
     """How the joint worth was computed, and where it did not decide."""
     joint = on_host(selection.joint_reduction).astype(float)
     said = (
-        [f"Together the labels are worth {joint[-1]:.4g} for one decision ({selection.method})."] if len(joint) else []
+        [f"Together {len(joint)} labels are worth {joint[-1]:.4g} for one decision ({selection.method})."]
+        if len(joint)
+        else []
     )
     error = float(on_host(selection.sampling_error).max(initial=0.0))
     if error > 0:
