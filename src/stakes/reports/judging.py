@@ -71,9 +71,9 @@ def folds(labels: Sequence[str], classes: bool, seed: int) -> Host:
 def no_folds(labels: Sequence[str], classes: bool) -> str | None:
     """Why labels cannot be judged by folds; None where they can."""
     if len(labels) < FEWEST:
-        return f"that takes {FEWEST} labels"
+        return f"cross-validation takes {FEWEST} labels"
     rare = [name for name in sorted(set(labels)) if labels.count(name) < 2] if classes else []
-    return f"class {rare[0]!r} has one label only" if rare else None
+    return f"class {rare[0]!r} has one label only, and cross-validation takes two" if rare else None
 
 
 def _unseen(sheet: Worksheet, labels: Mapping[int, str], seen: Host, unseen: Host, pool: Sequence[int]) -> Host:

@@ -14,7 +14,7 @@ from stakes.reports.evidence import Evidence
 from stakes.reports.judging import Point, expected, no_folds, realised
 
 MOST = 8  # checkpoints
-_Found: TypeAlias = tuple[Point | None, tuple[str, ...]]
+_Found: TypeAlias = Point | str
 """A loss, or why there is none."""
 
 
@@ -45,32 +45,36 @@ def learning_curve(evidence: Evidence, done: Callable[[float], None]) -> Learnin
         done(sum(counts[:place]) / sum(counts))
         believed.append(_expected(evidence, count))
         judged.append(_realised(evidence, count))
-    said = dict.fromkeys(sentence for _, why in (*believed, *judged) for sentence in why)
-    return LearningCurve(_points(believed), _points(judged), tuple(said))
+    said = (*_gaps("No expected loss", counts, believed), *_gaps("No realised loss", counts, judged))
+    return LearningCurve(_points(believed), _points(judged), said)
 
 
 def _points(found: list[_Found]) -> tuple[Point, ...]:
-    return tuple(point for point, _ in found if point is not None)
+    return tuple(each for each in found if isinstance(each, Point))
+
+
+def _gaps(what: str, counts: list[int], found: list[_Found]) -> tuple[str, ...]:
+    """A sentence for each reason why there is nothing to draw, with the checkpoints that it holds for."""
+    reasons = dict.fromkeys(each for each in found if isinstance(each, str))
+    where = {why: [count for count, each in zip(counts, found, strict=True) if each == why] for why in reasons}
+    return tuple(
+        f"{what} with {', '.join(map(str, some))} label{'s' * (some != [1])}: {why}." for why, some in where.items()
+    )
 
 
 def _expected(evidence: Evidence, count: int) -> _Found:
-    labels = evidence.labels(count)
     if not evidence.pool:
-        return None, ("No row is open, so nothing is expected of any.",)
-    if one := _one_class(evidence, count):
-        return None, (f"Nothing is expected of the model with {count} labels: {one}.",)
-    what = f"The model of {count} labels could not be used"
-    found, why = attempted(what, lambda: expected(evidence.sheet, labels, evidence.pool))
-    return _finite(found, why, "expected")
+        return "no row is open"
+    if why_not := _one_class(evidence, count):
+        return why_not
+    return _finite(*attempted(lambda: expected(evidence.sheet, evidence.labels(count), evidence.pool)))
 
 
 def _realised(evidence: Evidence, count: int) -> _Found:
     labels, classes = evidence.labels(count), evidence.task == "classes"
     if why_not := _one_class(evidence, count) or no_folds(list(labels.values()), classes):
-        return None, (f"The first {count} labels are not judged by cross-validation: {why_not}.",)
-    what = f"The first {count} labels could not be judged by cross-validation"
-    found, why = attempted(what, lambda: realised(evidence.sheet, labels, evidence.pool))
-    return _finite(found, why, "realised")
+        return why_not
+    return _finite(*attempted(lambda: realised(evidence.sheet, labels, evidence.pool)))
 
 
 def _one_class(evidence: Evidence, count: int) -> str | None:
@@ -78,7 +82,7 @@ def _one_class(evidence: Evidence, count: int) -> str | None:
     return f"all are of one class, {seen.pop()!r}" if evidence.task == "classes" and len(seen) == 1 else None
 
 
-def _finite(found: Point | None, why: tuple[str, ...], kind: str) -> _Found:
-    if found is None or math.isfinite(found.loss):
-        return found, why
-    return None, (f"The {kind} loss at {found.labels} labels is infinite: the model was certain, and wrong.",)
+def _finite(found: Point | None, why_not: str) -> _Found:
+    if found is None:
+        return why_not
+    return found if math.isfinite(found.loss) else "it is infinite, as the model was certain and wrong"

@@ -67,8 +67,9 @@ def learning_picture(curve: LearningCurve, evidence: Evidence) -> Picture:
 def worth_picture(evidence: Evidence) -> Picture:
     """What the next labels save together, beside their cost where it is known."""
     heading, outlook = "What the next labels are worth", evidence.status.outlook
-    if outlook is None or not outlook["offers"]:
-        return Picture(heading, None, "", ("What labels are worth is not known yet.",))
+    if outlook is None or not outlook["offers"] or not evidence.open_ids:
+        why = "What labels are worth is not known yet." if evidence.open_ids else "No row is open."
+        return Picture(heading, None, "", (why,))
     offers, notes = outlook["offers"], ["Bars are ± 2 standard errors, for rows such as those that are open."]
     asked = sum(row not in evidence.open_ids for row in (evidence.ranking or {"ids": []})["ids"][: len(offers)])
     notes += [f"{asked} of these rows are asked for already, or have been labelled since."] if asked else []

@@ -93,10 +93,9 @@ def history(evidence: Evidence) -> Content:
 def origin(evidence: Evidence, now: float) -> Content:
     """How the report was made."""
     brief = evidence.setup.brief
-    said = (
-        f"Written by stakes {stakes.__version__} on {time(now)} from {evidence.name} and "
-        f"{evidence.sheet.source.path.name} ({counted(evidence.status.rows, 'row')}), with the model {brief.model.name!r} and seed {brief.seed}."
-    )
+    table_of = f"{evidence.sheet.source.path.name} ({counted(evidence.status.rows, 'row')})"
+    made = f"Written by stakes {stakes.__version__} on {time(now)} from {evidence.name} and {table_of}"
+    said = f"{made}, with the model {brief.model.name!r} and seed {brief.seed}."
     return [tag("h2", "How this was made"), tag("p", said)]
 
 
