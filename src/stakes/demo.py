@@ -6,22 +6,31 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stakes.campaigns import Campaign
 from stakes.files import write_csv
 from stakes.reports import write_report
-from stakes.specs import LossSpec, build_loss, build_model
-from stakes.specs.models import ModelSpec
+from stakes.reports.canvas import check_canvas, picture
+from stakes.specs import LossSpec, ModelSpec, build_loss, build_model
 from stakes.worksheets import Brief, read_worksheet
+from stakes.worksheets.labels import as_targets
 
-TARGET, IDS = "diagnosis", "patient"
-COSTS = {"malignant": {"operate": 0.0, "wait": 20.0}, "benign": {"operate": 1.0, "wait": 0.0}}
-_ASKED = "--target diagnosis --id patient --loss cost-matrix --cost-matrix costs.csv"
-_MONEY = "--label-cost 0.5 --decisions 500"
-_QUICK = ModelSpec("random-forest", {"n_estimators": 20})  # for the many fits of a simulation
+TARGET, IDS = "progression", "patient"
+LOSS = LossSpec("squared-error", weight="exp:0.01")
+MONEY: dict[str, Any] = {"label_cost": 2000.0, "decisions": 100}
+_ASKED = "--target progression --id patient --loss squared-error --weight exp:0.01"
+_MONEY = "--label-cost 2000 --decisions 100"
+_QUICK = ModelSpec("bayesian-ridge")  # for the many fits of a simulation
+_STORY = """A clinic has examined {rows} people with diabetes. How far the disease has gone a year later, in points, is
+known of {labelled}; to follow up another costs 2,000. The prediction guides 100 decisions. A miss twice as far costs
+four times as much, and a miss about someone who gets far worse costs more still: e times as much with every 100 points.
+Whom should the clinic follow up next? (The data are real and come with scikit-learn.)"""
+
+if TYPE_CHECKING:
+    from stakes.simulation import Simulation
 
 Say = Callable[[str], None]
 
@@ -32,8 +41,7 @@ class DemoFiles:
 
     table: Path
     answers: Path
-    """The same table with every label: what the laboratory would say."""
-    costs: Path
+    """The same table with every label: what following up all would tell."""
     campaign: Path
     curve: Path
     report: Path
@@ -43,11 +51,11 @@ class DemoFiles:
 class DemoSize:
     """How much the demo does."""
 
-    labelled: int = 20
-    rounds: int = 3
+    labelled: int = 25
+    rounds: int = 4
     batch: int = 5
-    runs: int = 8
-    budget: int = 25
+    runs: int = 12
+    budget: int = 20
 
 
 class DemoError(ValueError):
@@ -55,15 +63,12 @@ class DemoError(ValueError):
 
 
 def run_demo(folder: str | os.PathLike[str], *, say: Say, seed: int = 0, size: DemoSize | None = None) -> DemoFiles:
-    """Tell the story of a hospital in a folder that is new or empty; each step names the command that does the same."""
+    """Tell the story of a clinic in a folder that is new or empty; each step names the command that does the same."""
+    check_canvas()
     sizes, files = size or DemoSize(), _files(_new_folder(Path(folder)))
     truths = _write_tables(files, sizes.labelled, seed)
-    say(
-        f"A hospital has measured {len(truths)} tumours; the laboratory has told of {sizes.labelled} what they are, "
-        "and each further answer costs 0.5. To wait with a malignant one costs 20, to operate on a benign one costs 1. "
-        f"Which should the laboratory look at next? The files are in {files.table.parent}."
-    )
-    brief = Brief(TARGET, _loss(), id_column=IDS, label_cost=0.5, decisions=500, seed=seed)
+    say(_STORY.format(rows=len(truths), labelled=sizes.labelled))
+    brief = Brief(TARGET, LOSS, id_column=IDS, seed=seed, **MONEY)
     _suggest(files, brief, say)
     with _begin(files, brief, say) as campaign:
         for _ in range(sizes.rounds):
@@ -81,29 +86,23 @@ def _new_folder(folder: Path) -> Path:
 
 
 def _files(folder: Path) -> DemoFiles:
-    names = ("table.csv", "answers.csv", "costs.csv", "campaign.stakes", "curve.png", "report.html")
+    names = ("table.csv", "answers.csv", "campaign.stakes", "curve.png", "report.html")
     return DemoFiles(*(folder / name for name in names))
 
 
-def _loss() -> LossSpec:
-    return LossSpec("cost-matrix", cost_matrix=COSTS)
-
-
 def _write_tables(files: DemoFiles, labelled: int, seed: int) -> dict[str, str]:
-    """The tables of tumours in a random order, the first few with labels; the truth by patient."""
-    from sklearn.datasets import load_breast_cancer
+    """The tables of people in a random order, the first few with labels; the truth by patient."""
+    from sklearn.datasets import load_diabetes
 
-    data = load_breast_cancer()
+    data = load_diabetes(scaled=False)
     order = np.random.default_rng(seed).permutation(len(data.target))
-    kinds = [str(data.target_names[data.target[row]]) for row in order]
     names = [f"P{place:03d}" for place in range(1, len(order) + 1)]
-    numbers = data.data[order].tolist()
+    truths = [f"{value:g}" for value in data.target[order].tolist()]
     head = [IDS, *map(str, data.feature_names), TARGET]
-    rows = [(name, *each, kind) for name, each, kind in zip(names, numbers, kinds, strict=True)]
+    rows = [(name, *each, truth) for name, each, truth in zip(names, data.data[order].tolist(), truths, strict=True)]
     write_csv(files.answers, head, rows)
     write_csv(files.table, head, [row if place < labelled else (*row[:-1], "") for place, row in enumerate(rows)])
-    write_csv(files.costs, ["truth", *COSTS["benign"]], [[truth, *costs.values()] for truth, costs in COSTS.items()])
-    return dict(zip(names, kinds, strict=True))
+    return dict(zip(names, truths, strict=True))
 
 
 def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
@@ -119,15 +118,14 @@ def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
 
 def _begin(files: DemoFiles, brief: Brief, say: Say) -> Campaign:
     say(f"\n$ stakes init campaign.stakes table.csv {_ASKED} {_MONEY}")
-    given = {name: getattr(brief, name) for name in ("id_column", "label_cost", "decisions", "seed")}
-    return Campaign.create(files.campaign, files.table, brief.target, brief.loss, **given)
+    return Campaign.create(files.campaign, files.table, TARGET, LOSS, id_column=IDS, seed=brief.seed, **MONEY)
 
 
 def _ask_and_tell(campaign: Campaign, truths: Mapping[str, str], batch: int, say: Say) -> None:
-    asked = campaign.ask(batch, who="laboratory")
+    asked = campaign.ask(batch, who="clinic")
     say(f"\n$ stakes ask campaign.stakes -n {batch}\n  {', '.join(row.id for row in asked.rows)}")
     for row in asked.rows:
-        campaign.tell(row.id, truths[row.id], who="laboratory")
+        campaign.tell(row.id, truths[row.id], who="clinic")
         say(f"$ stakes tell campaign.stakes {row.id} {truths[row.id]}")
 
 
@@ -135,25 +133,28 @@ def _simulate(files: DemoFiles, sizes: DemoSize, seed: int, say: Say) -> None:
     """Whether the loss-driven choice would have helped, now that all answers are known."""
     from stakes.simulation import simulate
 
-    options = f"--model random-forest --model-option n_estimators=20 --budget {sizes.budget} --runs {sizes.runs}"
-    say(f"\n$ stakes simulate answers.csv {_ASKED} {options} --plot curve.png")
-    sheet = read_worksheet(files.answers, Brief(TARGET, _loss(), model=_QUICK, id_column=IDS, seed=seed))
-    classes: Any = sheet.classes(sheet.labels)
-    labels = np.asarray([sheet.labels[row] for row in range(len(sheet.ids))], dtype=object)
+    options = f"--model bayesian-ridge --budget {sizes.budget} --runs {sizes.runs} --plot curve.png"
+    say("\nWould a choice by chance have done as well? In a demo all answers are known, so it can be tried.")
+    say(f"$ stakes simulate answers.csv {_ASKED} {options}")
+    sheet = read_worksheet(files.answers, Brief(TARGET, LOSS, model=_QUICK, id_column=IDS, seed=seed))
+    labels = as_targets([sheet.labels[row] for row in range(len(sheet.ids))], sheet.task)
+    model = build_model(_QUICK, sheet.task, None, seed)
     found = simulate(
         sheet.features,
         labels,
-        build_loss(_loss(), classes),
-        build_model(_QUICK, "classes", classes, seed),
-        classes=classes,
+        build_loss(LOSS),
+        model,
         budget=sizes.budget,
         runs=sizes.runs,
         seed=seed,
-        metrics={},
         progress=False,
     )
-    found.plot().figure.savefig(files.curve, dpi=150, bbox_inches="tight")
+    files.curve.write_bytes(picture(lambda figure: _draw(found, figure)))
     say(str(found))
+
+
+def _draw(found: Simulation, figure: Any) -> None:
+    found.plot(ax=figure.subplots())
 
 
 def _report(campaign: Campaign, files: DemoFiles, say: Say) -> None:

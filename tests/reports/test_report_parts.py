@@ -16,6 +16,8 @@ from stakes.reports.learning import MOST, checkpoints, learning_curve
 from stakes.reports.markup import tag
 from stakes.reports.numbers import counted, number, plus_minus, short
 from stakes.reports.scenes import shown_classes
+from stakes.reports.sections import loss_in_words
+from stakes.specs import LossSpec
 
 IDS = ("p", "q", "r")
 
@@ -112,6 +114,7 @@ def test_numbers_are_as_people_read_them():
         "-3",
     ]
     assert plus_minus(62.76, 3.77) == "62.8 ± 7.5"
+    assert plus_minus(20493.2, 561.0) == "20,493 ± 1,100"
     assert short(1234.5678) == "1,234.5678"
     assert (counted(1, "label"), counted(0, "label")) == ("1 label", "0 labels")
 
@@ -128,3 +131,17 @@ def test_what_a_model_raises_becomes_a_reason():
     found, why = attempted(lambda: 1 / 0)
     assert found is None
     assert why == "the model could not be used (ZeroDivisionError: division by zero)"
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        (LossSpec("linex", {"alpha": 0.02}), "linex (alpha 0.02). Too high hurts"),
+        (LossSpec("squared-error", weight="exp:0.01"), "Errors count exp(0.01 y) times"),
+        (LossSpec("squared-error", weight=[(0.0, 1.0), (1.0, 2.0)]), "by the true value."),
+        (LossSpec("brier", class_weights={"bus": 50.0}), "Errors count 50 times for bus."),
+        (LossSpec("stakes.losses:SquaredError"), "The loss is stakes.losses:SquaredError."),
+    ],
+)
+def test_a_loss_is_told_in_words(loss, said):
+    assert said in loss_in_words(loss)

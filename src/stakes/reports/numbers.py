@@ -21,8 +21,8 @@ def short(value: float) -> str:
 
 
 def plus_minus(value: float, error: float) -> str:
-    """A number with two standard errors."""
-    return f"{number(value)} ± {2.0 * error:.2g}"
+    """A number with two standard errors, of which two digits matter."""
+    return f"{number(value)} ± {number(float(f'{2.0 * error:.2g}'))}"
 
 
 def time(seconds: float) -> str:

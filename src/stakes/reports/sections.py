@@ -11,6 +11,7 @@ from stakes.reports.markup import Content, Markup, bullets, image, table, tag
 from stakes.reports.numbers import counted, number, plus_minus, short, time
 from stakes.reports.pictures import Picture
 from stakes.specs import LOSSES, LossSpec
+from stakes.specs.words import exponential_rate
 
 _EVENTS = 50  # that are shown
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
@@ -32,10 +33,17 @@ def loss_in_words(loss: LossSpec) -> str:
     )
     name = f"{loss.name} ({options})" if options else loss.name
     purpose = f" {LOSSES[loss.name].purpose}" if loss.name in LOSSES else ""
-    weights = loss.class_weights or {}
-    more = [f" Weights: {', '.join(f'{name} {short(value)}' for name, value in weights.items())}."] if weights else []
-    more += [f" Weight: {loss.weight}." if isinstance(loss.weight, str) else " Weighted."] if loss.weight else []
-    return f"The loss is {name}.{purpose}{''.join(more)}"
+    return f"The loss is {name}.{purpose}{_counts_more(loss)}"
+
+
+def _counts_more(loss: LossSpec) -> str:
+    """Which errors count more, in words; nothing where none do."""
+    if loss.class_weights:
+        times = ", ".join(f"{short(weight)} times for {name}" for name, weight in loss.class_weights.items())
+        return f" Errors count {times}."
+    if isinstance(loss.weight, str):
+        return f" Errors count exp({exponential_rate(loss.weight):g} y) times, where y is the true value."
+    return " Errors count more or less by the true value." if loss.weight else ""
 
 
 def advice(evidence: Evidence) -> Content:
