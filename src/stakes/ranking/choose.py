@@ -15,7 +15,7 @@ from stakes.models.tables import row_labels
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
 from stakes.ranking.picks import Picks, Purchase, alone, together
-from stakes.ranking.question import Question, ask, at_least_one, checked_costs
+from stakes.ranking.question import Progress, Question, ask, at_least_one, checked_costs
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Ranking, Reason
 
@@ -42,6 +42,7 @@ def rank(
     seed: int = 0,
     max_contexts: int = 1000,
     chunk: int = 4096,
+    progress: Progress | None = None,
 ) -> Ranking:
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
@@ -59,12 +60,12 @@ def rank(
     Rows whose scores are within 1e-9 of each other are put in an order by the seed (in a batch: rows that are exactly
     equal). A model that is known by draws draws anew for each block. Where no label is worth anything,
     `stakes.acquisition.fallback_scores` ranks. Without a model (None), `cold_start` does. What was assumed is in the
-    result.
+    result. `progress(what, share)` is called now and then.
     """
     n, chunk = at_least_one("n", n), at_least_one("chunk", chunk)
     if model is None:
         return _cold(pool, n, seed, costs, budget)
-    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts)
+    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
     said += _trained_weights(model, loss)
     purchase = checked_purchase(question.size, n, costs, budget, pending, shortlist)
     picks = together(question, purchase, chunk) if batch else alone(question, purchase, chunk)
