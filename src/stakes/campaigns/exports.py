@@ -19,7 +19,7 @@ def write_rows(path: str | os.PathLike[str], journal: Journal, sheet: Worksheet,
     wanted = list(sheet.ids if rows is None else rows)
     if strangers := [row for row in wanted if row not in states]:
         raise unknown_row(strangers[0], sheet.ids)
-    standing = {
+    standing: dict[str, list[str | None]] = {
         "status": [states[row].status for row in wanted],
         "asked until": [_time(states[row].until) for row in wanted],
         "who": [states[row].who for row in wanted],
