@@ -1,4 +1,4 @@
-"""`stakes demo`: the whole story in a minute."""
+"""`stakes demo` and `stakes sample`: for those who want to see before they believe."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import click
 
 from stakes.cli.options import json_option
 from stakes.cli.show import as_json_or
+from stakes.samples import SAMPLES, write_sample
 
 
 @click.command("demo")
@@ -17,3 +18,16 @@ def demo_command(folder: str, as_json: bool) -> None:
 
     files = run_demo(folder, say=(lambda text: None) if as_json else click.echo)
     as_json_or(as_json, {name: str(path) for name, path in vars(files).items()}, [])
+
+
+@click.command("sample")
+@click.argument("name", type=click.Choice(list(SAMPLES)))
+@click.argument("folder", default=".")
+@json_option
+def sample_command(name: str, folder: str, as_json: bool) -> None:
+    """Write NAME.csv, a table in which most labels are still to be bought, and NAME-answers.csv with all of them."""
+    table, answers = write_sample(name, folder)
+    text = (
+        f"{SAMPLES[name].what}: {table}, of which {SAMPLES[name].labelled} have a label; all labels are in {answers}."
+    )
+    as_json_or(as_json, {"table": str(table), "answers": str(answers)}, [text])

@@ -17,7 +17,7 @@ from stakes.acquisition.reduction import MEMORY_LIMIT, blocks
 from stakes.beliefs import Belief
 from stakes.domains import Classes
 from stakes.evaluation import bayes_prediction
-from stakes.losses import FiniteChoice, Loss, ZeroOne
+from stakes.losses import FiniteChoice, Loss, ThresholdDecision, ZeroOne
 from stakes.models.tables import Host, on_host
 from stakes.ranking.question import Question
 from stakes.ranking.result import HelpedContext
@@ -96,6 +96,8 @@ def _named(loss: Loss, prediction: Any, names: list[Any] | None) -> Any:
 def _words(loss: Loss, prediction: Any, names: list[Any] | None) -> str:
     if isinstance(loss, ZeroOne):
         return f"class {prediction!r}"
+    if isinstance(loss, ThresholdDecision):
+        return ("wait", "act")[int(prediction)]
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
