@@ -28,7 +28,7 @@ class Sample:
 
 
 def write_sample(name: str, folder: str | Path = ".") -> tuple[Path, Path]:
-    """Write NAME.csv, most of its labels left empty, and NAME-answers.csv with all of them; neither may be there."""
+    """Write NAME.csv, most of its labels left empty, and NAME-answers.csv, the same with all; neither may be there."""
     if name not in SAMPLES:
         raise TableError(f"there is no sample {name!r}; there are {', '.join(SAMPLES)}")
     sample, where = SAMPLES[name], Path(folder)
@@ -40,7 +40,7 @@ def write_sample(name: str, folder: str | Path = ".") -> tuple[Path, Path]:
     labels = columns[sample.target]
     shown = {**columns, sample.target: labels[: sample.labelled] + [None] * (len(labels) - sample.labelled)}
     write_csv(table, list(shown), zip(*shown.values(), strict=True))
-    write_csv(answers, [sample.id, sample.target], zip(columns[sample.id], labels, strict=True))
+    write_csv(answers, list(columns), zip(*columns.values(), strict=True))
     return table, answers
 
 
