@@ -1,12 +1,10 @@
-"""Files that are no campaigns, damaged ones, and making new ones: nothing is ever overwritten."""
+"""Files that are no campaigns, damaged ones and protected ones: refused or read, never overwritten."""
 
-import errno
 import hashlib
 import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -106,70 +104,11 @@ def test_what_is_not_there_or_no_file_is_refused(folder):
         Journal.open(folder / "nowhere")
     with pytest.raises(CampaignError, match="is a folder or a device"):
         Journal.open(folder)
-    with pytest.raises(CampaignError, match="there is no folder .*; make it first"):
+    with pytest.raises(CampaignError, match=r"there is no folder .*; make it first"):
         Journal.create(folder / "nowhere" / "campaign", ROWS, {})
     with pytest.raises(CampaignError, match="the path holds a NUL"):
         Journal.open("a\0b")
     assert list(folder.iterdir()) == []
-
-
-def test_a_journal_left_by_a_deleted_campaign_is_not_played_into_a_new_one(path):
-    left = path.with_name(f"{path.name}-journal")
-    left.write_bytes(b"old")
-    with pytest.raises(CampaignError, match="is left from a file that is gone; move it away"):
-        Journal.create(path, ROWS, {})
-    assert (left.read_bytes(), path.exists()) == (b"old", False)
-
-
-@pytest.mark.parametrize(
-    ("rows", "labels", "words"),
-    [
-        ([], {}, "at least one row"),
-        ([("a", None), ("a", None)], {}, "two rows have the id 'a'"),
-        ([("", None)], {}, "the id of a row is empty"),
-        ([("a\0", None)], {}, "NUL"),
-        ([(7, None)], {}, "the id of a row must be a text, not 7"),
-        ([("a", 0.0)], {}, "the cost of row 'a' must be a positive finite number, not 0.0"),
-        ([("a", float("nan"))], {}, "must be a positive finite number, not nan"),
-        ([("a", 10**400)], {}, "must be a positive finite number"),
-        ([("a", True)], {}, "must be a positive finite number, not True"),
-        ([("007", None)], {"7": "cat"}, "no row '7' among its 1 rows. Did you mean '007'"),
-        (["ab"], {}, "pairs are wanted, not 'ab'"),
-    ],
-)
-def test_no_file_is_made_of_bad_input(folder, rows, labels, words):
-    with pytest.raises(CampaignError, match=words):
-        Journal.create(folder / "campaign", rows, {}, labels)
-    assert list(folder.iterdir()) == []
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_of_many_who_create_at_once_one_does(path, monkeypatch, links):
-    def no_links(*_):
-        raise OSError(errno.EPERM, "this file system has no hard links")
-
-    if not links:
-        monkeypatch.setattr(os, "link", no_links)
-    done, refused = [], []
-
-    def create(name):
-        try:
-            Journal.create(path, ROWS, {"name": name}).close()
-            done.append(name)
-        except CampaignError as error:
-            refused.append(str(error))
-
-    threads = [threading.Thread(target=create, args=(name,)) for name in "abcdef"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(done) == 1
-    assert len(refused) == 5
-    assert all("is there already" in text for text in refused)
-    with Journal.open(path) as journal:
-        assert journal.settings == {"name": done[0]}
-    assert list(path.parent.iterdir()) == [path]
 
 
 def test_how_the_file_is_marked_and_written(path):
@@ -180,9 +119,7 @@ def test_how_the_file_is_marked_and_written(path):
     assert path.read_bytes()[68:72] == b"Stks"
 
 
-WRITE = (
-    "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0.05, isolation_level=None).execute('BEGIN IMMEDIATE')"
-)
+WRITE = "import sqlite3, sys; sqlite3.connect(sys.argv[1], 0.05, isolation_level=None).execute('BEGIN IMMEDIATE')"
 
 
 def test_opening_a_file_again_keeps_the_locks_of_this_process(path):
