@@ -17,6 +17,10 @@ def test_a_journal_left_by_a_deleted_campaign_is_not_played_into_a_new_one(path)
     with pytest.raises(CampaignError, match="is left from a file that is gone; move it away"):
         Journal.create(path, ROWS, {})
     assert (left.read_bytes(), path.exists()) == (b"old", False)
+    left.rename(path)
+    with pytest.raises(CampaignError, match="is there already and was left as it is"):
+        Journal.create(path, ROWS, {})
+    assert path.read_bytes() == b"old"
 
 
 @pytest.mark.parametrize(

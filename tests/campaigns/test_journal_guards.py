@@ -130,6 +130,21 @@ def test_what_a_second_ctrl_c_leaves_is_rolled_back_by_the_next_call(journal):
     assert journal.notes("ranking") == ()
 
 
+def test_a_disk_that_is_full_and_a_file_that_is_busy_are_said_in_plain_words(journal, path):
+    journal.database.connection.execute("PRAGMA max_page_count = 1")  # no less than there are now
+    with pytest.raises(
+        CampaignError, match=r"the disk is full; free some space and repeat the call \(database or disk"
+    ):
+        journal.save_note("ranking", 1, "long " * 10_000)
+    assert journal.notes("ranking") == ()
+    journal.database.connection.execute("PRAGMA busy_timeout = 1")
+    with Journal.open(path) as other, other.database.writing():
+        with pytest.raises(CampaignError, match="others have been writing to it for 30 s; repeat the call"):
+            journal.tell_many([("a", "cat")])
+        assert journal.version() == 1
+    assert journal.tell_many([("a", "cat")]).told == ("a",)
+
+
 def test_a_journal_is_used_where_it_was_opened(journal, path):
     said = []
 
