@@ -1,53 +1,20 @@
-"""Real processes, killed, interrupted, out of disk and side by side: no acknowledged label is ever lost."""
+"""Real processes, killed, interrupted and out of disk: no acknowledged label is ever lost."""
 
 import random
 import signal
-import subprocess
 import sys
 import time
-from subprocess import PIPE
 
 import pytest
-
-from stakes.campaigns import Journal
+from campaign_processes import create, labelled, start
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits are those of POSIX")
 
-HEAD = """
-import resource, sys
-from stakes.campaigns import CampaignError, Journal
-path, arguments = sys.argv[1], sys.argv[2:]
-def say(*words):
-    print(*words, flush=True)
-journal = Journal.open(path)
-"""
-
-TELL = (
-    HEAD
-    + """
+TELL = """
 for number in range(int(arguments[0]), 100_000, 2):  # two labels in each call: both or neither
     journal.tell_many([(f"{number}", f"label of {number}"), (f"{number + 1}", f"label of {number + 1}")])
     say(number)
 """
-)
-
-
-def start(code, path, *arguments):
-    command = [sys.executable, "-c", code, str(path), *map(str, arguments)]
-    return subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
-
-
-def create(path, count):
-    Journal.create(path, [(f"{number}", None) for number in range(count)], {"loss": "log"}).close()
-
-
-def labelled(path):
-    """The rows with labels, in a file that passes every check, and that each has its own label."""
-    with Journal.open(path) as journal:
-        journal.check()
-        labels = {int(row): state.label for row, state in journal.states().items() if state.status == "labelled"}
-    assert all(label == f"label of {row}" for row, label in labels.items())
-    return sorted(labels)
 
 
 def ended(process, luck, how):
@@ -74,9 +41,7 @@ def test_no_acknowledged_label_is_lost_by_a_kill_at_any_moment(path, how, calls)
     assert unfinished > 0 or how != signal.SIGKILL  # some came in the middle of a write
 
 
-GO_ON = (
-    HEAD
-    + """
+GO_ON = """
 number, caught = 0, 0
 while caught < 40:
     try:
@@ -91,7 +56,6 @@ while caught < 40:
     except KeyboardInterrupt:
         caught += 1
 """
-)
 
 
 def test_a_journal_goes_on_after_ctrl_c(path):
@@ -107,9 +71,30 @@ def test_a_journal_goes_on_after_ctrl_c(path):
     assert len(labelled(path)) >= 40
 
 
-FILL = (
-    HEAD
-    + """
+DIE = """
+import os, resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path), -1))
+for number in range(100_000):
+    journal.tell_many([(f"{number}", f"label of {number}")])
+    say(number)
+"""
+
+
+def test_a_process_that_dies_between_the_pages_of_one_write_leaves_a_sound_campaign(path):
+    create(path, 5000)
+    process = start(DIE, path)
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGXFSZ
+    assert path.with_name(f"{path.name}-journal").exists()
+    pages = int.from_bytes(path.read_bytes()[28:32], "big")  # the first page is new and says how many there are to be
+    assert pages * 4096 > path.stat().st_size
+    assert labelled(path) == [int(number) for number in told.split()]
+
+
+FILL = """
+import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(arguments[0]), -1))
 try:
     for number in range(100_000):
@@ -123,7 +108,6 @@ try:
 except CampaignError as error:
     say(error)
 """
-)
 
 
 @pytest.mark.parametrize("limit", [lambda size: 512, lambda size: size, lambda size: size + 20_000])
@@ -137,45 +121,3 @@ def test_a_full_disk_leaves_the_old_state_readable(path, limit):
     assert labelled(path) == [int(number) for number in told] == list(range(int(count)))
     assert told or path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
-
-
-ASK = (
-    HEAD
-    + """
-rows = [f"{number}" for number in range(400)]
-say("ready")
-sys.stdin.readline()
-while batch := journal.lease(rows, 5, who=arguments[0]):
-    say(*batch)
-"""
-)
-
-TELL_SAME = (
-    HEAD
-    + """
-say("ready")
-sys.stdin.readline()
-for number in range(300, 500):
-    say(*journal.tell_many([(f"{number}", f"label of {number}")], who=arguments[0]).told)
-"""
-)
-
-
-def test_two_askers_and_two_tellers_at_once_lose_nothing_and_share_no_row(path):
-    create(path, 500)
-    processes = [start(code, path, who) for code in (ASK, TELL_SAME) for who in ("ann", "bob")]
-    for process in processes:
-        assert process.stdout.readline() == "ready\n", process.communicate()[1]
-    for process in processes:
-        process.stdin.write("\n")
-        process.stdin.flush()
-    first, second, one, other = (process.communicate(timeout=60)[0].split() for process in processes)
-    assert all(process.returncode == 0 for process in processes)
-    assert first
-    assert second
-    assert not set(first) & set(second)
-    assert {f"{number}" for number in range(300)} <= {*first, *second}
-    assert sorted(map(int, one + other)) == labelled(path) == list(range(300, 500))
-    with Journal.open(path) as journal:
-        asked = {event.row: event.who for event in journal.history() if event.kind == "ask"}
-        assert asked == dict.fromkeys(first, "ann") | dict.fromkeys(second, "bob")
