@@ -19,12 +19,13 @@ for number in range(int(arguments[0]), 100_000, 2):  # two labels in each call: 
 
 def ended(process, luck, how):
     """Wait for some acknowledgements and a moment more, send a signal; all that was acknowledged."""
-    lines = [process.stdout.readline() for _ in range(luck.randrange(1, 60))]
-    time.sleep(luck.uniform(0, 0.002))
-    process.send_signal(how)
-    rest, errors = process.communicate(timeout=60)
+    with process:  # not `communicate`, which would pass over what `readline` has read ahead
+        lines = [process.stdout.readline() for _ in range(luck.randrange(1, 60))]
+        time.sleep(luck.uniform(0, 0.002))
+        process.send_signal(how)
+        lines, errors = [*lines, *process.stdout.readlines()], process.stderr.read()
     assert process.returncode == -how, errors
-    return [int(line) for line in (*lines, *rest.splitlines(keepends=True)) if line.endswith("\n")]
+    return [int(line) for line in lines if line.endswith("\n")]
 
 
 @pytest.mark.parametrize(("how", "calls"), [(signal.SIGKILL, 1000), (signal.SIGTERM, 200), (signal.SIGINT, 200)])
