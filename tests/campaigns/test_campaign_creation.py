@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 import threading
 
 import pytest
@@ -72,3 +73,12 @@ def test_of_many_who_create_at_once_one_does(path, monkeypatch, links):
     with Journal.open(path) as journal:
         assert journal.settings == {"name": done[0]}
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is Unicode")
+def test_a_name_need_not_be_unicode(folder):
+    path = folder / os.fsdecode(b"caf\xe9")
+    Journal.create(path, ROWS, {}).close()
+    with Journal.open(path) as journal:
+        assert journal.tell_many([("a", "cat")]).told == ("a",)
+    assert os.listdir(os.fsencode(folder)) == [b"caf\xe9"]

@@ -1,4 +1,4 @@
-"""Events added by the rules. Each row is looked up by itself: no cost grows with the campaign."""
+"""Events added by the rules. A change looks at its own rows only: its cost does not grow with the campaign."""
 
 from __future__ import annotations
 
