@@ -28,7 +28,7 @@ class MostProbable:
     def __call__(
         self, objective: Callable[[Host], tuple[float, Host]], initial_theta: Host, bounds: Host
     ) -> tuple[Host, float]:
-        """The logarithms [t] at which minus the log likelihood plus half of each squared distance is least, and that."""
+        """The logarithms [t] at which minus log likelihood plus half of each squared distance is least, and that."""
         centres, spreads = np.asarray(self.centres), np.asarray(self.spreads)
 
         def penalised(theta: Host) -> tuple[float, Host]:
