@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.md"))
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 BLOCK = re.compile(r"^```(bash|bash fails|python|text)\n(.*?)^```$", re.S | re.M)
 
 
@@ -37,15 +38,26 @@ def test_there_are_three():
     assert [page.stem for page in PAGES] == ["prices", "progression", "tumours"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
-def test_a_tutorial(page, tmp_path):
+def follow(text, folder):
+    """Run the blocks of a page; returns how many lines of what is printed it shows."""
     printed, shown = "", 0
-    for kind, code in BLOCK.findall(page.read_text()):
+    for kind, code in BLOCK.findall(text):
         if kind == "text":
             for line in code.splitlines():
                 assert masked(line) in masked(printed), f"{line!r} is not what was printed:\n{printed}"
                 shown += 1
         else:
-            printed = run(kind, code, tmp_path)
-    assert shown >= 5
+            printed = run(kind, code, folder)
+    return shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
+def test_a_tutorial(page, tmp_path):
+    assert follow(page.read_text(), tmp_path) >= 5
     assert "http" not in "".join(path.read_text() for path in tmp_path.glob("*.html")).replace("http://www.w3.org", "")
+
+
+def test_the_spreadsheet_of_the_readme(tmp_path):
+    text = (ROOT / "README.md").read_text()
+    section = text[text.index("## From a spreadsheet") : text.index("## An example in Python")]
+    assert follow(section, tmp_path) == 4

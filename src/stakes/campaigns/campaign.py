@@ -151,7 +151,7 @@ class Campaign:
     def _check_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
         """Refuse the first label that cannot be one, with its row."""
         brief, classes = self.setup.brief, self._classes(new_class)
-        task = task_of(brief.loss)
+        task, fixed = task_of(brief.loss), bool(self.setup.brief.classes or self.setup.brief.loss.cost_matrix)
         for row, label in labels:
             try:
                 if task == "real":
@@ -159,7 +159,7 @@ class Campaign:
                 elif classes:
                     checked_class(label, classes)
             except LabelError as error:
-                more = "" if task == "real" or brief.classes else " A class that is new is told as such (--new-class)."
+                more = "" if task == "real" or fixed else " A class that is new is told as such (--new-class)."
                 raise LabelError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
 
     def _classes(self, new_class: bool) -> tuple[str, ...]:
