@@ -45,11 +45,12 @@ def moment_noise(targets: Any, means: Array, samples: Sequence[Array]) -> Array:
 
 
 def noise_of_trees(model: Any, means: Array) -> Array:
-    """The noise sd that a forest or bagged trees know from `oob_score=True`, told members' means [N, K] of the pool.
+    """The noise sd that a forest or bagged trees know from `oob_score=True`, told members' means [M, K] at contexts.
 
     The model keeps neither labels nor residuals, but R^2 = 1 - mean residual^2 / var(y) out of bag, and var(y) is the
-    mean impurity of the roots (up to sampling error, of relative size sqrt(2 / (n K))). The members' spread is taken on
-    the pool: estimate it on the training rows with `out_of_bag_noise` where the pool is unlike them.
+    mean impurity of the roots (up to sampling error, of relative size sqrt(2 / (n K))). The members' spread is taken at
+    the contexts, which are the same for every block of the pool: estimate it on the training rows with
+    `out_of_bag_noise` where the contexts are few or unlike them.
     """
     _check_known(model, means)
     trees = [member.tree_ for member in model.estimators_]

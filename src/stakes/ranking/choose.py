@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Literal
 
-from stakes.losses import CostMatrix, Loss
+from stakes.losses import AnyLoss, CostMatrix, Loss
 from stakes.models.tables import Host, row_labels
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
@@ -17,6 +18,7 @@ from stakes.ranking.picks import Picks, alone, together
 from stakes.ranking.question import Question, ask, at_least_one, checked_costs
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Ranking, Reason
+from stakes.ranking.worths import WORTH
 
 
 class TrainedWeightWarning(UserWarning):
@@ -59,10 +61,10 @@ def rank(
     n, chunk = at_least_one("n", n), at_least_one("chunk", chunk)
     if model is None:
         return _cold(pool, n, seed, costs, budget)
-    if budget is not None and not budget > 0:
+    if budget is not None and not (isinstance(budget, Real) and budget > 0):
         raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
     question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts)
-    said += _trained_weights(model, loss)
+    said += warn_of_trained_weights(model, loss)
     prices = checked_costs(costs, question.size)
     count = min(n, question.size)
     picks = together(question, count, prices, budget) if batch else alone(question, count, prices, budget, chunk)
@@ -89,7 +91,8 @@ def _ranking(question: Question, picks: Picks, prices: Host | None, chunk: int, 
         per_cost, said = (picks.worths / prices[picks.rows]).tolist(), [*said, "Scores are for each unit of cost."]
     if picks.log_scale:
         untold = [*untold, f"Scores and worths are to be multiplied by exp({picks.log_scale:.6g})."]
-    reasons = map(Reason, picks.worths.tolist(), per_cost, contexts, picks.as_good, picks.ranked_by)
+    named = [each if by == WORTH else () for each, by in zip(contexts, picks.ranked_by, strict=True)]
+    reasons = map(Reason, picks.worths.tolist(), per_cost, named, picks.as_good, picks.ranked_by)
     return Ranking(
         tuple(picks.rows.tolist()),
         tuple(labels[row] for row in picks.rows),
@@ -102,8 +105,8 @@ def _ranking(question: Question, picks: Picks, prices: Host | None, chunk: int, 
     )
 
 
-def _trained_weights(model: Any, loss: Loss) -> list[str]:
-    """Warn, and say in the result, where classes are weighed in training and again in the loss."""
+def warn_of_trained_weights(model: Any, loss: AnyLoss) -> list[str]:
+    """Warn where classes are weighed in training and again in the loss; the sentences of the warning."""
     weighs = isinstance(loss, CostMatrix) or getattr(loss, "class_weights", None) is not None
     found = trained_weights(model) if weighs else None
     if found is None:

@@ -6,7 +6,7 @@ Sizes: N rows of the pool, M contexts.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,10 +14,11 @@ import numpy as np
 
 from stakes._array import asarrays, check_all, check_shape, shares
 from stakes.beliefs import Belief
+from stakes.domains import Interval, Vectors
 from stakes.losses import Loss
 from stakes.models import belief_of
 from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
-from stakes.models.tables import Host, Table, check_same_columns, check_table, n_rows, row_labels, take_rows
+from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
 
 SUBSAMPLE, LUCK, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
 
@@ -46,15 +47,7 @@ class Question:
     def belief(self, rows: slice | Host, joint: bool = False) -> Belief:
         """What the model believes of some rows and of all contexts; the same random numbers each time."""
         part = take_rows(self.pool, rows)
-        belief = belief_of(
-            self.model,
-            part,
-            self.contexts,
-            target=self.target,
-            classes=self.classes,
-            joint=joint,
-            rng=generator(self.seed, DRAWS),
-        )
+        belief = self._told(part, joint)
         wanted, got = (n_rows(part), len(self.weights)), (belief.n_candidates, belief.n_contexts)
         if wanted != got:
             raise ValueError(
@@ -62,6 +55,22 @@ class Question:
                 f"contexts it was asked for; it is about {got[0]} and {got[1]}"
             )
         return belief
+
+    def _told(self, part: Table, joint: bool) -> Belief:
+        """What the model says, or where the gap is that it refuses (steps of a pipeline may take some gaps only)."""
+        rng = generator(self.seed, DRAWS)
+        try:
+            return belief_of(
+                self.model, part, self.contexts, target=self.target, classes=self.classes, joint=joint, rng=rng
+            )
+        except ValueError as error:
+            if "NaN" not in str(error):
+                raise
+            said = str(error).splitlines()[0]
+            for name, table in (("pool", self.pool), ("contexts", self.contexts)):
+                if (place := first_gap(table)) is not None:
+                    raise ValueError(f"{name} has a gap at {place}, which the model does not take: {said}") from error
+            raise
 
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the label of each context (those in the pool, where the pool stands for them)."""
@@ -91,6 +100,7 @@ def ask(
 ) -> tuple[Question, list[str]]:
     """The question, checked, and in sentences what it takes for granted."""
     check_fitted(model)
+    _check_classes(loss, classes)
     gaps = accepts_missing(model)
     pool = check_table("pool", pool, gaps)
     check_columns(model, "pool", pool)
@@ -101,9 +111,9 @@ def ask(
         weights = _weights(context_weights, n_rows(contexts))
         positions, said = None, f"The {n_rows(contexts)} contexts given stand for the future, {weighted}."
     else:
-        positions, said = _stand_ins(n_rows(pool), at_least_one("max_contexts", max_contexts), seed, weighted)
-        contexts, weights = take_rows(pool, positions), _weights(context_weights, n_rows(pool))[positions]
-        weights = np.asarray(shares("context_weights of the contexts drawn", weights))
+        weights = _weights(context_weights, n_rows(pool))
+        positions, said = _stand_ins(weights, at_least_one("max_contexts", max_contexts), seed, weighted)
+        contexts, weights = take_rows(pool, positions), np.asarray(shares("context_weights", weights[positions]))
     question = Question(model, loss, pool, contexts, positions, tuple(weights.tolist()), target, classes, seed)
     return question, [said, _target_sentence(model, target)]
 
@@ -119,13 +129,25 @@ def at_least_one(name: str, value: Any) -> int:
     return number
 
 
-def _stand_ins(size: int, most: int, seed: int, weighted: str) -> tuple[Host, str]:
-    """[M]: rows of the pool that stand for the future, and a sentence that says so."""
+def _check_classes(loss: Loss, classes: Any) -> None:
+    if classes is None:
+        return
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
+    if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
+        raise ValueError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
+
+
+def _stand_ins(weights: Host, most: int, seed: int, weighted: str) -> tuple[Host, str]:
+    """[M]: rows of the pool that stand for the future, none that never come up if some are left out; and a sentence."""
+    size = len(weights)
     if size <= most:
         return np.arange(size), f"The {size} rows of the pool stand for the future contexts, {weighted}."
-    drawn = generator(seed, SUBSAMPLE).choice(size, most, replace=False)
+    rows = np.flatnonzero(weights > 0)
+    drawn = generator(seed, SUBSAMPLE).choice(rows, min(most, len(rows)), replace=False)
     return np.sort(drawn), (
-        f"{most} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, {weighted}."
+        f"{len(drawn)} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, "
+        f"{weighted}."
     )
 
 

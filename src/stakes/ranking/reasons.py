@@ -18,6 +18,7 @@ from stakes.beliefs import Belief
 from stakes.domains import Classes
 from stakes.evaluation import bayes_prediction
 from stakes.losses import FiniteChoice, Loss, ZeroOne
+from stakes.models.ensembles import known_classes
 from stakes.models.tables import Host, on_host
 from stakes.ranking.question import Question
 from stakes.ranking.result import HelpedContext
@@ -82,7 +83,7 @@ def _told(function: Callable[[Any, Any], Any], loss: Loss, belief: Belief) -> tu
 
 def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
     """[C]: those given, or those of the model, or none known."""
-    known = getattr(model, "classes_", None) if classes is None else classes
+    known = known_classes(model) if classes is None else classes
     return None if known is None else list(np.asarray(known, dtype=object))
 
 

@@ -13,9 +13,7 @@ import numpy as np
 
 from stakes._array import log_of, slices
 from stakes.acquisition import fallback_scores, find_form, score
-from stakes.acquisition.fallback import MAX_CONFIGURATIONS, VARIANCE, log_floor
-from stakes.acquisition.joint import has_batches, start_batch
-from stakes.beliefs import Belief
+from stakes.acquisition.fallback import VARIANCE, worth_floor
 from stakes.models.tables import Host, on_host
 from stakes.ranking.question import LUCK, Question, generator
 
@@ -31,7 +29,7 @@ def log_scores(question: Question, chunk: int) -> tuple[Host, str, list[str]]:
         relative, log_scale = score(question.loss, belief, question.weights, return_log_scale=True)
         logs.append(log_of(on_host(relative).astype(float)) + log_scale)
         forms.add(f"{find_form(question.loss, belief).name}, under {type(belief).__name__}")
-        floor = _floor(question, belief) if part.start == 0 else floor
+        floor = worth_floor(question.loss, belief, question.weights) if part.start == 0 else floor
     worths = np.concatenate(logs)
     said = [f"Computed by: {'; '.join(sorted(forms))}."]
     if worths.max() > floor:
@@ -51,15 +49,6 @@ def ordered(logs: Host, seed: int) -> Iterator[tuple[int, int]]:
         for position in equals[np.argsort(luck[equals])]:
             yield int(position), end - start - 1
         start = end
-
-
-def _floor(question: Question, belief: Belief) -> float:
-    """The log of what is too small to be the worth of a label: rounding, where the act switches."""
-    if not getattr(question.loss, "switches", False) or not has_batches(belief):
-        return -math.inf
-    one = belief.take(slice(0, 1), slice(None))
-    batch = start_batch(question.loss, one, question.weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
-    return log_floor(question.loss, one, batch)
 
 
 def _fallback(question: Question, chunk: int) -> tuple[Host, str]:
