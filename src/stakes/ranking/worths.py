@@ -19,6 +19,10 @@ from stakes.ranking.question import LUCK, Question, generator
 
 _TIE = 1e-9  # relative: scores nearer than this are equal
 WORTH = "worth"
+_AGREED = (
+    "All members of the model say the same at every context: no label is worth anything, and the seed puts rows in an "
+    "order (cold_start spreads them over the pool)."
+)
 
 
 def log_scores(question: Question, chunk: int) -> tuple[Host, str, list[str]]:
@@ -34,6 +38,8 @@ def log_scores(question: Question, chunk: int) -> tuple[Host, str, list[str]]:
     said = [f"Computed by: {'; '.join(sorted(forms))}."]
     if worths.max() > floor:
         return worths, WORTH, said
+    if floor == math.inf:
+        return np.full_like(worths, -math.inf), VARIANCE, [*said, _AGREED]
     stand_ins, ranked_by = _fallback(question, chunk)
     return stand_ins, ranked_by, [*said, f"No single label is worth anything; rows are ranked by {ranked_by}."]
 
