@@ -247,6 +247,7 @@ def test_labels_of_rows_are_those_of_the_index_though_values_and_labels_repeat()
 
 
 def test_no_label_at_all():
-    with pytest.raises(ValueError, match=r"without any, stakes.cold_start\(pool\) says which rows"):
-        default(ROWS[:0], [])
+    for rows, labels in ((ROWS[:0], []), (ROWS, None)):
+        with pytest.raises(ValueError, match=r"without any, stakes.cold_start\(pool\) says which rows"):
+            default(rows, labels)
     assert stakes.rank(None, stakes.LogLoss(), POOL, n=3).ranked_by == "distance to the rows before"

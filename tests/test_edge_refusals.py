@@ -85,16 +85,16 @@ def test_a_gap_that_a_step_refuses_is_named():
     frames = [pandas.DataFrame(each, columns=list("abc")) for each in (ROWS, POOL, with_gap(POOL))]
     steps = ColumnTransformer([("filled", SimpleImputer(), ["a"]), ("kept", "passthrough", ["b", "c"])])
     model = make_pipeline(steps, BayesianRidge()).fit(frames[0], AMOUNTS)
-    with pytest.raises(ValueError, match="pool has a gap at row 4, column 'b', which the model does not take: Input X"):
+    with pytest.raises(ValueError, match=r"pool must hold no gaps but .* at row 4, column 'b': Input"):
         stakes.rank(model, SQUARED, frames[2])
-    with pytest.raises(ValueError, match="contexts has a gap at row 4, column 'b'"):
+    with pytest.raises(ValueError, match=r"contexts must hold no gaps but .* at row 4, column 'b'"):
         stakes.rank(model, SQUARED, frames[1], frames[2])
     assert len(stakes.rank(model, SQUARED, frames[1].assign(a=np.nan), n=3)) == 3
 
 
 def test_a_gap_in_a_sparse_matrix_is_named():
     forest = RandomForestClassifier(5, random_state=0).fit(ROWS, LABELS)
-    with pytest.raises(ValueError, match="pool has a gap at row 4, column 1, which the model does not take"):
+    with pytest.raises(ValueError, match=r"pool must hold no gaps but .* at row 4, column 1"):
         stakes.rank(forest, LOG, sparse.csr_array(with_gap(POOL)))
     assert len(stakes.rank(forest, LOG, with_gap(POOL), n=2)) == 2
 

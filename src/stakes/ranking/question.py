@@ -57,7 +57,7 @@ class Question:
         return belief
 
     def _told(self, part: Table, joint: bool) -> Belief:
-        """What the model says, or where the gap is that it refuses (steps of a pipeline may take some gaps only)."""
+        """What the model says, or where the first gap is if it refuses: steps of a pipeline may take some gaps only."""
         rng = generator(self.seed, DRAWS)
         try:
             return belief_of(
@@ -69,7 +69,9 @@ class Question:
             said = str(error).splitlines()[0]
             for name, table in (("pool", self.pool), ("contexts", self.contexts)):
                 if (place := first_gap(table)) is not None:
-                    raise ValueError(f"{name} has a gap at {place}, which the model does not take: {said}") from error
+                    raise ValueError(
+                        f"{name} must hold no gaps but those the model takes; the first gap is at {place}: {said}"
+                    ) from error
             raise
 
     def context_places(self) -> tuple[Host, list[Any]]:
