@@ -19,7 +19,8 @@ NAMES = {
         LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
         SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
         WarpedGaussianBelief Weight ZeroOne cold_start effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error rank register score select simulate uncertainty
+        expected_reduction expected_regret find_form integration_error outlook rank register score select simulate
+        uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights ConvexFunction CostMatrix
@@ -41,17 +42,27 @@ NAMES = {
     "stakes.acquisition.baselines": """
         BASELINES bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
     """,
+    "stakes.campaigns": "CampaignError Event Journal Outcome RowState",
     "stakes.evaluation": """
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
+    """,
+    "stakes.files": """
+        Fingerprint Frame Source TableError changes escape fingerprint ids read_table unescape write_csv
     """,
     "stakes.models": """
         Adapter Bootstrap DefaultModel EnsembleOf GaussianProcess Hyperparameters Request TableEncoder belief_of
         default out_of_bag_noise register_model
     """,
     "stakes.future_error": "expected_future_error",
-    "stakes.ranking": "HelpedContext Ranking Reason TrainedWeightWarning cold_start rank",
+    "stakes.ranking": """
+        Amount HelpedContext Offer Outlook Ranking Reason TrainedWeightWarning cold_start outlook rank
+    """,
     "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
+    "stakes.specs": """
+        LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option SpecError build_loss build_model decisions_of
+        parse_class_weights parse_options parse_weight read_cost_matrix
+    """,
     "stakes.testing": "check_belief check_loss",
 }
 

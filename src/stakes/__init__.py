@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         Weight,
         ZeroOne,
     )
-    from stakes.ranking import cold_start, rank
+    from stakes.ranking import cold_start, outlook, rank
     from stakes.simulation import simulate
 
 __version__ = "0.1.0"
@@ -101,6 +101,7 @@ __all__ = [
     "expected_regret",
     "find_form",
     "integration_error",
+    "outlook",
     "rank",
     "register",
     "score",

@@ -24,6 +24,7 @@ from stakes import (
     WarpedGaussianBelief,
     Weight,
     ZeroOne,
+    expected_reduction,
     score,
     select,
 )
@@ -300,3 +301,58 @@ def test_covariances_between_candidates_are_needed(latent):
 def test_beliefs_of_ones_own_have_no_joint_batches(rng):
     with pytest.raises(TypeError, match=r'got TableBelief. .* select\(..., stochastic="power"\) draws'):
         select(SquaredError(), random_table(rng, [0.0, 1.0]), 2)
+
+
+@pytest.mark.parametrize("loss", REAL_LOSSES)
+def test_what_is_told_comes_on_top_of_pending_labels(loss, latent):
+    belief, pending = gaussian(latent), (4, 1)
+    selection = select(loss, belief, 3, pending=pending)
+    assert not set(selection.indices) & set(pending)
+    batches = [pending, *((*pending, *batch) for batch in first(selection.indices))]
+    worths = np.asarray(joint_worths(loss, belief, batches))
+    assert selection.joint_reduction == pytest.approx(worths[1:] - worths[0], rel=1e-8)
+    others = [x for x in range(N) if x not in pending]
+    singles = joint_worths(loss, belief, [(*pending, x) for x in others])
+    assert selection.indices[0] == others[int(np.argmax(singles))]
+
+
+def test_pending_labels_of_an_ensemble_are_configurations(rng):
+    belief = CategoricalEnsemble(rng.dirichlet(np.ones(3), (6, 4)), rng.dirichlet(np.ones(3), (5, 4)))
+    alone = select(LogLoss(), belief, 3)
+    rest = select(LogLoss(), belief, 2, pending=alone.indices[:1])
+    assert rest.indices == alone.indices[1:]
+    assert rest.joint_reduction == pytest.approx(alone.joint_reduction[1:] - alone.joint_reduction[0], rel=1e-9)
+
+
+def test_drawn_batches_leave_out_what_is_pending(latent, rng):
+    belief = gaussian(latent)
+    drawn = select(SquaredError(), belief, N - 2, pending=(0, 3), stochastic="power", rng=rng)
+    assert sorted(drawn.indices) == [x for x in range(N) if x not in (0, 3)]
+
+
+@pytest.mark.parametrize(("pending", "message"), [((N,), "positions from 0 to 8; got 9"), (range(8), "at most 1")])
+def test_pending_positions_are_checked(pending, message, latent):
+    with pytest.raises(ValueError, match=message):
+        select(SquaredError(), gaussian(latent), 2, pending=tuple(pending))
+
+
+@pytest.mark.parametrize("pending", [(), (2,)])
+def test_the_error_over_contexts_is_that_of_a_weighted_mean(pending, latent):
+    belief, weights = gaussian(latent), np.array([0.1, 0.2, 0.3, 0.15, 0.25])
+    selection = select(Linex(1.0), belief, 2, context_weights=weights, pending=pending)
+    contexts = [
+        joint_worths(Linex(1.0), belief, [(*pending, *selection.indices)], np.eye(M)[c])[0]
+        - (joint_worths(Linex(1.0), belief, [pending], np.eye(M)[c])[0] if pending else 0.0)
+        for c in range(M)
+    ]
+    mean = weights @ contexts
+    assert selection.joint_reduction[1] == pytest.approx(mean, rel=1e-9)
+    expected = np.sqrt(np.sum(weights**2 * (np.array(contexts) - mean) ** 2))
+    assert selection.context_error[1] == pytest.approx(expected, rel=1e-7)
+
+
+def test_the_error_over_contexts_of_an_ensemble(rng):
+    belief = CategoricalEnsemble(rng.dirichlet(np.ones(3), (6, 4)), rng.dirichlet(np.ones(3), (5, 4)))
+    selection = select(LogLoss(), belief, 1)
+    each = expected_reduction(LogLoss(), belief)[selection.indices[0]]
+    assert selection.context_error[0] == pytest.approx(np.std(each) / np.sqrt(len(each)), rel=1e-9)

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from table_kinds import KINDS, ArrowLike, FrameLike, PolarsLike, as_columns, dense
 
+from stakes.models import TableEncoder
 from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
 from stakes.models.tables import (
     check_same_columns,
@@ -166,6 +167,7 @@ def test_unfitted_models_are_refused():
         (RandomForestRegressor(), True),
         (make_pipeline(SimpleImputer(), BayesianRidge()), True),
         (make_pipeline(StandardScaler(), SimpleImputer(), GaussianProcessRegressor()), True),
+        (make_pipeline(TableEncoder(), BayesianRidge()), True),
         (make_pipeline(StandardScaler(), BayesianRidge()), False),
         (make_pipeline(StandardScaler(), RandomForestRegressor()), True),
         (make_pipeline(ColumnTransformer([("all", SimpleImputer(), [0])]), BayesianRidge()), True),

@@ -7,7 +7,7 @@ Sizes: N candidates, n picks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
@@ -39,6 +39,8 @@ class Selection:
     (a batch drawn under a belief of your own, or a Gaussian one without `candidate_covariance`)."""
     sampling_error: Array | None
     """[n]: the standard error of each joint reduction; 0 where nothing was sampled."""
+    context_error: Array | None
+    """[n]: its standard error over contexts, where those are draws of the contexts to come."""
     method: str
     """"exact", "enumerated", "sampled" or "stochastic"."""
     ranked_by: tuple[str, ...]
@@ -56,6 +58,7 @@ def select(
     context_weights: Any = None,
     rng: np.random.Generator | None = None,
     max_configurations: int = MAX_CONFIGURATIONS,
+    pending: Sequence[int] = (),
     stochastic: Stochastic | None = None,
     coldness: float = 1.0,
 ) -> Selection:
@@ -63,6 +66,7 @@ def select(
 
     With `costs` [N], by the gain for each unit of cost. Under Gaussian beliefs the joint reduction is exact; of an
     ensemble's labels configurations beyond `max_configurations` are sampled with `rng` (default_rng(0) without one).
+    `pending` candidates have labels on their way: they are not chosen, and what is told comes on top of them.
     Where no candidate gains anything (for a finite set of actions: above 1e-12 of the most that labels can be worth)
     the pick is by the worth of 2, 4, 8, ... labels like it, then by variance reduction (see `fallback_scores`).
 
@@ -72,18 +76,21 @@ def select(
     """
     check_pair(loss, belief)
     _check_sizes(belief, n, budget, max_configurations)
-    purse = _Purse(checked_prices(costs, belief), math.inf if budget is None else float(budget))
+    waiting = _checked_pending(belief, n, pending)
+    purse = _Purse(checked_prices(costs, belief), math.inf if budget is None else float(budget), waiting)
     if stochastic is not None:
         rng = check_stochastic(stochastic, coldness, rng)
         scores, _ = score(loss, belief, context_weights, costs, return_log_scale=True)
         batch = None if obstacle(belief) else start_batch(loss, belief, context_weights, rng, max_configurations)
+        before = _started(batch, waiting)
         picks = _drawn(batch, purse, drawn_order(scores, stochastic, coldness, rng), f"{stochastic} of score")
-        return _selection(loss, belief, picks, n, batch, "stochastic")
+        return _selection(loss, belief, picks, n, batch, before, "stochastic")
     if error := obstacle(belief):
         raise error
     batch = start_batch(loss, belief, context_weights, rng or np.random.default_rng(0), max_configurations)
+    before = _started(batch, waiting)
     picks = _greedy(batch, purse, log_floor(loss, belief, batch))
-    return _selection(loss, belief, picks, n, batch, None)
+    return _selection(loss, belief, picks, n, batch, before, None)
 
 
 def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
@@ -95,6 +102,25 @@ def _check_sizes(belief: Belief, n: int, budget: float | None, max_configuration
         raise ValueError(f"max_configurations must be a whole number, 1 or more; got {max_configurations!r}")
 
 
+def _checked_pending(belief: Belief, n: int, pending: Sequence[int]) -> tuple[int, ...]:
+    """The candidates on their way, each once; there are n others."""
+    waiting = tuple(dict.fromkeys(pending))
+    if bad := [each for each in waiting if not isinstance(each, Integral) or not 0 <= each < belief.n_candidates]:
+        raise ValueError(f"pending must hold positions from 0 to {belief.n_candidates - 1}; got {bad[0]!r}")
+    if n > (free := belief.n_candidates - len(waiting)):
+        raise ValueError(f"n must be at most {free}, the candidates that are not pending; got {n}")
+    return tuple(int(each) for each in waiting)
+
+
+def _started(batch: Batch | None, pending: tuple[int, ...]) -> Array | None:
+    """[M]: `log_contexts` of a batch once it holds the pending candidates; None without any."""
+    if batch is None or not pending:
+        return None
+    for candidate in pending:
+        batch.add(candidate)
+    return batch.log_contexts()
+
+
 @dataclass(frozen=True)
 class _Pick:
     candidate: int
@@ -102,24 +128,28 @@ class _Pick:
     """Of the joint reduction up to this pick."""
     error: float
     """Its relative standard error."""
+    log_contexts: Array | None
+    """[M]: what each context adds to it."""
     ranked_by: str
 
 
 class _Purse:
     """What may still be bought: no candidate twice, nothing that the budget does not reach."""
 
-    def __init__(self, prices: Array, budget: float) -> None:
+    def __init__(self, prices: Array, budget: float, taken: Sequence[int]) -> None:
         self.prices, self.budget, self.spent = prices, budget, 0.0
         self._positions = constant(range(prices.shape[0]), prices)
         self._free = prices > 0
+        for candidate in taken:
+            self._free = self._free & (self._positions != candidate)
 
     def allowed(self) -> Array:
         """[N]: what can be bought."""
         return self._free & (self.prices <= self._left())
 
     def affords(self, candidate: int) -> bool:
-        """Whether the budget reaches for one candidate."""
-        return float(self.prices[candidate]) <= self._left()
+        """Whether one candidate is free, and within the budget."""
+        return bool(self._free[candidate]) and float(self.prices[candidate]) <= self._left()
 
     def buy(self, candidate: int) -> None:
         """Pay for a candidate."""
@@ -138,7 +168,7 @@ def _greedy(batch: Batch, purse: _Purse, floor: float) -> Iterator[_Pick]:
         gains, ranked_by = gains_of(batch, logs, allowed, floor)
         best = int(xp.argmax(xp.where(allowed, gains / purse.prices, xp.full_like(gains, -xp.inf))))
         purse.buy(best)
-        yield _Pick(best, float(logs[best]), batch.add(best), ranked_by)
+        yield _Pick(best, float(logs[best]), batch.add(best), batch.log_contexts(), ranked_by)
 
 
 def _drawn(batch: Batch | None, purse: _Purse, order: Array, ranked_by: str) -> Iterator[_Pick]:
@@ -147,28 +177,51 @@ def _drawn(batch: Batch | None, purse: _Purse, order: Array, ranked_by: str) -> 
         candidate = int(order[place])
         if purse.affords(candidate):
             purse.buy(candidate)
-            log_reduction = -math.inf if batch is None else batch.log_reduction(candidate)
-            yield _Pick(candidate, log_reduction, 0.0 if batch is None else batch.add(candidate), ranked_by)
+            if batch is None:
+                yield _Pick(candidate, -math.inf, 0.0, None, ranked_by)
+            else:
+                log_reduction, error = batch.log_reduction(candidate), batch.add(candidate)
+                yield _Pick(candidate, log_reduction, error, batch.log_contexts(), ranked_by)
 
 
 def _selection(
-    loss: AnyLoss, belief: Belief, picks: Iterator[_Pick], n: int, batch: Batch | None, method: str | None
+    loss: AnyLoss,
+    belief: Belief,
+    picks: Iterator[_Pick],
+    n: int,
+    batch: Batch | None,
+    before: Array | None,
+    method: str | None,
 ) -> Selection:
-    """The first n of the picks."""
+    """The first n of the picks, on top of what the pending ones tell of each context, `before` [M]."""
+    start = -math.inf if batch is None else batch.log_joint()  # the picks are made below
     chosen = list(islice(picks, n))
     indices, ranked_by = tuple(pick.candidate for pick in chosen), tuple(pick.ranked_by for pick in chosen)
     if batch is None:
-        return Selection(indices, None, None, method or "", ranked_by)
-    joint = _plain(loss, belief, [pick.log_reduction for pick in chosen])
-    error = joint * constant([pick.error for pick in chosen], joint)
+        return Selection(indices, None, None, None, method or "", ranked_by)
+    joint = _plain(loss, belief, [pick.log_reduction for pick in chosen], start)
+    total = _plain(loss, belief, [pick.log_reduction for pick in chosen], -math.inf)
+    error = total * constant([pick.error for pick in chosen], joint)  # no less than that of what comes on top
+    spread = joint * constant([_context_error(batch, pick.log_contexts, before) for pick in chosen], joint)
     sampled = any(pick.error > 0 for pick in chosen)  # not what the batch would go on with, but what is told here
     kind = "enumerated" if batch.method == "sampled" and not sampled else batch.method
-    return Selection(indices, joint, error, method or kind, ranked_by)
+    return Selection(indices, joint, error, spread, method or kind, ranked_by)
 
 
-def _plain(loss: AnyLoss, belief: Belief, logs: list[float]) -> Array:
-    """[n]: exp(logs); for an act that switches 0 where that is smaller than results can hold, which is no error."""
+def _plain(loss: AnyLoss, belief: Belief, logs: list[float], start: float) -> Array:
+    """[n]: exp(logs) - exp(start); for an act that switches 0 where that is smaller than results can hold."""
     lowest = log_smallest(belief) if getattr(loss, "switches", False) else -math.inf
     top = max((each for each in logs if each >= lowest and math.isfinite(each)), default=0.0)
-    relative = [math.exp(each - top) if each >= lowest else 0.0 for each in logs]
+    before = math.exp(start - top) if start >= lowest else 0.0
+    relative = [max(0.0, math.exp(each - top) - before) if each >= lowest else 0.0 for each in logs]
     return unscaled(constant(relative, filled(1, 0.0, belief.like)), top, belief)
+
+
+def _context_error(batch: Batch, logs: Array, before: Array | None) -> float:
+    """The standard error of sum_c p(c) EUR_c over its size: sqrt(sum_c p(c)^2 (EUR_c - mean)^2) / mean."""
+    xp, top = namespace(logs), float(namespace(logs).max(logs))
+    if not math.isfinite(top):
+        return 0.0
+    each = xp.exp(logs - top) - (0.0 if before is None else xp.exp(before - top))  # [M]: p(c) EUR_c
+    mean = float(xp.sum(each))
+    return float(xp.sqrt(xp.sum((each - mean * xp.exp(batch.log_weights)) ** 2))) / mean if mean > 0 else 0.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, constant, double, namespace, slices
+from stakes._array import Array, constant, double, log_of, namespace, slices
 from stakes.acquisition.reduction import MEMORY_LIMIT
 from stakes.acquisition.scores import log_worth
 from stakes.acquisition.tabulated import Tabulated
@@ -73,10 +73,16 @@ class EnsembleBatch:
         """The log of the regret of today's action, summed over the configurations so far."""
         return float(self._log_worth(self._regrets(self.configurations[None, ...]))[0])
 
-    def log_most(self) -> float:
-        """The log of the regret of today's action once the member is known."""
+    def log_contexts(self) -> Array:
+        """[M]: the log of p(c) times the regret of today's action, summed over the configurations so far."""
+        regrets = self._regrets(self.configurations[None, ...])[0, ...]  # [M, Q]
+        return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
+
+    def log_most(self) -> Array:
+        """[M]: the log of p(c) times the regret of today's action once the member is known."""
         known = double(self.belief.member_weights)[:, None] * self.expected  # [M, K, D]
-        return float(self._log_worth(self.loss.regret(known, self.action[:, None, :], self.point)[None, ...])[0])
+        regrets = self.loss.regret(known, self.action[:, None, :], self.point)  # [M, K]
+        return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""

@@ -17,7 +17,7 @@ from stakes.acquisition.ensemble_batches import variance_of
 from stakes.acquisition.forms import check_pair
 from stakes.acquisition.joint import Batch, has_batches, start_batch
 from stakes.acquisition.reduction import unscaled
-from stakes.acquisition.scores import checked_costs, score
+from stakes.acquisition.scores import checked_costs, log_worth, score
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.losses import AnyLoss
 
@@ -64,7 +64,10 @@ def log_floor(loss: AnyLoss, belief: Belief, batch: Batch) -> float:
         return math.inf
     if not getattr(loss, "switches", False):
         return -math.inf
-    return max(math.log(_FLOOR) + batch.log_most(), log_smallest(belief))
+    most = batch.log_most()  # [M]
+    return max(
+        math.log(_FLOOR) + float(log_worth(namespace(most).ones_like(most)[None, :], most)[0]), log_smallest(belief)
+    )
 
 
 def worth_floor(loss: AnyLoss, belief: Belief, context_weights: Any = None) -> float:

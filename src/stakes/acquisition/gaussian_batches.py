@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from stakes._array import Array, double, filled, namespace, ratio, replaced, slices
+from stakes._array import Array, double, filled, log_of, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT
 from stakes.acquisition.scores import log_worth
@@ -43,9 +43,13 @@ class GaussianBatch:
             return -math.inf
         return float(log_worth(self._reductions(self._known()[None, :]), self.log_share)[0])
 
-    def log_most(self) -> float:
-        """The log of E_c[EUR_c(1)]: the target is known."""
-        return float(log_worth(self._reductions(self.latent.variance[None, :]), self.log_share)[0])
+    def log_contexts(self) -> Array:
+        """[M]: the log of p(c) EUR_c(rho_B)."""
+        return log_of(self._reductions(self._known()[None, :])[0, :]) + self.log_share
+
+    def log_most(self) -> Array:
+        """[M]: the log of p(c) EUR_c(1): the target is known."""
+        return log_of(self._reductions(self.latent.variance[None, :])[0, :]) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""

@@ -39,11 +39,18 @@ class Batch(Protocol):
     def repeats(self) -> tuple[int, ...]:
         """The numbers of labels, each as informative as one candidate's, whose joint worth can be told."""
 
+    @property
+    def log_weights(self) -> Array:
+        """[M]: the log of how often each context comes up."""
+
     def log_joint(self) -> float:
         """The log of the joint reduction of the labels so far."""
 
-    def log_most(self) -> float:
-        """The log of the most that labels can be worth, however many."""
+    def log_contexts(self) -> Array:
+        """[M]: the log of what each context adds to the joint reduction of the labels so far."""
+
+    def log_most(self) -> Array:
+        """[M]: the log of what each context adds to the most that labels can be worth, however many."""
 
     def log_reduction(self, candidate: int) -> float:
         """The log of the joint reduction with one candidate added."""

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from stakes._array import Array, constant, double, filled, namespace, replaced, slices
+from stakes._array import Array, constant, double, filled, log_of, namespace, replaced, slices
 from stakes.acquisition.forms import find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT
 from stakes.acquisition.scores import log_worth
@@ -42,9 +42,13 @@ class VectorGaussianBatch:
         """The log of the reduction of the batch."""
         return -math.inf if self.left.shape[2] == 0 else self._log_worth(self._known()[None, ...])
 
-    def log_most(self) -> float:
-        """The log of the reduction once the target is known."""
-        return self._log_worth(double(self.belief.variance)[None, ...])
+    def log_contexts(self) -> Array:
+        """[M]: the log of what each context adds to the reduction of the batch."""
+        return log_of(self._reductions(self._known()[None, ...])[0, :]) + self.log_share
+
+    def log_most(self) -> Array:
+        """[M]: the log of what each context adds to the reduction once the target is known."""
+        return log_of(self._reductions(double(self.belief.variance)[None, ...])[0, :]) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""

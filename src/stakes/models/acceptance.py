@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from stakes.models.bootstrap import Bootstrap
+from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf
 from stakes.models.tables import Table, check_names, column_names, n_columns
 
@@ -73,7 +74,7 @@ def _accepts_missing(model: Any) -> bool:
             continue
         if not _accepts_missing(step):
             return False
-        if isinstance(step, ColumnTransformer | FeatureUnion) or "impute" in type(step).__module__:
+        if isinstance(step, ColumnTransformer | FeatureUnion | TableEncoder) or "impute" in type(step).__module__:
             return True  # gaps are filled, or whoever comes next says that they are not
     return True
 

@@ -77,6 +77,11 @@ def belief_of(
     return adapt(model, pool, contexts, Request(target, classes, joint, rng or np.random.default_rng(0)))
 
 
+def has_belief(model: Any) -> bool:
+    """Whether `belief_of` knows models of this type."""
+    return any(kind in _ADAPTERS for kind in type(model).__mro__) or callable(getattr(model, "belief", None))
+
+
 def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
     """The belief by the adapter of the first type, in the order of inheritance, that has one."""
     for kind in type(model).__mro__:

@@ -2,6 +2,19 @@
 
 from stakes.ranking.choose import TrainedWeightWarning, rank
 from stakes.ranking.cold import cold_start
+from stakes.ranking.outlook import outlook
+from stakes.ranking.outlook_result import Amount, Offer, Outlook
 from stakes.ranking.result import HelpedContext, Ranking, Reason
 
-__all__ = ["HelpedContext", "Ranking", "Reason", "TrainedWeightWarning", "cold_start", "rank"]
+__all__ = [
+    "Amount",
+    "HelpedContext",
+    "Offer",
+    "Outlook",
+    "Ranking",
+    "Reason",
+    "TrainedWeightWarning",
+    "cold_start",
+    "outlook",
+    "rank",
+]

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Literal
 
 from stakes.losses import AnyLoss, CostMatrix, Loss
-from stakes.models.tables import Host, row_labels
+from stakes.models.tables import row_labels
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
-from stakes.ranking.picks import Picks, alone, together
-from stakes.ranking.question import Question, ask, at_least_one, checked_costs
+from stakes.ranking.picks import Picks, Purchase, alone, together
+from stakes.ranking.question import Progress, Question, ask, at_least_one, checked_costs
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Ranking, Reason
 from stakes.ranking.worths import WORTH
@@ -38,9 +38,12 @@ def rank(
     target: Literal["label", "latent"] = "label",
     classes: Sequence[Any] | None = None,
     batch: bool = False,
+    shortlist: int | None = None,
+    pending: Sequence[int] = (),
     seed: int = 0,
     max_contexts: int = 1000,
     chunk: int = 4096,
+    progress: Progress | None = None,
 ) -> Ranking:
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
@@ -51,28 +54,49 @@ def rank(
 
     With `costs` [N], by worth for each unit of cost; a `budget` passes over rows that it does not reach (each costs 1
     without costs). With `batch`, rows are chosen for what their labels are worth together, which needs a belief about
-    the whole pool at once; without, each for what it is worth alone, in blocks of `chunk` rows.
+    them all at once: about a `shortlist` of as many rows, those that are worth most alone (1000 without, or 100 under
+    an ensemble). Without `batch`, each for what it is worth alone, in blocks of `chunk` rows. `pending` rows
+    (positions) have labels on their way: they are not chosen, and a batch counts what it adds to them.
 
     Rows whose scores are within 1e-9 of each other are put in an order by the seed (in a batch: rows that are exactly
     equal). A model that is known by draws draws anew for each block. Where no label is worth anything,
     `stakes.acquisition.fallback_scores` ranks. Without a model (None), `cold_start` does. What was assumed is in the
-    result.
+    result. `progress(what, share)` is called now and then.
     """
     n, chunk = at_least_one("n", n), at_least_one("chunk", chunk)
     if model is None:
         return _cold(pool, n, seed, costs, budget)
+    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
+    said += warn_of_trained_weights(model, loss)
+    purchase = checked_purchase(question.size, n, costs, budget, pending, shortlist)
+    picks = together(question, purchase, chunk) if batch else alone(question, purchase, chunk)
+    return described(question, purchase, picks, chunk, [*said, *_shortfall(n, question.size, purchase, picks)])
+
+
+def checked_purchase(
+    size: int, n: int, costs: Any, budget: float | None, pending: Sequence[int], shortlist: int | None
+) -> Purchase:
+    """What is wanted of a pool of `size` rows, all of it checked."""
     if budget is not None and not (isinstance(budget, Real) and budget > 0):
         raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
-    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts)
-    said += warn_of_trained_weights(model, loss)
-    prices = checked_costs(costs, question.size)
-    count = min(n, question.size)
-    picks = together(question, count, prices, budget) if batch else alone(question, count, prices, budget, chunk)
-    if n > question.size:
-        said.append(f"{n} rows were asked for; the pool has {question.size}.")
-    if len(picks.rows) < count:
-        said.append(f"The budget of {budget:g} reached for {len(picks.rows)} of {count} rows.")
-    return _ranking(question, picks, prices, chunk, said)
+    waiting = tuple(dict.fromkeys(pending))
+    if bad := [row for row in waiting if not isinstance(row, Integral) or not 0 <= row < size]:
+        raise ValueError(f"pending must hold positions of rows, 0 to {size - 1}; got {bad[0]!r}")
+    if len(waiting) == size:
+        raise ValueError(f"all {size} rows of the pool are pending: there is none to choose")
+    listed = None if shortlist is None else at_least_one("shortlist", shortlist)
+    return Purchase(min(n, size - len(waiting)), checked_costs(costs, size), budget, waiting, listed)
+
+
+def _shortfall(n: int, size: int, purchase: Purchase, picks: Picks) -> list[str]:
+    """Why there are fewer rows than were asked for."""
+    said = []
+    if n > purchase.n:
+        pending = f", {len(purchase.pending)} of them pending" if purchase.pending else ""
+        said.append(f"{n} rows were asked for; the pool has {size}{pending}.")
+    if len(picks.rows) < purchase.n:
+        said.append(f"The budget of {purchase.budget:g} reached for {len(picks.rows)} of {purchase.n} rows.")
+    return said
 
 
 def _cold(pool: Any, n: int, seed: int, costs: Any, budget: float | None) -> Ranking:
@@ -83,7 +107,9 @@ def _cold(pool: Any, n: int, seed: int, costs: Any, budget: float | None) -> Ran
     return cold_start(pool, n, seed=seed)
 
 
-def _ranking(question: Question, picks: Picks, prices: Host | None, chunk: int, said: list[str]) -> Ranking:
+def described(question: Question, purchase: Purchase, picks: Picks, chunk: int, said: list[str]) -> Ranking:
+    """The ranking of what was picked, with reasons."""
+    prices = purchase.prices
     contexts, untold = helped_contexts(question, picks.rows, chunk)
     labels = row_labels(question.pool)
     per_cost: list[float | None] = [None] * len(picks.rows)

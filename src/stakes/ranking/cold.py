@@ -32,7 +32,7 @@ def cold_start(pool: Any, n: int = 10, *, seed: int = 0) -> Ranking:
     places, distances = _furthest(encoder.transform(pool)[order], min(wanted, size))
     rows, labels = order[places].tolist(), row_labels(pool)
     said = [
-        f"A cold start: no model, so no row has a worth. Row {rows[0]} is drawn with seed {seed}, each after it is the "
+        f"A cold start: no model, so no row has a worth. The first row is drawn with seed {seed}, each after it is the "
         "one furthest from those before.",
         *encoder.report_,
     ]

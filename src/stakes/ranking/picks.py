@@ -6,7 +6,7 @@ Sizes: N rows, n rows chosen.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from stakes.models.tables import Host, on_host
 from stakes.ranking.question import LUCK, Question, generator
 from stakes.ranking.worths import WORTH, log_scores, ordered
 
+_LISTED = 1000  # rows that are looked at together under a Gaussian belief
+_LISTED_OF_MEMBERS = 100  # and under an ensemble, whose batches cost hundreds of times as much
+_CONFIGURATIONS = 256  # of labels of a batch under an ensemble: errors of some percent, which are told, in seconds
 _ROUNDING = 1e-12  # of the budget: three labels at 0.1 are within one of 0.3
 _RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
 
@@ -38,13 +41,31 @@ class Picks:
     log_scale: float
     sentences: tuple[str, ...]
     """How they were found."""
+    errors: Host | None = None
+    """[n]: in a batch, the standard error of what the first 1, 2, .. n are worth together"""
 
 
-def alone(question: Question, n: int, prices: Host | None, budget: float | None, chunk: int) -> Picks:
+@dataclass(frozen=True, eq=False)
+class Purchase:
+    """How many rows are wanted, and what may be bought."""
+
+    n: int
+    prices: Host | None
+    """[N]: what each row costs; 1 each without"""
+    budget: float | None
+    pending: tuple[int, ...]
+    """Rows whose labels are on their way."""
+    shortlist: int | None
+    """Rows that are looked at together, those that are worth most alone."""
+
+
+def alone(question: Question, purchase: Purchase, chunk: int) -> Picks:
     """The n rows that are worth most alone, or as many as the budget reaches for."""
     logs, ranked_by, said = log_scores(question, chunk)  # [N]
+    prices, pending = purchase.prices, set(purchase.pending)
     ranked = logs if prices is None else logs - np.log(prices)
-    chosen = list(_affordable(ordered(ranked, question.seed), prices, budget, n))
+    candidates = (each for each in ordered(ranked, question.seed) if each[0] not in pending)
+    chosen = list(_affordable(candidates, prices, purchase.budget, purchase.n))
     rows = np.asarray([row for row, _ in chosen], dtype=np.intp)
     as_good = tuple(equals for _, equals in chosen)
     scale = _log_scale(np.concatenate([logs[rows], ranked[rows]]))
@@ -54,24 +75,43 @@ def alone(question: Question, n: int, prices: Host | None, budget: float | None,
     return Picks(rows, scores, worths, (ranked_by,) * len(rows), as_good, ranked_by, scale, sentences)
 
 
-def together(question: Question, n: int, prices: Host | None, budget: float | None) -> Picks:
+def together(question: Question, purchase: Purchase, chunk: int) -> Picks:
     """Up to n rows, each for what it adds; the pool is shuffled by the seed, so that it decides between equals."""
-    order = generator(question.seed, LUCK).permutation(question.size)
-    costs = None if prices is None else prices[order].tolist()
+    members = hasattr(question.belief(np.arange(1), joint=True), "member_weights")
+    order, prices = generator(question.seed, LUCK).permutation(question.size), purchase.prices
+    listed, said = _shortlist(question, purchase, _LISTED_OF_MEMBERS if members else _LISTED, chunk)
+    order = order[listed[order]]
+    question.progress("choosing rows together", None)
     selection = select(
         question.loss,
         question.belief(order, joint=True),
-        n,
-        costs=costs,
-        budget=budget,
+        min(purchase.n, len(order) - len(purchase.pending)),
+        costs=None if prices is None else prices[order].tolist(),
+        budget=purchase.budget,
         context_weights=question.weights,
         rng=generator(question.seed, LUCK),
+        max_configurations=_CONFIGURATIONS,
+        pending=np.flatnonzero(np.isin(order, purchase.pending)).tolist(),
     )
     rows = order[np.asarray(selection.indices, dtype=np.intp)]
     gains = np.diff(on_host(selection.joint_reduction).astype(float), prepend=0.0)
     scores = gains if prices is None else gains / prices[rows]
     ranked_by = tuple(WORTH if by == "gain" else by for by in selection.ranked_by)
-    return Picks(rows, scores, gains, ranked_by, (None,) * len(rows), "gain", 0.0, _joint_sentences(selection))
+    error = np.hypot(on_host(selection.sampling_error), on_host(selection.context_error))
+    sentences = (*said, *_pending_sentences(purchase), *_joint_sentences(selection))
+    return Picks(rows, scores, gains, ranked_by, (None,) * len(rows), "gain", 0.0, sentences, error)
+
+
+def _shortlist(question: Question, purchase: Purchase, usual: int, chunk: int) -> tuple[Host, list[str]]:
+    """[N]: whether a row is looked at together with others, and in a sentence which are."""
+    listed = np.ones(question.size, dtype=bool)
+    count = max(purchase.shortlist or usual, purchase.n)
+    if question.size - len(purchase.pending) <= count:
+        return listed, []
+    first = alone(question, replace(purchase, n=count, budget=None), chunk)
+    listed[:] = False
+    listed[first.rows] = listed[list(purchase.pending)] = True
+    return listed, [f"Looked at together: the {len(first.rows)} of {question.size} rows that are worth most alone."]
 
 
 def _affordable(
@@ -99,11 +139,18 @@ def _tie_sentences(as_good: tuple[int, ...], seed: int) -> list[str]:
     return [f"{tied} of the rows chosen have equals in the pool; seed {seed} decided between them."] if tied else []
 
 
+def _pending_sentences(purchase: Purchase) -> list[str]:
+    count = len(purchase.pending)
+    return [f"Worths come on top of {count} labels that are on their way."] if count else []
+
+
 def _joint_sentences(selection: Selection) -> tuple[str, ...]:
     """How the joint worth was computed, and where it did not decide."""
     joint = on_host(selection.joint_reduction).astype(float)
     said = (
-        [f"Together the labels are worth {joint[-1]:.4g} for one decision ({selection.method})."] if len(joint) else []
+        [f"Together {len(joint)} labels are worth {joint[-1]:.4g} for one decision ({selection.method})."]
+        if len(joint)
+        else []
     )
     error = float(on_host(selection.sampling_error).max(initial=0.0))
     if error > 0:

@@ -6,9 +6,9 @@ Sizes: N rows of the pool, M contexts.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,14 @@ from stakes.models.acceptance import accepts_missing, check_columns, check_fitte
 from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
 
 SUBSAMPLE, LUCK, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
+
+
+Progress: TypeAlias = Callable[[str, float | None], None]
+"""Told what is being done, and the share that is done where that is known."""
+
+
+def silent(what: str, share: float | None) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +46,7 @@ class Question:
     target: Literal["label", "latent"]
     classes: Sequence[Any] | None
     seed: int
+    progress: Progress
 
     @property
     def size(self) -> int:
@@ -74,6 +83,10 @@ class Question:
                     ) from error
             raise
 
+    def with_target(self, target: Literal["label", "latent"]) -> Question:
+        """The same question about another target."""
+        return replace(self, target=target)
+
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the label of each context (those in the pool, where the pool stands for them)."""
         if self.positions is None:
@@ -99,6 +112,7 @@ def ask(
     classes: Sequence[Any] | None,
     seed: int,
     max_contexts: int,
+    progress: Progress | None,
 ) -> tuple[Question, list[str]]:
     """The question, checked, and in sentences what it takes for granted."""
     check_fitted(model)
@@ -116,7 +130,8 @@ def ask(
         weights = _weights(context_weights, n_rows(pool))
         positions, said = _stand_ins(weights, at_least_one("max_contexts", max_contexts), seed, weighted)
         contexts, weights = take_rows(pool, positions), np.asarray(shares("context_weights", weights[positions]))
-    question = Question(model, loss, pool, contexts, positions, tuple(weights.tolist()), target, classes, seed)
+    shares_of = tuple(weights.tolist())
+    question = Question(model, loss, pool, contexts, positions, shares_of, target, classes, seed, progress or silent)
     return question, [said, _target_sentence(model, target)]
 
 

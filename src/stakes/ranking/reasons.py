@@ -17,7 +17,7 @@ from stakes.acquisition.reduction import MEMORY_LIMIT, blocks
 from stakes.beliefs import Belief
 from stakes.domains import Classes
 from stakes.evaluation import bayes_prediction
-from stakes.losses import FiniteChoice, Loss, ZeroOne
+from stakes.losses import FiniteChoice, Loss, ThresholdDecision, ZeroOne
 from stakes.models.classes import plain
 from stakes.models.ensembles import known_classes
 from stakes.models.tables import Host, on_host
@@ -35,12 +35,12 @@ def helped_contexts(question: Question, rows: Host, chunk: int) -> tuple[list[tu
         belief = question.belief(rows[part])
         if part.start == 0:
             describe, said = _descriptions(question, belief)
-        for logs in _log_reductions(question, belief):
+        for logs in log_reductions(question, belief):
             found.append(tuple(describe(place, share) for place, share in _largest(logs)))
     return found, said
 
 
-def _log_reductions(question: Question, belief: Belief) -> Host:
+def log_reductions(question: Question, belief: Belief) -> Host:
     """[n, M]: the log of p(c) EUR(x; c)."""
     xp, columns = namespace(belief.like), []
     for _, log_scale, parts in blocks(find_form(question.loss, belief), question.loss, belief, MEMORY_LIMIT):
@@ -98,6 +98,8 @@ def _named(loss: Loss, prediction: Any, names: list[Any] | None) -> Any:
 def _words(loss: Loss, prediction: Any, names: list[Any] | None) -> str:
     if isinstance(loss, ZeroOne):
         return f"class {prediction!r}"
+    if isinstance(loss, ThresholdDecision):
+        return ("wait", "act")[int(prediction)]
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):

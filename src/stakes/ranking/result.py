@@ -81,8 +81,8 @@ class Ranking:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, in types that JSON knows: other labels as text, an infinite score as None."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        told: dict[str, Any] = plain(asdict(self))
+        return told
 
     def __str__(self) -> str:
         head = ("", "row", "label", self._score_name(), "why")
@@ -109,11 +109,12 @@ class Ranking:
         return [(str(index), str(label), f"{score:.4g}", str(reason)) for index, label, score, reason in rows]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """In types that JSON knows: other things as text, an infinite number as None."""
     if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and not math.isfinite(value):
         return None

@@ -29,6 +29,7 @@ def log_scores(question: Question, chunk: int) -> tuple[Host, str, list[str]]:
     """[N]: the log of what each row is ranked by, what that is, and in sentences how it was computed."""
     logs, forms, floor = [], set(), -math.inf
     for part in slices(question.size, chunk):
+        question.progress("scoring rows", part.start / question.size)
         belief = question.belief(part)
         relative, log_scale = score(question.loss, belief, question.weights, return_log_scale=True)
         logs.append(log_of(on_host(relative).astype(float)) + log_scale)

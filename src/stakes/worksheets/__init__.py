@@ -1,0 +1,22 @@
+"""A table with a target: its rows with labels, its rows without, and what the next labels are worth.
+
+scikit-learn is imported when something is fitted, not before.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from stakes.worksheets.brief import Brief
+from stakes.worksheets.labels import LabelError
+from stakes.worksheets.sheet import Worksheet, read_worksheet
+
+if TYPE_CHECKING:
+    from stakes.worksheets.appraise import Appraisal, appraise
+
+__all__ = ["Appraisal", "Brief", "LabelError", "Worksheet", "appraise", "read_worksheet"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Appraisal", "appraise"):
+        raise AttributeError(f"module 'stakes.worksheets' has no attribute {name!r}")
+    return getattr(import_module("stakes.worksheets.appraise"), name)
