@@ -240,7 +240,7 @@ BAD = [
     ({"task": "sort"}, ValueError, "task must be"),
     ({"task": "real", "classes": [0, 1]}, ValueError, "a real target has no classes"),
     ({"task": "real", "y": ["a"] * 30}, TypeError, "a real target must be numbers"),
-    ({"X": np.zeros((0, 3)), "y": []}, ValueError, "X must have at least one row"),
+    ({"X": np.zeros((0, 3)), "y": []}, ValueError, r"y must hold a label; without any, stakes.cold_start"),
     ({"X": np.ones((30, 3))}, ValueError, "a column that tells rows apart"),
 ]
 

@@ -57,6 +57,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
         """Choose, and fit, for labels `y` [n] of rows `X` [n, p]; columns are encoded by the rows of `pool`, too."""
+        if y is None or np.size(y) == 0:
+            raise ValueError("y must hold a label; without any, stakes.cold_start(pool) says which rows to label first")
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         labels = read_labels(y, n_rows(X))
         self.task_, why = task_of(labels, self.task, self.classes)
