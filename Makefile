@@ -1,5 +1,5 @@
 # Two commands do everything on a machine with python3, pip and make:
-#   make run    sets up and runs the example of the README
+#   make run    sets up and tells the whole story on real data, into the folder stakes-demo
 #   make test   sets up and runs every check
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 .PHONY: run test setup clean
 
 run: setup
-	$(BIN)/python docs/examples/readme.py
+	rm -rf stakes-demo
+	$(BIN)/stakes demo stakes-demo
 
 test: setup
 	$(BIN)/ruff check .

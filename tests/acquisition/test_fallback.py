@@ -5,6 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 from brute import normal_expectation, random_table
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import norm
 
 from stakes import (
@@ -19,11 +21,13 @@ from stakes import (
     ThresholdDecision,
     VoteEnsemble,
     WarpedGaussianBelief,
+    ZeroOne,
     score,
     select,
     uncertainty,
 )
 from stakes.acquisition import fallback_scores
+from stakes.acquisition.fallback import worth_floor
 from stakes.acquisition.joint import start_batch
 
 FAR = (0, 1)
@@ -238,6 +242,48 @@ def test_normal_ensembles_go_by_variance(rng):
     assert ours.indices[0] == wanted.indices[0]
     scores, _ = fallback_scores(ThresholdDecision(50.0), belief)
     np.testing.assert_allclose(scores, score(SquaredError(), belief), rtol=1e-9)
+
+
+@st.composite
+def agreeing(draw):
+    """An ensemble of any kind whose members differ on candidates and say the same at contexts, and a loss for it."""
+    rng, members = np.random.default_rng(draw(st.integers(0, 99))), draw(st.integers(1, 7))
+    weights = rng.dirichlet(np.ones(members))
+    table = rng.dirichlet(np.ones(3), size=(3, members))
+    here = np.repeat(rng.dirichlet(np.ones(3), size=(2, 1)), members, axis=1)
+    means, there = rng.normal(size=(3, members)), np.repeat(rng.normal(size=(2, 1)), members, axis=1)
+    votes = rng.integers(3, size=(3, members)), np.repeat(rng.integers(3, size=(2, 1)), members, axis=1)
+    return draw(
+        st.sampled_from(
+            [
+                (LogLoss(), CategoricalEnsemble(table, here, weights)),
+                (ZeroOne(), CategoricalEnsemble(table, here, weights)),
+                (BrierLoss(), VoteEnsemble(*votes, 3, weights)),
+                (SquaredError(), NormalEnsemble(means, 0.3, there, 0.3, weights)),
+            ]
+        )
+    )
+
+
+@settings(max_examples=25)
+@given(agreeing())
+def test_where_members_agree_at_contexts_no_rounding_is_taken_for_worth(pair):
+    loss, belief = pair
+    assert worth_floor(loss, belief) == np.inf
+    scores, ranked_by = fallback_scores(loss, belief)
+    assert ranked_by == "variance reduction"
+    np.testing.assert_array_equal(scores, 0.0)
+    assert score(loss, belief).max() < 1e-14  # all that there is to go by
+    assert select(loss, belief, 2).ranked_by == ("variance reduction",) * 2
+
+
+def test_members_that_differ_at_one_context_are_listened_to(rng):
+    contexts = np.repeat(rng.dirichlet(np.ones(3), size=(4, 1)), 5, axis=1)
+    contexts[2, 3] = contexts[2, 3, ::-1]
+    belief = CategoricalEnsemble(rng.dirichlet(np.ones(3), size=(6, 5)), contexts)
+    assert worth_floor(LogLoss(), belief) == -np.inf
+    assert select(LogLoss(), belief, 1).ranked_by == ("gain",)
+    assert score(LogLoss(), belief).min() > 1e-9
 
 
 def test_beliefs_of_ones_own_go_by_variance(rng):

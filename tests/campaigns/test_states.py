@@ -138,7 +138,7 @@ def test_a_label_is_welcome_whenever_it_comes(before):
         (
             "label",
             event("skip"),
-            "has the label 'cat': only rows that are open or asked are skipped; a label is withdrawn first",
+            "has the label 'cat': only rows that are open or asked are skipped; a label is",
         ),
         ("ask", event("withdraw"), "is asked until .*: there is no label to withdraw"),
     ],

@@ -74,6 +74,7 @@ def test_no_rows_is_a_table(csv):
         ("", "is empty; a line of column names was expected"),
         ("\n\n", "is empty"),
         ("\na,b\n1,2\n", "line 1 is blank"),
+        ("sep=;\na;b\n", "'sep=;', is a note to Excel"),
         ("a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, the header has 2.*in quotes"),
         ("a,b\n1\n", "line 2 has 1 cell, the header has 2"),
         ("a,b\n1,2\n\n3,4\n", "line 3 is blank"),
@@ -119,6 +120,11 @@ def test_a_column_is_numbers_or_text_throughout(csv):
         csv("n\n1\n1_000\n").features()
 
 
+def test_hints_can_be_typed_as_they_are(csv):
+    with pytest.raises(TableError, match=r"--missing '<0.5'.*--text 'lead level'"):
+        csv("lead level\n<0.5\n7\n").features()
+
+
 def test_marks_of_missing_values_leave_raw_texts_alone(csv):
     source = csv("class\nNA\nb\n", missing=("NA",))
     assert source.texts("class") == ["NA", "b"]
@@ -138,7 +144,9 @@ def test_a_text_may_be_called_inf(csv):
     assert csv("name\nAnn\nNan\ninf\n").features().column(0).tolist() == ["Ann", "Nan", "inf"]
 
 
-@pytest.mark.parametrize("cells", [["1,5", "2.0"], ["1,234", "2"], ["1.234,5", "3"], ["1,5", "2,7"], ["1,234,567"]])
+@pytest.mark.parametrize(
+    "cells", [["1,5", "2.0"], ["1,234", "2"], ["1.234,5", "3"], ["1,5", "2,7"], ["1,234,567"], ["1 000", "3"]]
+)
 def test_numbers_with_commas_get_a_hint(csv, cells):
     content = "price;x\n" + "".join(f"{cell};0\n" for cell in cells)
     with pytest.raises(TableError, match=r"line 2.*without thousands separators and with a decimal point"):
@@ -161,6 +169,7 @@ def test_remarks_on_numbers_with_a_unit(csv, cells, unit):
     (said,) = csv("dose\n" + "\n".join(cells) + "\n").remarks()
     assert f"take {unit!r} out" in said
     assert csv("dose\n5 mg\n6 g\n").remarks() == ()
+    assert csv("dose\n1 2 3\n").remarks() == ()
 
 
 @pytest.mark.parametrize("cell", ["2024-05-06 07:08:09.5+02:00", "6.5.2024", "05/06/24"])

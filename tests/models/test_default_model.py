@@ -138,7 +138,7 @@ def test_hyperparameters_of_many_labels_come_from_some_of_them(rng):
     rows = rng.uniform(-2, 2, size=(400, 1))
     y = np.sin(2 * rows[:, 0]) + 0.1 * rng.standard_normal(400)
     model = default(rows, y)
-    assert "most likely for 100 labels drawn with seed 0" in " ".join(model.report)
+    assert "most probable for 100 labels drawn with seed 0" in " ".join(model.report)
     assert model.pipeline_[-1].X_train_.shape == (400, 1)
     assert np.mean((model.predict(rows) - np.sin(2 * rows[:, 0])) ** 2) < 0.002
 
@@ -240,7 +240,7 @@ BAD = [
     ({"task": "sort"}, ValueError, "task must be"),
     ({"task": "real", "classes": [0, 1]}, ValueError, "a real target has no classes"),
     ({"task": "real", "y": ["a"] * 30}, TypeError, "a real target must be numbers"),
-    ({"X": np.zeros((0, 3)), "y": []}, ValueError, "X must have at least one row"),
+    ({"X": np.zeros((0, 3)), "y": []}, ValueError, r"y must hold a label; without any, stakes.cold_start"),
     ({"X": np.ones((30, 3))}, ValueError, "a column that tells rows apart"),
 ]
 

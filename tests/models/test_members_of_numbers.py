@@ -62,6 +62,19 @@ def test_spread_and_noise_add_up_to_what_is_seen_on_new_rows(name):
     assert 0.6 < believed.mean() / seen < 1.5
 
 
+def test_members_that_have_not_seen_a_row_are_counted():
+    train, labels = INPUTS[TRAIN], LABELS[TRAIN]
+    forest = RandomForestRegressor(20, min_samples_leaf=8, max_samples=40, oob_score=True, random_state=0)
+    belief = belief_of(forest.fit(train, labels), INPUTS[POOL], INPUTS[CONTEXTS])
+    samples = forest.estimators_samples_
+    unseen = [sum(row not in rows for rows in samples) for row in range(len(train))]
+    assert np.mean(unseen) > 1.5 * 20 / np.e  # more than samples of all rows would leave out
+    variance = np.mean([np.var(labels[rows], ddof=1) for rows in samples])
+    spread = belief.context_mean.var(axis=1, ddof=1).mean() * np.mean(1.0 + 1.0 / np.array(unseen))
+    wanted = np.sqrt((1.0 - forest.oob_score_) * variance - spread)
+    np.testing.assert_allclose(belief.candidate_sd, wanted, rtol=1e-9)
+
+
 def test_moments_by_hand():
     # Row 0 was left out by members 0 and 1 (means 1 and 3), row 1 by member 2 alone, row 2 by none.
     means = np.array([[1.0, 3.0, 9.0], [5.0, 5.0, 4.0], [7.0, 7.0, 7.0]])

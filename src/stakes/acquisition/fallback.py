@@ -2,7 +2,7 @@
 
 With a finite set of actions one label may be too weak to change any decision while ten are worth much. Then candidates
 are ranked by the joint worth of growing numbers of labels like theirs, and by variance reduction where even that is
-nothing. Sizes: N candidates.
+nothing. Sizes: N candidates, M contexts, K members.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stakes.acquisition.forms import check_pair
 from stakes.acquisition.joint import Batch, has_batches, start_batch
 from stakes.acquisition.reduction import unscaled
 from stakes.acquisition.scores import checked_costs, log_worth, score
-from stakes.beliefs import Belief
+from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.losses import AnyLoss
 
 MAX_CONFIGURATIONS = 4096
@@ -57,14 +57,41 @@ def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[A
 def log_floor(loss: AnyLoss, belief: Belief, batch: Batch) -> float:
     """The log of what is too small to be the worth of a label: -inf, or for an act that switches 1e-12 of the most.
 
-    There a gain may be smaller than results can hold, or rounding, and neither says which label to buy.
+    There a gain may be smaller than results can hold, or rounding, and neither says which label to buy. Where members
+    agree, all is rounding: inf.
     """
+    if members_agree(belief):
+        return math.inf
     if not getattr(loss, "switches", False):
         return -math.inf
     most = batch.log_most()  # [M]
     return max(
         math.log(_FLOOR) + float(log_worth(namespace(most).ones_like(most)[None, :], most)[0]), log_smallest(belief)
     )
+
+
+def worth_floor(loss: AnyLoss, belief: Belief, context_weights: Any = None) -> float:
+    """`log_floor` for the worth of one label, from one candidate and all contexts; -inf for beliefs without batches."""
+    if members_agree(belief):
+        return math.inf
+    if not getattr(loss, "switches", False) or not has_batches(belief):
+        return -math.inf
+    one = belief.take(slice(0, 1), slice(None))
+    return log_floor(loss, one, start_batch(loss, one, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS))
+
+
+def members_agree(belief: Belief) -> bool:
+    """Whether all members of an ensemble say the same of every context: there is nothing to learn then."""
+    if isinstance(belief, CategoricalEnsemble | VoteEnsemble):
+        return _alike(belief.contexts)
+    if isinstance(belief, NormalEnsemble | VectorNormalEnsemble):
+        return _alike(belief.context_mean) and _alike(belief.context_sd)
+    return False
+
+
+def _alike(table: Array) -> bool:
+    """Whether [M, K, ...] has one value along K."""
+    return bool(namespace(table).all(table == table[:, :1, ...]))
 
 
 def log_smallest(belief: Belief) -> float:
@@ -79,6 +106,8 @@ def checked_prices(costs: Any, belief: Belief) -> Array:
 
 def _fallback(batch: Batch, allowed: Array, floor: float) -> tuple[Array, float, str]:
     """[N], the log of their unit, and what they are."""
+    if floor == math.inf:
+        return 0.0 * batch.variance_gains(), 0.0, VARIANCE
     before = batch.log_joint()
     for count in batch.repeats:
         gains, top = _gains(batch.log_reductions(count), before)

@@ -75,7 +75,7 @@ def general_form(loss: AnyLoss) -> Form:
 
 def check_pair(loss: AnyLoss, belief: Belief) -> None:
     """Refuse what is no loss or no belief, and a loss that is not defined wherever the target can fall."""
-    if not isinstance(loss, Loss | DistributionLoss):
+    if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
         raise TypeError(
             f"the first argument must be a loss such as SquaredError(); got {loss!r}. docs/adding_a_loss.md shows "
             "how to write one of your own."
@@ -107,7 +107,8 @@ def check_pair(loss: AnyLoss, belief: Belief) -> None:
     if isinstance(loss.domain, Classes):
         raise TypeError(
             f"{ours} is for {loss.domain}, but {theirs} is a belief about {belief.domain}. Give one weight "
-            "or one row of costs for each class, in the order of the belief's columns."
+            "or one row of costs for each class, in the order of the belief's columns; or a belief about all of them: "
+            "`classes` of rank and belief_of names those that no label has had, too."
         )
     raise TypeError(
         f"{ours} needs targets in {loss.domain}, but {theirs} puts mass on {belief.domain}, and nothing is clipped. "

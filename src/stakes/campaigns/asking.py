@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from stakes.campaigns.answers import Asked, AskedRow
 from stakes.campaigns.errors import CampaignError
@@ -12,8 +12,12 @@ from stakes.campaigns.setup import Setup
 from stakes.campaigns.standing import FAILURE, RANKING, Standing, budget_left, labels_since, standing
 from stakes.worksheets import Worksheet
 
+Progress: TypeAlias = Callable[[str, float | None], None]
 
-def ask(journal: Journal, setup: Setup, sheet: Worksheet, n: int, lease: float, who: str | None) -> Asked:
+
+def ask(
+    journal: Journal, setup: Setup, sheet: Worksheet, n: int, lease: float, who: str | None, progress: Progress | None
+) -> Asked:
     """Hand out n rows. Rows that others take in the meantime are ranked anew, as labels on their way."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise CampaignError(f"the number of rows to ask for must be a whole number, 1 or more; got {n!r}")
@@ -23,7 +27,7 @@ def ask(journal: Journal, setup: Setup, sheet: Worksheet, n: int, lease: float, 
         now = standing(journal, setup)
         if done := _why_none(now, setup):
             break
-        ranking, stale = _ranked(journal, setup, sheet, now, n - len(handed))
+        ranking, stale = _ranked(journal, setup, sheet, now, n - len(handed), progress)
         rows = journal.lease(ranking["ids"], n - len(handed), seconds=lease, who=who)
         handed |= {row: _row(ranking, row) for row in rows}
         done = None if ranking["ids"] else "the rest of the budget reaches for no other"
@@ -32,12 +36,12 @@ def ask(journal: Journal, setup: Setup, sheet: Worksheet, n: int, lease: float, 
     return Asked(tuple(handed.values()), ranking["ranked_by"], until, stale, short, tuple(ranking["said"]))
 
 
-def refresh(journal: Journal, setup: Setup, sheet: Callable[[], Worksheet]) -> None:
+def refresh(journal: Journal, setup: Setup, sheet: Callable[[], Worksheet], progress: Progress | None) -> None:
     """Think again about what labels are worth, if labels have changed since it was last done, or never was."""
     now, last = standing(journal, setup), journal.last_note(RANKING)
     if _why_none(now, setup) or (last is not None and not labels_since(journal, last)):
         return
-    _ranked(journal, setup, sheet(), now, 1)
+    _ranked(journal, setup, sheet(), now, 1, progress)
 
 
 def _why_none(now: Standing, setup: Setup) -> str | None:
@@ -49,18 +53,18 @@ def _why_none(now: Standing, setup: Setup) -> str | None:
 
 
 def _ranked(
-    journal: Journal, setup: Setup, sheet: Worksheet, now: Standing, n: int
+    journal: Journal, setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Progress | None
 ) -> tuple[dict[str, Any], str | None]:
     """The ranking by the model as it is now, which is kept; or the last one, and why."""
     try:
-        ranking = _ranking(setup, sheet, now, n)
+        ranking = _ranking(setup, sheet, now, n, progress)
     except Exception as error:
         return _stale(journal, sheet, now, n, error)
     journal.save_note(RANKING, now.version, ranking)
     return ranking, None
 
 
-def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int) -> dict[str, Any]:
+def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Progress | None) -> dict[str, Any]:
     from stakes.worksheets.appraise import appraise
 
     place = {row: position for position, row in enumerate(sheet.ids)}
@@ -72,6 +76,7 @@ def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int) -> dict[str,
         pending=[place[row] for row in now.those("asked")],
         excluded=[place[row] for row in now.those("skipped")],
         budget=budget_left(now, setup),
+        progress=progress,
     )
     told = found.ranking if found.outlook is None else found.outlook.ranking
     plain = told.to_dict()

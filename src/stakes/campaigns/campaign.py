@@ -73,9 +73,11 @@ class Campaign:
         """The table, read once, refused if it has changed."""
         return read_unchanged(self.setup, self.path)
 
-    def ask(self, n: int = 1, *, lease: float = WEEK, who: str | None = None) -> Asked:
+    def ask(
+        self, n: int = 1, *, lease: float = WEEK, who: str | None = None, progress: asking.Progress | None = None
+    ) -> Asked:
         """Hand out the `n` rows to label next, for `lease` seconds to nobody else; fewer where there are fewer."""
-        return asking.ask(self.journal, self.setup, self.sheet, n, lease, who)
+        return asking.ask(self.journal, self.setup, self.sheet, n, lease, who, progress)
 
     def tell(
         self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
@@ -112,10 +114,10 @@ class Campaign:
         """Take labels back; the rows are open again, and what was told is kept in the history."""
         self.journal.withdraw(rows, who=who)
 
-    def status(self, *, refresh: bool = True) -> Status:
+    def status(self, *, refresh: bool = True, progress: asking.Progress | None = None) -> Status:
         """Where the campaign stands, and whether to go on; with `refresh`, in the light of the latest labels."""
         if refresh:
-            asking.refresh(self.journal, self.setup, lambda: self.sheet)
+            asking.refresh(self.journal, self.setup, lambda: self.sheet, progress)
         return standing.status(self.journal, self.setup)
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
@@ -149,7 +151,7 @@ class Campaign:
     def _check_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
         """Refuse the first label that cannot be one, with its row."""
         brief, classes = self.setup.brief, self._classes(new_class)
-        task = task_of(brief.loss)
+        task, fixed = task_of(brief.loss), bool(self.setup.brief.classes or self.setup.brief.loss.cost_matrix)
         for row, label in labels:
             try:
                 if task == "real":
@@ -157,7 +159,7 @@ class Campaign:
                 elif classes:
                     checked_class(label, classes)
             except LabelError as error:
-                more = "" if task == "real" or brief.classes else " A class that is new is told as such (--new-class)."
+                more = "" if task == "real" or fixed else " A class that is new is told as such (--new-class)."
                 raise LabelError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
 
     def _classes(self, new_class: bool) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Events added by the rules. Each row is looked up by its own events: no cost grows with the campaign."""
+"""Events added by the rules. A change looks at its own rows only: its cost does not grow with the campaign."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def refuse_unknown(database: Database, rows: Iterable[str]) -> None:
 
 
 def row_state(database: Database, row: str) -> RowState:
-    """The state of one row, by the replay of its events."""
-    return replay(records.events(database, row)).get(row, _OPEN)
+    """The state of one row: the last of its events decides."""
+    return replay(records.last_event_of(database, row)).get(row, _OPEN)
 
 
 def row_states(database: Database, now: float) -> dict[str, RowState]:

@@ -110,5 +110,7 @@ def checked_json(value: Any, name: str) -> str:
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a file."""
-    return Path(checked_text(os.fspath(path), "the path"))
+    """The path of a file; old names that are not Unicode are names too."""
+    if "\0" in str(path):
+        raise CampaignError(f"the path holds a NUL: {str(path)!r}; remove it")
+    return Path(path)

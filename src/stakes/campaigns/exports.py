@@ -9,28 +9,23 @@ from datetime import UTC, datetime
 from stakes.campaigns.errors import CampaignError, unknown_row
 from stakes.campaigns.journal import Journal
 from stakes.campaigns.setup import Setup
-from stakes.campaigns.states import RowState
 from stakes.files import Fingerprint, Source, changes, fingerprint, read_table, write_csv
-from stakes.worksheets import Brief, Worksheet
-
-_ROW = "row"  # the column of ids where the table has none
+from stakes.worksheets import Worksheet, writing
 
 
 def write_rows(path: str | os.PathLike[str], journal: Journal, sheet: Worksheet, rows: Sequence[str] | None) -> int:
     """Every row, or some in their order: its id, its cells, its label, and where it stands."""
-    source, brief, states = sheet.source, sheet.brief, journal.states()
-    place = {row: position for position, row in enumerate(sheet.ids)}
+    states = journal.states()
     wanted = list(sheet.ids if rows is None else rows)
-    if strangers := [row for row in wanted if row not in place]:
+    if strangers := [row for row in wanted if row not in states]:
         raise unknown_row(strangers[0], sheet.ids)
-    others = [name for name in source.names if name not in (brief.id_column, brief.target)]
-    cells = [source.texts(name) for name in others]
-    names = [_id_name(brief, source.names), *others, brief.target, *_standing_names(source.names)]
-    lines = [
-        [row, *(column[place[row]] for column in cells), states[row].label, *_standing(states[row])] for row in wanted
-    ]
-    write_csv(path, names, lines)
-    return len(lines)
+    standing: dict[str, list[str | None]] = {
+        "status": [states[row].status for row in wanted],
+        "asked until": [_time(states[row].until) for row in wanted],
+        "who": [states[row].who for row in wanted],
+    }
+    writing.write_rows(path, sheet, wanted, {row: states[row].label for row in wanted}, standing)
+    return len(wanted)
 
 
 def write_events(path: str | os.PathLike[str], journal: Journal) -> int:
@@ -66,7 +61,7 @@ def read_labels(path: str | os.PathLike[str], journal: Journal, setup: Setup) ->
 def _ids(source: Source, journal: Journal, setup: Setup) -> list[str]:
     """[N]: the ids in a file; row numbers where it is the table itself."""
     brief = setup.brief
-    name = _id_name(brief, tuple(setup.fingerprint.columns))
+    name = writing.id_name(brief, tuple(setup.fingerprint.columns))
     if name in source.names:
         texts = source.texts(name)
         if None in texts:
@@ -86,24 +81,6 @@ def _ids(source: Source, journal: Journal, setup: Setup) -> list[str]:
 def _same_table(old: Fingerprint, source: Source, target: str) -> bool:
     """Whether nothing but labels has changed."""
     return set(changes(old, fingerprint(source))) <= {f"column {target!r} changed"}
-
-
-def _id_name(brief: Brief, names: Sequence[str]) -> str:
-    """The column of ids in an export."""
-    return brief.id_column or _free(_ROW, names)
-
-
-def _standing_names(names: Sequence[str]) -> list[str]:
-    return [_free(name, names) for name in ("status", "asked until", "who")]
-
-
-def _free(name: str, names: Sequence[str]) -> str:
-    """A name that no column of the table has."""
-    return name if name not in names else _free(f"stakes {name}", names)
-
-
-def _standing(state: RowState) -> list[str | None]:
-    return [state.status, _time(state.until), state.who]
 
 
 def _time(seconds: float | None) -> str | None:

@@ -20,9 +20,7 @@ _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.E
 
 def create_file(path: Path, fill: Callable[[Database], None]) -> None:
     """Make a campaign beside `path` and put it there when it is whole; what is there already stays."""
-    if not path.parent.is_dir():
-        raise CampaignError(f"there is no folder {path.parent}; make it first, or give another path")
-    _refuse_leftovers(path)
+    _refuse_taken(path)
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         with plain_errors(path):
@@ -80,11 +78,15 @@ def _write_new(part: Path, fill: Callable[[Database], None]) -> None:
 
 
 def _put(part: Path, path: Path) -> None:
-    """Give a file its name, unless the name is taken."""
+    """Give a file its name, unless the name was taken meanwhile."""
     try:
         _link(part, path)
     except FileExistsError as error:
-        raise CampaignError(f"{path} is there already and was left as it is; open it, or give another path") from error
+        raise _taken(path) from error
+
+
+def _taken(path: Path) -> CampaignError:
+    return CampaignError(f"{path} is there already and was left as it is; open it, or give another path")
 
 
 def _link(part: Path, path: Path) -> None:
@@ -108,8 +110,12 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def _refuse_leftovers(path: Path) -> None:
-    """A journal whose campaign was deleted would be played back into the new one."""
+def _refuse_taken(path: Path) -> None:
+    """A name is free where its journal's is too: an old journal would be played back into the new file."""
+    if not path.parent.is_dir():
+        raise CampaignError(f"there is no folder {path.parent}; make it first, or give another path")
+    if os.path.lexists(path):
+        raise _taken(path)
     for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-journal", "-wal")):
         if os.path.lexists(left):
             raise CampaignError(f"{left} is left from a file that is gone; move it away, or give another path")

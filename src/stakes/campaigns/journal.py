@@ -124,7 +124,7 @@ class Journal:
     def lease(
         self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
     ) -> tuple[str, ...]:
-        """Hand out the first n of the wanted rows that are open, for some time, to nobody else; fewer if there are."""
+        """Hand out the first n of the wanted rows that are open, or all of them, for some time and to nobody else."""
         rows, at = checked_ids(wanted), checked_clock(now)
         until = checked_time(at + checked_number(seconds, "the seconds of a lease"), "the end of a lease")
         most = checked_count(n, "the number of rows", 1)

@@ -59,6 +59,12 @@ def labels(database: Database) -> tuple[str, ...]:
     return tuple(label for (label,) in found)
 
 
+def last_event_of(database: Database, row: str) -> tuple[Event, ...]:
+    """The last event of a row, if there is one."""
+    found = database.read("SELECT * FROM events WHERE row = ? ORDER BY number DESC LIMIT 1", row)
+    return tuple(map(Event._make, found))
+
+
 def last_event(database: Database) -> int:
     """The number of the last event, 0 before the first."""
     ((number,),) = database.read("SELECT coalesce(max(number), 0) FROM events")

@@ -2,7 +2,7 @@
 
 from stakes.files.errors import TableError
 from stakes.files.fingerprint import Fingerprint, changes, fingerprint
-from stakes.files.frame import Frame, Host
+from stakes.files.frame import Frame
 from stakes.files.read import read_table
 from stakes.files.row_ids import ids
 from stakes.files.safe_cells import escape, unescape, write_csv
@@ -11,7 +11,6 @@ from stakes.files.source import Source
 __all__ = [
     "Fingerprint",
     "Frame",
-    "Host",
     "Source",
     "TableError",
     "changes",

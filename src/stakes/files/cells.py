@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from shlex import quote
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +19,9 @@ from stakes.files.frame import Host
 Cells: TypeAlias = Sequence[str | None]
 Kind: TypeAlias = Literal["number", "not finite", "text"]
 
-_COMMAS = re.compile(r"\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*|\d*,\d+)\s*")
+_COMMAS = re.compile(
+    r"\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*|\d{1,3}([\s']\d{3})+([.,]\d*)?|\d*,\d+)\s*"
+)
 _TIME = r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
 _DATE = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\2\d{{2,4}})({_TIME})?")
 _AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
@@ -67,8 +70,8 @@ def check_text(name: str, cells: Cells, place: Callable[[int], str]) -> None:
     if all(map(_COMMAS.fullmatch, kinds)):
         row = next(row for row, cell in enumerate(cells) if cell is not None)
         raise TableError(
-            f"column {name!r} looks like numbers with commas, such as {cells[row]!r} at {place(row)}. "
-            f"{_comma_words(cells[row] or '')}If the column is text, say so: text=({name!r},) (--text {name})."
+            f"column {name!r} looks like numbers with commas or separators, such as {cells[row]!r} at {place(row)}. "
+            f"{_comma_words(cells[row] or '')}If the column is text, say so: text=({name!r},) (--text {quote(name)})."
         )
 
 
@@ -82,8 +85,8 @@ def remarks(name: str, cells: Cells) -> list[str]:
         ]
     if unit := _common_unit(known):
         return [
-            f"Column {name!r} holds a number with {unit!r} in every cell, and each becomes a category: take {unit!r} out "
-            "if they are meant as numbers."
+            f"Column {name!r} holds a number with {unit!r} in every cell, and each becomes a category. If "
+            f"they are meant as numbers, take {unit!r} out."
         ]
     if len(known) >= _ENOUGH and len(set(known)) >= _NEARLY_ALL * len(known):
         return [
@@ -97,7 +100,7 @@ def _common_unit(known: list[str]) -> str | None:
     """What stands beside the number in every cell, if it is short and everywhere the same."""
     beside = {_AMOUNT.sub("", cell, count=1).strip() if _AMOUNT.search(cell) else "" for cell in known}
     unit = beside.pop() if len(beside) == 1 else ""
-    return unit if 0 < len(unit) <= _UNIT else None
+    return unit if 0 < len(unit) <= _UNIT and not any(map(str.isdigit, unit)) else None
 
 
 def _mixed_words(name: str, cells: Cells, kinds: dict[str, Kind], place: Callable[[int], str]) -> str:
@@ -105,11 +108,11 @@ def _mixed_words(name: str, cells: Cells, kinds: dict[str, Kind], place: Callabl
     strange = "text" if texts <= numbers else "number"
     row = next(row for row, cell in enumerate(cells) if kinds.get(cell or "") == strange)
     cell = cells[row] or ""
+    marked, texted = f"missing=({cell!r},) (--missing {quote(cell)})", f"text=({name!r},) (--text {quote(name)})"
     return (
         f"column {name!r} must hold numbers only, or none; {numbers} of its cells {_are(numbers, 'a number')} and "
         f"{texts} {_are(texts, 'text')}, such as {cell!r} at {place(row)}. {_comma_words(cell)}If that cell is "
-        f"missing, leave it empty, or name its mark: missing=({cell!r},) (--missing {cell}). If the column is text, "
-        f"say so: text=({name!r},) (--text {name})."
+        f"missing, leave it empty, or name its mark: {marked}. If the column is text, say so: {texted}."
     )
 
 

@@ -72,6 +72,9 @@ def _delimiter(path: Path, text: str, given: str | None) -> tuple[str, tuple[str
         return given, ()
     if path.suffix.lower() == ".tsv":
         return "\t", ()
+    if text.startswith("sep="):
+        note = text.splitlines()[0]
+        raise TableError(f"{path}: line 1, {note!r}, is a note to Excel. Take it out, and give delimiter={note[4:]!r}.")
     header = re.split(r"[\r\n]", _QUOTED.sub("", text[:_HEAD]), maxsplit=1)[0]
     found = "," if "," in header else max(";\t", key=header.count)
     if found not in header or found == ",":

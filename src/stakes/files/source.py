@@ -6,7 +6,7 @@ Sizes: N rows.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stakes.files.cells import Cells, as_numbers, as_texts, check_text, not_finite, remarks
@@ -20,9 +20,9 @@ class Source:
 
     path: Path
     names: tuple[str, ...]
-    cells: tuple[tuple[str | None, ...], ...]
+    cells: tuple[tuple[str | None, ...], ...] = field(repr=False)
     """For each column N cells, None where they are empty."""
-    lines: tuple[int, ...] | None = None
+    lines: tuple[int, ...] | None = field(default=None, repr=False)
     """[N]: the line of the file that each row begins at; None where a file has no lines."""
     missing: frozenset[str] = frozenset()
     """Marks that say, among features, that a value is missing."""

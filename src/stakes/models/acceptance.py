@@ -6,19 +6,25 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, VotingClassifier, VotingRegressor
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from stakes.models.bootstrap import Bootstrap
 from stakes.models.encoding import TableEncoder
+from stakes.models.ensembles import EnsembleOf
 from stakes.models.tables import Table, check_names, column_names, n_columns
 
 
 def check_fitted(model: Any) -> None:
     """Refuse a scikit-learn model, or a list with one, that has not been fitted."""
     for each in _members(model):
+        if isinstance(each, type):
+            raise TypeError(f"a fitted model is needed; got the class {each.__name__} itself")
         if isinstance(each, BaseEstimator) and not callable(getattr(_last_step(each), "belief", None)):
             check_is_fitted(each)
 
@@ -53,14 +59,14 @@ def served_by_own_belief(model: Any) -> bool:
     """Whether the belief comes from a method `belief(pool, contexts)`, which is told neither target nor classes."""
     from stakes.models.base import _ADAPTERS
 
-    if isinstance(last := _last_step(model), Pipeline | BaseSearchCV):
-        return served_by_own_belief(last)
-    return not any(kind in _ADAPTERS for kind in type(last).__mro__)
+    return not any(kind in _ADAPTERS for kind in type(_last_step(model)).__mro__)
 
 
 def _accepts_missing(model: Any) -> bool:
     if isinstance(model, BaseSearchCV):
         return _accepts_missing(getattr(model, "best_estimator_", model.estimator))
+    if inside := _inside(model):
+        return all(map(_accepts_missing, inside))
     if not isinstance(model, Pipeline):
         return isinstance(model, ColumnTransformer | FeatureUnion) or _tagged(model)
     for _, step in model.steps:
@@ -80,7 +86,19 @@ def _tagged(model: Any) -> bool:
     return bool(tags.input_tags.allow_nan or tags.no_validation)
 
 
+def _inside(model: Any) -> list[Any]:
+    """The estimators that `model` hands the features to as they came, where it does nothing else with them."""
+    if isinstance(model, TransformedTargetRegressor):
+        return [] if model.regressor is None else [model.regressor]
+    if isinstance(model, MultiOutputRegressor | Bootstrap | BaggingClassifier | BaggingRegressor):
+        return [] if model.estimator is None else [model.estimator]
+    if isinstance(model, VotingClassifier | VotingRegressor):
+        return [each for _, each in model.estimators if each != "drop"]
+    return []
+
+
 def _members(model: Any) -> list[Any]:
+    model = model.members if isinstance(model, EnsembleOf) else model
     return list(model) if isinstance(model, list | tuple) else [model]
 
 
@@ -95,9 +113,11 @@ def _first_step(model: Any) -> Any:
 
 
 def _last_step(model: Any) -> Any:
+    """Whoever gives the belief; the search itself where it holds no estimator."""
     if isinstance(model, Pipeline):
-        return model.steps[-1][1]
-    return getattr(model, "best_estimator_", model) if isinstance(model, BaseSearchCV) else model
+        return _last_step(model.steps[-1][1])
+    best = getattr(model, "best_estimator_", None) if isinstance(model, BaseSearchCV) else None
+    return model if best is None else _last_step(best)
 
 
 def _strings(table: Table) -> list[str] | None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from stakes.beliefs import Belief
 
@@ -93,7 +94,8 @@ def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
         return belief
     raise TypeError(
         f"no adapter knows a {type(model).__name__}. Give Bootstrap(model) for an ensemble of any estimator, a list of "
-        "fitted estimators, a model with a method belief(pool, contexts), or register_model(type, adapter)."
+        "fitted estimators, EnsembleOf(a function of the rows), a model with a method belief(pool, contexts), or "
+        "register_model(type, adapter)."
     )
 
 
@@ -109,4 +111,15 @@ def _pipeline(model: Pipeline, pool: Any, contexts: Any, request: Request) -> Be
 @adapts(BaseSearchCV)
 def _search(model: BaseSearchCV, pool: Any, contexts: Any, request: Request) -> Belief:
     """The belief of the best estimator that was found."""
-    return adapt(model.best_estimator_, pool, contexts, request)
+    return adapt(best_of(model), pool, contexts, request)
+
+
+def best_of(search: BaseSearchCV) -> Any:
+    """The estimator that a search has fitted last; refused where it has none."""
+    if hasattr(search, "cv_results_") and not hasattr(search, "best_estimator_"):
+        raise ValueError(
+            f"this {type(search).__name__} was fitted with refit=False and holds no fitted estimator: fit it with "
+            "refit=True, or give the estimator of your choice, fitted"
+        )
+    check_is_fitted(search)
+    return search.best_estimator_

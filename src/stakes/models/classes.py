@@ -19,7 +19,7 @@ def union_of(classes: Iterable[Sequence[Any]]) -> list[Any]:
     try:
         return sorted(union)
     except TypeError as error:
-        raise TypeError(f"the members' classes cannot be ordered ({error}): give classes=... in order") from error
+        raise TypeError(f"classes cannot be ordered ({error}): give classes=... in order") from error
 
 
 def all_classes(asked: Sequence[Any] | None, known: Sequence[Any]) -> list[Any]:

@@ -13,7 +13,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from stakes.models.base import register_model
+from stakes.models.base import best_of, register_model
 from stakes.models.forests import answers, ensemble, is_pure, members_of, probabilities
 from stakes.models.members import Members
 
@@ -76,8 +76,7 @@ def _at_the_end(model: Pipeline) -> Members:
 @members_of.register(BaseSearchCV)
 def _found(model: BaseSearchCV) -> Members:
     """Those of the best estimator."""
-    check_is_fitted(model)
-    return members_of(model.best_estimator_)
+    return members_of(best_of(model))
 
 
 def _kept_weights(model: Any) -> list[float] | None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -22,12 +23,14 @@ from sklearn.utils.validation import check_is_fitted
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapt, adapts
 from stakes.models.encoding import TableEncoder
+from stakes.models.priors import MostProbable
 from stakes.models.tables import Host, check_table, n_columns, n_rows
 from stakes.models.targets import Task, check_classes, positions_of, read_labels, task_of
 
 _TREES = 100
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
 _FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
+_SPREADS = (3.0, 1.0, 1.5)  # of the logarithms of variance, length and noise
 _ENOUGH = 100  # labels to search hyperparameters with: three of them need no more, and the time grows with their cube
 
 
@@ -54,6 +57,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
         """Choose, and fit, for labels `y` [n] of rows `X` [n, p]; columns are encoded by the rows of `pool`, too."""
+        if y is None or np.size(y) == 0:
+            raise ValueError("y must hold a label; without any, stakes.cold_start(pool) says which rows to label first")
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         labels = read_labels(y, n_rows(X))
         self.task_, why = task_of(labels, self.task, self.classes)
@@ -146,19 +151,31 @@ def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]
     """A Gaussian process for labels [n] of standardised features [n, q], not fitted yet, and a sentence on it.
 
     The noise is kept above a hundredth of the variance of labels: the most likely one is 0 now and then, and a model
-    without noise is far too sure of itself.
+    without noise is far too sure of itself. The priors, log-normal: variance 1 (of labels) within a factor of 20,
+    length 1.5 median distances between rows within a factor of 3, noise 0.1 within a factor of 5. They were chosen on
+    four real tables, where they cost next to nothing at 60 labels and gain up to 0.2 in log score at 10.
     """
-    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(1.0, (1e-2, 1e3), nu=2.5) + WhiteKernel(0.1, (1e-2, 1e1))
-    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
+    length = _median_distance(features)
+    scale = Matern(length, (0.1 * length, 100.0 * length), nu=2.5)
+    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * scale + WhiteKernel(0.1, (1e-2, 1e1))
+    priors = MostProbable((0.0, float(np.log(1.5 * length)), float(np.log(0.1))), _SPREADS)
+    process = GaussianProcessRegressor(kernel, optimizer=priors, normalize_y=True, random_state=seed)
     what = "A real target: a Gaussian process (Matern 5/2, noise)"
     if len(labels) < _FEW:
         return process.set_params(optimizer=None), f"{what} with fixed hyperparameters: {len(labels)} labels tell none."
     if len(labels) <= _ENOUGH:
-        return process, f"{what} with the most likely hyperparameters."
+        return process, f"{what} with the most probable hyperparameters under wide priors."
     rows = np.random.default_rng(seed).choice(len(labels), _ENOUGH, replace=False)
     found = process.fit(features[rows], labels[rows]).kernel_
     fixed = GaussianProcessRegressor(found, optimizer=None, normalize_y=True)
-    return fixed, f"{what} with the hyperparameters most likely for {_ENOUGH} labels drawn with seed {seed}."
+    return fixed, f"{what} with the hyperparameters most probable for {_ENOUGH} labels drawn with seed {seed}."
+
+
+def _median_distance(features: Host) -> float:
+    """Between rows [n, q]; where rows are equal or alone, that of standard columns, sqrt(2 q)."""
+    distances = pdist(features[:_ENOUGH])
+    found = float(np.median(distances)) if len(distances) else 0.0
+    return found if found > 0 else float(np.sqrt(2.0 * features.shape[1]))
 
 
 @adapts(DefaultModel)

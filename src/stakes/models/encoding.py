@@ -44,7 +44,10 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         tables = [X] if pool is None else [X, check_table("pool", pool, allow_nan=True)]
         if len(getattr(X, "shape", ())) != 2:
-            raise TypeError("texts need to be turned into columns first: put a vectoriser before it in a Pipeline")
+            raise TypeError(
+                "texts need to be turned into columns first, as TfidfVectorizer().fit_transform(texts) does; before a "
+                "model, a vectoriser in a Pipeline does it"
+            )
         self.n_features_in_ = n_columns(X)
         self.names_ = column_names(X)
         self.sparse_ = hasattr(X, "tocsr")

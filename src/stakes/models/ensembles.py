@@ -5,6 +5,7 @@ Sizes: n rows, K members, C classes, d outputs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy as np
 from stakes._array import Array, check_shape
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapts
+from stakes.models.classes import union_of
 from stakes.models.forests import members_of
 from stakes.models.members import ensemble_belief, means_of, table_members
 from stakes.models.noise import moment_noise
+from stakes.models.tables import n_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +57,25 @@ def _of_function(model: EnsembleOf, pool: Any, contexts: Any, request: Request) 
     if model.noise_sd is not None and model.classes is not None:
         raise ValueError("give classes for a function of probabilities, or noise_sd for one of means; got both")
     tables = [np.asarray(model.members(rows)) for rows in (pool, contexts)]
-    axes = ("K", "n", "C") if model.noise_sd is None or tables[0].ndim == 3 else ("K", "n")
-    for name, table in zip(("pool", "contexts"), tables, strict=True):
-        check_shape(f"what the function gives for the {name}", table, (len(tables[0]), *axes[1:]))
+    last = ("C",) if model.noise_sd is None or tables[0].ndim == 3 else ()
+    for name, rows, table in zip(("pool", "contexts"), (pool, contexts), tables, strict=True):
+        count = "K" if name == "pool" else len(tables[0])
+        check_shape(f"what the function gives for the {name}", table, (count, n_rows(rows), *last))
     known = None
     if model.noise_sd is None:
         known = range(tables[0].shape[2]) if model.classes is None else model.classes
     members = table_members(len(tables[0]), known, model.member_weights)
     by_row = [np.swapaxes(table, 0, 1) for table in tables]  # [n, K, C], or [n, K(, d)]
     return ensemble_belief(members, by_row[0], by_row[1], request, model.noise_sd)
+
+
+def known_classes(model: Any) -> Sequence[Any] | None:
+    """The classes of the columns of a model's belief, in their order; None where there are none or no names."""
+    if isinstance(model, EnsembleOf):
+        return known_classes(model.members) if model.classes is None else model.classes
+    if isinstance(model, list | tuple):
+        return union_of([each.classes_ for each in model]) if all(hasattr(each, "classes_") for each in model) else None
+    return getattr(model, "classes_", None)
 
 
 def out_of_bag_noise(model: Any, X: Any, y: Any) -> Array:  # noqa: N803 (scikit-learn's names)

@@ -41,7 +41,7 @@ class Members:
     samples: Callable[[], Sequence[Array]] | None = None
     """The rows of the training data that each member was fitted on."""
     noise: Callable[[Array], Array] | None = None
-    """The noise sd of labels that the model itself knows, told the members' means [N, K] of the pool."""
+    """The noise sd of labels that the model itself knows, told the members' means [M, K] at contexts."""
 
 
 def table_members(count: int, known: Sequence[Any] | None = None, weights: Any = None) -> Members:
@@ -130,7 +130,7 @@ def _normal_belief(members: Members, pool: Any, contexts: Any, request: Request,
             "give classifiers"
         )
     candidates, targets = means_of(members, pool), means_of(members, contexts)
-    noise = _checked_noise(members, candidates, noise_sd)
+    noise = _checked_noise(members, targets, noise_sd)
     kind = NormalEnsemble if candidates.ndim == 2 else VectorNormalEnsemble
     return kind(candidates, noise, targets, noise if request.target == "label" else 0.0, members.weights)
 

@@ -45,19 +45,19 @@ def moment_noise(targets: Any, means: Array, samples: Sequence[Array]) -> Array:
 
 
 def noise_of_trees(model: Any, means: Array) -> Array:
-    """The noise sd that a forest or bagged trees know from `oob_score=True`, told members' means [N, K] of the pool.
+    """The noise sd that a forest or bagged trees know from `oob_score=True`, told members' means [M, K] at contexts.
 
     The model keeps neither labels nor residuals, but R^2 = 1 - mean residual^2 / var(y) out of bag, and var(y) is the
-    mean impurity of the roots (up to sampling error, of relative size sqrt(2 / (n K))). The members' spread is taken on
-    the pool: estimate it on the training rows with `out_of_bag_noise` where the pool is unlike them.
+    mean impurity of the roots (up to sampling error, of relative size sqrt(2 / (n K))). The members' spread is taken at
+    the contexts, which are the same for every block of the pool: estimate it on the training rows with
+    `out_of_bag_noise` where the contexts are few or unlike them.
     """
     _check_known(model, means)
     trees = [member.tree_ for member in model.estimators_]
     sizes = np.asarray([tree.weighted_n_node_samples[0] for tree in trees])  # [K]
     roots = np.asarray([tree.impurity[0] for tree in trees]) / np.maximum(1.0 - 1.0 / sizes, 1e-300)
     spread = np.mean(np.var(means, axis=1, ddof=min(1, len(trees) - 1)))
-    left_out = len(trees) / math.e  # members that have not seen a row, on average
-    return _what_is_left((1.0 - model.oob_score_) * np.mean(roots), spread * (1.0 + 1.0 / left_out))
+    return _what_is_left((1.0 - model.oob_score_) * np.mean(roots), spread * np.mean(1.0 + 1.0 / _left_out(model)))
 
 
 def _check_known(model: Any, means: Array) -> None:
@@ -74,14 +74,16 @@ def _check_known(model: Any, means: Array) -> None:
     by_variance = [getattr(each, "criterion", None) in ("squared_error", "friedman_mse") for each in model.estimators_]
     if means.ndim > 2 or not all(by_variance):
         raise ValueError(f"oob_score_ tells the noise only of one output and trees split by squared error. {otherwise}")
-    if not np.all(np.any([_outside(rows, len(model.oob_prediction_)) for rows in model.estimators_samples_], axis=0)):
+    if np.min(_left_out(model)) == 0:
         raise ValueError(f"oob_score_ is wrong: some rows are in the sample of every member. Fit more. {otherwise}")
 
 
-def _outside(rows: Array, count: int) -> Array:
-    outside = np.ones(count, dtype=bool)
-    outside[rows] = False
-    return outside
+def _left_out(model: Any) -> Array:
+    """[n]: how many members have not seen each row."""
+    counts = np.zeros(len(model.oob_prediction_), dtype=int)
+    for rows in model.estimators_samples_:
+        counts += np.bincount(rows, minlength=len(counts)) == 0
+    return counts
 
 
 def _what_is_left(mean_square: Array, spread: Array) -> Array:

@@ -119,6 +119,11 @@ def _place(table: Table, row: int, position: int) -> str:
     return f"row {row}{called}, column {names[position]!r}" if names else f"row {row}, column {position}"
 
 
+def first_gap(table: Table) -> str | None:
+    """Where the first gap among the numbers is, in words; None where there is none."""
+    return next((_place(table, row, position) for row, position, _ in _first_bad(table, allow_nan=False)), None)
+
+
 def check_same_columns(table: Table, other: Table, name: str = "the pool", other_name: str = "contexts") -> None:
     """Refuse another table whose columns are not those of the first, in the same order."""
     if (ours := n_columns(table)) != (theirs := n_columns(other)):
@@ -147,6 +152,8 @@ def _as_table(name: str, data: Any) -> Table:
         if len(data) == 0 or all(isinstance(each, str) for each in data):
             return data
         data = _array(name, data)
+    if isinstance(data, np.ma.MaskedArray) and is_number(data):
+        data = np.where(np.ma.getmaskarray(data), np.nan, data.data)  # what is masked is a gap, not the number beneath
     shape = getattr(data, "shape", None)
     if shape is None or not (len(shape) == 2 or (len(shape) == 1 and on_host(data).dtype.kind in "OUST")):
         got = type(data).__name__ if shape is None else f"shape {list(shape)}"

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Literal
 
-from stakes.losses import CostMatrix, Loss
+from stakes.losses import AnyLoss, CostMatrix, Loss
 from stakes.models.tables import row_labels
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
 from stakes.ranking.picks import Picks, Purchase, alone, together
-from stakes.ranking.question import Question, ask, at_least_one, checked_costs
+from stakes.ranking.question import Progress, Question, ask, at_least_one, checked_costs
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Ranking, Reason
+from stakes.ranking.worths import WORTH
 
 
 class TrainedWeightWarning(UserWarning):
@@ -42,6 +43,7 @@ def rank(
     seed: int = 0,
     max_contexts: int = 1000,
     chunk: int = 4096,
+    progress: Progress | None = None,
 ) -> Ranking:
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
@@ -59,13 +61,13 @@ def rank(
     Rows whose scores are within 1e-9 of each other are put in an order by the seed (in a batch: rows that are exactly
     equal). A model that is known by draws draws anew for each block. Where no label is worth anything,
     `stakes.acquisition.fallback_scores` ranks. Without a model (None), `cold_start` does. What was assumed is in the
-    result.
+    result. `progress(what, share)` is called now and then.
     """
     n, chunk = at_least_one("n", n), at_least_one("chunk", chunk)
     if model is None:
         return _cold(pool, n, seed, costs, budget)
-    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts)
-    said += _trained_weights(model, loss)
+    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
+    said += warn_of_trained_weights(model, loss)
     purchase = checked_purchase(question.size, n, costs, budget, pending, shortlist)
     picks = together(question, purchase, chunk) if batch else alone(question, purchase, chunk)
     return described(question, purchase, picks, chunk, [*said, *_shortfall(n, question.size, purchase, picks)])
@@ -75,7 +77,7 @@ def checked_purchase(
     size: int, n: int, costs: Any, budget: float | None, pending: Sequence[int], shortlist: int | None
 ) -> Purchase:
     """What is wanted of a pool of `size` rows, all of it checked."""
-    if budget is not None and not budget > 0:
+    if budget is not None and not (isinstance(budget, Real) and budget > 0):
         raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
     waiting = tuple(dict.fromkeys(pending))
     if bad := [row for row in waiting if not isinstance(row, Integral) or not 0 <= row < size]:
@@ -115,7 +117,8 @@ def described(question: Question, purchase: Purchase, picks: Picks, chunk: int, 
         per_cost, said = (picks.worths / prices[picks.rows]).tolist(), [*said, "Scores are for each unit of cost."]
     if picks.log_scale:
         untold = [*untold, f"Scores and worths are to be multiplied by exp({picks.log_scale:.6g})."]
-    reasons = map(Reason, picks.worths.tolist(), per_cost, contexts, picks.as_good, picks.ranked_by)
+    named = [each if by == WORTH else () for each, by in zip(contexts, picks.ranked_by, strict=True)]
+    reasons = map(Reason, picks.worths.tolist(), per_cost, named, picks.as_good, picks.ranked_by)
     return Ranking(
         tuple(picks.rows.tolist()),
         tuple(labels[row] for row in picks.rows),
@@ -128,8 +131,8 @@ def described(question: Question, purchase: Purchase, picks: Picks, chunk: int, 
     )
 
 
-def _trained_weights(model: Any, loss: Loss) -> list[str]:
-    """Warn, and say in the result, where classes are weighed in training and again in the loss."""
+def warn_of_trained_weights(model: Any, loss: AnyLoss) -> list[str]:
+    """Warn where classes are weighed in training and again in the loss; the sentences of the warning."""
     weighs = isinstance(loss, CostMatrix) or getattr(loss, "class_weights", None) is not None
     found = trained_weights(model) if weighs else None
     if found is None:

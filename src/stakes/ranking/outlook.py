@@ -19,7 +19,7 @@ from stakes.ranking.choose import checked_purchase, described
 from stakes.ranking.outlook_result import Offer, Outlook
 from stakes.ranking.picks import Picks, Purchase, alone, together
 from stakes.ranking.prospects import context_error, expected_loss, most_saved
-from stakes.ranking.question import Question, ask, at_least_one
+from stakes.ranking.question import Progress, Question, ask, at_least_one
 from stakes.ranking.reasons import log_reductions
 
 
@@ -41,6 +41,7 @@ def outlook(
     seed: int = 0,
     max_contexts: int = 1000,
     chunk: int = 4096,
+    progress: Progress | None = None,
 ) -> Outlook:
     """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
 
@@ -49,7 +50,7 @@ def outlook(
     and to stop only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. All else
     is as in `rank`. Forests of a real target have no joint batches: rows are then ranked alone, and one offer is made.
     """
-    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts)
+    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
     prices = np.full(question.size, float(costs)) if np.ndim(costs) == 0 and costs is not None else costs
     if decisions is not None and not 0 < decisions < np.inf:
         raise ValueError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")

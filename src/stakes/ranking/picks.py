@@ -81,6 +81,7 @@ def together(question: Question, purchase: Purchase, chunk: int) -> Picks:
     order, prices = generator(question.seed, LUCK).permutation(question.size), purchase.prices
     listed, said = _shortlist(question, purchase, _LISTED_OF_MEMBERS if members else _LISTED, chunk)
     order = order[listed[order]]
+    question.progress("choosing rows together", None)
     selection = select(
         question.loss,
         question.belief(order, joint=True),

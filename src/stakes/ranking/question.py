@@ -6,20 +6,29 @@ Sizes: N rows of the pool, M contexts.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from stakes._array import asarrays, check_all, check_shape, shares
 from stakes.beliefs import Belief
+from stakes.domains import Interval, Vectors
 from stakes.losses import Loss
 from stakes.models import belief_of
 from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
-from stakes.models.tables import Host, Table, check_same_columns, check_table, n_rows, row_labels, take_rows
+from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
 
 SUBSAMPLE, LUCK, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
+
+
+Progress: TypeAlias = Callable[[str, float | None], None]
+"""Told what is being done, and the share that is done where that is known."""
+
+
+def silent(what: str, share: float | None) -> None:
+    """Nobody listens."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +46,7 @@ class Question:
     target: Literal["label", "latent"]
     classes: Sequence[Any] | None
     seed: int
+    progress: Progress
 
     @property
     def size(self) -> int:
@@ -46,15 +56,7 @@ class Question:
     def belief(self, rows: slice | Host, joint: bool = False) -> Belief:
         """What the model believes of some rows and of all contexts; the same random numbers each time."""
         part = take_rows(self.pool, rows)
-        belief = belief_of(
-            self.model,
-            part,
-            self.contexts,
-            target=self.target,
-            classes=self.classes,
-            joint=joint,
-            rng=generator(self.seed, DRAWS),
-        )
+        belief = self._told(part, joint)
         wanted, got = (n_rows(part), len(self.weights)), (belief.n_candidates, belief.n_contexts)
         if wanted != got:
             raise ValueError(
@@ -62,6 +64,24 @@ class Question:
                 f"contexts it was asked for; it is about {got[0]} and {got[1]}"
             )
         return belief
+
+    def _told(self, part: Table, joint: bool) -> Belief:
+        """What the model says, or where the first gap is if it refuses: steps of a pipeline may take some gaps only."""
+        rng = generator(self.seed, DRAWS)
+        try:
+            return belief_of(
+                self.model, part, self.contexts, target=self.target, classes=self.classes, joint=joint, rng=rng
+            )
+        except ValueError as error:
+            if "NaN" not in str(error):
+                raise
+            said = str(error).splitlines()[0]
+            for name, table in (("pool", self.pool), ("contexts", self.contexts)):
+                if (place := first_gap(table)) is not None:
+                    raise ValueError(
+                        f"{name} must hold no gaps but those the model takes; the first gap is at {place}: {said}"
+                    ) from error
+            raise
 
     def with_target(self, target: Literal["label", "latent"]) -> Question:
         """The same question about another target."""
@@ -92,9 +112,11 @@ def ask(
     classes: Sequence[Any] | None,
     seed: int,
     max_contexts: int,
+    progress: Progress | None,
 ) -> tuple[Question, list[str]]:
     """The question, checked, and in sentences what it takes for granted."""
     check_fitted(model)
+    _check_classes(loss, classes)
     gaps = accepts_missing(model)
     pool = check_table("pool", pool, gaps)
     check_columns(model, "pool", pool)
@@ -105,10 +127,11 @@ def ask(
         weights = _weights(context_weights, n_rows(contexts))
         positions, said = None, f"The {n_rows(contexts)} contexts given stand for the future, {weighted}."
     else:
-        positions, said = _stand_ins(n_rows(pool), at_least_one("max_contexts", max_contexts), seed, weighted)
-        contexts, weights = take_rows(pool, positions), _weights(context_weights, n_rows(pool))[positions]
-        weights = np.asarray(shares("context_weights of the contexts drawn", weights))
-    question = Question(model, loss, pool, contexts, positions, tuple(weights.tolist()), target, classes, seed)
+        weights = _weights(context_weights, n_rows(pool))
+        positions, said = _stand_ins(weights, at_least_one("max_contexts", max_contexts), seed, weighted)
+        contexts, weights = take_rows(pool, positions), np.asarray(shares("context_weights", weights[positions]))
+    shares_of = tuple(weights.tolist())
+    question = Question(model, loss, pool, contexts, positions, shares_of, target, classes, seed, progress or silent)
     return question, [said, _target_sentence(model, target)]
 
 
@@ -123,13 +146,25 @@ def at_least_one(name: str, value: Any) -> int:
     return number
 
 
-def _stand_ins(size: int, most: int, seed: int, weighted: str) -> tuple[Host, str]:
-    """[M]: rows of the pool that stand for the future, and a sentence that says so."""
+def _check_classes(loss: Loss, classes: Any) -> None:
+    if classes is None:
+        return
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
+    if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
+        raise ValueError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
+
+
+def _stand_ins(weights: Host, most: int, seed: int, weighted: str) -> tuple[Host, str]:
+    """[M]: rows of the pool that stand for the future, none that never come up if some are left out; and a sentence."""
+    size = len(weights)
     if size <= most:
         return np.arange(size), f"The {size} rows of the pool stand for the future contexts, {weighted}."
-    drawn = generator(seed, SUBSAMPLE).choice(size, most, replace=False)
+    rows = np.flatnonzero(weights > 0)
+    drawn = generator(seed, SUBSAMPLE).choice(rows, min(most, len(rows)), replace=False)
     return np.sort(drawn), (
-        f"{most} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, {weighted}."
+        f"{len(drawn)} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, "
+        f"{weighted}."
     )
 
 

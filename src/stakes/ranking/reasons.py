@@ -17,7 +17,9 @@ from stakes.acquisition.reduction import MEMORY_LIMIT, blocks
 from stakes.beliefs import Belief
 from stakes.domains import Classes
 from stakes.evaluation import bayes_prediction
-from stakes.losses import FiniteChoice, Loss, ZeroOne
+from stakes.losses import FiniteChoice, Loss, ThresholdDecision, ZeroOne
+from stakes.models.classes import plain
+from stakes.models.ensembles import known_classes
 from stakes.models.tables import Host, on_host
 from stakes.ranking.question import Question
 from stakes.ranking.result import HelpedContext
@@ -82,8 +84,8 @@ def _told(function: Callable[[Any, Any], Any], loss: Loss, belief: Belief) -> tu
 
 def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
     """[C]: those given, or those of the model, or none known."""
-    known = getattr(model, "classes_", None) if classes is None else classes
-    return None if known is None else list(np.asarray(known, dtype=object))
+    known = known_classes(model) if classes is None else classes
+    return None if known is None else [plain(name) for name in known]
 
 
 def _named(loss: Loss, prediction: Any, names: list[Any] | None) -> Any:
@@ -96,6 +98,8 @@ def _named(loss: Loss, prediction: Any, names: list[Any] | None) -> Any:
 def _words(loss: Loss, prediction: Any, names: list[Any] | None) -> str:
     if isinstance(loss, ZeroOne):
         return f"class {prediction!r}"
+    if isinstance(loss, ThresholdDecision):
+        return ("wait", "act")[int(prediction)]
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):

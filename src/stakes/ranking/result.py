@@ -42,7 +42,7 @@ class Reason:
     worth_per_cost: float | None
     """The worth for each unit of cost; None without costs."""
     contexts: tuple[HelpedContext, ...]
-    """Up to three contexts at which its label, alone, helps most."""
+    """Up to three contexts at which its label, alone, helps most; none where it is worth nothing by itself."""
     as_good: int | None
     """How many other rows score the same to within 1e-9, so that the seed decided; None in a batch."""
     ranked_by: str

@@ -13,29 +13,34 @@ import numpy as np
 
 from stakes._array import log_of, slices
 from stakes.acquisition import fallback_scores, find_form, score
-from stakes.acquisition.fallback import MAX_CONFIGURATIONS, VARIANCE, log_floor
-from stakes.acquisition.joint import has_batches, start_batch
-from stakes.beliefs import Belief
+from stakes.acquisition.fallback import VARIANCE, worth_floor
 from stakes.models.tables import Host, on_host
 from stakes.ranking.question import LUCK, Question, generator
 
 _TIE = 1e-9  # relative: scores nearer than this are equal
 WORTH = "worth"
+_AGREED = (
+    "All members of the model say the same at every context: no label is worth anything, and the seed puts rows in an "
+    "order (cold_start spreads them over the pool)."
+)
 
 
 def log_scores(question: Question, chunk: int) -> tuple[Host, str, list[str]]:
     """[N]: the log of what each row is ranked by, what that is, and in sentences how it was computed."""
     logs, forms, floor = [], set(), -math.inf
     for part in slices(question.size, chunk):
+        question.progress("scoring rows", part.start / question.size)
         belief = question.belief(part)
         relative, log_scale = score(question.loss, belief, question.weights, return_log_scale=True)
         logs.append(log_of(on_host(relative).astype(float)) + log_scale)
         forms.add(f"{find_form(question.loss, belief).name}, under {type(belief).__name__}")
-        floor = _floor(question, belief) if part.start == 0 else floor
+        floor = worth_floor(question.loss, belief, question.weights) if part.start == 0 else floor
     worths = np.concatenate(logs)
     said = [f"Computed by: {'; '.join(sorted(forms))}."]
     if worths.max() > floor:
         return worths, WORTH, said
+    if floor == math.inf:
+        return np.full_like(worths, -math.inf), VARIANCE, [*said, _AGREED]
     stand_ins, ranked_by = _fallback(question, chunk)
     return stand_ins, ranked_by, [*said, f"No single label is worth anything; rows are ranked by {ranked_by}."]
 
@@ -51,15 +56,6 @@ def ordered(logs: Host, seed: int) -> Iterator[tuple[int, int]]:
         for position in equals[np.argsort(luck[equals])]:
             yield int(position), end - start - 1
         start = end
-
-
-def _floor(question: Question, belief: Belief) -> float:
-    """The log of what is too small to be the worth of a label: rounding, where the act switches."""
-    if not getattr(question.loss, "switches", False) or not has_batches(belief):
-        return -math.inf
-    one = belief.take(slice(0, 1), slice(None))
-    batch = start_batch(question.loss, one, question.weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
-    return log_floor(question.loss, one, batch)
 
 
 def _fallback(question: Question, chunk: int) -> tuple[Host, str]:

@@ -13,6 +13,8 @@ from typing import Any
 import joblib
 import numpy as np
 
+from stakes.models.tables import column, column_names, n_columns
+
 _LIBRARIES = ("stakes", "numpy", "scipy", "scikit-learn", "joblib")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
@@ -42,7 +44,9 @@ def described(value: Any) -> str:
 
 
 def data_hash(values: Any) -> str:
-    """The same for equal data of one kind."""
+    """The same for equal data of one kind: frames go by their columns, however they lie in memory."""
+    if column_names(values) is not None:
+        values = column_names(values), [column(values, position) for position in range(n_columns(values))]
     return str(joblib.hash(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from stakes.domains import Classes, Interval
 from stakes.losses import AnyLoss, LogLoss, SquaredError
 from stakes.models.acceptance import accepts_missing
+from stakes.models.classes import plain, union_of
 from stakes.models.tables import Host, Table, check_table, is_gap, n_rows, on_host
 
 _NAMED = 5  # rows that an error names
@@ -70,7 +71,7 @@ def problem(features: Any, labels: Any, loss: AnyLoss, model: Any, classes: Sequ
 
 def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tuple[Any, ...]:
     """All classes in the order of columns: as given, or those of y in rising order."""
-    known = tuple(np.unique(labels).tolist()) if given is None else tuple(map(_plain, given))
+    known = tuple(union_of([labels.tolist()])) if given is None else tuple(map(plain, given))
     if len(set(known)) != len(known):
         raise ValueError(f"classes must be told apart; got {known}")
     if domain.count not in (None, len(known)):
@@ -79,11 +80,6 @@ def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tupl
             "order of the loss, also those that are not in y."
         )
     return known
-
-
-def _plain(value: Any) -> Any:
-    """A scalar of NumPy as Python's own."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _positions(labels: Host, classes: tuple[Any, ...]) -> Host:

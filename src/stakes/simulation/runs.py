@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.ranking.choose import warn_of_trained_weights
 from stakes.simulation.describe import data_hash, described, versions
 from stakes.simulation.loop import Plan, Trace
 from stakes.simulation.problem import plain_loss, problem
@@ -64,13 +65,14 @@ def simulate(
     thread, so that results are the same to the last bit however many there are; adapters and forms registered by hand
     are known there only if the model's module registers them.
     """
-    if not isinstance(loss, Loss | DistributionLoss):
+    if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
         raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
     if not isinstance(runs, int | np.integer) or runs < 1:
         raise ValueError(f"runs must be a whole number, 1 or more; got {runs!r}")
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed must be a whole number, 0 or more; got {seed!r}")
     data = problem(X, y, loss, model, classes)
+    warn_of_trained_weights(model, loss)
     parts = sizes(data, budget, n_initial, n_contexts, n_test)
     plan = Plan(data, loss, _metrics(loss, metrics), model, parts, int(seed))
     chosen = checked_strategies(strategies)

@@ -15,8 +15,7 @@ import numpy as np
 from stakes._array import log_of
 from stakes.acquisition import fallback_scores, score
 from stakes.acquisition.baselines import BASELINES
-from stakes.acquisition.fallback import MAX_CONFIGURATIONS, log_floor
-from stakes.acquisition.joint import has_batches, start_batch
+from stakes.acquisition.fallback import worth_floor
 from stakes.beliefs import Belief
 from stakes.losses import AnyLoss
 from stakes.models.tables import Host, on_host
@@ -81,17 +80,9 @@ def worths(loss: AnyLoss, belief: Belief) -> Host:
     """[N]: what each label is worth, up to a factor; where none is worth anything, by `fallback_scores`."""
     relative, log_scale = score(loss, belief, return_log_scale=True)
     shares = on_host(relative)
-    if float(log_of(shares.max())) + log_scale > _log_floor(loss, belief):
+    if float(log_of(shares.max())) + log_scale > worth_floor(loss, belief):
         return shares
     return on_host(fallback_scores(loss, belief)[0])
-
-
-def _log_floor(loss: AnyLoss, belief: Belief) -> float:
-    """The log of what is too small to be the worth of a label: rounding, where the act switches."""
-    if not getattr(loss, "switches", False) or not has_batches(belief):
-        return -math.inf
-    one = belief.take(slice(0, 1), slice(None))
-    return log_floor(loss, one, start_batch(loss, one, None, np.random.default_rng(0), MAX_CONFIGURATIONS))
 
 
 _BY_LOSS: dict[str, Rule] = {

@@ -22,7 +22,10 @@ _TAKEN = {"weight": "weight", "class_weights": "class weights", "cost_matrix": "
 
 @dataclass(frozen=True)
 class LossSpec:
-    """A loss by name, or by "module:Name", with its options, its weight, or its costs; all by the names of classes."""
+    """A loss by name, or by "module:Name", with its options, its weight, or its costs; all by the names of classes.
+
+    Building one by "module:Name" imports that module, which runs it: build what comes from people you trust.
+    """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)

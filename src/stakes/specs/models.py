@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stakes.specs.errors import SpecError, as_fields, as_json, refuse_unknown
-from stakes.specs.importing import called, class_with, imported, is_path
+from stakes.specs.importing import called, class_with, is_path
 from stakes.specs.model_catalogue import MODELS, Recipe, Task
 
 _ESTIMATOR = ("fit", "get_params", "set_params")
@@ -19,7 +19,8 @@ class ModelSpec:
     """A model by name, or a scikit-learn estimator by "module:Name", with its parameters.
 
     A parameter may be an estimator itself, {"model": "module:Name", "parameters": {...}}, or a function of NumPy,
-    {"function": "numpy:log"}.
+    {"function": "numpy:log"}. Building one by "module:Name" imports that module, which runs it: build what comes from
+    people you trust.
     """
 
     name: str = "default"
@@ -49,6 +50,8 @@ def build_model(spec: ModelSpec, task: Task, classes: Sequence[str] | None = Non
 
     from stakes.models import DefaultModel, TableEncoder
 
+    if task not in ("classes", "real"):
+        raise SpecError(f"task must be 'classes' or 'real'; got {task!r}")
     recipe = _recipe(spec, task)
     kind = class_with(recipe.path, _ESTIMATOR, "estimator")
     if issubclass(kind, DefaultModel):
@@ -73,6 +76,8 @@ def _recipe(spec: ModelSpec, task: Task) -> Recipe:
 
 def _made(recipe: Recipe) -> Any:
     """The estimator, its parameters made before it; those of parts, "part__name", set after."""
+    if not is_path(recipe.path):
+        raise SpecError(f"a model within a model goes by module:Name; got {recipe.path!r}")
     kind = class_with(recipe.path, _ESTIMATOR, "estimator")
     values = {name: _value(value) for name, value in recipe.parameters.items()}
     estimator = called(recipe.path, kind, {name: value for name, value in values.items() if "__" not in name})
@@ -85,7 +90,7 @@ def _made(recipe: Recipe) -> Any:
 def _value(value: Any) -> Any:
     if isinstance(value, dict) and "model" in value:
         refuse_unknown("field of a model", value, ("model", "parameters"))
-        return _made(Recipe(value["model"], value.get("parameters", {})))
+        return _made(Recipe(value["model"], as_json("parameters", value.get("parameters", {}))))
     if isinstance(value, dict) and set(value) == {"function"}:
         return _function(value["function"])
     return value
@@ -95,7 +100,8 @@ def _function(path: str) -> Any:
     """A function of NumPy on numbers, and no other: a file must not name what is then called."""
     import numpy as np
 
-    function = imported(path) if isinstance(path, str) and is_path(path) else None
+    module, _, name = str(path).partition(":")
+    function = getattr(np, name, None) if module == "numpy" else None
     if not isinstance(function, np.ufunc):
         raise SpecError(f"a function must be one of NumPy on numbers, such as numpy:log; got {path!r}")
     return function

@@ -11,6 +11,7 @@ from typing import Any
 
 from stakes.losses import CostMatrix
 from stakes.ranking import Outlook, Ranking, cold_start, outlook
+from stakes.ranking.question import Progress
 from stakes.specs import decisions_of
 from stakes.worksheets.fitting import Fitted, fitted
 from stakes.worksheets.sheet import Worksheet
@@ -40,6 +41,7 @@ def appraise(
     pending: Collection[int] = (),
     excluded: Collection[int] = (),
     budget: float | None = None,
+    progress: Progress | None = None,
 ) -> Appraisal:
     """The `n` rows to label next, when `labels` are known by row, `pending` ones on their way, others `excluded`.
 
@@ -51,6 +53,8 @@ def appraise(
         raise ValueError("every row has a label, is on its way to one, or is left out: there is none to choose")
     if why := _cold(sheet, labels):
         return _cold_start(sheet, pool, set(pending), n, why, len(labels))
+    if progress is not None:
+        progress(f"fitting a model to {len(labels)} labels", None)
     found = fitted(sheet, labels, pool)
     told = outlook(
         found.model,
@@ -63,6 +67,7 @@ def appraise(
         pending=[place for place, row in enumerate(pool) if row in set(pending)],
         classes=found.classes,
         seed=sheet.brief.seed,
+        progress=progress,
     )
     told = replace(told, ranking=_renamed(told.ranking, sheet, pool, found))
     said = (*sheet.said, *found.said, *told.ranking.assumptions)

@@ -28,7 +28,7 @@ class Fitted:
 def fitted(sheet: Worksheet, labels: Mapping[int, str], others: Collection[int]) -> Fitted:
     """The model of the brief, fitted to labels by row; columns are encoded by the `others`, too."""
     brief, classes = sheet.brief, sheet.classes(dict(labels))
-    spec, why = _chosen(sheet)
+    spec, why = chosen_model(sheet)
     model = build_model(spec, sheet.task, classes, brief.seed)
     rows, pool = sorted(labels), sheet.features.take(sorted(others))
     targets = as_targets([labels[row] for row in rows], sheet.task)
@@ -37,7 +37,7 @@ def fitted(sheet: Worksheet, labels: Mapping[int, str], others: Collection[int])
     return Fitted(model, build_loss(brief.loss, classes), classes, (*why, *_report(spec, model)))
 
 
-def _chosen(sheet: Worksheet) -> tuple[ModelSpec, tuple[str, ...]]:
+def chosen_model(sheet: Worksheet) -> tuple[ModelSpec, tuple[str, ...]]:
     """The model of the brief; for a positive target the default is one that knows that."""
     brief = sheet.brief
     positive = brief.loss.name in LOSSES and LOSSES[brief.loss.name].target == "positive target"

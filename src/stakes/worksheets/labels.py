@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stakes.files import Host
 from stakes.files.cells import kind_of
 from stakes.files.errors import did_you_mean
+from stakes.files.frame import Host
 from stakes.specs import LOSSES, LossSpec, SpecError, build_loss
 
 Task = Literal["classes", "real"]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stakes.files import Frame, Host, Source, TableError, ids, read_table
+from stakes.files import Frame, Source, TableError, ids, read_table
 from stakes.files.cells import kind_of
-from stakes.files.frame import place_of
+from stakes.files.frame import Host, place_of
 from stakes.worksheets.brief import Brief
 from stakes.worksheets.labels import LabelError, Task, checked_class, checked_number, classes_of, task_of
 

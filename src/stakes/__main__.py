@@ -1,0 +1,5 @@
+"""`python -m stakes` is the command `stakes`."""
+
+from stakes.cli.main import main
+
+main()

@@ -1,0 +1,95 @@
+"""`stakes status`, `report` and `export`: what a campaign has come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from stakes.campaigns import Campaign, Status
+from stakes.cli.options import json_option, table_moved
+from stakes.cli.show import as_json_or, wrapped
+from stakes.cli.waiting import waiting
+
+
+@click.command("status")
+@click.argument("campaign")
+@click.option("--refresh/--no-refresh", default=True, show_default=True, help="Fit the model to the latest labels.")
+@table_moved
+@json_option
+def status_command(campaign: str, refresh: bool, table: str | None, as_json: bool) -> None:
+    """Where CAMPAIGN stands, what the next labels are worth, and whether to go on."""
+    with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
+        status = opened.status(refresh=refresh, progress=progress)
+    as_json_or(as_json, status.to_dict(), status_lines(status))
+
+
+def status_lines(status: Status) -> list[str]:
+    """A status in words."""
+    counts = f"{status.rows} rows: {status.labelled} labelled, {status.asked} asked for, {status.skipped} skipped, "
+    money = f"Spent {status.spent:g}"
+    if status.budget is not None:
+        money += f" of {status.budget:g}; {status.budget_left:g} left, {status.pending:g} promised"
+    return [
+        f"{counts}{status.open} open",
+        money,
+        *(_outlook_lines(status.outlook, status.outlook_labels or 0) if status.outlook else []),
+        *(wrapped(f"Stale: {status.stale}", "  ", "") if status.stale else []),
+        *wrapped(status.advice, "  ", ""),
+    ]
+
+
+def _outlook_lines(outlook: dict[str, Any], labels: int) -> list[str]:
+    today, most = outlook["today"], outlook["most"]
+    lines = [
+        f"After {labels} labels the expected loss of a decision is {_amount(today)}.",
+        f"The most that labels can save of it: {_amount(most)}.",
+    ]
+    for offer in outlook["offers"]:
+        if offer["size"] & (offer["size"] - 1) == 0:
+            saves = "label saves" if offer["size"] == 1 else "labels save"
+            amount = _amount({"value": offer["worth"], "error": offer["error"]})
+            lines.append(f"The next {offer['size']} {saves} {amount} a decision{_price(offer)}")
+    return lines
+
+
+def _price(offer: dict[str, Any]) -> str:
+    """From how many decisions on labels are worth their cost, where that is known and ever so."""
+    if offer["break_even"] is None:
+        return ""
+    return f"; worth {offer['cost']:g} from {offer['break_even']:.3g} decisions on"
+
+
+def _amount(amount: dict[str, float]) -> str:
+    return f"{amount['value']:.4g} (± {2 * amount['error']:.2g})"
+
+
+@click.command("report")
+@click.argument("campaign")
+@click.option("-o", "--output", default="report.html", show_default=True, help="The file to write.")
+@table_moved
+@json_option
+def report_command(campaign: str, output: str, table: str | None, as_json: bool) -> None:
+    """Write a report on CAMPAIGN: one HTML file with pictures, that needs no network."""
+    from stakes.reports import write_report
+
+    with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
+        write_report(opened, output, progress=progress)
+    as_json_or(as_json, {"report": output}, [f"Wrote {output}; open it in a browser."])
+
+
+@click.command("export")
+@click.argument("campaign")
+@click.option("-o", "--output", required=True, help="The CSV to write.")
+@click.option("--events", is_flag=True, help="Everything that happened, instead of the rows.")
+@table_moved
+@json_option
+def export_command(campaign: str, output: str, events: bool, table: str | None, as_json: bool) -> None:
+    """Write the rows of CAMPAIGN with labels and status, for a spreadsheet. `stakes import` takes it back, filled in.
+
+    A cell that a spreadsheet would run as a formula gets an apostrophe in front, which import takes off.
+    """
+    with Campaign.open(campaign, table) as opened:
+        count = opened.export(output, events=events)
+    text = f"Wrote {count} {'events' if events else 'rows'} to {output}."
+    as_json_or(as_json, {"file": output, "lines": count}, [text])

@@ -1,0 +1,129 @@
+"""The command `stakes` and its exit codes. Commands are imported when they are called, so that help is there at once.
+
+0 done, also where there is nothing to do; 1 the input was refused, and nothing was changed; 2 the command line was
+wrong; 3 something unexpected; 130 interrupted; 143 terminated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+
+import click
+
+from stakes import __version__
+
+_COMMANDS = {
+    "suggest": ("suggest", "Which rows of a table to label next. Keeps nothing."),
+    "init": ("begin", "Begin a campaign: a file that remembers rows, labels and who is at work on what."),
+    "ask": ("hand_out", "Hand out the rows to label next, to nobody else for a while."),
+    "tell": ("take_in", "Record the label of a row."),
+    "import": ("take_in", "Record the labels of a filled-in CSV."),
+    "skip": ("rows", "Never ask for rows again, until they are released."),
+    "release": ("rows", "Give rows that are asked for, or skipped, back to the pool."),
+    "withdraw": ("rows", "Take labels back; their history is kept."),
+    "status": ("look", "Where a campaign stands, what the next labels are worth, and whether to go on."),
+    "report": ("look", "Write a report with pictures, one HTML file."),
+    "export": ("look", "Write a campaign as a CSV that a spreadsheet opens."),
+    "simulate": ("simulating", "Try on labelled rows whether choosing by your loss helps."),
+    "losses": ("lists", "The losses by name, what each is for, and its options."),
+    "models": ("lists", "The models by name, and what each is good for."),
+    "doctor": ("checkup", "Check the installation, and a campaign file."),
+    "demo": ("showing", "The whole story on data of a hospital, in a folder of its own, in a minute."),
+    "sample": ("showing", "Write a table to try things on."),
+    "completion": ("lists", "Print the script that completes commands in your shell."),
+}
+_EPILOG = (
+    "Exit codes: 0 done, 1 refused (nothing was changed), 2 wrong usage, 3 unexpected, 130 interrupted, 143 "
+    "terminated. Every command has --help and --json."
+)
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are met."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"stakes.cli.{_COMMANDS[cmd_name][0]}"), f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A line for each, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, what) for name, (_, what) in _COMMANDS.items()])
+
+
+@click.command(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, package_name="stakes")
+def cli() -> None:
+    """Which label to buy next so that your own loss falls fastest, what it is worth, and when to stop.
+
+    Begin with `stakes suggest table.csv --target COLUMN --loss squared-error`: rows whose target is empty are the
+    pool, the others are the labels.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(_run(given))
+
+
+def _run(arguments: list[str]) -> int:
+    as_json = "--json" in arguments
+    try:
+        code = cli.main(arguments, prog_name="stakes", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        return 2
+    except click.ClickException as error:
+        return _usage(error, as_json)
+    except (KeyboardInterrupt, click.Abort):
+        _complain("interrupted; what was recorded is kept", as_json)
+        return 130
+    except BrokenPipeError:  # of `stakes losses | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("STAKES_DEBUG"):
+            raise
+        return _failed(error, as_json)
+
+
+def _usage(error: click.ClickException, as_json: bool) -> int:
+    if as_json:
+        _complain(error.format_message(), as_json)
+    else:
+        error.show()
+    return error.exit_code
+
+
+def _failed(error: Exception, as_json: bool) -> int:
+    """1 for what was refused, 3 for what was not foreseen."""
+    if type(error).__name__ in ("TableError", "SpecError", "LabelError", "CampaignError", "ReportError"):
+        _complain(str(error), as_json)
+        return 1
+    _complain(f"{type(error).__name__}: {error} (STAKES_DEBUG=1 shows where)", as_json)
+    return 1 if isinstance(error, ValueError | TypeError | ArithmeticError | ImportError) else 3
+
+
+def _complain(message: str, as_json: bool) -> None:
+    click.echo(json.dumps({"error": message}, ensure_ascii=False) if as_json else f"stakes: {message}", err=True)
+
+
+def _terminated(number: int, _: FrameType | None) -> None:
+    """Leave as an exception does: what is not recorded yet is rolled back."""
+    raise SystemExit(128 + number)
