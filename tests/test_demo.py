@@ -6,8 +6,10 @@ import pytest
 
 from stakes.campaigns import Campaign
 from stakes.demo import LOSS, TARGET, DemoError, DemoSize, run_demo
+from stakes.samples import SAMPLES
 
-SMALL = DemoSize(labelled=20, rounds=2, batch=2, runs=2, budget=2)
+LABELLED = SAMPLES["progression"].labelled
+SMALL = DemoSize(rounds=2, batch=2, runs=2, budget=2)
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +27,15 @@ def rows(path):
 
 def test_every_step_names_its_command(told):
     files, text = told
-    for words in ("suggest table.csv", "init campaign.stakes", "ask campaign.stakes", "tell campaign.stakes P"):
+    for words in (
+        "sample progression",
+        "suggest progression.csv",
+        "init campaign.stakes",
+        "ask campaign.stakes",
+        "tell campaign.stakes D",
+    ):
         assert f"$ stakes {words}" in text
-    for words in ("simulate answers.csv", "report campaign.stakes -o report.html"):
+    for words in ("simulate progression-answers.csv", "report campaign.stakes -o report.html"):
         assert f"$ stakes {words}" in text
     assert "After 2 labels, in 2 runs" in text
     assert str(files.report) in text
@@ -37,7 +45,7 @@ def test_the_table_has_its_first_labels_and_the_answers_have_all(told):
     files, _ = told
     table, answers = rows(files.table), rows(files.answers)
     assert len(table) == len(answers) == 442
-    assert sum(row[TARGET] != "" for row in table) == SMALL.labelled
+    assert sum(row[TARGET] != "" for row in table) == LABELLED
     assert all(float(row[TARGET]) > 0 for row in answers)
     assert [{**row, TARGET: ""} for row in table] == [{**row, TARGET: ""} for row in answers]
 
@@ -46,7 +54,7 @@ def test_the_campaign_holds_what_was_told(told):
     files, _ = told
     truths = {row["patient"]: row[TARGET] for row in rows(files.answers)}
     with Campaign.open(files.campaign) as campaign:
-        bought = [event for event in campaign.history() if event.kind == "label"][SMALL.labelled :]
+        bought = [event for event in campaign.history() if event.kind == "label"][LABELLED:]
         assert campaign.setup.brief.loss == LOSS
         assert len(bought) == SMALL.rounds * SMALL.batch
         assert all(truths[event.row] == event.label for event in bought)

@@ -58,6 +58,7 @@ NAMES = {
     "stakes.ranking": """
         Amount HelpedContext Offer Outlook Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
+    "stakes.reports": "ReportError write_report",
     "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
     "stakes.specs": """
         LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option SpecError build_loss build_model decisions_of

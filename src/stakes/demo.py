@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stakes.campaigns import Campaign
-from stakes.files import write_csv
 from stakes.reports import write_report
 from stakes.reports.canvas import check_canvas, picture
+from stakes.samples import write_sample
 from stakes.specs import LossSpec, ModelSpec, build_loss, build_model
 from stakes.worksheets import Brief, read_worksheet
 from stakes.worksheets.labels import as_targets
@@ -24,8 +22,8 @@ MONEY: dict[str, Any] = {"label_cost": 2000.0, "decisions": 100}
 _ASKED = "--target progression --id patient --loss squared-error --weight exp:0.01"
 _MONEY = "--label-cost 2000 --decisions 100"
 _QUICK = ModelSpec("bayesian-ridge")  # for the many fits of a simulation
-_STORY = """A clinic has examined {rows} people with diabetes. How far the disease has gone a year later, in points, is
-known of {labelled}; to follow up another costs 2,000. The prediction guides 100 decisions. A miss twice as far costs
+_STORY = """A clinic has examined 442 people with diabetes. How far the disease has gone a year later, in points, is
+known of 30; to follow up another costs 2,000. The prediction guides 100 decisions. A miss twice as far costs
 four times as much, and a miss about someone who gets far worse costs more still: e times as much with every 100 points.
 Whom should the clinic follow up next? (The data are real and come with scikit-learn.)"""
 
@@ -51,7 +49,6 @@ class DemoFiles:
 class DemoSize:
     """How much the demo does."""
 
-    labelled: int = 25
     rounds: int = 4
     batch: int = 5
     runs: int = 12
@@ -66,14 +63,16 @@ def run_demo(folder: str | os.PathLike[str], *, say: Say, seed: int = 0, size: D
     """Tell the story of a clinic in a folder that is new or empty; each step names the command that does the same."""
     check_canvas()
     sizes, files = size or DemoSize(), _files(_new_folder(Path(folder)))
-    truths = _write_tables(files, sizes.labelled, seed)
-    say(_STORY.format(rows=len(truths), labelled=sizes.labelled))
+    say(f"{_STORY}\n\n$ stakes sample progression")
+    write_sample("progression", files.table.parent)
     brief = Brief(TARGET, LOSS, id_column=IDS, seed=seed, **MONEY)
+    answers = read_worksheet(files.answers, brief)
+    truths = {answers.ids[row]: label for row, label in answers.labels.items()}
     _suggest(files, brief, say)
     with _begin(files, brief, say) as campaign:
         for _ in range(sizes.rounds):
             _ask_and_tell(campaign, truths, sizes.batch, say)
-        _simulate(files, sizes, seed, say)
+        _simulate(files, replace(brief, model=_QUICK), sizes, say)
         _report(campaign, files, say)
     return files
 
@@ -86,29 +85,14 @@ def _new_folder(folder: Path) -> Path:
 
 
 def _files(folder: Path) -> DemoFiles:
-    names = ("table.csv", "answers.csv", "campaign.stakes", "curve.png", "report.html")
+    names = ("progression.csv", "progression-answers.csv", "campaign.stakes", "curve.png", "report.html")
     return DemoFiles(*(folder / name for name in names))
-
-
-def _write_tables(files: DemoFiles, labelled: int, seed: int) -> dict[str, str]:
-    """The tables of people in a random order, the first few with labels; the truth by patient."""
-    from sklearn.datasets import load_diabetes
-
-    data = load_diabetes(scaled=False)
-    order = np.random.default_rng(seed).permutation(len(data.target))
-    names = [f"P{place:03d}" for place in range(1, len(order) + 1)]
-    truths = [f"{value:g}" for value in data.target[order].tolist()]
-    head = [IDS, *map(str, data.feature_names), TARGET]
-    rows = [(name, *each, truth) for name, each, truth in zip(names, data.data[order].tolist(), truths, strict=True)]
-    write_csv(files.answers, head, rows)
-    write_csv(files.table, head, [row if place < labelled else (*row[:-1], "") for place, row in enumerate(rows)])
-    return dict(zip(names, truths, strict=True))
 
 
 def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
     from stakes.worksheets.appraise import appraise
 
-    say(f"\n$ stakes suggest table.csv {_ASKED} {_MONEY} -n 3")
+    say(f"\n$ stakes suggest progression.csv {_ASKED} {_MONEY} -n 3")
     sheet = read_worksheet(files.table, brief)
     found = appraise(sheet, sheet.labels, 3)
     for row, reason in zip(found.ranking.labels, found.ranking.reasons, strict=True):
@@ -117,7 +101,7 @@ def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
 
 
 def _begin(files: DemoFiles, brief: Brief, say: Say) -> Campaign:
-    say(f"\n$ stakes init campaign.stakes table.csv {_ASKED} {_MONEY}")
+    say(f"\n$ stakes init campaign.stakes progression.csv {_ASKED} {_MONEY}")
     return Campaign.create(files.campaign, files.table, TARGET, LOSS, id_column=IDS, seed=brief.seed, **MONEY)
 
 
@@ -129,16 +113,16 @@ def _ask_and_tell(campaign: Campaign, truths: Mapping[str, str], batch: int, say
         say(f"$ stakes tell campaign.stakes {row.id} {truths[row.id]}")
 
 
-def _simulate(files: DemoFiles, sizes: DemoSize, seed: int, say: Say) -> None:
+def _simulate(files: DemoFiles, brief: Brief, sizes: DemoSize, say: Say) -> None:
     """Whether the loss-driven choice would have helped, now that all answers are known."""
     from stakes.simulation import simulate
 
     options = f"--model bayesian-ridge --budget {sizes.budget} --runs {sizes.runs} --plot curve.png"
     say("\nWould a choice by chance have done as well? In a demo all answers are known, so it can be tried.")
-    say(f"$ stakes simulate answers.csv {_ASKED} {options}")
-    sheet = read_worksheet(files.answers, Brief(TARGET, LOSS, model=_QUICK, id_column=IDS, seed=seed))
+    say(f"$ stakes simulate progression-answers.csv {_ASKED} {options}")
+    sheet = read_worksheet(files.answers, brief)
     labels = as_targets([sheet.labels[row] for row in range(len(sheet.ids))], sheet.task)
-    model = build_model(_QUICK, sheet.task, None, seed)
+    model = build_model(brief.model, sheet.task, None, brief.seed)
     found = simulate(
         sheet.features,
         labels,
@@ -146,7 +130,7 @@ def _simulate(files: DemoFiles, sizes: DemoSize, seed: int, say: Say) -> None:
         model,
         budget=sizes.budget,
         runs=sizes.runs,
-        seed=seed,
+        seed=brief.seed,
         progress=False,
     )
     files.curve.write_bytes(picture(lambda figure: _draw(found, figure)))

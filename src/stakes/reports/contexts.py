@@ -14,9 +14,8 @@ from array_api_compat import is_array_api_obj
 from stakes.acquisition import effective_context_weights, uncertainty
 from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction
-from stakes.files import Host
 from stakes.losses import FiniteChoice, LogLoss, SquaredError
-from stakes.models.tables import on_host
+from stakes.models.tables import Host, on_host
 from stakes.ranking.question import Question
 from stakes.ranking.reasons import log_reductions
 from stakes.reports.evidence import Evidence

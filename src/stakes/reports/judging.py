@@ -13,9 +13,8 @@ import numpy as np
 
 from stakes._array import constant
 from stakes.evaluation import bayes_prediction, realised_loss
-from stakes.files import Host
 from stakes.models import belief_of
-from stakes.models.tables import on_host
+from stakes.models.tables import Host, on_host
 from stakes.ranking.prospects import expected_loss
 from stakes.ranking.question import Question, ask
 from stakes.worksheets import Worksheet
@@ -41,7 +40,7 @@ def question_of(sheet: Worksheet, found: Fitted, pool: Sequence[int]) -> Questio
     """What is asked of a fitted model: the rows of the pool, some of which stand for the future."""
     loss: Any = found.loss
     features = sheet.features.take(pool)
-    return ask(found.model, loss, features, None, None, "label", found.classes, sheet.brief.seed, _MOST)[0]
+    return ask(found.model, loss, features, None, None, "label", found.classes, sheet.brief.seed, _MOST, None)[0]
 
 
 def expected(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:

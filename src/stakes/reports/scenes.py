@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes.files import Host
+from stakes.models.tables import Host
 from stakes.reports.canvas import BLUE, COLOURS, GREY, clipped, legend, picture
 from stakes.reports.contexts import Contexts
 from stakes.reports.evidence import Evidence

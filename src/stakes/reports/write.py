@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 from stakes.campaigns import Campaign
+from stakes.ranking.question import Progress, silent
 from stakes.reports import sections
 from stakes.reports.canvas import check_canvas
 from stakes.reports.contexts import contexts
@@ -21,9 +20,6 @@ from stakes.reports.pictures import Picture, learning_picture, worth_picture
 from stakes.reports.scenes import acquired_picture, contexts_picture
 from stakes.reports.style import STYLE
 
-Progress: TypeAlias = Callable[[str, float | None], None]
-"""A phrase, and the share that is done."""
-
 _BEGINNING = "<!doctype html>"
 _CURVE = (0.2, 0.9)  # the share of time between which the learning curve is made
 
@@ -32,7 +28,7 @@ def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: 
     """Write the report of a campaign as one HTML file; another HTML file is replaced, anything else is refused."""
     where = _checked(Path(path))
     check_canvas()
-    tell = progress or _silent
+    tell = progress or silent
     tell("thinking about the next labels", 0.0)
     _replace(where, report(gather(campaign), tell))
     tell("written", 1.0)
@@ -107,7 +103,3 @@ def _replace(where: Path, text: str) -> None:
         raise ReportError(f"{where} cannot be written: {error.strerror}. Nothing was changed.") from error
     finally:
         part.unlink(missing_ok=True)
-
-
-def _silent(phrase: str, share: float | None) -> None:
-    """Nobody listens."""
