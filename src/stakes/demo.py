@@ -51,8 +51,8 @@ class DemoSize:
 
     rounds: int = 4
     batch: int = 5
-    runs: int = 12
-    budget: int = 20
+    runs: int = 24
+    budget: int = 10
 
 
 class DemoError(ValueError):
