@@ -1,0 +1,88 @@
+"""Fourteen problems: a table, what being wrong costs there, and a model. All were written down before any was run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from stakes import BrierLoss, CostMatrix, ExponentialWeight, Linex, LogLoss, Pinball, SquaredError, ThresholdDecision
+from stakes.models import Bootstrap, DefaultModel
+
+PROCESS = DefaultModel(task="real")
+LOG_PROCESS = TransformedTargetRegressor(PROCESS, func=np.log, inverse_func=np.exp)
+FOREST = RandomForestClassifier(50)
+LOGISTIC = Bootstrap(make_pipeline(StandardScaler(), LogisticRegression()), members=10)
+MODELS = {
+    id(PROCESS): "Gaussian process",
+    id(LOG_PROCESS): "Gaussian process of the logarithm",
+    id(FOREST): "forest of 50 trees",
+    id(LOGISTIC): "10 logistic regressions",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What labels are bought for."""
+
+    table: str
+    words: str
+    """what being wrong costs"""
+    loss: Any
+    model: Any
+    usual: str
+    """a usual rule that knows no loss, by its name in `stakes.acquisition.baselines.BASELINES`"""
+    heavy: Any = None
+    """the class that counts most, where there is one"""
+    budget: int = 25
+
+    @property
+    def name(self) -> str:
+        """Unlike that of any other problem."""
+        return f"{self.table}: {self.words}; {self.model_words}"
+
+    @property
+    def model_words(self) -> str:
+        """The model in a few words."""
+        return MODELS[id(self.model)]
+
+
+def missed(heavy: int, cost: float, count: int) -> CostMatrix:
+    """An error costs 1; to take class number `heavy` of `count` for another costs `cost`."""
+    costs = 1.0 - np.eye(count)
+    costs[heavy] *= cost
+    return CostMatrix(costs)
+
+
+def read_low(cost: float, count: int) -> CostMatrix:
+    """To read a digit as a higher one costs their distance, as a lower one `cost` times it."""
+    distance = np.arange(count) - np.arange(count)[:, None]  # [truth, reading]
+    return CostMatrix(np.where(distance < 0, -cost * distance, distance).astype(float))
+
+
+HIGH = SquaredError(ExponentialWeight(1.0))
+VARIANCE, ENTROPY = "predictive variance", "predictive entropy"
+HIGH_WORDS = "squared error, weight e-fold for each sd"
+
+PROBLEMS = (
+    Problem("diabetes", HIGH_WORDS, HIGH, PROCESS, VARIANCE),
+    Problem("diabetes", "Linex(1): overestimates hurt more", Linex(1.0), PROCESS, VARIANCE),
+    Problem("yacht", HIGH_WORDS, HIGH, PROCESS, VARIANCE),
+    Problem("yacht", "Linex(1): overestimates hurt more", Linex(1.0), LOG_PROCESS, VARIANCE),
+    Problem("estate", HIGH_WORDS, HIGH, PROCESS, VARIANCE),
+    Problem("estate", "Pinball(0.9): a price few exceed", Pinball(0.9), PROCESS, VARIANCE),
+    Problem("slump", "strong or not, a false yes costs 10", ThresholdDecision(5.0, 1.0, 10.0), PROCESS, VARIANCE),
+    Problem("breast cancer", "a missed malignant tumour costs 20", missed(0, 20.0, 2), FOREST, ENTROPY, 0),
+    Problem("breast cancer", "a missed malignant tumour costs 20", missed(0, 20.0, 2), LOGISTIC, ENTROPY, 0),
+    Problem("wine", "log loss, the third cultivar weighs 20", LogLoss([1.0, 1.0, 20.0]), LOGISTIC, ENTROPY, 2),
+    Problem("digits", "to read d too low costs 5 d, too high d", read_low(5.0, 10), FOREST, ENTROPY),
+    Problem("vehicle", "Brier, a bus weighs 50", BrierLoss([50.0, 1.0, 1.0, 1.0]), FOREST, ENTROPY, "bus"),
+    Problem("vowel", "Brier, the first vowel weighs 20", BrierLoss([20.0, *[1.0] * 10]), FOREST, ENTROPY, 0),
+    Problem("landsat", "missed damp grey soil costs 20", missed(3, 20.0, 6), FOREST, ENTROPY, 4),
+)
