@@ -62,7 +62,7 @@ def run(problem: Problem, preset: Preset, data: Path | None, store: Path, jobs: 
         table.features,
         table.target,
         problem.loss,
-        problem.model,
+        problem.model.estimator,
         strategies=("random", "plain", "loss", problem.usual),
         budget=min(problem.budget, preset.most_labels),
         runs=preset.runs,

@@ -32,7 +32,7 @@ def settings(outcomes: Outcomes) -> str:
         sizes = {name: each.settings[name] for name in ("n_rows", "n_initial", "n_contexts", "n_test")}
         pool = 2 * sizes["n_rows"] - sum(sizes.values())
         counts = [sizes["n_rows"], pool, sizes["n_initial"], each.budget, each.runs]
-        lines.append([number, problem.table, problem.words, problem.model_words, *counts])
+        lines.append([number, problem.table, problem.words, problem.model.words, *counts])
     return _table(head, lines)
 
 
