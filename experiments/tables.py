@@ -67,7 +67,7 @@ def _real(target: str, left_out: tuple[str, ...] = ()) -> Callable[[list[dict[st
     return made
 
 
-def _classes(rows_used: int | None = None, left_out: tuple[str, ...] = ()) -> Callable[[list[dict[str, str]]], Table]:
+def _classes(rows_used: int, left_out: tuple[str, ...] = ()) -> Callable[[list[dict[str, str]]], Table]:
     def made(rows: list[dict[str, str]]) -> Table:
         labels = np.asarray([int(row["class"]) if row["class"].isdigit() else row["class"] for row in rows])
         return _drawn(Table(_features(rows, {"class", *left_out}), labels), rows_used)
@@ -81,8 +81,8 @@ def _features(rows: list[dict[str, str]], left_out: set[str]) -> Any:
 
 
 def _drawn(table: Table, rows: int | None) -> Table:
-    """That many rows of the table, drawn with a seed that never changes; all of them without a number."""
-    if rows is None:
+    """That many rows of the table, drawn with a seed that never changes; all where it has no more."""
+    if rows is None or rows >= table.n_rows:
         return table
     chosen = np.sort(np.random.default_rng(_SEED).choice(table.n_rows, rows, replace=False))
     return Table(table.features[chosen], table.target[chosen])
@@ -106,9 +106,9 @@ _SHIPPED: dict[str, Callable[[], Table]] = {
 }
 _FILES: dict[str, Callable[[list[dict[str, str]]], Table]] = {
     "estate": _real("house_price_unit_area"),
-    "landsat": _classes(1000, left_out=("split",)),
+    "landsat": _classes(600, left_out=("split",)),
     "slump": _real("compressive_strength_28d_mpa", left_out=("slump_cm", "flow_cm")),
-    "vehicle": _classes(),
-    "vowel": _classes(left_out=("split", "speaker", "sex")),
+    "vehicle": _classes(600),
+    "vowel": _classes(400, left_out=("split", "speaker", "sex")),
     "yacht": _real("residuary_resistance"),
 }
