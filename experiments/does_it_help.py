@@ -27,15 +27,15 @@ _CONTEXTS, _TESTS = 60, 200  # at most; a fifth and three tenths of the rows whe
 
 @dataclass(frozen=True)
 class Preset:
-    """How much is run."""
+    """How much is run: of a problem's own runs and labels, at most so many."""
 
-    runs: int
+    most_runs: int
     most_labels: int
     problems: tuple[Problem, ...]
 
 
-FULL = Preset(runs=20, most_labels=1000, problems=PROBLEMS)
-QUICK = Preset(runs=2, most_labels=2, problems=tuple(each for each in PROBLEMS if is_shipped(each.table)))
+FULL = Preset(most_runs=1000, most_labels=1000, problems=PROBLEMS)
+QUICK = Preset(most_runs=2, most_labels=2, problems=tuple(each for each in PROBLEMS if is_shipped(each.table)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,7 +65,7 @@ def run(problem: Problem, preset: Preset, data: Path | None, store: Path, jobs: 
         problem.model.estimator,
         strategies=("random", "plain", "loss", problem.usual),
         budget=min(problem.budget, preset.most_labels),
-        runs=preset.runs,
+        runs=min(problem.runs, preset.most_runs),
         seed=_SEED,
         n_contexts=min(_CONTEXTS, table.n_rows // 5),
         n_test=min(_TESTS, 3 * table.n_rows // 10),

@@ -10,6 +10,8 @@ import numpy as np
 from experiments.problems import Problem
 from stakes.simulation import Estimate, Simulation
 
+_ROUNDING = 1e-12  # losses here are between a hundredth and a thousand
+
 Outcomes = Mapping[Problem, Simulation]
 
 
@@ -42,9 +44,9 @@ def finals(outcomes: Outcomes) -> str:
     lines = []
     for number, (problem, each) in enumerate(outcomes.items(), 1):
         names = ("random", "plain", problem.usual, "loss")
-        means = [_number(each.curves(name)[:, -1].mean()) for name in names]
+        means = [number(each.curves(name)[:, -1].mean()) for name in names]
         gaps = [_estimate(each.paired("loss", rival).final) for rival in ("random", "plain", problem.usual)]
-        lines.append([number, problem.table, _number(each.curves("loss")[:, 0].mean()), *means, *gaps])
+        lines.append([number, problem.table, number(each.curves("loss")[:, 0].mean()), *means, *gaps])
     return _table(head, lines)
 
 
@@ -56,7 +58,7 @@ def areas(outcomes: Outcomes) -> str:
         gaps = [_estimate(each.paired("loss", rival).area) for rival in ("random", "plain")]
         reached = each.labels_to_reach()
         labels = [_labels(reached[name].labels.value) for name in ("random", "plain", problem.usual, "loss")]
-        lines.append([number, problem.table, *gaps, _number(reached["loss"].level), *labels])
+        lines.append([number, problem.table, *gaps, number(reached["loss"].level), *labels])
     return _table(head, lines)
 
 
@@ -98,7 +100,7 @@ def _estimate(estimate: Estimate) -> str:
     """In bold where 0 is outside the interval."""
     if math.isnan(estimate.value):
         return "infinite"
-    text = f"{_number(estimate.value)} ({_number(estimate.low)} to {_number(estimate.high)})"
+    text = f"{number(estimate.value)} ({number(estimate.low)} to {number(estimate.high)})"
     return f"**{text}**" if estimate.tells else text
 
 
@@ -106,9 +108,13 @@ def _labels(value: float) -> str:
     return "not reached" if math.isinf(value) else f"{value:g}"
 
 
-def _number(value: float) -> str:
-    """Three digits, never as a power of ten."""
-    return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+def number(value: float) -> str:
+    """Three digits or all before the point, never a power of ten; what rounding leaves of 0 is 0."""
+    if abs(value) < _ROUNDING or not math.isfinite(value):
+        return "0" if abs(value) < _ROUNDING else f"{value}"
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return np.format_float_positional(value, precision=3, unique=False, fractional=False, trim="-")
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:

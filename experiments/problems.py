@@ -64,6 +64,7 @@ class Problem:
     model: Model
     usual: str
     """a usual rule that knows no loss, by its name in `stakes.acquisition.baselines.BASELINES`"""
+    runs: int
     heavy: Any = None
     """the class that counts most, where there is one"""
     budget: int = 25
@@ -87,24 +88,32 @@ def read_low(cost: float, count: int) -> CostMatrix:
     return CostMatrix(np.where(distance < 0, -cost * distance, distance).astype(float))
 
 
+def _of_reals(table: str, words: str, loss: Any, model: Model) -> Problem:
+    return Problem(table, words, loss, model, usual="predictive variance", runs=20)
+
+
+def _of_classes(table: str, words: str, loss: Any, model: Model, heavy: Any) -> Problem:
+    """Fewer runs: a forest takes longer to fit than a Gaussian process of few labels."""
+    return Problem(table, words, loss, model, usual="predictive entropy", runs=12, heavy=heavy)
+
+
 HIGH = SquaredError(ExponentialWeight(1.0))
-VARIANCE, ENTROPY = "predictive variance", "predictive entropy"
 HIGH_WORDS = "squared error, weight e-fold for each sd"
 
 PROBLEMS = (
-    Problem("diabetes", HIGH_WORDS, HIGH, PROCESS, VARIANCE),
-    Problem("diabetes", "Linex(1): overestimates hurt more", Linex(1.0), PROCESS, VARIANCE),
-    Problem("yacht", HIGH_WORDS, HIGH, PROCESS, VARIANCE),
-    Problem("yacht", "Itakura-Saito: relative errors", ItakuraSaito(), LOG_PROCESS, VARIANCE),
-    Problem("estate", HIGH_WORDS, HIGH, PROCESS, VARIANCE),
-    Problem("estate", "Pinball(0.9): a price few exceed", Pinball(0.9), PROCESS, VARIANCE),
-    Problem("slump", "strong or not, a false yes costs 10", ThresholdDecision(5.0, 1.0, 10.0), PROCESS, VARIANCE),
-    Problem("breast cancer", "a missed malignant tumour costs 20", missed(0, 20.0, 2), FOREST, ENTROPY, 0),
-    Problem("breast cancer", "a missed malignant tumour costs 20", missed(0, 20.0, 2), LOGISTIC, ENTROPY, 0),
-    Problem("wine", "log loss, the third cultivar weighs 20", LogLoss([1.0, 1.0, 20.0]), LOGISTIC, ENTROPY, 2),
-    Problem("digits", "to read d too low costs 5 d, too high d", read_low(5.0, 10), FOREST, ENTROPY),
-    Problem("vehicle", "Brier, a bus weighs 50", BrierLoss([50.0, 1.0, 1.0, 1.0]), FOREST, ENTROPY, "bus"),
-    Problem("vowel", "Brier, the first vowel weighs 20", BrierLoss([20.0, *[1.0] * 10]), FOREST, ENTROPY, 0),
-    Problem("landsat", "missed damp grey soil costs 20", missed(3, 20.0, 6), FOREST, ENTROPY, 4),
-    Problem("diabetes", HIGH_WORDS, HIGH, KNOWN_PROCESS, VARIANCE),
+    _of_reals("diabetes", HIGH_WORDS, HIGH, PROCESS),
+    _of_reals("diabetes", "Linex(1): overestimates hurt more", Linex(1.0), PROCESS),
+    _of_reals("yacht", HIGH_WORDS, HIGH, PROCESS),
+    _of_reals("yacht", "Itakura-Saito: relative errors", ItakuraSaito(), LOG_PROCESS),
+    _of_reals("estate", HIGH_WORDS, HIGH, PROCESS),
+    _of_reals("estate", "Pinball(0.9): a price few exceed", Pinball(0.9), PROCESS),
+    _of_reals("slump", "strong or not, a false yes costs 10", ThresholdDecision(5.0, 1.0, 10.0), PROCESS),
+    _of_classes("breast cancer", "a missed malignant tumour costs 20", missed(0, 20.0, 2), FOREST, 0),
+    _of_classes("breast cancer", "a missed malignant tumour costs 20", missed(0, 20.0, 2), LOGISTIC, 0),
+    _of_classes("wine", "log loss, the third cultivar weighs 20", LogLoss([1.0, 1.0, 20.0]), LOGISTIC, 2),
+    _of_classes("digits", "to read d too low costs 5 d, too high d", read_low(5.0, 10), FOREST, None),
+    _of_classes("vehicle", "Brier, a bus weighs 50", BrierLoss([50.0, 1.0, 1.0, 1.0]), FOREST, "bus"),
+    _of_classes("vowel", "Brier, the first vowel weighs 20", BrierLoss([20.0, *[1.0] * 10]), FOREST, 0),
+    _of_classes("landsat", "missed damp grey soil costs 20", missed(3, 20.0, 6), FOREST, 4),
+    _of_reals("diabetes", HIGH_WORDS, HIGH, KNOWN_PROCESS),
 )

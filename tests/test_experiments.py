@@ -108,6 +108,13 @@ def test_the_share_of_rows_that_two_strategies_both_bought():
     assert markdown.shared(found, "loss", "random") == pytest.approx(np.mean(both))
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(1e-18, "0"), (-0.0034712, "-0.00347"), (5.2e-5, "0.000052"), (99.97, "100"), (-404.2, "-404")]
+)
+def test_numbers_are_written_out(value, text):
+    assert markdown.number(value) == text
+
+
 def test_without_their_library_the_benchmark_of_peers_says_what_to_install():
     hidden = "import runpy, sys; sys.modules['skactiveml'] = None; runpy.run_path('benchmarks/peers.py')"
     done = subprocess.run([sys.executable, "-c", hidden], cwd=ROOT, capture_output=True, text=True, check=False)
