@@ -30,11 +30,11 @@ def settings(outcomes: Outcomes) -> str:
     """Each problem, numbered, with its sizes."""
     head = ["#", "table", "loss", "model", "rows", "pool", "at the start", "bought", "runs"]
     lines = []
-    for number, (problem, each) in enumerate(outcomes.items(), 1):
+    for place, (problem, each) in enumerate(outcomes.items(), 1):
         sizes = {name: each.settings[name] for name in ("n_rows", "n_initial", "n_contexts", "n_test")}
         pool = 2 * sizes["n_rows"] - sum(sizes.values())
         counts = [sizes["n_rows"], pool, sizes["n_initial"], each.budget, each.runs]
-        lines.append([number, problem.table, problem.words, problem.model.words, *counts])
+        lines.append([place, problem.table, problem.words, problem.model.words, *counts])
     return _table(head, lines)
 
 
@@ -42,11 +42,11 @@ def finals(outcomes: Outcomes) -> str:
     """Mean losses at the start and at the end, and paired differences there."""
     head = ["#", "table", "start", "random", "plain", "usual", "loss", "loss - random", "loss - plain", "loss - usual"]
     lines = []
-    for number, (problem, each) in enumerate(outcomes.items(), 1):
+    for place, (problem, each) in enumerate(outcomes.items(), 1):
         names = ("random", "plain", problem.usual, "loss")
         means = [number(each.curves(name)[:, -1].mean()) for name in names]
         gaps = [_estimate(each.paired("loss", rival).final) for rival in ("random", "plain", problem.usual)]
-        lines.append([number, problem.table, number(each.curves("loss")[:, 0].mean()), *means, *gaps])
+        lines.append([place, problem.table, number(each.curves("loss")[:, 0].mean()), *means, *gaps])
     return _table(head, lines)
 
 
@@ -54,11 +54,11 @@ def areas(outcomes: Outcomes) -> str:
     """Paired differences of the mean over steps, and labels until nine tenths of the best fall were reached."""
     head = ["#", "table", "loss - random", "loss - plain", "level", "random", "plain", "usual", "loss"]
     lines = []
-    for number, (problem, each) in enumerate(outcomes.items(), 1):
+    for place, (problem, each) in enumerate(outcomes.items(), 1):
         gaps = [_estimate(each.paired("loss", rival).area) for rival in ("random", "plain")]
         reached = each.labels_to_reach()
         labels = [_labels(reached[name].labels.value) for name in ("random", "plain", problem.usual, "loss")]
-        lines.append([number, problem.table, *gaps, number(reached["loss"].level), *labels])
+        lines.append([place, problem.table, *gaps, number(reached["loss"].level), *labels])
     return _table(head, lines)
 
 
@@ -66,9 +66,9 @@ def purchases(outcomes: Outcomes) -> str:
     """Where each strategy looked, and how many of its rows "loss" shares with "plain"."""
     head = ["#", "table", "what is told", "all rows", "random", "plain", "usual", "loss", "shared with plain"]
     lines = []
-    for number, (problem, each) in enumerate(outcomes.items(), 1):
+    for place, (problem, each) in enumerate(outcomes.items(), 1):
         told = [_told(problem, each, rows) for rows in (np.arange(len(each.targets)), *_bought(problem, each))]
-        lines.append([number, problem.table, _what(problem, each), *told, f"{shared(each, 'loss', 'plain'):.0%}"])
+        lines.append([place, problem.table, _what(problem, each), *told, f"{shared(each, 'loss', 'plain'):.0%}"])
     return _table(head, lines)
 
 
