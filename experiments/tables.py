@@ -109,6 +109,5 @@ _FILES: dict[str, Callable[[list[dict[str, str]]], Table]] = {
     "landsat": _classes(600, left_out=("split",)),
     "slump": _real("compressive_strength_28d_mpa", left_out=("slump_cm", "flow_cm")),
     "vehicle": _classes(600),
-    "vowel": _classes(400, left_out=("split", "speaker", "sex")),
     "yacht": _real("residuary_resistance"),
 }

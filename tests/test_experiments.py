@@ -60,8 +60,8 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch, capsys, tmp_path):
 
 
 def test_a_folder_without_the_file_is_told_which_one_is_wanted(tmp_path):
-    with pytest.raises(MissingTableError, match=r"vowel needs vowel\.csv; there is none"):
-        load("vowel", tmp_path)
+    with pytest.raises(MissingTableError, match=r"landsat needs landsat\.csv; there is none"):
+        load("landsat", tmp_path)
 
 
 def test_a_file_of_reals_gives_its_features_and_the_target_in_standard_deviations(tmp_path):
@@ -73,10 +73,9 @@ def test_a_file_of_reals_gives_its_features_and_the_target_in_standard_deviation
 
 
 def test_a_file_of_classes_leaves_out_what_describes_the_row(tmp_path):
-    lines = ["split,speaker,sex,lar_0,class", "train,0,male,-3.5,10", "test,1,female,0.5,2"]
-    (tmp_path / "vowel.csv").write_text("\n".join(lines))
-    table = load("vowel", tmp_path)
-    assert table.features.tolist() == [[-3.5], [0.5]]
+    (tmp_path / "landsat.csv").write_text("split,band,class\ntrain,35,10\ntest,5,2")
+    table = load("landsat", tmp_path)
+    assert table.features.tolist() == [[35.0], [5.0]]
     assert table.target.tolist() == [10, 2]  # numbers, so that their order is that of the codes
 
 
