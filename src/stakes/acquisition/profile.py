@@ -18,6 +18,7 @@ from stakes._array import Array, constant, double, namespace, replaced
 from stakes.acquisition import chebyshev
 from stakes.acquisition.finite_actions import Under, finite_actions_curve
 from stakes.acquisition.forms import ANY, Form, Reduction, general_form, register, today
+from stakes.acquisition.reduction import check_finite
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.switching import has_switches
 from stakes.losses import DistributionLoss
@@ -66,7 +67,7 @@ def _chebyshev(loss: Any, belief: GaussianBelief, under: Under, size: int) -> tu
     """[R, M], [M]: Chebyshev coefficients of EUR_c / rho in 2 s - 1, and the scale taken out of each context."""
     rho = 1.0 - ((1.0 + chebyshev.points(size)) / 2.0) ** 2
     values, log_scale = _reductions(loss, belief, under, rho)
-    return chebyshev.series(values / constant(rho, values)[:, None], size), log_scale
+    return chebyshev.series(check_finite(values / constant(rho, values)[:, None]), size), log_scale
 
 
 def _reductions(

@@ -1,0 +1,1 @@
+"""Studies with stakes as any user would run them: `python -m experiments.NAME` in a checkout."""
