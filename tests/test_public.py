@@ -43,6 +43,7 @@ NAMES = {
         BASELINES bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
     """,
     "stakes.campaigns": "CampaignError Event Journal Outcome RowState",
+    "stakes.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
