@@ -19,7 +19,7 @@ from stakes.campaigns.setup import Setup, kept_path, read_unchanged, refuse_chan
 from stakes.files import fingerprint
 from stakes.specs import LossSpec
 from stakes.worksheets import Brief, LabelError, Worksheet, read_worksheet
-from stakes.worksheets.labels import checked_class, checked_number, task_of
+from stakes.worksheets.labels import checked_class, checked_number, domain_of, task_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,7 @@ class Campaign:
         sheet = read_worksheet(table, Brief(target, spec, **brief))
         if len(sheet.ids) == 0:
             raise CampaignError(f"{table} has no rows: there is nothing to label")
+        _refuse_unusable(sheet)
         costs = [None] * len(sheet.ids) if sheet.costs is None else sheet.costs.tolist()
         setup = Setup(sheet.brief, kept_path(table, where), fingerprint(sheet.source), len(sheet.labels))
         known = {sheet.ids[row]: label for row, label in sheet.labels.items()}
@@ -56,12 +57,11 @@ class Campaign:
     def open(path: str | os.PathLike[str], table: str | os.PathLike[str] | None = None) -> Campaign:
         """The campaign in a file; `table` says where its table is now, if it was moved."""
         campaign = Campaign(Path(path), Journal.open(path))
-        if table is not None:
-            refuse_changes(campaign.setup, read_worksheet(table, campaign.setup.brief))
-            moved = replace(campaign.setup, table=kept_path(table, campaign.path))
-            campaign.journal.update_settings(**moved.to_dict())
-            return Campaign(campaign.path, campaign.journal)
-        return campaign
+        try:
+            return campaign if table is None else campaign._moved(table)
+        except BaseException:
+            campaign.close()
+            raise
 
     @cached_property
     def setup(self) -> Setup:
@@ -100,7 +100,7 @@ class Campaign:
         """
         labels = [(str(row), str(label).strip()) for row, label in pairs]
         self._check_labels(labels, new_class)
-        return self.journal.tell_many(labels, replace=replace, who=who)
+        return self.journal.tell_many(self._as_known(labels), replace=replace, who=who)
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
         """Never ask for these rows again, until they are released."""
@@ -148,21 +148,49 @@ class Campaign:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _moved(self, table: str | os.PathLike[str]) -> Campaign:
+        """The campaign, with its table where it is now."""
+        refuse_changes(self.setup, read_worksheet(table, self.setup.brief))
+        moved = replace(self.setup, table=kept_path(table, self.path))
+        if moved != self.setup:
+            self.journal.update_settings(**moved.to_dict())
+        return Campaign(self.path, self.journal)
+
+    def _as_known(self, labels: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Labels as they were first written, where they are the same numbers: 3.50 is no other label than 3.5."""
+        if task_of(self.setup.brief.loss) != "real":
+            return labels
+        return [(row, self._first_written(row, label)) for row, label in labels]
+
+    def _first_written(self, row: str, label: str) -> str:
+        last = self.journal.history(row)[-1:]
+        same = bool(last) and last[0].label is not None and float(last[0].label) == float(label)
+        return last[0].label or label if same else label
+
     def _check_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
         """Refuse the first label that cannot be one, with its row."""
         brief, classes = self.setup.brief, self._classes(new_class)
         task = task_of(brief.loss)
+        domain = domain_of(brief.loss) if task == "real" else None
         for row, label in labels:
             try:
                 if task == "real":
-                    checked_number(label, brief.loss)
-                elif classes:
+                    checked_number(label, brief.loss, domain)
+                else:
                     checked_class(label, classes)
             except LabelError as error:
-                more = "" if task == "real" or brief.classes else " A class that is new is told as such (--new-class)."
+                fixed = task == "real" or brief.classes or brief.loss.cost_matrix
+                more = "" if fixed or not label else " A class that is new is told as such (--new-class)."
                 raise LabelError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
 
     def _classes(self, new_class: bool) -> tuple[str, ...]:
         """Classes that a label may be of; none where any may."""
         fixed = tuple(self.setup.brief.classes or self.setup.brief.loss.cost_matrix or ())
         return fixed or (() if new_class else self.journal.labels_told())
+
+
+def _refuse_unusable(sheet: Worksheet) -> None:
+    """Refuse a loss or a model that does not go with the table; imported here, as telling needs no scikit-learn."""
+    from stakes.worksheets.fitting import refuse_unusable
+
+    refuse_unusable(sheet)

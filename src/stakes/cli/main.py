@@ -37,6 +37,7 @@ _COMMANDS = {
     "demo": ("showing", "The whole story on data of a hospital, in a folder of its own, in a minute."),
     "completion": ("lists", "Print the script that completes commands in your shell."),
 }
+_REFUSALS = ("TableError", "SpecError", "LabelError", "ModelError", "CampaignError", "ReportError")
 _EPILOG = (
     "Exit codes: 0 done, 1 refused (nothing was changed), 2 wrong usage, 3 unexpected, 130 interrupted, 143 "
     "terminated. Every command has --help and --json."
@@ -81,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    as_json = "--json" in arguments
+    as_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
     try:
         code = cli.main(arguments, prog_name="stakes", standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -112,7 +113,7 @@ def _usage(error: click.ClickException, as_json: bool) -> int:
 
 def _failed(error: Exception, as_json: bool) -> int:
     """1 for what was refused, 3 for what was not foreseen."""
-    if type(error).__name__ in ("TableError", "SpecError", "LabelError", "CampaignError", "ReportError"):
+    if type(error).__name__ in _REFUSALS:
         _complain(str(error), as_json)
         return 1
     _complain(f"{type(error).__name__}: {error} (STAKES_DEBUG=1 shows where)", as_json)

@@ -27,9 +27,16 @@ def ranked_lines(ids: Sequence[str], scores: Sequence[float | None], name: str, 
     width = max([len("row"), *(len(row) for row in ids)])
     lines = [f"   {'row'.ljust(width)}  {name}"]
     for place, (row, cell, why) in enumerate(zip(ids, cells, whys, strict=True), 1):
-        lines.append(f"{place:2d} {row.ljust(width)}  {cell}")
+        lines.append(f"{place:2d} {row.ljust(width)}  {cell}".rstrip())
         lines += wrapped(why, "   " + " " * width + "  ")
     return lines
+
+
+def score_name(ranked_by: str, per_cost: bool) -> str:
+    """What the scores of rows are, in words."""
+    what = {"gain": "worth on top of the rows above, a decision", "worth": "worth alone, a decision"}
+    name = what.get(ranked_by, ranked_by)
+    return f"{name} and unit of cost" if per_cost else name
 
 
 def wrapped(text: str, indent: str = "", first: str | None = None) -> list[str]:
