@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AbsoluteError AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign CategoricalEnsemble CostMatrix
+        AbsoluteError AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign CategoricalEnsemble
+        CostMatrix
         ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex
         LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
         SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
@@ -48,7 +49,7 @@ NAMES = {
         calibration decompose realised_loss
     """,
     "stakes.files": """
-        Fingerprint Frame Source TableError changes escape fingerprint ids read_table unescape write_csv
+        Fingerprint Frame Host Source TableError changes escape fingerprint ids read_table unescape write_csv
     """,
     "stakes.models": """
         Adapter Bootstrap DefaultModel EnsembleOf GaussianProcess Hyperparameters Request TableEncoder belief_of
