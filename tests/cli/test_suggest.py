@@ -55,7 +55,8 @@ def test_the_same_rows_whatever_the_file(here):
         assert rows_of(run(f"suggest {name} -n 3 --json", NUMBERS)) == wanted
 
 
-def test_it_says_which_rows_their_worth_why_and_what_was_assumed(here):
+@pytest.mark.usefixtures("here")
+def test_it_says_which_rows_their_worth_why_and_what_was_assumed():
     found = run("suggest numbers.csv -n 2", NUMBERS)
     assert found.code == 0
     assert found.out.startswith("Label these rows next, of 6 without a label (6 have one):")
@@ -194,7 +195,8 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("words", "said"), WRONG)
-def test_wrong_words_are_refused_with_advice(here, words, said):
+@pytest.mark.usefixtures("here")
+def test_wrong_words_are_refused_with_advice(words, said):
     answer = run("suggest numbers.csv --id id", words)
     assert (answer.code, answer.out) == (1, "")
     assert said in answer.err

@@ -94,9 +94,10 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted; what was recorded is kept", as_json)
         return 130
-    except BrokenPipeError:  # of `stakes losses | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # of `stakes losses | head`, which click takes for a failure
+            return 0
+        raise
     except Exception as error:
         if os.environ.get("STAKES_DEBUG"):
             raise

@@ -13,9 +13,9 @@ import numpy as np
 from stakes.files import Host
 
 _NUMBERS = 50_000_000  # row-context pairs that are scored, a closed form each
-_CLASSES = 70_000_000  # numbers that are computed to score rows, N M C^2
+_CLASSES = 40_000_000  # numbers that are computed to score rows, N M C^2
 _JOINT = 300_000_000  # numbers that are computed to choose rows together
-_CONFIGURATIONS = 900  # of the labels of 8 rows of classes that are gone through, in all
+_CONFIGURATIONS = 2000  # of labels that are gone through to choose 8 rows, 256 for each
 _CONTEXTS = 1000
 _FEWEST_CONTEXTS = 250
 _LISTED, _FEWEST_LISTED = 100, 20
