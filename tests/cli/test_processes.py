@@ -68,8 +68,7 @@ def test_a_stop_in_the_middle_says_so_and_records_nothing(campaign):
 
 
 def test_a_reader_that_goes_away_is_no_error():
-    process = start("losses")
-    process.stdout.close()
-    assert process.wait(timeout=60) == 0
-    assert process.stderr.read() == ""
-    process.stderr.close()
+    with start("losses") as process:
+        process.stdout.close()
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == ""

@@ -210,3 +210,11 @@ def test_weights_and_losses_of_your_own(here):
     for words in ("--loss cost-matrix --cost-matrix costs.csv", "--loss log-loss --class-weights bus=50,van=50"):
         assert len(rows_of(run("suggest classes.csv --target kind --id id -n 1 --json", words))) == 1
     assert len(rows_of(run("suggest numbers.csv -n 1 --json --weight w.csv", NUMBERS))) == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_weights_in_training_and_again_in_the_loss_are_pointed_out():
+    model = "--model sklearn.ensemble:RandomForestClassifier --model-option class_weight=balanced"
+    found = run("suggest classes.csv -n 1 --json --class-weights bus=9", CLASSES, model)
+    assert any("class_weight" in sentence for sentence in found.json["assumed"])
+    assert found.err == ""

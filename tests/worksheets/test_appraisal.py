@@ -1,10 +1,13 @@
 """Tables with a target: what is read, how much is looked at, and what is said."""
 
+import warnings
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import BayesianRidge
 
-from stakes.specs import LossSpec, SpecError
+from stakes.specs import LossSpec, ModelSpec, SpecError
 from stakes.worksheets import Brief, ModelError, appraise, read_worksheet
 from stakes.worksheets.appraisal import reached
 from stakes.worksheets.effort import effort, looked_at
@@ -103,3 +106,20 @@ def test_rows_drawn_are_of_the_pool_in_order_with_those_to_keep(size, rows, keep
     assert kept <= set(seen) <= set(pool)
     assert min(rows, size) <= len(seen) <= min(rows, size) + len(kept)
     assert bool(said) == (rows < size)
+
+
+def test_warnings_of_a_model_are_told_among_the_assumptions(sheet, monkeypatch):
+    made, fit = sheet(model=ModelSpec("bayesian-ridge")), BayesianRidge.fit
+
+    def warned(self, *rest, **more):
+        warnings.warn("rows are few", UserWarning, stacklevel=2)
+        return fit(self, *rest, **more)
+
+    monkeypatch.setattr(BayesianRidge, "fit", warned)
+    assert "While fitting: rows are few" in appraise(made, made.labels, 1).said
+
+
+def test_what_a_model_refuses_is_said_to_be_that(sheet):
+    made = sheet(model=ModelSpec("random-forest", {"n_estimators": -4}))
+    with pytest.raises(ModelError, match="the model random-forest cannot be used with 6 labels: The 'n_estimators'"):
+        appraise(made, made.labels, 1)

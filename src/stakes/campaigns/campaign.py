@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from stakes.campaigns import asking, exports, standing
+from stakes.campaigns import asking, exports, standing, telling
 from stakes.campaigns.answers import Asked, Status
 from stakes.campaigns.errors import CampaignError
 from stakes.campaigns.events import Event, Outcome
@@ -18,8 +18,7 @@ from stakes.campaigns.journal import WEEK, Journal
 from stakes.campaigns.setup import Setup, kept_path, read_unchanged, refuse_changes
 from stakes.files import fingerprint
 from stakes.specs import LossSpec
-from stakes.worksheets import Brief, LabelError, Worksheet, read_worksheet
-from stakes.worksheets.labels import checked_class, checked_number, domain_of, task_of
+from stakes.worksheets import Brief, Worksheet, read_worksheet
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +98,10 @@ class Campaign:
         that was not named and that no row has had is refused, unless it is a `new_class`.
         """
         labels = [(str(row), str(label).strip()) for row, label in pairs]
-        self._check_labels(labels, new_class)
-        return self.journal.tell_many(self._as_known(labels), replace=replace, who=who)
+        telling.refuse_bad(self.journal, self.setup.brief, labels, new_class)
+        return self.journal.tell_many(
+            telling.as_known(self.journal, self.setup.brief, labels), replace=replace, who=who
+        )
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
         """Never ask for these rows again, until they are released."""
@@ -155,38 +156,6 @@ class Campaign:
         if moved != self.setup:
             self.journal.update_settings(**moved.to_dict())
         return Campaign(self.path, self.journal)
-
-    def _as_known(self, labels: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Labels as they were first written, where they are the same numbers: 3.50 is no other label than 3.5."""
-        if task_of(self.setup.brief.loss) != "real":
-            return labels
-        return [(row, self._first_written(row, label)) for row, label in labels]
-
-    def _first_written(self, row: str, label: str) -> str:
-        last = self.journal.history(row)[-1:]
-        same = bool(last) and last[0].label is not None and float(last[0].label) == float(label)
-        return last[0].label or label if same else label
-
-    def _check_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
-        """Refuse the first label that cannot be one, with its row."""
-        brief, classes = self.setup.brief, self._classes(new_class)
-        task = task_of(brief.loss)
-        domain = domain_of(brief.loss) if task == "real" else None
-        for row, label in labels:
-            try:
-                if task == "real":
-                    checked_number(label, brief.loss, domain)
-                else:
-                    checked_class(label, classes)
-            except LabelError as error:
-                fixed = task == "real" or brief.classes or brief.loss.cost_matrix
-                more = "" if fixed or not label else " A class that is new is told as such (--new-class)."
-                raise LabelError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
-
-    def _classes(self, new_class: bool) -> tuple[str, ...]:
-        """Classes that a label may be of; none where any may."""
-        fixed = tuple(self.setup.brief.classes or self.setup.brief.loss.cost_matrix or ())
-        return fixed or (() if new_class else self.journal.labels_told())
 
 
 def _refuse_unusable(sheet: Worksheet) -> None:

@@ -94,10 +94,6 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted; what was recorded is kept", as_json)
         return 130
-    except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # of `stakes losses | head`, which click takes for a failure
-            return 0
-        raise
     except Exception as error:
         if os.environ.get("STAKES_DEBUG"):
             raise

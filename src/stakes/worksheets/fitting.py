@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from stakes.losses import AnyLoss
 from stakes.models import DefaultModel
+from stakes.models.training import trained_weights
 from stakes.specs import LOSSES, ModelSpec, SpecError, build_loss, build_model
 from stakes.worksheets.labels import LabelError, as_targets
 from stakes.worksheets.sheet import Worksheet
@@ -39,9 +41,11 @@ def fitted(sheet: Worksheet, labels: Mapping[int, str], others: Collection[int])
     rows, pool = sorted(labels), sheet.features.take(sorted(others))
     targets = as_targets([labels[row] for row in rows], sheet.task)
     known = {"pool": pool} if isinstance(model, DefaultModel) else {"columns__pool": pool}
-    with explained(sheet, len(rows)):
+    with explained(sheet, len(rows)), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         model.fit(sheet.features.take(rows), targets, **(known if len(pool) else {}))
-    return Fitted(model, loss, classes, (*why, *_report(spec, model)))
+    while_fitting = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
+    return Fitted(model, loss, classes, (*why, *_report(spec, model), *while_fitting, *_weighed_twice(sheet, model)))
 
 
 def chosen_model(sheet: Worksheet) -> tuple[ModelSpec, tuple[str, ...]]:
@@ -82,6 +86,13 @@ def _refuse_zeros(spec: ModelSpec, loss: str, labels: Mapping[int, str]) -> None
             f"{zeros} of {len(labels)} labels are 0, and {spec.name}, the model for {loss}, learns logarithms. Add "
             "a small number, such as 0.5, to all labels, or take a loss for all numbers, such as squared-error"
         )
+
+
+def _weighed_twice(sheet: Worksheet, model: Any) -> tuple[str, ...]:
+    """A caution where classes are weighed in training, and again in the loss."""
+    weighs = sheet.brief.loss.class_weights or sheet.brief.loss.cost_matrix
+    found = trained_weights(model) if weighs else None
+    return () if found is None else (found[0].upper() + found[1:],)
 
 
 def _report(spec: ModelSpec, model: Any) -> tuple[str, ...]:
