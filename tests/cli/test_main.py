@@ -9,7 +9,7 @@ import time
 
 import click
 import pytest
-from cli_cases import CLASSES, NUMBERS, run
+from cli_cases import CLASSES, NUMBERS, number_rows, run, write
 
 from stakes.cli import main, waiting
 
@@ -57,8 +57,7 @@ def test_every_command_has_help_and_json(name):
     assert "Answer in JSON" in run(name, "--help").out
 
 
-@pytest.mark.usefixtures("here")
-def test_every_answer_in_json_parses():
+def test_every_answer_in_json_parses(here):
     commands = [
         f"init c.stakes numbers.csv {NUMBERS} --budget 9",
         f"suggest classes.csv {CLASSES} -n 1",
@@ -74,11 +73,14 @@ def test_every_answer_in_json_parses():
         "models",
         "doctor c.stakes",
         "completion bash",
+        f"simulate many.csv {NUMBERS} --runs 2 --budget 2",
     ]
+    write(here / "many.csv", number_rows(40, 40))
     for words in commands:
         answer = run(words, "--json")
         assert answer.code == 0, answer.err
         assert json.loads(answer.out)
+        assert answer.err == ""
 
 
 ERRORS = [
@@ -90,6 +92,7 @@ ERRORS = [
     ("frobnicate", 2, "frobnicate"),
     ("losses linx", 1, "Did you mean 'linex'?"),
     ("ask c.stakes -n 0", 2, "-n"),
+    (f"simulate numbers.csv {NUMBERS} --budget 400", 1, "the pool must hold the budget"),
 ]
 
 

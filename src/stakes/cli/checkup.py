@@ -12,6 +12,7 @@ from stakes import __version__
 from stakes.campaigns import Campaign
 from stakes.cli.options import json_option, table_moved
 from stakes.cli.show import as_json_or
+from stakes.cli.waiting import waiting
 
 _NEEDED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "array-api-compat", "click")
 _EXTRAS = {"matplotlib": "plot", "pyarrow": "parquet", "torch": "torch"}
@@ -28,7 +29,7 @@ def doctor_command(campaign: str | None, table: str | None, as_json: bool) -> No
     lines = [f"{name} {version}" for name, version in system.items()]
     lines += [_line(name, version) for name, version in found.items()]
     if campaign is not None:
-        with Campaign.open(campaign, table) as opened:
+        with Campaign.open(campaign, table) as opened, waiting("looking through the campaign"):
             opened.journal.check()
             rows = len(opened.sheet.ids)
         lines.append(f"{campaign}: sound; its table has the {rows} rows that it had")

@@ -89,7 +89,7 @@ def export_command(campaign: str, output: str, events: bool, table: str | None, 
 
     A cell that a spreadsheet would run as a formula gets an apostrophe in front, which import takes off.
     """
-    with Campaign.open(campaign, table) as opened:
+    with Campaign.open(campaign, table) as opened, waiting("writing rows"):
         count = opened.export(output, events=events)
     text = f"Wrote {count} {'events' if events else 'rows'} to {output}."
     as_json_or(as_json, {"file": output, "lines": count}, [text])
