@@ -10,7 +10,7 @@ from sklearn.linear_model import BayesianRidge
 from stakes.specs import LossSpec, ModelSpec, SpecError
 from stakes.worksheets import Brief, ModelError, appraise, read_worksheet
 from stakes.worksheets.appraisal import reached
-from stakes.worksheets.effort import effort, looked_at
+from stakes.worksheets.effort import Effort, effort, looked_at
 from stakes.worksheets.fitting import chosen_model
 
 
@@ -83,13 +83,17 @@ def test_a_budget_reaches_for_the_first_rows(sheet):
 SIZES = st.integers(1, 10_000_000)
 
 
-@given(size=SIZES, classes=st.none() | st.integers(2, 50))
-def test_effort_is_bounded_and_small_tables_are_seen_whole(size, classes):
-    found = effort(size, classes)
+@given(size=SIZES, n=st.integers(1, 200), classes=st.none() | st.integers(2, 50))
+def test_effort_is_bounded(size, n, classes):
+    found, width = effort(size, n, classes), (classes or 1) ** 2
     assert 1 <= found.contexts <= found.rows <= size
-    assert found.rows * found.contexts * (classes or 1) ** 2 <= 50_000_000 + 250 * 250 * (classes or 1) ** 2
-    if size <= 1000 and classes in (None, 2, 3):
-        assert (found.rows, found.contexts) == (size, size)
+    assert found.rows * found.contexts * width <= 50_000_000 + 250 * 250 * width
+    assert found.shortlist is None or max(n, 20) <= found.shortlist < 100
+
+
+@given(size=st.integers(1, 300), n=st.integers(1, 8), classes=st.none() | st.integers(2, 3))
+def test_a_table_of_a_few_hundred_rows_is_seen_as_rank_sees_it(size, n, classes):
+    assert effort(size, n, classes) == Effort(size, size, None)
 
 
 @given(

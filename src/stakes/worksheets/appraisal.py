@@ -61,7 +61,7 @@ def appraise(
     if progress is not None:
         progress(f"fitting a model to {len(labels)} labels", None)
     found = fitted(sheet, labels, pool)
-    limits = effort(len(pool), None if found.classes is None else len(found.classes))
+    limits = effort(len(pool), n, None if found.classes is None else len(found.classes))
     seen, drawn = looked_at(pool, waiting, limits.rows, sheet.brief.seed)
     with explained(sheet, len(labels)):
         told = _outlook(sheet, found, seen, n, waiting, budget, limits, progress)

@@ -15,9 +15,7 @@ from stakes.files import Host
 _NUMBERS = 50_000_000  # row-context pairs that are scored, a closed form each
 _CLASSES = 40_000_000  # numbers that are computed to score rows, N M C^2
 _JOINT = 300_000_000  # numbers that are computed to choose rows together
-_CONFIGURATIONS = 2000  # of labels that are gone through to choose 8 rows, 256 for each
-_CONTEXTS = 1000
-_FEWEST_CONTEXTS = 250
+_CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
 _LISTED, _FEWEST_LISTED = 100, 20
 
 
@@ -33,15 +31,26 @@ class Effort:
     """Rows that are looked at together; None for as many as `rank` looks at."""
 
 
-def effort(size: int, classes: int | None) -> Effort:
-    """For a pool of `size` rows: fewer contexts first, then fewer rows."""
-    most, width = (_NUMBERS, 1) if classes is None else (_CLASSES, classes**2)
-    contexts = min(_CONTEXTS, size, max(_FEWEST_CONTEXTS, most // (size * width)))
-    rows = min(size, max(contexts, most // (contexts * width)))
+def effort(size: int, n: int, classes: int | None) -> Effort:
+    """To choose n rows of a pool of `size`: all that `rank` looks at, else fewer contexts, else fewer rows."""
     if classes is None:
-        return Effort(rows, contexts, None)
-    listed = _JOINT // (_CONFIGURATIONS * width * contexts)
-    return Effort(rows, contexts, min(_LISTED, max(_FEWEST_LISTED, listed)))
+        return Effort(*_screened(size, _NUMBERS, _CONTEXTS), None)
+    together = _configurations(n) * classes**2  # numbers for each row and context
+    enough = max(_FEWEST_CONTEXTS, _JOINT // (together * max(_LISTED, n)))
+    rows, contexts = _screened(size, _CLASSES // classes**2, min(_CONTEXTS, enough))
+    listed = max(_FEWEST_LISTED, n, _JOINT // (together * contexts))
+    return Effort(rows, contexts, None if listed >= _LISTED else listed)
+
+
+def _screened(size: int, pairs: int, most: int) -> tuple[int, int]:
+    """How many rows, and with how many contexts, when `pairs` of them can be scored."""
+    contexts = min(most, size, max(_FEWEST_CONTEXTS, pairs // size))
+    return min(size, max(contexts, pairs // contexts)), contexts
+
+
+def _configurations(n: int) -> int:
+    """Of labels that are gone through to choose n rows of classes: 256 for each, fewer for the first few."""
+    return 256 * max(n, 8) - 1150
 
 
 def looked_at(pool: list[int], keep: Collection[int], rows: int, seed: int) -> tuple[list[int], tuple[str, ...]]:
