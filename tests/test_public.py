@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AbsoluteError AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS CategoricalEnsemble CostMatrix
+        AbsoluteError AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign CategoricalEnsemble
+        CostMatrix
         ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex
         LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
         SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
@@ -42,7 +43,7 @@ NAMES = {
     "stakes.acquisition.baselines": """
         BASELINES bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
     """,
-    "stakes.campaigns": "CampaignError Event Journal Outcome RowState",
+    "stakes.campaigns": "Asked AskedRow Campaign CampaignError Event Journal Outcome RowState Status",
     "stakes.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
@@ -66,6 +67,7 @@ NAMES = {
         parse_class_weights parse_options parse_weight read_cost_matrix
     """,
     "stakes.testing": "check_belief check_loss",
+    "stakes.worksheets": "Appraisal Brief LabelError ModelError Worksheet appraise read_worksheet",
 }
 
 
@@ -96,3 +98,16 @@ def test_importing_loads_no_optional_library():
     code = f"import sys, stakes; print([m for m in {libraries} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_campaign_is_at_hand_without_scikit_learn():
+    code = "import sys; from stakes import Campaign; print(Campaign.__name__, 'sklearn' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Campaign", "False"]
+
+
+def test_a_name_of_the_worksheets_is_no_module():
+    for _ in range(2):  # the first look imports a module, which must not take the place of the function
+        from stakes.worksheets import appraise
+
+        assert callable(appraise)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         VoteEnsemble,
         WarpedGaussianBelief,
     )
+    from stakes.campaigns import Campaign
     from stakes.losses import (
         CRPS,
         AbsoluteError,
@@ -67,6 +68,7 @@ __all__ = [
     "BoxCoxWarp",
     "BregmanLoss",
     "BrierLoss",
+    "Campaign",
     "CategoricalEnsemble",
     "CostMatrix",
     "ExponentialLinearWeight",
@@ -112,12 +114,14 @@ __all__ = [
 
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
+_ELSEWHERE = {"Campaign": "stakes.campaigns"}  # which needs none of those
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'stakes' has no attribute {name!r}")
-    home = next(module for module in map(import_module, _HOMES) if hasattr(module, name))
+    homes = (_ELSEWHERE[name],) if name in _ELSEWHERE else _HOMES
+    home = next(module for module in map(import_module, homes) if hasattr(module, name))
     globals()[name] = getattr(home, name)
     return globals()[name]
 

@@ -90,7 +90,7 @@ def _files(folder: Path) -> DemoFiles:
 
 
 def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
-    from stakes.worksheets.appraise import appraise
+    from stakes.worksheets.appraisal import appraise
 
     say(f"\n$ stakes suggest progression.csv {_ASKED} {_MONEY} -n 3")
     sheet = read_worksheet(files.table, brief)

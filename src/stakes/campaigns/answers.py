@@ -22,8 +22,10 @@ class Asked:
 
     rows: tuple[AskedRow, ...]
     ranked_by: str
+    per_cost: bool
+    """Whether scores are for each unit of cost."""
     until: float | None
-    """When they come back by themselves, in seconds since 1970."""
+    """When the first of them comes back by itself, in seconds since 1970."""
     stale: str | None
     """Why the ranking is an old one; None where it is not."""
     done: str | None

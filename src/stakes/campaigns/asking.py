@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from stakes.campaigns.answers import Asked, AskedRow
 from stakes.campaigns.errors import CampaignError
 from stakes.campaigns.journal import Journal
 from stakes.campaigns.setup import Setup
-from stakes.campaigns.standing import FAILURE, RANKING, Standing, budget_left, labels_since, standing
+from stakes.campaigns.standing import FAILURE, RANKING, Standing, budget_left, labels_since, standing, why_none
 from stakes.worksheets import Worksheet
 
 Progress: TypeAlias = Callable[[str, float | None], None]
@@ -25,31 +27,24 @@ def ask(
     done, ranking, stale = None, _nothing(), None
     while len(handed) < n and done is None:
         now = standing(journal, setup)
-        if done := _why_none(now, setup):
+        if done := why_none(now, setup):
             break
-        ranking, stale = _ranked(journal, setup, sheet, now, n - len(handed), progress)
-        rows = journal.lease(ranking["ids"], n - len(handed), seconds=lease, who=who)
-        handed |= {row: _row(ranking, row) for row in rows}
-        done = None if ranking["ids"] else "the rest of the budget reaches for no other"
-    until = journal.states()[next(iter(handed))].until if handed else None
-    short = None if len(handed) == n else f"{len(handed)} of {n} rows: {done}"
-    return Asked(tuple(handed.values()), ranking["ranked_by"], until, stale, short, tuple(ranking["said"]))
+        found, stale = _ranked(journal, setup, sheet, now, n - len(handed), progress)
+        rows = journal.lease(found["ids"], n - len(handed), seconds=lease, who=who)
+        handed |= {row: _row(found, row) for row in rows}
+        ranking = found if rows else ranking
+        done = None if found["ids"] else "what is left of the budget reaches for no other row"
+    until = min(journal.history(row)[-1].until or math.inf for row in handed) if handed else None
+    said, by = tuple(ranking["said"]), ranking["ranked_by"]
+    return Asked(tuple(handed.values()), by, ranking["per_cost"], until, stale, done, said)
 
 
 def refresh(journal: Journal, setup: Setup, sheet: Callable[[], Worksheet], progress: Progress | None) -> None:
     """Think again about what labels are worth, if labels have changed since it was last done, or never was."""
     now, last = standing(journal, setup), journal.last_note(RANKING)
-    if _why_none(now, setup) or (last is not None and not labels_since(journal, last)):
+    if why_none(now, setup) or (last is not None and not labels_since(journal, last)):
         return
     _ranked(journal, setup, sheet(), now, 1, progress)
-
-
-def _why_none(now: Standing, setup: Setup) -> str | None:
-    """Why no row can be handed out; None where one can."""
-    if not now.those("open"):
-        return "no more are open"
-    left = budget_left(now, setup)
-    return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
 
 
 def _ranked(
@@ -59,13 +54,14 @@ def _ranked(
     try:
         ranking = _ranking(setup, sheet, now, n, progress)
     except Exception as error:
-        return _stale(journal, sheet, now, n, error)
+        return _stale(journal, setup, sheet, now, n, error)
     journal.save_note(RANKING, now.version, ranking)
     return ranking, None
 
 
 def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Progress | None) -> dict[str, Any]:
-    from stakes.worksheets.appraise import appraise
+    from stakes.worksheets.appraisal import appraise
+    from stakes.worksheets.wording import whys
 
     place = {row: position for position, row in enumerate(sheet.ids)}
     labels = {place[row]: state.label for row, state in now.states.items() if state.label is not None}
@@ -83,8 +79,9 @@ def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Pr
     return {
         "ids": list(told.labels),
         "scores": plain["scores"],
-        "why": [str(reason) for reason in told.reasons],
+        "why": list(whys(told)),
         "ranked_by": told.ranked_by,
+        "per_cost": told.per_cost,
         "labels": found.n_labels,
         "outlook": None if found.outlook is None else {**found.outlook.to_dict(), "ranking": None},
         "said": list(found.said),
@@ -92,33 +89,46 @@ def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Pr
 
 
 def _stale(
-    journal: Journal, sheet: Worksheet, now: Standing, n: int, error: Exception
+    journal: Journal, setup: Setup, sheet: Worksheet, now: Standing, n: int, error: Exception
 ) -> tuple[dict[str, Any], str | None]:
     """The last good ranking with what is still open of it, then rows spread over the pool; and why."""
-    from stakes.ranking import cold_start
-
-    said = f"{type(error).__name__}: {error}"
+    said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     journal.save_note(FAILURE, now.version, {"error": said})
     last = journal.last_note(RANKING)
     if last is None:
-        raise CampaignError(f"the model could not be used, and there is no ranking yet to go by. {said}") from error
+        raise CampaignError(f"there is no ranking to go by: {said}") from error
     free = set(now.those("open"))
-    kept = [row for row in last.payload["ids"] if row in free]
-    rest = [row for row in sheet.ids if row in free and row not in kept]
-    if len(kept) < n and rest:
-        places = [position for position, row in enumerate(sheet.ids) if row in set(rest)]
-        spread = cold_start(sheet.features.take(places), n - len(kept), seed=sheet.brief.seed)
-        kept += [sheet.ids[places[row]] for row in spread.indices]
-    stale = f"The model could not be used ({said}); the ranking is that of {last.payload['labels']} labels."
-    return {**last.payload, "ids": kept}, stale
+    places = [place for place, row in enumerate(last.payload["ids"]) if row in free]
+    kept = {name: [last.payload[name][place] for place in places] for name in ("ids", "scores", "why")}
+    kept["ids"] += _spread(sheet, free.difference(kept["ids"]), n - len(places))
+    kept["ids"] = _within(kept["ids"], journal.costs(), budget_left(now, setup))
+    stale = f"the ranking is that of {last.payload['labels']} labels, as the model failed since: {said}"
+    return {**last.payload, **kept}, stale
+
+
+def _spread(sheet: Worksheet, free: set[str], n: int) -> list[str]:
+    """Up to n of the free rows, far from each other."""
+    from stakes.ranking import cold_start
+
+    places = [place for place, row in enumerate(sheet.ids) if row in free]
+    if n < 1 or not places:
+        return []
+    found = cold_start(sheet.features.take(places), n, seed=sheet.brief.seed)
+    return [sheet.ids[places[row]] for row in found.indices]
+
+
+def _within(rows: list[str], costs: Mapping[str, float | None], budget: float | None) -> list[str]:
+    """The first of the rows, as many as the budget reaches for."""
+    totals = accumulate(1.0 if (cost := costs[row]) is None else cost for row in rows)
+    return [row for row, total in zip(rows, totals, strict=True) if budget is None or total <= budget]
 
 
 def _row(ranking: dict[str, Any], row: str) -> AskedRow:
-    if row not in ranking["ids"][: len(ranking["why"])]:
+    place = ranking["ids"].index(row)
+    if place >= len(ranking["why"]):
         return AskedRow(row, None, "spread over the rows that are left")
-    position = ranking["ids"].index(row)
-    return AskedRow(row, ranking["scores"][position], ranking["why"][position])
+    return AskedRow(row, ranking["scores"][place], ranking["why"][place])
 
 
 def _nothing() -> dict[str, Any]:
-    return {"ids": [], "scores": [], "why": [], "ranked_by": "nothing", "said": []}
+    return {"ids": [], "scores": [], "why": [], "ranked_by": "nothing", "per_cost": False, "said": []}

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from stakes.campaigns import asking, exports, standing
+from stakes.campaigns import asking, exports, standing, telling
 from stakes.campaigns.answers import Asked, Status
 from stakes.campaigns.errors import CampaignError
 from stakes.campaigns.events import Event, Outcome
@@ -18,8 +18,7 @@ from stakes.campaigns.journal import WEEK, Journal
 from stakes.campaigns.setup import Setup, kept_path, read_unchanged, refuse_changes
 from stakes.files import fingerprint
 from stakes.specs import LossSpec
-from stakes.worksheets import Brief, LabelError, Worksheet, read_worksheet
-from stakes.worksheets.labels import checked_class, checked_number, task_of
+from stakes.worksheets import Brief, Worksheet, read_worksheet
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +46,7 @@ class Campaign:
         sheet = read_worksheet(table, Brief(target, spec, **brief))
         if len(sheet.ids) == 0:
             raise CampaignError(f"{table} has no rows: there is nothing to label")
+        _refuse_unusable(sheet)
         costs = [None] * len(sheet.ids) if sheet.costs is None else sheet.costs.tolist()
         setup = Setup(sheet.brief, kept_path(table, where), fingerprint(sheet.source), len(sheet.labels))
         known = {sheet.ids[row]: label for row, label in sheet.labels.items()}
@@ -56,12 +56,11 @@ class Campaign:
     def open(path: str | os.PathLike[str], table: str | os.PathLike[str] | None = None) -> Campaign:
         """The campaign in a file; `table` says where its table is now, if it was moved."""
         campaign = Campaign(Path(path), Journal.open(path))
-        if table is not None:
-            refuse_changes(campaign.setup, read_worksheet(table, campaign.setup.brief))
-            moved = replace(campaign.setup, table=kept_path(table, campaign.path))
-            campaign.journal.update_settings(**moved.to_dict())
-            return Campaign(campaign.path, campaign.journal)
-        return campaign
+        try:
+            return campaign if table is None else campaign._moved(table)
+        except BaseException:
+            campaign.close()
+            raise
 
     @cached_property
     def setup(self) -> Setup:
@@ -99,8 +98,10 @@ class Campaign:
         that was not named and that no row has had is refused, unless it is a `new_class`.
         """
         labels = [(str(row), str(label).strip()) for row, label in pairs]
-        self._check_labels(labels, new_class)
-        return self.journal.tell_many(labels, replace=replace, who=who)
+        telling.refuse_bad(self.journal, self.setup.brief, labels, new_class)
+        return self.journal.tell_many(
+            telling.as_known(self.journal, self.setup.brief, labels), replace=replace, who=who
+        )
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
         """Never ask for these rows again, until they are released."""
@@ -148,21 +149,17 @@ class Campaign:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _check_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
-        """Refuse the first label that cannot be one, with its row."""
-        brief, classes = self.setup.brief, self._classes(new_class)
-        task, fixed = task_of(brief.loss), bool(self.setup.brief.classes or self.setup.brief.loss.cost_matrix)
-        for row, label in labels:
-            try:
-                if task == "real":
-                    checked_number(label, brief.loss)
-                elif classes:
-                    checked_class(label, classes)
-            except LabelError as error:
-                more = "" if task == "real" or fixed else " A class that is new is told as such (--new-class)."
-                raise LabelError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
+    def _moved(self, table: str | os.PathLike[str]) -> Campaign:
+        """The campaign, with its table where it is now."""
+        refuse_changes(self.setup, read_worksheet(table, self.setup.brief))
+        moved = replace(self.setup, table=kept_path(table, self.path))
+        if moved != self.setup:
+            self.journal.update_settings(**moved.to_dict())
+        return Campaign(self.path, self.journal)
 
-    def _classes(self, new_class: bool) -> tuple[str, ...]:
-        """Classes that a label may be of; none where any may."""
-        fixed = tuple(self.setup.brief.classes or self.setup.brief.loss.cost_matrix or ())
-        return fixed or (() if new_class else self.journal.labels_told())
+
+def _refuse_unusable(sheet: Worksheet) -> None:
+    """Refuse a loss or a model that does not go with the table; imported here, as telling needs no scikit-learn."""
+    from stakes.worksheets.fitting import refuse_unusable
+
+    refuse_unusable(sheet)

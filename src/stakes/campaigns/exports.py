@@ -41,8 +41,7 @@ def write_events(path: str | os.PathLike[str], journal: Journal) -> int:
 
 def read_labels(path: str | os.PathLike[str], journal: Journal, setup: Setup) -> list[tuple[str, str]]:
     """The labels in a filled-in export, or in the filled-in table itself; rows without one are passed over."""
-    brief = setup.brief
-    source = read_table(path, delimiter=brief.delimiter, unescape=True)
+    brief, source = setup.brief, _read(path, setup)
     if brief.target not in source.names:
         raise CampaignError(f"{path} has no column {brief.target!r}, which holds the labels; nothing was recorded")
     labels = [None if label is None else label.strip() for label in source.texts(brief.target)]
@@ -56,6 +55,14 @@ def read_labels(path: str | os.PathLike[str], journal: Journal, setup: Setup) ->
                 "recorded"
             )
     return [(row, label) for row, label, _ in given]
+
+
+def _read(path: str | os.PathLike[str], setup: Setup) -> Source:
+    """A file that was made by export, or the table itself, whose apostrophes are its own."""
+    delimiter = setup.brief.delimiter
+    plain = read_table(path, delimiter=delimiter)
+    same = _same_table(setup.fingerprint, plain, setup.brief.target)
+    return plain if same else read_table(path, delimiter=delimiter, unescape=True)
 
 
 def _ids(source: Source, journal: Journal, setup: Setup) -> list[str]:

@@ -42,6 +42,15 @@ def budget_left(now: Standing, setup: Setup) -> float | None:
     return None if setup.brief.budget is None else setup.brief.budget - now.spent - now.pending
 
 
+def why_none(now: Standing, setup: Setup) -> str | None:
+    """Why no row can be handed out; None where one can."""
+    if not now.those("open"):
+        waiting = len(now.those("asked"))
+        return f"no row is open; {waiting} {'is' if waiting == 1 else 'are'} asked for" if waiting else "no row is open"
+    left = budget_left(now, setup)
+    return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
+
+
 def status(journal: Journal, setup: Setup) -> Status:
     """Where the campaign stands, with what was last thought of it."""
     now = standing(journal, setup)
@@ -80,17 +89,21 @@ def labels_since(journal: Journal, note: Note) -> int:
 
 
 def _advice(now: Standing, setup: Setup, last: Note | None) -> str:
-    if not now.those("open"):
-        waiting = len(now.those("asked"))
-        return f"Done: no row is open, {waiting} are asked for." if waiting else "Done: no row is open."
-    left = budget_left(now, setup)
-    if left is not None and left <= 0:
-        return "Stop: the budget is spent, or promised to rows that are asked for."
+    if why := why_none(now, setup):
+        return f"{'Stop' if now.those('open') else 'Done'}: {why}."
     if last is None:
         return "Ask for rows: nothing is known yet of what labels are worth."
     outlook = last.payload["outlook"]
     if outlook is None:
         return "Go on: there are too few labels for a model."
     if outlook["advice"] is None:
-        return "Give the cost of a label and the number of decisions to be told whether labels pay."
+        return _unpriced(setup)
     return " ".join(outlook["sentences"])
+
+
+def _unpriced(setup: Setup) -> str:
+    """What would have to be known to say whether labels pay."""
+    lacking = [] if setup.brief.decisions else ["how many decisions will be taken (--decisions)"]
+    if setup.brief.cost_column is None and setup.brief.label_cost is None:
+        lacking.append("what a label costs (--cost or --label-cost)")
+    return f"Whether labels pay is not known: init was not told {' and '.join(lacking)}."

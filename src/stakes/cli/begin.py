@@ -10,6 +10,7 @@ import click
 from stakes.campaigns import Campaign
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, money_options, table_options
 from stakes.cli.show import as_json_or
+from stakes.cli.waiting import waiting
 from stakes.worksheets import Brief
 
 
@@ -28,7 +29,7 @@ def init_command(campaign: str, table: str, as_json: bool, **given: Any) -> None
     """
     brief = brief_from(given)
     rest = {each.name: getattr(brief, each.name) for each in fields(Brief) if each.name not in ("target", "loss")}
-    with Campaign.create(campaign, table, brief.target, brief.loss, **rest) as made:
+    with waiting("reading the table"), Campaign.create(campaign, table, brief.target, brief.loss, **rest) as made:
         status = made.status(refresh=False)
     text = f"{campaign}: {status.rows} rows, {status.labelled} of them with a label. Next: stakes ask {campaign}"
     as_json_or(as_json, {"campaign": campaign, "rows": status.rows, "labelled": status.labelled}, [text])

@@ -10,8 +10,9 @@ import click
 
 from stakes import __version__
 from stakes.campaigns import Campaign
-from stakes.cli.options import json_option
+from stakes.cli.options import json_option, table_moved
 from stakes.cli.show import as_json_or
+from stakes.cli.waiting import waiting
 
 _NEEDED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "array-api-compat", "click")
 _EXTRAS = {"matplotlib": "plot", "pyarrow": "parquet", "torch": "torch"}
@@ -19,15 +20,16 @@ _EXTRAS = {"matplotlib": "plot", "pyarrow": "parquet", "torch": "torch"}
 
 @click.command("doctor")
 @click.argument("campaign", required=False)
+@table_moved
 @json_option
-def doctor_command(campaign: str | None, as_json: bool) -> None:
+def doctor_command(campaign: str | None, table: str | None, as_json: bool) -> None:
     """Check what is installed; with CAMPAIGN, also every page, every event and the table of a campaign."""
     found = {name: _version(name) for name in (*_NEEDED, *_EXTRAS)}
     system = {"stakes": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     lines = [f"{name} {version}" for name, version in system.items()]
     lines += [_line(name, version) for name, version in found.items()]
     if campaign is not None:
-        with Campaign.open(campaign) as opened:
+        with Campaign.open(campaign, table) as opened, waiting("looking through the campaign"):
             opened.journal.check()
             rows = len(opened.sheet.ids)
         lines.append(f"{campaign}: sound; its table has the {rows} rows that it had")

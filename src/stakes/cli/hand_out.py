@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 import click
 
 from stakes.campaigns import Asked, Campaign
 from stakes.cli.options import json_option, table_moved, who_option
-from stakes.cli.show import as_json_or, assumed, local_time, ranked_lines, wrapped
+from stakes.cli.show import as_json_or, assumed, local_time, ranked_lines, score_name, wrapped
 from stakes.cli.waiting import waiting
 
 _DAY = 24 * 3600.0
@@ -28,22 +30,22 @@ def ask_command(
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)
         if output is not None and asked.rows:
             opened.export(output, rows=[row.id for row in asked.rows])
-    as_json_or(as_json, asked.to_dict(), _lines(asked, campaign, output))
+    as_json_or(as_json, asked.to_dict(), _lines(asked, campaign, n, output))
 
 
-def _lines(asked: Asked, campaign: str, output: str | None) -> list[str]:
+def _lines(asked: Asked, campaign: str, n: int, output: str | None) -> list[str]:
     if not asked.rows:
-        return [f"No row to hand out: {asked.done}."]
+        return [f"Nothing to hand out: {asked.done}."]
     until = "" if asked.until is None else f" They come back on {local_time(asked.until)}."
     filled = f"Fill in {output}, then: stakes import {campaign} {output}"
-    how = filled if output else f"Tell a label: stakes tell {campaign} {asked.rows[0].id} LABEL"
+    how = filled if output else f"Tell a label: stakes tell {campaign} {quote(asked.rows[0].id)} LABEL"
     ids, scores = [row.id for row in asked.rows], [row.score for row in asked.rows]
     return [
         f"Label these rows.{until}",
         "",
-        *ranked_lines(ids, scores, asked.ranked_by, [row.why for row in asked.rows]),
-        *(wrapped(f"Stale: {asked.stale}") if asked.stale else []),
-        *([asked.done[0].upper() + asked.done[1:] + "."] if asked.done else []),
+        *ranked_lines(ids, scores, score_name(asked.ranked_by, asked.per_cost), [row.why for row in asked.rows]),
+        *(["", *wrapped(f"Stale: {asked.stale}.")] if asked.stale else []),
+        *(["", f"Only {len(ids)} of {n} rows: {asked.done}."] if asked.done else []),
         *assumed(asked.said),
         "",
         how,

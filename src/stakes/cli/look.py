@@ -42,14 +42,14 @@ def status_lines(status: Status) -> list[str]:
 def _outlook_lines(outlook: dict[str, Any], labels: int) -> list[str]:
     today, most = outlook["today"], outlook["most"]
     lines = [
-        f"After {labels} labels the expected loss of a decision is {_amount(today)}.",
+        f"After {labels} label{'s' * (labels != 1)} the expected loss of a decision is {_amount(today)}.",
         f"The most that labels can save of it: {_amount(most)}.",
     ]
     for offer in outlook["offers"]:
         if offer["size"] & (offer["size"] - 1) == 0:
-            saves = "label saves" if offer["size"] == 1 else "labels save"
+            saves = "label saves" if offer["size"] == 1 else f"{offer['size']} labels save"
             amount = _amount({"value": offer["worth"], "error": offer["error"]})
-            lines.append(f"The next {offer['size']} {saves} {amount} a decision{_price(offer)}")
+            lines.append(f"The next {saves} {amount} a decision{_price(offer)}.")
     return lines
 
 
@@ -57,7 +57,7 @@ def _price(offer: dict[str, Any]) -> str:
     """From how many decisions on labels are worth their cost, where that is known and ever so."""
     if offer["break_even"] is None:
         return ""
-    return f"; worth {offer['cost']:g} from {offer['break_even']:.3g} decisions on"
+    return f"; worth the cost of {offer['cost']:g} from {offer['break_even']:.3g} decisions on"
 
 
 def _amount(amount: dict[str, float]) -> str:
@@ -89,7 +89,7 @@ def export_command(campaign: str, output: str, events: bool, table: str | None, 
 
     A cell that a spreadsheet would run as a formula gets an apostrophe in front, which import takes off.
     """
-    with Campaign.open(campaign, table) as opened:
+    with Campaign.open(campaign, table) as opened, waiting("writing rows"):
         count = opened.export(output, events=events)
     text = f"Wrote {count} {'events' if events else 'rows'} to {output}."
     as_json_or(as_json, {"file": output, "lines": count}, [text])

@@ -38,6 +38,7 @@ _COMMANDS = {
     "sample": ("showing", "Write a table to try things on."),
     "completion": ("lists", "Print the script that completes commands in your shell."),
 }
+_REFUSALS = ("CampaignError", "ReportError")  # by name, as importing them takes time; ValueErrors are refusals, too
 _EPILOG = (
     "Exit codes: 0 done, 1 refused (nothing was changed), 2 wrong usage, 3 unexpected, 130 interrupted, 143 "
     "terminated. Every command has --help and --json."
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    as_json = "--json" in arguments
+    as_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
     try:
         code = cli.main(arguments, prog_name="stakes", standalone_mode=False)
         return code if isinstance(code, int) else 0
@@ -94,9 +95,6 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         _complain("interrupted; what was recorded is kept", as_json)
         return 130
-    except BrokenPipeError:  # of `stakes losses | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except Exception as error:
         if os.environ.get("STAKES_DEBUG"):
             raise
@@ -113,11 +111,11 @@ def _usage(error: click.ClickException, as_json: bool) -> int:
 
 def _failed(error: Exception, as_json: bool) -> int:
     """1 for what was refused, 3 for what was not foreseen."""
-    if type(error).__name__ in ("TableError", "SpecError", "LabelError", "CampaignError", "ReportError"):
+    if isinstance(error, ValueError) or type(error).__name__ in _REFUSALS:
         _complain(str(error), as_json)
         return 1
     _complain(f"{type(error).__name__}: {error} (STAKES_DEBUG=1 shows where)", as_json)
-    return 1 if isinstance(error, ValueError | TypeError | ArithmeticError | ImportError) else 3
+    return 1 if isinstance(error, TypeError | ArithmeticError | ImportError) else 3
 
 
 def _complain(message: str, as_json: bool) -> None:

@@ -10,25 +10,27 @@ import click
 from stakes.campaigns import Campaign
 from stakes.cli.options import applied, json_option, who_option
 from stakes.cli.show import as_json_or
+from stakes.files.errors import listed
 
+_IDS = {"ignore_unknown_options": True}  # an id may be -5
 _rows = applied(click.argument("campaign"), click.argument("rows", nargs=-1, required=True), who_option, json_option)
 
 
-@click.command("skip")
+@click.command("skip", context_settings=_IDS)
 @_rows
 def skip_command(**given: Any) -> None:
     """Never ask for ROWS again, until they are released: those that cannot be labelled."""
     _change(Campaign.skip, "skipped", **given)
 
 
-@click.command("release")
+@click.command("release", context_settings=_IDS)
 @_rows
 def release_command(**given: Any) -> None:
     """Give ROWS that are asked for, or skipped, back to the pool."""
     _change(Campaign.release, "released", **given)
 
 
-@click.command("withdraw")
+@click.command("withdraw", context_settings=_IDS)
 @_rows
 def withdraw_command(**given: Any) -> None:
     """Take the labels of ROWS back. They are open again; what was told stays in the history."""
@@ -45,4 +47,4 @@ def _change(
 ) -> None:
     with Campaign.open(campaign) as opened:
         change(opened, rows, who)
-    as_json_or(as_json, {word: list(rows)}, [f"{len(rows)} {word}: {', '.join(rows)}"])
+    as_json_or(as_json, {word: list(rows)}, [f"{len(rows)} {word}: {listed(rows)}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -41,9 +42,9 @@ def simulate_command(
     Compared with choosing at random and by the plain loss; differences are paired, with 95% intervals.
     """
     sheet = read_worksheet(table, brief_from(given))
-    found = simulated(
-        sheet, budget=budget, runs=runs, n_initial=initial, n_jobs=jobs, store=store, strategies=strategy or None
-    )
+    shown = sys.stderr.isatty() or not as_json
+    chosen = {"budget": budget, "runs": runs, "n_initial": initial, "strategies": strategy or None}
+    found = simulated(sheet, n_jobs=jobs, store=store, progress=shown, **chosen)
     if plot is not None:
         found.plot().figure.savefig(plot, dpi=150, bbox_inches="tight")
     lines = [*str(found).splitlines()[:-1], "", *wrapped(found.verdict())]

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, money_options, table_options
-from stakes.cli.show import as_json_or, assumed, ranked_lines, wrapped
+from stakes.cli.show import as_json_or, assumed, ranked_lines, score_name, wrapped
 from stakes.cli.waiting import waiting
 from stakes.worksheets import read_worksheet
 from stakes.worksheets.writing import write_rows
 
 if TYPE_CHECKING:
-    from stakes.ranking import Ranking
     from stakes.worksheets import Appraisal
 
 
@@ -35,10 +34,10 @@ def suggest_command(table: str, n: int, output: str | None, as_json: bool, **giv
     with waiting("reading the table") as progress:
         sheet = read_worksheet(table, brief)
         if len(sheet.labels) == len(sheet.ids):
-            why = "Every row has a label: there is nothing to suggest."
-            as_json_or(as_json, {"rows": [], "done": why}, [why])
+            why = "Every row has a label" if sheet.ids else f"{table} has no rows"
+            as_json_or(as_json, {"rows": [], "done": why}, [f"{why}: there is nothing to suggest."])
             return
-        from stakes.worksheets.appraise import appraise
+        from stakes.worksheets.appraisal import appraise
 
         found = appraise(sheet, sheet.labels, n, budget=brief.budget, progress=progress)
     if output is not None:
@@ -47,27 +46,22 @@ def suggest_command(table: str, n: int, output: str | None, as_json: bool, **giv
 
 
 def _lines(found: Appraisal) -> list[str]:
+    from stakes.worksheets.wording import whys
+
     ranking, told = found.ranking, found.outlook
-    head = f"Label these rows next, of {found.n_pool} without a label ({found.n_labels} have one):"
-    whys = [str(reason) for reason in ranking.reasons]
-    rows = ranked_lines(ranking.labels, ranking.to_dict()["scores"], _name(ranking), whys)
+    have = "1 has" if found.n_labels == 1 else f"{found.n_labels} have"
+    head = f"Label these rows next, of {found.n_pool} without a label ({have} one):"
+    name = score_name(ranking.ranked_by, ranking.per_cost)
+    rows = ranked_lines(ranking.labels, ranking.to_dict()["scores"], name, whys(ranking))
     outlook = [] if told is None else [part for line in str(told).splitlines() for part in wrapped(line, "  ", "")]
-    return [head, "", *rows, "", *outlook, *assumed(found.said)]
+    return [head, "", *rows, *([""] if outlook else []), *outlook, *assumed(found.said)]
 
 
 def _plain(found: Appraisal) -> dict[str, Any]:
+    from stakes.worksheets.wording import whys
+
     ranking = found.ranking.to_dict()
-    rows = [
-        {"row": row, "score": score, "worth": reason["worth"], "why": str(why)}
-        for row, score, reason, why in zip(
-            ranking["labels"], ranking["scores"], ranking["reasons"], found.ranking.reasons, strict=True
-        )
-    ]
+    parts = zip(ranking["labels"], ranking["scores"], ranking["reasons"], whys(found.ranking), strict=True)
+    rows = [{"row": row, "score": score, "worth": reason["worth"], "why": why} for row, score, reason, why in parts]
     told = None if found.outlook is None else {**found.outlook.to_dict(), "ranking": None}
     return {"rows": rows, "ranked_by": ranking["ranked_by"], "outlook": told, "assumed": list(found.said)}
-
-
-def _name(ranking: Ranking) -> str:
-    what = {"gain": "worth on top of the rows above, a decision", "worth": "worth alone, a decision"}
-    name = what.get(ranking.ranked_by, ranking.ranked_by)
-    return f"{name} and unit of cost" if ranking.per_cost else name

@@ -9,6 +9,7 @@ import click
 from stakes.campaigns import Campaign, Outcome
 from stakes.cli.options import applied, json_option, who_option
 from stakes.cli.show import as_json_or
+from stakes.cli.waiting import waiting
 
 _labels = applied(
     click.option("--replace", is_flag=True, help="Take the place of labels that rows have."),
@@ -38,7 +39,7 @@ def tell_command(
 @_labels
 def import_command(campaign: str, file: str, replace: bool, new_class: bool, who: str | None, as_json: bool) -> None:
     """Record the labels in FILE, all or none: a filled-in export, a file of `ask -o`, or the filled-in table itself."""
-    with Campaign.open(campaign) as opened:
+    with Campaign.open(campaign) as opened, waiting("recording labels"):
         outcome = opened.import_labels(file, replace=replace, new_class=new_class, who=who)
     _show(outcome, as_json)
 

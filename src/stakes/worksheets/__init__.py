@@ -11,12 +11,15 @@ from stakes.worksheets.labels import LabelError
 from stakes.worksheets.sheet import Worksheet, read_worksheet
 
 if TYPE_CHECKING:
-    from stakes.worksheets.appraise import Appraisal, appraise
+    from stakes.worksheets.appraisal import Appraisal, appraise
+    from stakes.worksheets.fitting import ModelError
 
-__all__ = ["Appraisal", "Brief", "LabelError", "Worksheet", "appraise", "read_worksheet"]
+__all__ = ["Appraisal", "Brief", "LabelError", "ModelError", "Worksheet", "appraise", "read_worksheet"]
+
+_HEAVY = {"Appraisal": "appraisal", "appraise": "appraisal", "ModelError": "fitting"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("Appraisal", "appraise"):
+    if name not in _HEAVY:
         raise AttributeError(f"module 'stakes.worksheets' has no attribute {name!r}")
-    return getattr(import_module("stakes.worksheets.appraise"), name)
+    return getattr(import_module(f"stakes.worksheets.{_HEAVY[name]}"), name)

@@ -41,8 +41,8 @@ def classes_of(given: Sequence[str] | None, loss: LossSpec, labels: Iterable[str
     """All classes: those given; else those of a cost matrix; else those of the labels, in the order of the alphabet."""
     seen = sorted(set(labels))
     known = tuple(given or loss.cost_matrix or seen)
-    if len(set(known)) != len(known):
-        raise SpecError(f"each class must be named once; got {list(known)}")
+    if len(set(known)) != len(known) or "" in known:
+        raise SpecError(f"each class must be named once, by some letters; got {list(known)}")
     for label in seen:
         checked_class(label, known)
     for name in loss.class_weights or ():
@@ -55,20 +55,27 @@ def classes_of(given: Sequence[str] | None, loss: LossSpec, labels: Iterable[str
 
 
 def checked_class(label: str, classes: Sequence[str]) -> str:
-    """A class by name."""
-    if label not in classes:
+    """A class by name; any name will do where no class is known."""
+    if not label:
+        raise LabelError("a label must not be empty; leave a row without one, or skip it.")
+    if classes and label not in classes:
         raise LabelError(f"{label!r} is no class; {_there_are(classes)}.{did_you_mean(label, classes)}")
     return label
 
 
-def checked_number(label: str, loss: LossSpec) -> str:
-    """A number that the loss can judge, as it was written."""
+def domain_of(loss: LossSpec) -> Any:
+    """The interval that numbers must be in; None where any will do."""
+    if loss.name in LOSSES and LOSSES[loss.name].target != "positive target":
+        return None
+    return build_loss(loss).domain
+
+
+def checked_number(label: str, loss: LossSpec, domain: Any) -> str:
+    """A number that the loss can judge, as it was written; `domain` is that of the loss, None for all numbers."""
     if kind_of(label) != "number":
-        raise LabelError(f"{label!r} is no number, and {loss.name} is about numbers.")
-    if loss.name in LOSSES and LOSSES[loss.name].target == "real target":
-        return label
-    domain: Any = build_loss(loss).domain
-    if not _holds(domain, float(label)):
+        point = " Write it with a decimal point." if "," in label else ""
+        raise LabelError(f"{label!r} is no number, and {loss.name} is about numbers.{point}")
+    if domain is not None and not _holds(domain, float(label)):
         raise LabelError(f"{label} is not among {domain}, what {loss.name} is about.")
     return label
 

@@ -14,7 +14,9 @@ from stakes.files import Frame, Source, TableError, ids, read_table
 from stakes.files.cells import kind_of
 from stakes.files.frame import Host, place_of
 from stakes.worksheets.brief import Brief
-from stakes.worksheets.labels import LabelError, Task, checked_class, checked_number, classes_of, task_of
+from stakes.worksheets.labels import LabelError, Task, checked_class, checked_number, classes_of, domain_of, task_of
+
+_FEW = 10  # classes that may well be called by numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +36,21 @@ class Worksheet:
     @property
     def said(self) -> tuple[str, ...]:
         """What was taken for granted in reading."""
-        return (*self.source.said, *self.source.remarks(self.features.names))
+        return (*self.source.said, *self.source.remarks(self.features.names), *self._numbers_as_classes())
 
     def classes(self, labels: dict[int, str]) -> tuple[str, ...] | None:
         """All classes, as far as the brief and some labels tell them; None for numbers."""
         if self.task == "real":
             return None
         return classes_of(self.brief.classes, self.brief.loss, labels.values())
+
+    def _numbers_as_classes(self) -> tuple[str, ...]:
+        """A caution where a loss for classes is given labels that look measured."""
+        found = set(self.labels.values()) if self.task == "classes" else set()
+        if len(found) <= _FEW or any(kind_of(label) != "number" for label in found):
+            return ()
+        what = f"The labels are {len(found)} different numbers, and {self.brief.loss.name} takes each for a class."
+        return (f"{what} If they are measured, take a loss for numbers, such as squared-error.",)
 
 
 def read_worksheet(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
@@ -62,13 +72,14 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
 
 def _check_labels(sheet: Worksheet) -> None:
     """Refuse the first label that cannot be one, with its place."""
-    classes, brief = sheet.classes({}) if sheet.brief.classes or sheet.brief.loss.cost_matrix else None, sheet.brief
+    brief, domain = sheet.brief, domain_of(sheet.brief.loss) if sheet.task == "real" else None
+    named = tuple(brief.classes or brief.loss.cost_matrix or ())
     for row, label in sheet.labels.items():
         try:
             if sheet.task == "real":
-                checked_number(label, brief.loss)
-            elif classes is not None:
-                checked_class(label, classes)
+                checked_number(label, brief.loss, domain)
+            else:
+                checked_class(label, named)
         except LabelError as error:
             where = f"{sheet.source.path}, {sheet.source.place(row)}, column {brief.target!r}"
             raise LabelError(f"{where}: {error}") from None

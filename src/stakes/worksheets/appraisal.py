@@ -5,18 +5,23 @@ Sizes: N rows, n rows chosen.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from stakes.losses import CostMatrix
 from stakes.ranking import Outlook, Ranking, cold_start, outlook
+from stakes.ranking.cold import DISTANCE
 from stakes.ranking.question import Progress
 from stakes.specs import decisions_of
-from stakes.worksheets.fitting import Fitted, fitted
+from stakes.worksheets.effort import Effort, effort, looked_at
+from stakes.worksheets.fitting import Fitted, explained, fitted
 from stakes.worksheets.sheet import Worksheet
 
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
+_ROUNDING = 1e-12  # of a budget: three labels at 0.1 are within one of 0.3
 
 
 @dataclass(frozen=True)
@@ -47,15 +52,34 @@ def appraise(
 
     `budget` is what is left of it.
     """
-    out = {*labels, *excluded}
+    out, waiting = {*labels, *excluded}, set(pending)
     pool = [row for row in range(len(sheet.ids)) if row not in out]
-    if not [row for row in pool if row not in set(pending)]:
+    if waiting.issuperset(pool):
         raise ValueError("every row has a label, is on its way to one, or is left out: there is none to choose")
     if why := _cold(sheet, labels):
-        return _cold_start(sheet, pool, set(pending), n, why, len(labels))
+        return _cold_start(sheet, pool, waiting, n, budget, why, len(labels))
     if progress is not None:
         progress(f"fitting a model to {len(labels)} labels", None)
     found = fitted(sheet, labels, pool)
+    limits = effort(len(pool), n, None if found.classes is None else len(found.classes))
+    seen, drawn = looked_at(pool, waiting, limits.rows, sheet.brief.seed)
+    with explained(sheet, len(labels)):
+        told = _outlook(sheet, found, seen, n, waiting, budget, limits, progress)
+    said = (*sheet.said, *found.said, *drawn, *told.ranking.assumptions)
+    return Appraisal(_first(told.ranking, n), told, said, len(labels), len(pool))
+
+
+def _outlook(
+    sheet: Worksheet,
+    found: Fitted,
+    pool: list[int],
+    n: int,
+    waiting: set[int],
+    budget: float | None,
+    limits: Effort,
+    progress: Progress | None,
+) -> Outlook:
+    """What labels of the pool are worth, with positions in the table."""
     told = outlook(
         found.model,
         found.loss,  # type: ignore[arg-type]
@@ -64,14 +88,14 @@ def appraise(
         decisions=sheet.brief.decisions,
         costs=None if sheet.costs is None else sheet.costs[pool],
         budget=budget,
-        pending=[place for place, row in enumerate(pool) if row in set(pending)],
+        pending=[place for place, row in enumerate(pool) if row in waiting],
         classes=found.classes,
+        shortlist=limits.shortlist,
+        max_contexts=limits.contexts,
         seed=sheet.brief.seed,
         progress=progress,
     )
-    told = replace(told, ranking=_renamed(told.ranking, sheet, pool, found))
-    said = (*sheet.said, *found.said, *told.ranking.assumptions)
-    return Appraisal(_first(told.ranking, n), told, said, len(labels), len(pool))
+    return replace(told, ranking=_renamed(told.ranking, sheet, pool, found))
 
 
 def _cold(sheet: Worksheet, labels: Mapping[int, str]) -> str | None:
@@ -83,13 +107,25 @@ def _cold(sheet: Worksheet, labels: Mapping[int, str]) -> str | None:
     return None
 
 
-def _cold_start(sheet: Worksheet, pool: list[int], pending: set[int], n: int, why: str, known: int) -> Appraisal:
-    """Rows spread over the pool."""
-    free = [row for row in pool if row not in pending]
-    found = cold_start(sheet.features.take(free), n, seed=sheet.brief.seed)
-    ranking = _renamed(found, sheet, free, None)
-    said = (*sheet.said, f"{why}, so no model can tell what a label is worth: a cold start.", *ranking.assumptions)
-    return Appraisal(ranking, None, said, known, len(pool))
+def _cold_start(
+    sheet: Worksheet, pool: list[int], pending: set[int], n: int, budget: float | None, why: str, known: int
+) -> Appraisal:
+    """Rows spread over those of the pool that the budget reaches for, as many as it does."""
+    said = (*sheet.said, f"{why}: no model can tell what a label is worth.")
+    free = [row for row in pool if row not in pending and reached(sheet, [row], budget)]
+    if not free:
+        nothing = Ranking((), (), (), False, DISTANCE, (), ())
+        return Appraisal(nothing, None, (*said, "The budget reaches for no label."), known, len(pool))
+    found = _renamed(cold_start(sheet.features.take(free), n, seed=sheet.brief.seed), sheet, free, None)
+    ranking = _first(found, len(reached(sheet, found.indices, budget)))
+    return Appraisal(ranking, None, (*said, *ranking.assumptions), known, len(pool))
+
+
+def reached(sheet: Worksheet, rows: Sequence[int], budget: float | None) -> list[int]:
+    """The first of some rows that a budget pays for together."""
+    prices = [1.0 if sheet.costs is None else float(sheet.costs[row]) for row in rows]
+    left = math.inf if budget is None else budget * (1.0 + _ROUNDING)
+    return [row for row, total in zip(rows, accumulate(prices), strict=True) if total <= left]
 
 
 def _renamed(ranking: Ranking, sheet: Worksheet, pool: list[int], found: Fitted | None) -> Ranking:

@@ -1,0 +1,158 @@
+"""What all commands share: help at once, JSON everywhere, exit codes, completion."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+from cli_cases import CLASSES, NUMBERS, number_rows, run, write
+
+from stakes.cli import main, waiting
+
+HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "matplotlib", "sqlite3")
+CODES = ("0 done", "1 refused", "2 wrong usage", "3 unexpected", "130 interrupted", "143 terminated")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"], []])
+def test_help_imports_nothing_heavy(words):
+    code = (
+        "import sys, atexit\n"
+        f"atexit.register(lambda: sys.stderr.write(str([m for m in {HEAVY} if m in sys.modules])))\n"
+        "from stakes.cli.main import main\n"
+        f"main({words})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if words else 2)
+    assert done.stderr.endswith("[]")
+
+
+@pytest.mark.parametrize("command", ["tell", "status", "skip"])
+@pytest.mark.usefixtures("campaign")
+def test_what_fits_nothing_imports_no_scikit_learn(command):
+    rest = {"tell": ["r8", "1"], "status": ["--no-refresh"], "skip": ["r8"]}[command]
+    code = (
+        "import sys, atexit\n"
+        "atexit.register(lambda: sys.stderr.write(str([m for m in ('sklearn', 'scipy') if m in sys.modules])))\n"
+        f"from stakes.cli.main import main\nmain({[command, 'c.stakes', *rest]})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "[]")
+
+
+def test_help_names_every_command_and_the_exit_codes():
+    answer = run("--help")
+    words = " ".join(answer.out.split())
+    assert all(f" {name} " in words for name in main._COMMANDS)
+    assert all(code in words for code in CODES)
+
+
+@pytest.mark.parametrize("name", [name for name in main._COMMANDS if name not in ("report", "demo")])
+def test_every_command_has_help_and_json(name):
+    command = main.cli.get_command(click.Context(main.cli), name)
+    assert "--json" in [option for parameter in command.params for option in parameter.opts]
+    assert "Answer in JSON" in run(name, "--help").out
+
+
+def test_every_answer_in_json_parses(here):
+    commands = [
+        f"init c.stakes numbers.csv {NUMBERS} --budget 9",
+        f"suggest classes.csv {CLASSES} -n 1",
+        "ask c.stakes -n 2 -o a.csv",
+        "tell c.stakes r8 1",
+        "import c.stakes a.csv",
+        "withdraw c.stakes r8",
+        "skip c.stakes r8",
+        "release c.stakes r8",
+        "status c.stakes",
+        "export c.stakes -o e.csv",
+        "losses",
+        "models",
+        "doctor c.stakes",
+        "completion bash",
+        f"simulate many.csv {NUMBERS} --runs 2 --budget 2",
+    ]
+    write(here / "many.csv", number_rows(40, 40))
+    for words in commands:
+        answer = run(words, "--json")
+        assert answer.code == 0, answer.err
+        assert json.loads(answer.out)
+        assert answer.err == ""
+
+
+ERRORS = [
+    ("ask nothing.stakes", 1, "there is no campaign"),
+    ("suggest nothing.csv --target y --loss linex", 1, "there is no file"),
+    ("suggest numbers.csv --target y --loss linex -n 0", 2, "-n"),
+    ("suggest numbers.csv --target y --loss linex -n -3", 2, "-n"),
+    ("suggest numbers.csv --loss linex", 2, "--target"),
+    ("frobnicate", 2, "frobnicate"),
+    ("losses linx", 1, "Did you mean 'linex'?"),
+    ("ask c.stakes -n 0", 2, "-n"),
+    (f"simulate numbers.csv {NUMBERS} --budget 400", 1, "the pool must hold the budget"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "said"), ERRORS)
+@pytest.mark.usefixtures("here")
+def test_errors_are_json_too(words, code, said):
+    answer = run(words, "--json")
+    assert (answer.code, answer.out) == (code, "")
+    assert said in json.loads(answer.err)["error"]
+    assert run(words).code == code
+
+
+def test_what_was_not_foreseen_has_a_code_of_its_own(monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(main.cli, "main", broken)
+    answer = run("losses --json")
+    assert answer.code == 3
+    assert json.loads(answer.err)["error"].startswith("RuntimeError: broken")
+
+
+@pytest.mark.usefixtures("campaign")
+def test_an_id_after_two_dashes_is_no_wish_for_json():
+    assert run(["tell", "c.stakes", "--", "--json", "1"]).err.startswith("stakes: the campaign has no row '--json'")
+
+
+def test_the_catalogues_name_everything():
+    assert "box-cox  (positive target)" in run("losses").out
+    assert run("losses pinball").out.splitlines()[0] == "pinball  (real target)"
+    assert "log-gaussian-process  (numbers)" in run("models").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_call_the_command(shell):
+    assert "_STAKES_COMPLETE" in run("completion", shell).out
+
+
+def test_completion_completes_commands():
+    told = {**os.environ, "_STAKES_COMPLETE": "bash_complete", "COMP_WORDS": "stakes su", "COMP_CWORD": "1"}
+    code = "from stakes.cli.main import main; main([])"
+    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["plain,suggest"]
+
+
+def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch):
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setattr(waiting, "_QUIET", 0.01)
+        monkeypatch.setattr(waiting, "_TICK", 0.01)
+        with waiting.waiting("reading") as progress:
+            progress("scoring rows", 0.25)
+            time.sleep(0.1)
+        shown = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert "[#####...............]  25% scoring rows" in shown
+    assert shown.endswith("\r")
+
+
+@pytest.mark.usefixtures("here")
+def test_no_progress_where_no_terminal_looks_on():
+    assert run(f"suggest numbers.csv {NUMBERS}").err == ""

@@ -1,0 +1,220 @@
+"""`stakes suggest`: which rows, whatever the file, and what is refused."""
+
+import csv
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from cli_cases import CLASSES, NUMBERS, class_rows, number_rows, run, write
+
+from stakes import LogLoss, SquaredError, rank
+from stakes.files import read_table
+from stakes.models import DefaultModel
+
+
+def rows_of(answer):
+    return [row["row"] for row in answer.json["rows"]]
+
+
+def by_hand(path, target, loss, **told):
+    """The same by the library: the default model, fitted, and `rank`."""
+    source = read_table(path)
+    features, cells = source.features(["x", "z"]), source.texts(target)
+    known = [row for row, cell in enumerate(cells) if cell is not None]
+    pool = [row for row, cell in enumerate(cells) if cell is None]
+    labels = [cells[row] for row in known]
+    targets = labels if told.get("classes") else [float(label) for label in labels]
+    model = DefaultModel(seed=0, **told).fit(features.take(known), targets, pool=features.take(pool))
+    found = rank(model, loss, features.take(pool), n=3, batch=True, classes=told.get("classes"))
+    return [source.texts("id")[pool[row]] for row in found.indices]
+
+
+def test_numbers_as_rank_has_them(here):
+    found = run("suggest numbers.csv -n 3 --json", NUMBERS)
+    assert rows_of(found) == by_hand(here / "numbers.csv", "y", SquaredError(), task="real")
+
+
+def test_classes_as_rank_has_them(here):
+    found = run("suggest classes.csv -n 3 --json", CLASSES)
+    names = ["NA", "bus", "van"]
+    assert rows_of(found) == by_hand(here / "classes.csv", "kind", LogLoss(), task="classes", classes=names)
+
+
+def test_the_same_rows_whatever_the_file(here):
+    head, *rows = number_rows()
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(head)}
+    numbers = {name: pa.array([float(cell) if cell else None for cell in columns[name]]) for name in ("x", "z", "y")}
+    table = pa.table({"id": pa.array(columns["id"]), **numbers})
+    pa.parquet.write_table(table, here / "t.parquet")
+    pa.feather.write_feather(table, here / "t.arrow", compression="uncompressed")
+    write(here / "crlf.csv", [head, *rows], end="\r\n")
+    (here / "bom.csv").write_bytes(b"\xef\xbb\xbf" + (here / "numbers.csv").read_bytes())
+    wanted = rows_of(run("suggest numbers.csv -n 3 --json", NUMBERS))
+    for name in ("t.parquet", "t.arrow", "crlf.csv", "bom.csv"):
+        assert rows_of(run(f"suggest {name} -n 3 --json", NUMBERS)) == wanted
+
+
+@pytest.mark.usefixtures("here")
+def test_it_says_which_rows_their_worth_why_and_what_was_assumed():
+    found = run("suggest numbers.csv -n 2", NUMBERS)
+    assert found.code == 0
+    assert found.out.startswith("Label these rows next, of 6 without a label (6 have one):")
+    for words in ("worth on top of the rows above", "tells most about", "Expected loss of a decision today", "Assumed"):
+        assert words in found.out
+
+
+def test_costs_a_budget_and_decisions_are_weighed(here):
+    rows = [(*row, cost) for row, cost in zip(number_rows(), ["price", *["2"] * 12], strict=True)]
+    write(here / "priced.csv", rows)
+    found = run("suggest priced.csv --cost price --decisions 50 --budget 5 -n 4 --json", NUMBERS).json
+    assert len(found["rows"]) == 2  # two at 2 are within 5, three are not
+    assert found["outlook"]["advice"] in ("go on", "stop", "too close to call")
+    assert found["outlook"]["offers"][1]["cost"] == 4.0
+
+
+def test_what_is_written_can_be_filled_in(here):
+    run("suggest numbers.csv -n 2 -o out.csv", NUMBERS)
+    with (here / "out.csv").open(encoding="utf-8-sig", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["id", "x", "z", "y"]
+    assert [row[3] for row in rows] == ["", ""]
+
+
+def test_no_label_is_a_stated_cold_start_within_the_budget(here):
+    write(here / "none.csv", number_rows(labelled=0))
+    found = run("suggest none.csv -n 5 --budget 3 --json", NUMBERS).json
+    assert len(found["rows"]) == 3
+    assert any("no label yet" in sentence for sentence in found["assumed"])
+
+
+def test_one_class_is_a_stated_cold_start(here):
+    write(here / "one.csv", class_rows(labelled=1))
+    found = run("suggest one.csv -n 2 --json", CLASSES).json
+    assert len(found["rows"]) == 2
+    assert any("one class, 'bus'" in sentence for sentence in found["assumed"])
+
+
+def test_a_pool_smaller_than_the_batch_gives_the_rest(here):
+    write(here / "few.csv", number_rows(labelled=11))
+    assert rows_of(run("suggest few.csv -n 5 --json", NUMBERS)) == ["r11"]
+
+
+@pytest.mark.parametrize("labelled", [12, 0])
+def test_nothing_to_suggest_is_done(here, labelled):
+    write(here / "done.csv", number_rows(n=labelled, labelled=labelled))
+    answer = run("suggest done.csv", NUMBERS)
+    assert answer.code == 0
+    assert ("Every row has a label" if labelled else "has no rows") in answer.out
+
+
+def test_a_constant_column_is_left_out_and_told(here):
+    write(here / "constant.csv", [(*row, "k" if not at else "7") for at, row in enumerate(number_rows())])
+    found = run("suggest constant.csv --json", NUMBERS).json
+    assert "Constant columns are left out: k." in found["assumed"]
+
+
+def test_odd_names_and_a_class_called_NA(here):
+    big = str(2**53 + 1)
+    rows = [("id", "größe", "温度", "kind"), *class_rows()[1:]]
+    write(here / "odd.csv", [*rows[:-1], (big, *rows[-1][1:])])
+    found = run("suggest odd.csv -n 6 --json", CLASSES)
+    assert big in rows_of(found)
+    assert "Classes, in the order of columns: 'NA', 'bus', 'van'." in found.json["assumed"]
+
+
+def test_numbers_for_classes_are_pointed_out(here):
+    write(here / "many.csv", [("id", "x", "z", "kind"), *((f"r{i}", str(i), "1", f"{i}.5") for i in range(11))])
+    with (here / "many.csv").open("a") as file:
+        file.write("r99,3,2,\n")
+    found = run("suggest many.csv -n 1 --json", CLASSES).json
+    assert any("takes each for a class" in sentence for sentence in found["assumed"])
+
+
+def cell(row, column, text):
+    def change(rows):
+        rows[row] = (*rows[row][:column], text, *rows[row][column + 1 :])
+        return rows
+
+    return change
+
+
+REFUSED = {
+    "not finite": (lambda rows: cell(4, 1, "nan")(cell(5, 1, "inf")(rows)), "x (2); first at line 5"),
+    "ragged": (lambda rows: [*rows, ("r20", "1")], "line 14 has 2 cells"),
+    "an id twice": (lambda rows: [*rows, ("r3", "1", "2", "")], "the id 'r3' stands at line 5 and at line 14"),
+    "a column twice": (cell(0, 2, "x"), "'x' names 2 columns"),
+    "mixed types": (cell(5, 1, "two"), "'two' at line 6"),
+    "a label that is no number": (cell(4, 3, "three"), "line 5, column 'y': 'three' is no number"),
+    "constant": (lambda rows: [rows[0], *((a, "1", "1", y) for a, _, _, y in rows[1:])], "all are constant or empty"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_tables_are_refused_with_the_place(here, name):
+    change, words = REFUSED[name]
+    write(here / "bad.csv", change(number_rows()))
+    answer = run("suggest bad.csv", NUMBERS)
+    assert (answer.code, answer.out) == (1, "")
+    assert words in answer.err
+
+
+def test_a_table_that_is_not_utf8_is_refused_with_the_line(here):
+    (here / "latin.csv").write_bytes((here / "numbers.csv").read_bytes().replace(b"r3", b"r\xe9"))
+    answer = run("suggest latin.csv", NUMBERS)
+    assert answer.code == 1
+    assert "not UTF-8: line 5" in answer.err
+
+
+WEIGHTS = {"zero": ("0", "0"), "negative": ("-1", "2")}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_bad_weights_are_refused(here, name):
+    low, high = WEIGHTS[name]
+    (here / "w.csv").write_text(f"y,weight\n0,{low}\n10,{high}\n")
+    answer = run("suggest numbers.csv --weight w.csv", NUMBERS)
+    assert answer.code == 1
+    assert "at least 0 and not all 0" in answer.err
+
+
+WRONG = [
+    ("--target y --loss sqared-error", "Did you mean 'squared-error'?"),
+    ("--target Y --loss squared-error", "Did you mean 'y'?"),
+    ("--target y --loss log-loss --weight exp:1", "log-loss takes no weight"),
+    ("--target y --loss pinball", "pinball needs tau"),
+    ("--target y --loss linex --alpha 0", "alpha must not be 0"),
+    ("--target y --loss poisson-deviance", "labels are 0"),
+    ("--target y --loss itakura-saito", "0.0 is not among (0, inf)"),
+    ("--target y --loss squared-error --model sklearn.ensemble:RandomForestClassifier", "is a model of classes"),
+    ("--target y --loss squared-error --model sklearn.linear_model:Ridge", "nothing of how sure it is"),
+    ("--target y --loss squared-error --model os:system", "is no estimator"),
+    ("--target y --loss squared-error --label-cost 0", "label_cost must be a positive number"),
+    ("--target y --loss squared-error --cost z", "costs must be positive numbers"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG)
+@pytest.mark.usefixtures("here")
+def test_wrong_words_are_refused_with_advice(words, said):
+    answer = run("suggest numbers.csv --id id", words)
+    assert (answer.code, answer.out) == (1, "")
+    assert said in answer.err
+
+
+def test_weights_and_losses_of_your_own(here):
+    (here / "w.csv").write_text("y,weight\n0,1\n10,2\n")
+    for words in ("--loss squared-error --weight exp:-1", "--loss stakes.losses:SquaredError"):
+        assert len(rows_of(run("suggest numbers.csv --target y --id id -n 1 --json", words))) == 1
+    (here / "costs.csv").write_text("truth,go,stay\nbus,0,5\nvan,1,0\nNA,2,1\n")
+    for words in ("--loss cost-matrix --cost-matrix costs.csv", "--loss log-loss --class-weights bus=50,van=50"):
+        assert len(rows_of(run("suggest classes.csv --target kind --id id -n 1 --json", words))) == 1
+    assert len(rows_of(run("suggest numbers.csv -n 1 --json --weight w.csv", NUMBERS))) == 1
+
+
+@pytest.mark.usefixtures("here")
+def test_weights_in_training_and_again_in_the_loss_are_pointed_out():
+    model = "--model sklearn.ensemble:RandomForestClassifier --model-option class_weight=balanced"
+    found = run("suggest classes.csv -n 1 --json --class-weights bus=9", CLASSES, model)
+    assert any("class_weight" in sentence for sentence in found.json["assumed"])
+    assert found.err == ""
