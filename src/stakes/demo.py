@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stakes._words import number
 from stakes.campaigns import Campaign
 from stakes.reports import write_report
 from stakes.reports.canvas import check_canvas, picture
@@ -96,7 +97,7 @@ def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
     sheet = read_worksheet(files.table, brief)
     found = appraise(sheet, sheet.labels, 3)
     for row, reason in zip(found.ranking.labels, found.ranking.reasons, strict=True):
-        say(f"  {row}: worth {reason.worth:.4g} a decision")
+        say(f"  {row}: worth {number(reason.worth)} a decision")
     say(str(found.outlook))
 
 

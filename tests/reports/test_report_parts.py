@@ -14,7 +14,6 @@ from stakes.reports.evidence import gather, told_labels
 from stakes.reports.judging import FOLDS, folds, no_folds, realised
 from stakes.reports.learning import MOST, checkpoints, learning_curve
 from stakes.reports.markup import tag
-from stakes.reports.numbers import counted, number, plus_minus, short
 from stakes.reports.scenes import shown_classes
 from stakes.reports.sections import loss_in_words
 from stakes.specs import LossSpec
@@ -102,21 +101,6 @@ def test_whatever_people_write_is_text(words):
     shown = "".join(page.texts).replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
     if "\N{REPLACEMENT CHARACTER}" not in shown:
         assert shown == words.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
-
-
-def test_numbers_are_as_people_read_them():
-    assert [number(each) for each in (0.0, 0.01234, 12.34, 1234.5, 1.5e9, -3.0)] == [
-        "0",
-        "0.0123",
-        "12.3",
-        "1,234",
-        "1.5e+09",
-        "-3",
-    ]
-    assert plus_minus(62.76, 3.77) == "62.8 ± 7.5"
-    assert plus_minus(20493.2, 561.0) == "20,493 ± 1,100"
-    assert short(1234.5678) == "1,234.5678"
-    assert (counted(1, "label"), counted(0, "label")) == ("1 label", "0 labels")
 
 
 def test_the_most_frequent_classes_have_colours_of_their_own():

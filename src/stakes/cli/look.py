@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from stakes._words import number, plus_minus, short
 from stakes.campaigns import Campaign, Status
 from stakes.cli.options import json_option, table_moved
 from stakes.cli.show import as_json_or, wrapped
@@ -27,9 +28,10 @@ def status_command(campaign: str, refresh: bool, table: str | None, as_json: boo
 def status_lines(status: Status) -> list[str]:
     """A status in words."""
     counts = f"{status.rows} rows: {status.labelled} labelled, {status.asked} asked for, {status.skipped} skipped, "
-    money = f"Spent {status.spent:g}"
+    money = f"Spent {short(status.spent)}"
     if status.budget is not None:
-        money += f" of {status.budget:g}; {status.budget_left:g} left, {status.pending:g} promised"
+        left, promised = short(status.budget_left or 0.0), short(status.pending)
+        money += f" of {short(status.budget)}; {left} left, {promised} promised"
     return [
         f"{counts}{status.open} open",
         money,
@@ -42,13 +44,13 @@ def status_lines(status: Status) -> list[str]:
 def _outlook_lines(outlook: dict[str, Any], labels: int) -> list[str]:
     today, most = outlook["today"], outlook["most"]
     lines = [
-        f"After {labels} label{'s' * (labels != 1)} the expected loss of a decision is {_amount(today)}.",
-        f"The most that labels can save of it: {_amount(most)}.",
+        f"After {labels} label{'s' * (labels != 1)} the expected loss of a decision is {plus_minus(**today)}.",
+        f"The most that labels can save of it: {plus_minus(**most)}.",
     ]
     for offer in outlook["offers"]:
         if offer["size"] & (offer["size"] - 1) == 0:
             saves = "label saves" if offer["size"] == 1 else f"{offer['size']} labels save"
-            amount = _amount({"value": offer["worth"], "error": offer["error"]})
+            amount = plus_minus(offer["worth"], offer["error"])
             lines.append(f"The next {saves} {amount} a decision{_price(offer)}.")
     return lines
 
@@ -57,11 +59,7 @@ def _price(offer: dict[str, Any]) -> str:
     """From how many decisions on labels are worth their cost, where that is known and ever so."""
     if offer["break_even"] is None:
         return ""
-    return f"; worth the cost of {offer['cost']:g} from {offer['break_even']:.3g} decisions on"
-
-
-def _amount(amount: dict[str, float]) -> str:
-    return f"{amount['value']:.4g} (± {2 * amount['error']:.2g})"
+    return f"; worth the cost of {short(offer['cost'])} from {number(offer['break_even'], 3)} decisions on"
 
 
 @click.command("report")

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from stakes._words import number
+
 WIDTH = 100
 
 
@@ -26,7 +28,7 @@ def as_json_or(as_json: bool, plain: Any, lines: Iterable[str]) -> None:
 
 def ranked_lines(ids: Sequence[str], scores: Sequence[float | None], name: str, whys: Sequence[str]) -> list[str]:
     """A line for each row, why below it."""
-    cells = ["" if score is None else f"{score:.4g}" for score in scores]
+    cells = ["" if score is None else number(score) for score in scores]
     width = max([len("row"), *(len(row) for row in ids)])
     lines = [f"   {'row'.ljust(width)}  {name}"]
     for place, (row, cell, why) in enumerate(zip(ids, cells, whys, strict=True), 1):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stakes._words import number, plus_minus, short
 from stakes.ranking.outlook_result import Amount, Offer, Verdict
 from stakes.ranking.picks import Purchase
 
@@ -49,9 +50,10 @@ def _stop_or_not(offers: tuple[Offer, ...], most: Amount, purchase: Purchase, de
     if larger is None:
         return Advice("stop", (f"Stop: {none}, and the budget or the pool reaches for no more.",))
     if larger >= bound:
-        limit = f"{decisions:g} decisions can save {bound:.4g} at most, and {tried + 1} labels cost {larger:.4g}"
-        return Advice("stop", (f"Stop: {none}, and larger ones cannot: {limit}.",))
-    why = f"{none}, but more might: all that could be learned is worth {decisions * most.value:.4g}"
+        limit = f"{short(decisions)} decisions can save {number(bound)} at most"
+        cost = f"{tried + 1} labels cost {number(larger)}"
+        return Advice("stop", (f"Stop: {none}, and larger ones cannot: {limit}, and {cost}.",))
+    why = f"{none}, but more might: all that could be learned is worth {number(decisions * most.value)}"
     return Advice("too close to call", (f"Too close to call: {why}. Ask for an outlook on more labels.",))
 
 
@@ -70,8 +72,8 @@ def _saves(offer: Offer) -> str:
     labels = "the next label saves" if offer.size == 1 else f"the next {offer.size} labels save"
     error = 0.0 if offer.decisions is None else offer.decisions * offer.error
     total = 0.0 if offer.decisions is None else offer.decisions * offer.worth
-    amount = f"{total:.4g} (± {2.0 * error:.2g}) over {offer.decisions:g} decisions"
-    return f"{labels} {amount} and {'costs' if offer.size == 1 else 'cost'} {offer.cost:g}"
+    amount = f"{plus_minus(total, error)} over {short(offer.decisions or 0.0)} decisions"
+    return f"{labels} {amount} and {'costs' if offer.size == 1 else 'cost'} {short(offer.cost or 0.0)}"
 
 
 def _net(offer: Offer) -> float:

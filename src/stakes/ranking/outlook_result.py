@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from stakes._words import number, plus_minus, short
 from stakes.ranking.result import Ranking, plain
 
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
@@ -19,7 +20,7 @@ class Amount:
     """Its standard error, where the contexts are draws of those to come."""
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} (± {2.0 * self.error:.2g})"
+        return plus_minus(self.value, self.error)
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,15 @@ def _line(offer: Offer) -> str:
     label = "label saves" if offer.size == 1 else "labels save"
     text = f"{offer.size} {label} {Amount(offer.worth, offer.error)} a decision"
     if offer.net is not None and offer.net_error is not None:
-        net = f"{offer.net:.4g} (± {2.0 * offer.net_error:.2g})"
-        return f"{text}, {net} over {offer.decisions:g} decisions less a cost of {offer.cost:g}"
-    return text if offer.break_even is None else f"{text}; worth a cost of {offer.cost:g} from {_count(offer)} on"
+        net = plus_minus(offer.net, offer.net_error)
+        return f"{text}, {net} over {short(offer.decisions or 0.0)} decisions less a cost of {short(offer.cost or 0.0)}"
+    return (
+        text
+        if offer.break_even is None
+        else f"{text}; worth a cost of {short(offer.cost or 0.0)} from {_count(offer)} on"
+    )
 
 
 def _count(offer: Offer) -> str:
     count = offer.break_even or 0.0
-    return "no number of decisions" if count == float("inf") else f"{count:.3g} decisions"
+    return "no number of decisions" if count == float("inf") else f"{number(count, 3)} decisions"

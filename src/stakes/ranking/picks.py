@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from stakes._words import number
 from stakes.acquisition import Selection, select
 from stakes.models.tables import Host, on_host
 from stakes.ranking.question import LUCK, Question, generator
@@ -148,13 +149,13 @@ def _joint_sentences(selection: Selection) -> tuple[str, ...]:
     """How the joint worth was computed, and where it did not decide."""
     joint = on_host(selection.joint_reduction).astype(float)
     said = (
-        [f"Together {len(joint)} labels are worth {joint[-1]:.4g} for one decision ({selection.method})."]
+        [f"Together {len(joint)} labels are worth {number(joint[-1])} for one decision ({selection.method})."]
         if len(joint)
         else []
     )
     error = float(on_host(selection.sampling_error).max(initial=0.0))
     if error > 0:
-        said.append(f"Joint worths are sampled: standard errors up to {error:.2g}.")
+        said.append(f"Joint worths are sampled: standard errors up to {number(error, 2)}.")
     if other := sorted({by for by in selection.ranked_by if by != "gain"}):
         count = sum(by != "gain" for by in selection.ranked_by)
         said.append(f"{count} picks had no gain to go by and are ranked by {', '.join(other)}.")

@@ -12,6 +12,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from stakes._array import double, log_of, namespace, slices
+from stakes._words import number
 from stakes.acquisition import find_form, uncertainty
 from stakes.acquisition.reduction import MEMORY_LIMIT, blocks
 from stakes.beliefs import Belief
@@ -105,4 +106,4 @@ def _words(loss: Loss, prediction: Any, names: list[Any] | None) -> str:
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
         best = int(np.argmax(prediction))
         return f"class {(names or range(len(prediction)))[best]!r} at {prediction[best]:.0%}"
-    return ", ".join(f"{each:.4g}" for each in prediction) if isinstance(prediction, tuple) else f"{prediction:.4g}"
+    return ", ".join(number(each) for each in prediction) if isinstance(prediction, tuple) else number(prediction)

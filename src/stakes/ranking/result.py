@@ -7,6 +7,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from stakes._words import number
+
 
 @dataclass(frozen=True)
 class HelpedContext:
@@ -27,7 +29,7 @@ class HelpedContext:
     """The prediction in words."""
 
     def __str__(self) -> str:
-        loss = "" if self.uncertainty is None else f" at an expected loss of {self.uncertainty:.4g}"
+        loss = "" if self.uncertainty is None else f" at an expected loss of {number(self.uncertainty)}"
         share = f"{self.share:.0%}" if self.share >= 0.01 else "<1%"
         return f"{share} at context {self.label!r} (today: {self.answer}{loss})"
 
@@ -49,8 +51,8 @@ class Reason:
     """What it is the best in: "worth", or where no label is worth anything what stood in for it."""
 
     def __str__(self) -> str:
-        price = "" if self.worth_per_cost is None else f", {self.worth_per_cost:.4g} for each unit of cost"
-        parts = [] if self.worth is None else [f"worth {self.worth:.4g}{price}"]
+        price = "" if self.worth_per_cost is None else f", {number(self.worth_per_cost)} for each unit of cost"
+        parts = [] if self.worth is None else [f"worth {number(self.worth)}{price}"]
         parts += [] if self.ranked_by == "worth" else [f"ranked by {self.ranked_by}"]
         parts += [str(context) for context in self.contexts]
         parts += [f"{self.as_good} other rows are as good"] if self.as_good else []
@@ -106,7 +108,7 @@ class Ranking:
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
         rows = zip(self.indices, self.labels, self.scores, self.reasons, strict=True)
-        return [(str(index), str(label), f"{score:.4g}", str(reason)) for index, label, score, reason in rows]
+        return [(str(index), str(label), number(score), str(reason)) for index, label, score, reason in rows]
 
 
 def plain(value: Any) -> Any:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from stakes._words import number, plus_minus, short
 from stakes.reports.canvas import BLUE, GREY, ORANGE, legend, picture
 from stakes.reports.evidence import Evidence
 from stakes.reports.judging import Point
 from stakes.reports.learning import LearningCurve
-from stakes.reports.numbers import number, plus_minus, short
 
 _WIDE = 52  # letters of a title in one line
 

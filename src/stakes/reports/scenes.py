@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from stakes._words import counted, number
 from stakes.models.tables import Host
 from stakes.reports.canvas import BLUE, COLOURS, GREY, clipped, legend, picture
 from stakes.reports.contexts import Contexts
 from stakes.reports.evidence import Evidence
-from stakes.reports.numbers import counted, number
 from stakes.reports.pictures import Picture, drawn, mark_start
 
 _OTHERS = "others"

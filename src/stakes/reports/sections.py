@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import stakes
+from stakes._words import counted, number, plus_minus, short, time
 from stakes.reports.evidence import Evidence
 from stakes.reports.markup import Content, Markup, bullets, image, table, tag
-from stakes.reports.numbers import counted, number, plus_minus, short, time
 from stakes.reports.pictures import Picture
 from stakes.specs import LOSSES, LossSpec
 from stakes.specs.words import exponential_rate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from stakes._words import number
 from stakes.simulation.intervals import Estimate, mean_of
 
 if TYPE_CHECKING:
@@ -44,19 +45,19 @@ def _clause(simulation: Simulation, pair: Comparison) -> str:
     if math.isnan(gap.value):
         return f"{ours} cannot be compared with {other}, as the loss was infinite in some runs"
     if pair.runs == 1:
-        return f"no difference between {ours} and {other} can be told from a single run (it was {gap.value:.3g})"
+        return f"no difference between {ours} and {other} can be told from a single run (it was {number(gap.value, 3)})"
     if not gap.tells:
         return (
-            f"no difference between {ours} and {other} could be told (mean difference {gap.value:.3g}, 95% interval "
-            f"{gap.low:.3g} to {gap.high:.3g})"
+            f"no difference between {ours} and {other} could be told (mean difference {number(gap.value, 3)}, 95% "
+            f"interval {number(gap.low, 3)} to {number(gap.high, 3)})"
         )
     verb, low, high = ("helps", -gap.high, -gap.low) if gap.value < 0 else ("hurts", gap.low, gap.high)
     base = float(simulation.curves(pair.second)[:, -1].mean())
     share = f", {abs(gap.value) / base:.0%} of it" if base > 0 else ""
     direction = "lower" if verb == "helps" else "higher"
     return (
-        f"{ours} {verb} against {other}: the loss is {direction} by {abs(gap.value):.3g}{share} (95% interval "
-        f"{low:.3g} to {high:.3g})"
+        f"{ours} {verb} against {other}: the loss is {direction} by {number(abs(gap.value), 3)}{share} (95% interval "
+        f"{number(low, 3)} to {number(high, 3)})"
     )
 
 
@@ -65,8 +66,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _number(estimate: Estimate) -> str:
-    return "infinite" if math.isnan(estimate.value) else f"{estimate.value:.4g}"
+    return "infinite" if math.isnan(estimate.value) else number(estimate.value)
 
 
 def _ends(estimate: Estimate) -> str:
-    return "none" if math.isinf(estimate.low) else f"{estimate.low:.4g} to {estimate.high:.4g}"
+    return "none" if math.isinf(estimate.low) else f"{number(estimate.low)} to {number(estimate.high)}"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 
 
-def number(value: float) -> str:
-    """Three digits that matter, and no exponent where the number is short enough without: 1,250 but 1.2e+09."""
+def number(value: float, digits: int = 4) -> str:
+    """The digits that matter, and no exponent where the number is short enough without: 46,979, 0.3776, 1.2e+09."""
     size = abs(value)
-    if size >= 1e7 or 0 < size < 1e-4:
-        return f"{value:.3g}"
-    if size >= 100:
+    if 10.0 ** (digits - 1) <= size < 1e9:
         return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:.{digits}g}"
 
 
 def short(value: float) -> str:
@@ -22,14 +21,15 @@ def short(value: float) -> str:
 
 def plus_minus(value: float, error: float) -> str:
     """A number with two standard errors, of which two digits matter."""
-    return f"{number(value)} ± {number(float(f'{2.0 * error:.2g}'))}"
-
-
-def time(seconds: float) -> str:
-    """In UTC, to the minute."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    twice = 2.0 * error
+    return f"{number(value)} (± {number(float(f'{twice:.2g}')) if math.isfinite(twice) else twice})"
 
 
 def counted(count: int, noun: str) -> str:
     """1 label, 2 labels."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def time(seconds: float) -> str:
+    """In UTC, to the minute."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
