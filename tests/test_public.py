@@ -58,7 +58,7 @@ NAMES = {
     "stakes.ranking": """
         Amount HelpedContext Offer Outlook Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
-    "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
+    "stakes.simulation": "Comparison Estimate Reached Simulation Trial simulate simulate_trials",
     "stakes.specs": """
         LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option SpecError build_loss build_model decisions_of
         parse_class_weights parse_options parse_weight read_cost_matrix
