@@ -7,7 +7,6 @@ import sys
 import numpy as np
 import pytest
 from simulation_cases import committees, lines
-from trial_cases import trials
 
 from stakes.simulation import Simulation, Trial
 from stakes.simulation.intervals import mean_of, median_of
@@ -175,17 +174,3 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'stakes\[plot\]'"):
         made([[[4, 3]]], ("a",)).plot()
-
-
-def test_plots_of_trials_whose_labels_differ_by_run():
-    figure = pytest.importorskip("matplotlib.figure").Figure()
-    found = trials(runs=3)
-    bought = found.plot_acquired(ax=figure.subplots())
-    *means, pool = (each.get_ydata() for each in bought.get_lines())
-    for strategy, heights in enumerate(means):
-        wanted = [
-            np.mean([trial.y[found.acquired[strategy, run, step]] for run, trial in enumerate(found.trials)])
-            for step in range(3)
-        ]
-        assert heights == pytest.approx(wanted)
-    assert pool[0] == pytest.approx(np.mean([trial.y[trial.pool].mean() for trial in found.trials]))

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from simulation_cases import BayesianLine, Committee, class_data
 from trial_cases import noisy_line, per_class, trials
 
@@ -52,6 +54,17 @@ def test_rows_are_positions_of_a_kind_and_may_share_contexts_and_tests():
     assert trial.labelled.tolist() == [0, 1, 2, 4, 5]
 
 
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=4), st.lists(st.integers(0, 5), max_size=4))
+def test_a_label_is_had_once(initial, pool):
+    if len({*initial, *pool}) == len(initial) + len(pool):
+        trial = Trial(X, Y, initial, pool, [3], [4, 5])
+        assert (trial.initial.tolist(), trial.pool.tolist()) == (initial, pool)
+        assert set(trial.labelled) == {*initial, *pool, 4, 5}
+    else:
+        with pytest.raises(ValueError, match="must hold a row once"):
+            Trial(X, Y, initial, pool, [3], [4, 5])
+
+
 def changed(**changes):
     """The noisy line with another y at some rows."""
 
@@ -68,8 +81,8 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("trial", "message"),
     [
-        (changed(y5=np.nan), "y must be known for every row; it is missing in row 5"),
-        (changed(y20=np.nan, y0=np.nan), "y must be known for every row; it is missing in rows 0, 20"),
+        (changed(y5=np.nan), "y must be known for every row of initial, pool and test; it is missing in row 5"),
+        (changed(y20=np.nan, y0=np.nan), "it is missing in rows 0, 20. Drop those rows"),
         (changed(y1=np.inf), "y must be finite; it is not in row 1"),
         (
             lambda rng: Trial(X, Y[1:], **{**PARTS, "pool": [1, 2, 3]}),

@@ -66,32 +66,37 @@ def problem(
 
     Labels are wanted of the rows at `labelled` only, or of all; other rows have NaN for a target, or -1 for a class.
     """
-    check_model(model)
     features, labels = check_table("X", features, accepts_missing(model)), on_host(labels)
-    if labels.shape != (n_rows(features),):
-        raise ValueError(
-            f"y must hold one label for each of the {n_rows(features)} rows of X; got {list(labels.shape)}"
-        )
-    rows = np.arange(len(labels)) if labelled is None else labelled
-    if missing := rows[is_gap(labels[rows])].tolist():
-        raise ValueError(f"y must be known for every row; it is missing in {rows_in_words(missing)}. Drop those rows.")
+    rows = _known(labels, n_rows(features), labelled)
     if isinstance(loss.domain, Classes):
         known = _classes(labels[rows], loss.domain, classes)
-        return Problem(
-            features, labels, _filled(_positions(labels, rows, known), rows, np.full(len(labels), -1)), known
-        )
+        return Problem(features, labels, _spread(_positions(labels, rows, known), rows, len(labels), -1), known)
     if not isinstance(loss.domain, Interval):
         raise TypeError(f"simulate takes real targets and classes; {type(loss).__name__} is about {loss.domain}")
     if classes is not None:
         raise ValueError(f"classes are for losses about classes; {type(loss).__name__} is about reals, {loss.domain}")
-    targets = _filled(_reals(labels, rows, loss.domain), rows, np.full(len(labels), np.nan))
+    targets = _spread(_reals(labels, rows, loss.domain), rows, len(labels), np.nan)
     return Problem(features, targets, targets, None)
 
 
-def _filled(values: Host, rows: Host, blank: Host) -> Host:
-    """[n]: `values` at `rows`, `blank` elsewhere."""
-    blank[rows] = values
-    return blank
+def _known(labels: Host, count: int, labelled: Host | None) -> Host:
+    """The rows whose labels are wanted; refused where there is none."""
+    if labels.shape != (count,):
+        raise ValueError(f"y must hold one label for each of the {count} rows of X; got {list(labels.shape)}")
+    rows = np.arange(count) if labelled is None else labelled
+    if missing := rows[is_gap(labels[rows])].tolist():
+        which = "" if labelled is None else " of initial, pool and test"
+        raise ValueError(
+            f"y must be known for every row{which}; it is missing in {rows_in_words(missing)}. Drop those rows."
+        )
+    return rows
+
+
+def _spread(values: Host, rows: Host, count: int, other: float) -> Host:
+    """[n]: `values` at `rows`, and `other` elsewhere."""
+    targets = np.full(count, other, dtype=values.dtype)
+    targets[rows] = values
+    return targets
 
 
 def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tuple[Any, ...]:

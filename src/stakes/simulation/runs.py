@@ -52,8 +52,8 @@ def simulate(
     10 initial labels (2 a class if that is more), a fifth of the rows but at most 200 contexts, three tenths but at
     most 1000 test rows. All strategies of a run share its split and its chance (every `random_state` of the model, the
     draws of beliefs, the order of ties). A loop fits a clone of `model` to the labels so far, answers the test rows as
-    best it can for each metric, and buys the label that the strategy scores highest, `budget` times. Rows
-    reach `fit` in the order in which they were labelled: the initial ones, then those bought.
+    best it can for each metric, and buys the label that the strategy scores highest, `budget` times. Rows reach
+    `fit` in the order in which they were labelled: the initial ones, then those bought.
 
     Strategies are "random", "plain" (the objective of the unweighted loss: SquaredError for reals, LogLoss for
     classes), "loss" (that of `loss`), the names in `stakes.acquisition.baselines.BASELINES`, or pairs of a name and a
