@@ -61,7 +61,7 @@ NAMES = {
         Amount HelpedContext Offer Outlook Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.reports": "ReportError write_report",
-    "stakes.simulation": "Comparison Estimate Reached Simulation simulate",
+    "stakes.simulation": "Comparison Estimate Reached Simulation Trial simulate simulate_trials",
     "stakes.specs": """
         LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option SpecError build_loss build_model decisions_of
         parse_class_weights parse_options parse_weight read_cost_matrix

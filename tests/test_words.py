@@ -11,7 +11,7 @@ from stakes._words import counted, number, plus_minus, short, time
     ("value", "words"),
     [
         (0.0, "0"),
-        (0.012345, "0.01234"),
+        (0.012346, "0.01235"),
         (12.3456, "12.35"),
         (999.96, "1000"),
         (1234.5, "1,234"),

@@ -97,7 +97,7 @@ def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
     sheet = read_worksheet(files.table, brief)
     found = appraise(sheet, sheet.labels, 3)
     for row, reason in zip(found.ranking.labels, found.ranking.reasons, strict=True):
-        say(f"  {row}: worth {number(reason.worth)} a decision")
+        say(f"  {row}: worth {number(reason.worth or 0.0)} a decision")
     say(str(found.outlook))
 
 

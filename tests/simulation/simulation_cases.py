@@ -94,7 +94,7 @@ def committees(**arguments):
 
 def same(a, b):
     """Whether two simulations agree to the last bit (but for times)."""
-    keep = ("strategies", "losses", "acquired", "targets", "classes", "settings", "versions")
+    keep = ("strategies", "losses", "acquired", "bought", "initial", "classes", "settings", "versions")
     return all(a.to_dict()[name] == b.to_dict()[name] for name in keep)
 
 

@@ -142,7 +142,7 @@ def test_classes_given_may_be_more_than_there_are():
     X, y = class_data()
     found = small(X, y, LogLoss(), Committee(classes=("d", "c", "b", "a")), classes=["d", "c", "b", "a"])
     assert found.classes == ("d", "c", "b", "a")
-    assert found.targets[0] == found.classes.index(y[0])
+    assert found.targets[0][0] == found.classes.index(y[0])
 
 
 class Stream:

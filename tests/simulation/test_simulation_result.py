@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from simulation_cases import committees, lines
 
-from stakes.simulation import Simulation
+from stakes.simulation import Simulation, Trial
 from stakes.simulation.intervals import mean_of, median_of
 from stakes.simulation.plots import class_shares
 
@@ -20,7 +20,8 @@ def made(losses, strategies=("random", "plain", "loss"), **metrics):
         tuple(strategies[: len(losses)]),
         {"loss": losses, **metrics},
         acquired=np.zeros(shape, dtype=int),
-        targets=np.zeros(5),
+        trials=(Trial(np.zeros((5, 1)), np.zeros(5), [0], [1, 2], [3], [4]),) * losses.shape[1],
+        targets=(np.zeros(5),) * losses.shape[1],
         classes=None,
         fit_seconds=np.zeros(losses.shape),
         score_seconds=np.zeros(shape),
@@ -143,15 +144,19 @@ def test_everything_goes_into_a_dictionary():
     assert np.asarray(again["losses"]["loss"]).shape == (3, 2, 5)
     assert again["classes"] == ["a", "b", "c"]
     assert again["settings"]["runs"] == 2
+    assert again["bought"] == found.bought.tolist()
+    assert again["initial"] == [each.initial.tolist() for each in found.trials]
     assert set(again["versions"]) == {"python", "stakes", "numpy", "scipy", "scikit-learn", "joblib"}
 
 
 def test_shares_of_classes_bought():
     found = committees()
     shares = class_shares(found)
-    assert list(shares) == ["all rows", "random", "plain", "loss"]
+    assert list(shares) == ["the pool", "random", "plain", "loss"]
     assert all(each.sum() == pytest.approx(1.0) for each in shares.values())
-    assert shares["loss"][2] == pytest.approx(np.mean(found.targets[found.acquired[2]] == 2))
+    assert shares["loss"][2] == pytest.approx(np.mean(found.bought[2] == 2))
+    pools = [found.targets[run][trial.pool] == 2 for run, trial in enumerate(found.trials)]
+    assert shares["the pool"][2] == pytest.approx(np.mean(pools))
 
 
 def test_plots():
@@ -162,7 +167,7 @@ def test_plots():
         assert [each.get_text() for each in curves.get_legend().get_texts()] == ["random", "plain", "loss"]
         assert curves.get_lines()[2].get_ydata() == pytest.approx(simulation.curves("loss", "plain").mean(axis=0))
         bought = simulation.plot_acquired(ax=axes[1])
-        assert "all rows" in [each.get_text() for each in bought.get_legend().get_texts()]
+        assert "the pool" in [each.get_text() for each in bought.get_legend().get_texts()]
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

@@ -75,7 +75,9 @@ def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Arra
     low, high = xp.min(places, axis=(-2, -1)), xp.max(places, axis=(-2, -1))
     u = xp.sum(xp.where(first_largest(heights), places, xp.zeros_like(heights)), axis=-2)  # [..., t]
     for _ in range(8):
-        u = _uphill(lambda u: _heights_at(integrand, mean, sd, u), u)
+        before, u = u, _uphill(lambda u: _heights_at(integrand, mean, sd, u), u)
+        if bool(xp.all(u == before)):  # no step moves from there
+            break
     if math.prod(u.shape) and (furthest := float(xp.max(abs(u)))) > _FURTHEST:
         raise FloatingPointError(
             f"the weight is so steep that what matters lies {furthest:.0f} standard deviations from the mean, too far "

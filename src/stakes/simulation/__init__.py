@@ -2,6 +2,7 @@
 
 from stakes.simulation.intervals import Estimate
 from stakes.simulation.result import Comparison, Reached, Simulation
-from stakes.simulation.runs import simulate
+from stakes.simulation.runs import simulate, simulate_trials
+from stakes.simulation.trial import Trial
 
-__all__ = ["Comparison", "Estimate", "Reached", "Simulation", "simulate"]
+__all__ = ["Comparison", "Estimate", "Reached", "Simulation", "Trial", "simulate", "simulate_trials"]

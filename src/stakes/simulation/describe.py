@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import platform
 import re
@@ -26,6 +27,10 @@ def described(value: Any) -> str:
     """
     if isinstance(value, types.FunctionType):
         return f"{value.__qualname__}#{_function(value)}"
+    if isinstance(value, types.MethodType):
+        return f"{described(value.__func__)} of {described(value.__self__)}"
+    if isinstance(value, functools.partial):
+        return f"partial {described(value.func)} with {described((value.args, value.keywords))}"
     if isinstance(value, types.CodeType):
         return f"{value.co_code.hex()} {value.co_names} {described(value.co_consts)}"
     if isinstance(value, np.ndarray):

@@ -1,6 +1,6 @@
 """Learning curves and what was bought, drawn with matplotlib, which only this file names.
 
-Sizes: S strategies, R runs, B labels bought, C classes, n rows.
+Sizes: R runs, B labels bought, T steps, C classes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def plot_curves(simulation: Simulation, metric: str, ax: Any) -> Any:
 
 
 def plot_acquired(simulation: Simulation, ax: Any) -> Any:
-    """Shares of classes among all labels bought, or the mean target bought at each step; all rows for comparison."""
+    """Shares of classes among all labels bought, or the mean target bought at each step; the pool for comparison."""
     ax = _axes(ax)
     if simulation.classes is None:
-        for strategy, rows in zip(simulation.strategies, simulation.acquired, strict=True):
-            _band(ax, np.arange(1, simulation.budget + 1), simulation.targets[rows], strategy)
-        ax.axhline(simulation.targets.mean(), color="grey", linestyle=":", label="all rows")
+        for strategy, values in zip(simulation.strategies, simulation.bought, strict=True):
+            _band(ax, np.arange(1, simulation.budget + 1), values, strategy)
+        ax.axhline(np.mean([each.mean() for each in _pools(simulation)]), color="grey", linestyle=":", label="the pool")
         ax.set(xlabel="labels bought", ylabel="target of the label bought")
     else:
         _bars(simulation, ax)
@@ -41,11 +41,18 @@ def plot_acquired(simulation: Simulation, ax: Any) -> Any:
 
 
 def class_shares(simulation: Simulation) -> dict[str, Host]:
-    """[C] for each strategy, and for all rows: how the classes are shared out."""
+    """[C] for the pool, and for each strategy: how the classes are shared out, in the mean of runs."""
     count = len(simulation.classes or ())
-    bought = dict(zip(simulation.strategies, simulation.acquired, strict=True))
-    labels = {"all rows": simulation.targets, **{name: simulation.targets[rows] for name, rows in bought.items()}}
-    return {name: np.bincount(values.ravel(), minlength=count) / values.size for name, values in labels.items()}
+    labels = {"the pool": _pools(simulation), **dict(zip(simulation.strategies, simulation.bought, strict=True))}
+    return {
+        name: np.mean([np.bincount(each, minlength=count) / each.size for each in values], axis=0)
+        for name, values in labels.items()
+    }
+
+
+def _pools(simulation: Simulation) -> list[Host]:
+    """R: the targets of rows that could be bought."""
+    return [targets[each.pool] for targets, each in zip(simulation.targets, simulation.trials, strict=True)]
 
 
 def _bars(simulation: Simulation, ax: Any) -> None:

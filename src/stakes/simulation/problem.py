@@ -16,8 +16,9 @@ from stakes.losses import AnyLoss, LogLoss, SquaredError
 from stakes.models.acceptance import accepts_missing
 from stakes.models.classes import plain, union_of
 from stakes.models.tables import Host, Table, check_table, is_gap, n_rows, on_host
+from stakes.simulation.trial import rows_in_words
 
-_NAMED = 5  # rows that an error names
+_NAMED = 5  # labels that an error names
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,29 +45,58 @@ def plain_loss(loss: AnyLoss) -> AnyLoss:
     return LogLoss() if isinstance(loss.domain, Classes) else SquaredError()
 
 
-def problem(features: Any, labels: Any, loss: AnyLoss, model: Any, classes: Sequence[Any] | None) -> Problem:
-    """The data, checked; NaN among features is left to a model that takes it."""
+def check_model(model: Any) -> None:
+    """Refuse what cannot be fitted again and again."""
     if not all(callable(getattr(model, method, None)) for method in ("fit", "get_params", "set_params")):
         raise TypeError(
             "model must be an estimator that can be cloned and fitted again, with fit, get_params and set_params "
             f"(scikit-learn's BaseEstimator has the last two); got {model!r}"
         )
+
+
+def problem(
+    features: Any,
+    labels: Any,
+    loss: AnyLoss,
+    model: Any,
+    classes: Sequence[Any] | None,
+    labelled: Host | None = None,
+) -> Problem:
+    """The data, checked; NaN among features is left to a model that takes it.
+
+    Labels are wanted of the rows at `labelled` only, or of all; other rows have NaN for a target, or -1 for a class.
+    """
     features, labels = check_table("X", features, accepts_missing(model)), on_host(labels)
-    if labels.shape != (n_rows(features),):
-        raise ValueError(
-            f"y must hold one label for each of the {n_rows(features)} rows of X; got {list(labels.shape)}"
-        )
-    if missing := np.flatnonzero(is_gap(labels)).tolist():
-        raise ValueError(f"y must be known for every row; it is missing in {_rows(missing)}. Drop those rows.")
+    rows = _known(labels, n_rows(features), labelled)
     if isinstance(loss.domain, Classes):
-        known = _classes(labels, loss.domain, classes)
-        return Problem(features, labels, _positions(labels, known), known)
+        known = _classes(labels[rows], loss.domain, classes)
+        return Problem(features, labels, _spread(_positions(labels, rows, known), rows, len(labels), -1), known)
     if not isinstance(loss.domain, Interval):
         raise TypeError(f"simulate takes real targets and classes; {type(loss).__name__} is about {loss.domain}")
     if classes is not None:
         raise ValueError(f"classes are for losses about classes; {type(loss).__name__} is about reals, {loss.domain}")
-    targets = _reals(labels, loss.domain)
+    targets = _spread(_reals(labels, rows, loss.domain), rows, len(labels), np.nan)
     return Problem(features, targets, targets, None)
+
+
+def _known(labels: Host, count: int, labelled: Host | None) -> Host:
+    """The rows whose labels are wanted; refused where there is none."""
+    if labels.shape != (count,):
+        raise ValueError(f"y must hold one label for each of the {count} rows of X; got {list(labels.shape)}")
+    rows = np.arange(count) if labelled is None else labelled
+    if missing := rows[is_gap(labels[rows])].tolist():
+        which = "" if labelled is None else " of initial, pool and test"
+        raise ValueError(
+            f"y must be known for every row{which}; it is missing in {rows_in_words(missing)}. Drop those rows."
+        )
+    return rows
+
+
+def _spread(values: Host, rows: Host, count: int, other: float) -> Host:
+    """[n]: `values` at `rows`, and `other` elsewhere."""
+    targets = np.full(count, other, dtype=values.dtype)
+    targets[rows] = values
+    return targets
 
 
 def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tuple[Any, ...]:
@@ -82,30 +112,26 @@ def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tupl
     return known
 
 
-def _positions(labels: Host, classes: tuple[Any, ...]) -> Host:
-    """[n]: where each label is among the classes."""
+def _positions(labels: Host, rows: Host, classes: tuple[Any, ...]) -> Host:
+    """Where the labels of some rows are among the classes."""
     places = {each: position for position, each in enumerate(classes)}
-    found = np.asarray([places.get(each, -1) for each in labels.tolist()], dtype=np.intp)
-    if outside := np.flatnonzero(found < 0).tolist():
+    found = np.asarray([places.get(each, -1) for each in labels[rows].tolist()], dtype=np.intp)
+    if outside := rows[found < 0].tolist():
         strange = sorted({repr(each) for each in labels[outside].tolist()})[:_NAMED]
         raise ValueError(
-            f"y must be among the classes {classes}; {', '.join(strange)} is not, in {_rows(outside)}. Give all."
+            f"y must be among the classes {classes}; {', '.join(strange)} is not, in {rows_in_words(outside)}. "
+            "Give all."
         )
     return found
 
 
-def _reals(labels: Host, domain: Interval) -> Host:
+def _reals(labels: Host, rows: Host, domain: Interval) -> Host:
+    """The labels of some rows as finite numbers of the domain."""
     try:
-        targets = labels.astype(float)
+        targets = labels[rows].astype(float)
     except (TypeError, ValueError) as error:
         raise TypeError(f"y must hold numbers for a loss about {domain}; got {labels.dtype} ({error})") from error
-    if infinite := np.flatnonzero(~np.isfinite(targets)).tolist():
-        raise ValueError(f"y must be finite; it is not in {_rows(infinite)}. Drop those rows.")
+    if infinite := rows[~np.isfinite(targets)].tolist():
+        raise ValueError(f"y must be finite; it is not in {rows_in_words(infinite)}. Drop those rows.")
     domain.check("y", targets)
     return targets
-
-
-def _rows(positions: list[int]) -> str:
-    """The first few rows by position, and how many more there are."""
-    more = f" and {len(positions) - _NAMED} more" if len(positions) > _NAMED else ""
-    return f"row{'s' * (len(positions) > 1)} {', '.join(map(str, positions[:_NAMED]))}{more}"

@@ -1,6 +1,6 @@
 """What came of a simulation, and what may be said of it.
 
-Sizes: S strategies, R runs, B labels bought, n rows.
+Sizes: S strategies, R runs, B labels bought, n rows of a trial.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from stakes.models.tables import Host
 from stakes.simulation.intervals import Estimate, mean_of, median_of
+from stakes.simulation.trial import Trial
 from stakes.simulation.words import table, verdict
 
 
@@ -54,9 +55,11 @@ class Simulation:
     losses: Mapping[str, Host]
     """metric -> [S, R, B + 1]: the mean loss on test rows after 0 .. B labels"""
     acquired: Host
-    """[S, R, B]: positions of rows in X, in the order in which they were bought"""
-    targets: Host
-    """[n]: labels, or their positions among the classes"""
+    """[S, R, B]: positions of rows in X of the trial, in the order in which they were bought"""
+    trials: tuple[Trial, ...]
+    """R: the data of each run, and the parts that its rows played"""
+    targets: tuple[Host, ...]
+    """R of [n]: labels of each trial, or their positions among the classes; NaN or -1 where none was needed"""
     classes: tuple[Any, ...] | None
     fit_seconds: Host
     """[S, R, B + 1]"""
@@ -74,6 +77,11 @@ class Simulation:
     def budget(self) -> int:
         """B."""
         return int(self.acquired.shape[2])
+
+    @property
+    def bought(self) -> Host:
+        """[S, R, B]: the targets of the rows that were bought."""
+        return np.stack([self.targets[run][self.acquired[:, run]] for run in range(self.runs)], axis=1)
 
     def curves(self, strategy: str, metric: str = "loss") -> Host:
         """[R, B + 1]: the losses of one strategy."""
@@ -112,12 +120,16 @@ class Simulation:
         return verdict(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as lists, numbers and text."""
+        """All of it but the data as lists, numbers and text."""
         return {
             "strategies": list(self.strategies),
             "losses": {name: values.tolist() for name, values in self.losses.items()},
             "acquired": self.acquired.tolist(),
-            "targets": self.targets.tolist(),
+            "bought": self.bought.tolist(),
+            "initial": [each.initial.tolist() for each in self.trials],
+            "initial_targets": [
+                targets[each.initial].tolist() for targets, each in zip(self.targets, self.trials, strict=True)
+            ],
             "classes": None if self.classes is None else list(self.classes),
             "fit_seconds": self.fit_seconds.tolist(),
             "score_seconds": self.score_seconds.tolist(),
@@ -132,7 +144,7 @@ class Simulation:
         return plot_curves(self, metric, ax)
 
     def plot_acquired(self, ax: Any = None) -> Any:
-        """What was bought: shares of classes beside those of all rows, or mean targets over steps; returns the axes."""
+        """What was bought: shares of classes beside those of the pool, or mean targets over steps; returns the axes."""
         from stakes.simulation.plots import plot_acquired
 
         return plot_acquired(self, ax)

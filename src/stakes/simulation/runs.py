@@ -1,28 +1,28 @@
-"""The one call: repeated loops on labelled data, and what came of them.
+"""The two calls: repeated loops on a labelled table, or on trials drawn anew for each run; and what came of them.
 
-Sizes: n rows, p features, S strategies, R runs, B labels bought.
+Sizes: n rows, p features, N candidates, R runs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from stakes.losses import AnyLoss, DistributionLoss, Loss
 from stakes.ranking.choose import warn_of_trained_weights
-from stakes.simulation.describe import data_hash, described, versions
-from stakes.simulation.loop import Plan, Trace
-from stakes.simulation.problem import plain_loss, problem
-from stakes.simulation.progress import told
+from stakes.simulation.carry_out import carried_out
+from stakes.simulation.describe import described
+from stakes.simulation.loop import Case, Plan
+from stakes.simulation.metrics import MetricLike, checked_metrics
+from stakes.simulation.problem import check_model, problem
 from stakes.simulation.result import Simulation
-from stakes.simulation.splits import sizes
-from stakes.simulation.store import Store, open_store
-from stakes.simulation.strategies import Strategy, StrategyLike, checked_strategies
+from stakes.simulation.splits import SPLIT, check_count, check_pool, generator, sizes, split
+from stakes.simulation.strategies import StrategyLike, checked_strategies
+from stakes.simulation.trial import TrialFunction, drawn
 
 
 def simulate(
@@ -38,8 +38,9 @@ def simulate(
     n_initial: int | None = None,
     n_contexts: int | None = None,
     n_test: int | None = None,
-    metrics: Mapping[str, AnyLoss] | None = None,
+    metrics: Mapping[str, MetricLike] | None = None,
     classes: Sequence[Any] | None = None,
+    reseed: bool = True,
     store: str | os.PathLike[str] | None = None,
     n_jobs: int = 1,
     progress: bool = True,
@@ -51,13 +52,18 @@ def simulate(
     10 initial labels (2 a class if that is more), a fifth of the rows but at most 200 contexts, three tenths but at
     most 1000 test rows. All strategies of a run share its split and its chance (every `random_state` of the model, the
     draws of beliefs, the order of ties). A loop fits a clone of `model` to the labels so far, answers the test rows as
-    best it can for each metric, and buys the label that the strategy scores highest, `budget` times.
+    best it can for each metric, and buys the label that the strategy scores highest, `budget` times. Rows reach
+    `fit` in the order in which they were labelled: the initial ones, then those bought.
 
     Strategies are "random", "plain" (the objective of the unweighted loss: SquaredError for reals, LogLoss for
     classes), "loss" (that of `loss`), the names in `stakes.acquisition.baselines.BASELINES`, or pairs of a name and a
     function (belief, loss, rng) -> scores [N]. Where no label is worth anything, "plain" and "loss" go by
-    `stakes.acquisition.fallback_scores`. Scores within 1e-9 of the best tie. `metrics` are losses by name, beside
-    `loss` itself, which is called "loss"; by default the plain one, called "plain".
+    `stakes.acquisition.fallback_scores`. Scores within 1e-9 of the best tie. `metrics` are by name, beside `loss`
+    itself, which is called "loss": losses, of the answers that are best for each, or functions (belief about the test
+    rows, their targets [T]) -> number for answers of another kind; by default the plain loss, called "plain".
+
+    Every `random_state` of the model is drawn anew for each fit; without `reseed`, for the first fit of a run, and kept
+    in all its fits.
 
     `classes` are all classes in the order of the loss; by default those of y, rising. A `store` is a folder in which
     finished loops are kept: the same call goes on where it was killed, and with more `runs` adds to them; other
@@ -65,92 +71,84 @@ def simulate(
     thread, so that results are the same to the last bit however many there are; adapters and forms registered by hand
     are known there only if the model's module registers them.
     """
-    if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
-        raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
-    if not isinstance(runs, int | np.integer) or runs < 1:
-        raise ValueError(f"runs must be a whole number, 1 or more; got {runs!r}")
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed must be a whole number, 0 or more; got {seed!r}")
+    _check_call(loss, model, runs, seed)
     data = problem(X, y, loss, model, classes)
     warn_of_trained_weights(model, loss)
     parts = sizes(data, budget, n_initial, n_contexts, n_test)
-    plan = Plan(data, loss, _metrics(loss, metrics), model, parts, int(seed))
-    chosen = checked_strategies(strategies)
-    settings = _settings(plan, chosen)
-    kept = None if store is None else open_store(store, {**settings, "versions": versions()})
-    traces = _traces(plan, chosen, int(runs), kept, n_jobs, progress)
-    return _gathered(plan, chosen, traces, {**settings, "runs": int(runs)})
+    plan = _plan(loss, metrics, model, strategies, budget, seed, reseed)
+    cases = [Case(data, split(data, parts, plan.seed, run)) for run in range(runs)]
+    return carried_out(plan, cases, None, store, n_jobs, progress)
 
 
-def _metrics(loss: AnyLoss, given: Mapping[str, AnyLoss] | None) -> dict[str, AnyLoss]:
-    """The loss first, then the others."""
-    if given is None:
-        plain = plain_loss(loss)
-        given = {} if described(plain) == described(loss) else {"plain": plain}
-    if "loss" in given:
-        raise ValueError('the metric "loss" is the loss itself; give the others other names')
-    for name, each in given.items():
-        if not isinstance(each, Loss | DistributionLoss) or type(each.domain) is not type(loss.domain):
-            raise TypeError(f"metric {name!r} must be a loss about the same kind of target as {loss!r}; got {each!r}")
-    return {"loss": loss, **given}
-
-
-def _settings(plan: Plan, chosen: tuple[Strategy, ...]) -> dict[str, Any]:
-    """All that decides the numbers, in words and hashes that can be compared and kept."""
-    data = plan.problem
-    return {
-        "model": described(plan.model),
-        "metrics": {name: described(each) for name, each in plan.metrics.items()},
-        "strategies": {each.name: described(each.rule) for each in chosen},
-        "budget": plan.sizes.budget,
-        "n_initial": plan.sizes.n_initial,
-        "n_contexts": plan.sizes.n_contexts,
-        "n_test": plan.sizes.n_test,
-        "n_rows": data.size,
-        "seed": plan.seed,
-        "classes": None if data.classes is None else [str(each) for each in data.classes],
-        "X": data_hash(data.features),
-        "y": data_hash(data.labels),
-    }
-
-
-def _traces(
-    plan: Plan, chosen: tuple[Strategy, ...], runs: int, kept: Store | None, n_jobs: int, progress: bool
-) -> dict[tuple[int, int], Trace]:
-    """All runs of all strategies: those kept, and those that were still to do."""
-    tasks = [(strategy, run) for run in range(runs) for strategy in range(len(chosen))]
-    found = {} if kept is None else {task: trace for task in tasks if (trace := kept.load(*task)) is not None}
-    rest = [task for task in tasks if task not in found]
-    jobs = (delayed(_run)(plan, chosen[task[0]], task, kept) for task in rest)
-    results: Iterator[Any] = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-    return {**found, **dict(told(results, len(rest), progress))}
-
-
-def _run(plan: Plan, strategy: Strategy, task: tuple[int, int], kept: Store | None) -> tuple[tuple[int, int], Trace]:
-    """One thread: sums in another order, on more of them, would differ in the last bit."""
-    with threadpool_limits(1):
-        trace = plan.trace(strategy, task[1])
-    if kept is not None:
-        kept.save(trace, *task)
-    return task, trace
-
-
-def _gathered(
-    plan: Plan, chosen: tuple[Strategy, ...], traces: dict[tuple[int, int], Trace], settings: dict[str, Any]
+def simulate_trials(
+    trial: TrialFunction,
+    loss: AnyLoss,
+    model: Any,
+    *,
+    strategies: Sequence[StrategyLike] = ("random", "plain", "loss"),
+    budget: int = 30,
+    runs: int = 10,
+    seed: int = 0,
+    metrics: Mapping[str, MetricLike] | None = None,
+    classes: Sequence[Any] | None = None,
+    reseed: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int = 1,
+    progress: bool = True,
 ) -> Simulation:
-    def stacked(field: str) -> Any:
-        rows = [[getattr(traces[s, run], field) for run in range(settings["runs"])] for s in range(len(chosen))]
-        return np.asarray(rows)
+    """`simulate` with data of your own for each run: `trial` is a function of the run's random numbers.
 
-    losses = stacked("losses")  # [S, R, Q, B + 1]
-    return Simulation(
-        strategies=tuple(each.name for each in chosen),
-        losses={name: losses[:, :, position] for position, name in enumerate(plan.metrics)},
-        acquired=stacked("acquired"),
-        targets=plan.problem.targets,
-        classes=plan.problem.classes,
-        fit_seconds=stacked("fit_seconds"),
-        score_seconds=stacked("score_seconds"),
-        settings=settings,
-        versions=versions(),
-    )
+    It is called once for each run, before the first fit, and all strategies of the run share what it drew: splits,
+    labels with noise, inputs and targets scaled by what is known at the start. It must give the same for the same
+    numbers. All trials are in memory at once, so share X between them where it does not change.
+
+    Rows bought are positions in X of the run's trial; candidates reach a strategy in rising order of position.
+    `classes` are by default those of the labels of the first trial. A `store` knows the function by its code and what
+    it closes over, and the data that the first run drew. All else is as in `simulate`.
+    """
+    _check_call(loss, model, runs, seed)
+    warn_of_trained_weights(model, loss)
+    check_count("budget", budget)
+    plan = _plan(loss, metrics, model, strategies, budget, seed, reseed)
+    cases: list[Case] = []
+    for run in range(runs):
+        cases.append(_case(trial, plan, run, classes))
+        classes = cases[0].problem.classes
+    return carried_out(plan, cases, described(trial), store, n_jobs, progress)
+
+
+def _check_call(loss: AnyLoss, model: Any, runs: int, seed: int) -> None:
+    if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
+        raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
+    check_model(model)
+    check_count("runs", runs)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed must be a whole number, 0 or more; got {seed!r}")
+
+
+def _plan(
+    loss: AnyLoss,
+    metrics: Mapping[str, MetricLike] | None,
+    model: Any,
+    strategies: Sequence[StrategyLike],
+    budget: int,
+    seed: int,
+    reseed: bool,
+) -> Plan:
+    if not isinstance(reseed, bool):
+        raise TypeError(f"reseed must be True (a new random_state for each fit) or False (one a run); got {reseed!r}")
+    chosen = checked_strategies(strategies)
+    return Plan(loss, checked_metrics(loss, metrics), model, chosen, int(budget), int(seed), reseed)
+
+
+def _case(trial: TrialFunction, plan: Plan, run: int, classes: Sequence[Any] | None) -> Case:
+    """The trial of a run, checked; drawn on one thread, for the reason that loops are."""
+    try:
+        with threadpool_limits(1):
+            parts = drawn(trial, generator(plan.seed, run, SPLIT))
+        check_pool(len(parts.pool), plan.budget)
+        data = problem(parts.X, parts.y, plan.loss, plan.model, classes, parts.labelled)
+    except Exception as error:
+        error.add_note(f"This was in the trial of run {run}.")
+        raise
+    return Case(data, parts)

@@ -11,10 +11,11 @@ import numpy as np
 
 from stakes.models.tables import Host
 from stakes.simulation.problem import Problem
+from stakes.simulation.trial import Trial
 
 SPLIT, FIT, BELIEF, TEST, SCORE, LUCK = range(6)  # what a stream of random numbers is for
 
-_LEAST = {"n_initial": 1, "n_contexts": 1, "n_test": 2, "budget": 1}
+_LEAST = {"n_initial": 1, "n_contexts": 1, "n_test": 2, "budget": 1, "runs": 1}
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,6 @@ class Sizes:
     n_contexts: int
     n_test: int
     budget: int
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Positions of rows; no row is in two parts."""
-
-    initial: Host
-    contexts: Host
-    test: Host
-    pool: Host
 
 
 def generator(seed: int, *path: int) -> np.random.Generator:
@@ -55,9 +46,8 @@ def sizes(problem: Problem, budget: int, n_initial: int | None, n_contexts: int 
         "n_test": min(1000, max(2, 3 * count // 10)) if n_test is None else n_test,
         "budget": budget,
     }
-    for name, least in _LEAST.items():
-        if not isinstance(given[name], int | np.integer) or given[name] < least:
-            raise ValueError(f"{name} must be a whole number, {least} or more; got {given[name]!r}")
+    for name, value in given.items():
+        check_count(name, value)
     pool = count - given["n_initial"] - given["n_contexts"] - given["n_test"]
     if pool < budget:
         raise ValueError(
@@ -68,8 +58,23 @@ def sizes(problem: Problem, budget: int, n_initial: int | None, n_contexts: int 
     return Sizes(**{name: int(value) for name, value in given.items()})
 
 
-def split(problem: Problem, parts: Sizes, seed: int, run: int) -> Split:
-    """The parts of a run: random; for classes stratified, with an initial label of each class of y if they suffice."""
+def check_count(name: str, value: int) -> None:
+    """Refuse what is no whole number, or too small a one."""
+    if not isinstance(value, int | np.integer) or value < _LEAST[name]:
+        raise ValueError(f"{name} must be a whole number, {_LEAST[name]} or more; got {value!r}")
+
+
+def check_pool(count: int, budget: int) -> None:
+    """Refuse the pool of a trial that cannot be bought from `budget` times."""
+    if count < budget:
+        raise ValueError(
+            f"the pool must hold the budget of {budget} labels; that of the trial has {count} rows. Put more rows into "
+            "it, or give a smaller budget."
+        )
+
+
+def split(problem: Problem, parts: Sizes, seed: int, run: int) -> Trial:
+    """The parts of a run, no row in two: random; for classes stratified, one initial label of each if they suffice."""
     rng = generator(seed, run, SPLIT)
     order = rng.permutation(problem.size)
     if problem.classes is not None:
@@ -77,7 +82,7 @@ def split(problem: Problem, parts: Sizes, seed: int, run: int) -> Split:
         order = _each_class_first(order, problem.targets, parts.n_initial)
     ends = np.cumsum([parts.n_initial, parts.n_test, parts.n_contexts])
     initial, test, contexts, pool = np.split(order, ends)
-    return Split(initial, contexts, test, np.sort(pool))
+    return Trial(problem.features, problem.labels, initial, np.sort(pool), contexts, test)
 
 
 def _evenly(targets: Host, rng: np.random.Generator) -> Host:

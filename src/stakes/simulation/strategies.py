@@ -33,7 +33,8 @@ class Strategy:
     """A rule by name."""
 
     name: str
-    rule: Rule
+    rule: Rule | None
+    """None: by chance, for which nothing need be believed of the pool."""
 
 
 def checked_strategies(given: Sequence[StrategyLike]) -> tuple[Strategy, ...]:
@@ -47,12 +48,18 @@ def checked_strategies(given: Sequence[StrategyLike]) -> tuple[Strategy, ...]:
     return chosen
 
 
-def choose(strategy: Strategy, belief: Belief, loss: AnyLoss, rng: np.random.Generator, luck: Host) -> int:
-    """The candidate with the best score; of those within 1e-9 of it, the one with the most luck [N]."""
-    scores = on_host(strategy.rule(belief, loss, rng)).astype(float)
-    if scores.shape != (belief.n_candidates,) or np.isnan(scores).any():
+def choose(
+    strategy: Strategy, belief: Callable[[], Belief], loss: AnyLoss, rng: np.random.Generator, luck: Host
+) -> int:
+    """The candidate with the best score; of those within 1e-9 of it, the one with the most luck [N].
+
+    The belief is made only for a rule that looks at it: that of a forest about a large pool takes as long as the fit.
+    """
+    scores = rng.random(len(luck)) if strategy.rule is None else on_host(strategy.rule(belief(), loss, rng))
+    scores = scores.astype(float)
+    if scores.shape != luck.shape or np.isnan(scores).any():
         raise ValueError(
-            f"strategy {strategy.name!r} must give one score for each of {belief.n_candidates} candidates, none NaN; "
+            f"strategy {strategy.name!r} must give one score for each of {len(luck)} candidates, none NaN; "
             f"got shape {list(scores.shape)} with {int(np.isnan(scores).sum())} NaN"
         )
     best = scores.max()
@@ -68,7 +75,9 @@ def _strategy(given: StrategyLike) -> Strategy:
     return Strategy(*given)
 
 
-def _named(name: str) -> Rule:
+def _named(name: str) -> Rule | None:
+    if name == "random":
+        return None
     if name in _BY_LOSS:
         return _BY_LOSS[name]
     if name not in BASELINES:
