@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stakes._words import number
 from stakes.campaigns import Campaign
 from stakes.reports import write_report
-from stakes.reports.canvas import check_canvas, picture
+from stakes.reports.canvas import check_canvas
 from stakes.samples import write_sample
 from stakes.specs import LossSpec, ModelSpec, build_loss, build_model
 from stakes.worksheets import Brief, read_worksheet
@@ -29,7 +29,7 @@ four times as much, and a miss about someone who gets far worse costs more still
 Whom should the clinic follow up next? (The data are real and come with scikit-learn.)"""
 
 if TYPE_CHECKING:
-    from stakes.simulation import Simulation
+    pass
 
 Say = Callable[[str], None]
 
@@ -134,12 +134,9 @@ def _simulate(files: DemoFiles, brief: Brief, sizes: DemoSize, say: Say) -> None
         seed=brief.seed,
         progress=False,
     )
-    files.curve.write_bytes(picture(lambda figure: _draw(found, figure)))
+    found.save_plots(files.curve)
     say(str(found))
-
-
-def _draw(found: Simulation, figure: Any) -> None:
-    found.plot(ax=figure.subplots())
+    say("One table and one setting prove little; try your own with stakes simulate.")
 
 
 def _report(campaign: Campaign, files: DemoFiles, say: Say) -> None:

@@ -93,6 +93,8 @@ ERRORS = [
     ("losses linx", 1, "Did you mean 'linex'?"),
     ("ask c.stakes -n 0", 2, "-n"),
     (f"simulate numbers.csv {NUMBERS} --budget 400", 1, "the pool must hold the budget"),
+    (f"simulate numbers.csv {NUMBERS} --plot curves.doc", 2, "a picture ends in .png, .svg, .pdf"),
+    (f"simulate numbers.csv {NUMBERS} --plot nowhere/curves.png", 2, "there is no folder 'nowhere'"),
 ]
 
 

@@ -170,6 +170,14 @@ def test_plots():
         assert "the pool" in [each.get_text() for each in bought.get_legend().get_texts()]
 
 
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_both_plots_in_one_file(kind, tmp_path):
+    pytest.importorskip("matplotlib")
+    committees().save_plots(tmp_path / f"both.{kind}")
+    head = (tmp_path / f"both.{kind}").read_bytes()[:200]
+    assert {"png": b"PNG", "svg": b"<?xml", "pdf": b"%PDF"}[kind] in head
+
+
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'stakes\[plot\]'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,6 +11,8 @@ import click
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, table_options
 from stakes.cli.show import as_json_or, wrapped
 from stakes.worksheets import Worksheet, read_worksheet
+
+_PICTURES = (".png", ".svg", ".pdf")
 
 
 @click.command("simulate")
@@ -23,7 +26,7 @@ from stakes.worksheets import Worksheet, read_worksheet
 @click.option("--strategy", multiple=True, help="Instead of random, plain and loss; may be given again.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 for one a core.")
 @click.option("--store", help="A folder that keeps finished loops, so that a run can be taken up again.")
-@click.option("--plot", help="Write the learning curves to this PNG, SVG or PDF.")
+@click.option("--plot", help="Draw the learning curves, and what was bought, into this PNG, SVG or PDF.")
 @json_option
 def simulate_command(
     table: str,
@@ -41,15 +44,28 @@ def simulate_command(
 
     Compared with choosing at random and by the plain loss; differences are paired, with 95% intervals.
     """
+    if plot is not None:
+        _check_plot(Path(plot))
     sheet = read_worksheet(table, brief_from(given))
     shown = sys.stderr.isatty() or not as_json
     chosen = {"budget": budget, "runs": runs, "n_initial": initial, "strategies": strategy or None}
     found = simulated(sheet, n_jobs=jobs, store=store, progress=shown, **chosen)
     if plot is not None:
-        found.plot().figure.savefig(plot, dpi=150, bbox_inches="tight")
+        found.save_plots(plot)
     lines = [*str(found).splitlines()[:-1], "", *wrapped(found.verdict())]
     wrote = [f"Wrote {plot}."] if plot else []
     as_json_or(as_json, {"verdict": found.verdict(), **found.to_dict()}, [*lines, *wrote])
+
+
+def _check_plot(path: Path) -> None:
+    """Refuse before the work what would be refused after it."""
+    from stakes.reports.canvas import check_canvas
+
+    check_canvas()
+    if path.suffix.lower() not in _PICTURES:
+        raise click.BadParameter(f"a picture ends in {', '.join(_PICTURES)}; got {str(path)!r}", param_hint="--plot")
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint="--plot")
 
 
 def simulated(sheet: Worksheet, **settings: Any) -> Any:

@@ -40,6 +40,17 @@ def plot_acquired(simulation: Simulation, ax: Any) -> Any:
     return ax
 
 
+def save_both(simulation: Simulation, path: Any) -> None:
+    """Learning curves and what was bought, side by side in one file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11.0, 4.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    plot_curves(simulation, "loss", left)
+    plot_acquired(simulation, right)
+    figure.savefig(path, dpi=150, facecolor="white")
+
+
 def class_shares(simulation: Simulation) -> dict[str, Host]:
     """[C] for the pool, and for each strategy: how the classes are shared out, in the mean of runs."""
     count = len(simulation.classes or ())

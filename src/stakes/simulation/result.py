@@ -6,6 +6,7 @@ Sizes: S strategies, R runs, B labels bought, n rows of a trial.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -148,6 +149,12 @@ class Simulation:
         from stakes.simulation.plots import plot_acquired
 
         return plot_acquired(self, ax)
+
+    def save_plots(self, path: str | os.PathLike[str]) -> None:
+        """Write both pictures into one file (PNG, SVG or PDF). Needs matplotlib."""
+        from stakes.simulation.plots import save_both
+
+        save_both(self, path)
 
     def __str__(self) -> str:
         return table(self)
