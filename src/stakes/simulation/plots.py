@@ -22,6 +22,7 @@ def plot_curves(simulation: Simulation, metric: str, ax: Any) -> Any:
     for strategy in simulation.strategies:
         _band(ax, np.arange(simulation.budget + 1), simulation.curves(strategy, metric), strategy)
     ax.set(xlabel="labels bought", ylabel=f"{metric}, mean on test rows")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend()
     return ax
 
