@@ -160,3 +160,25 @@ def test_a_number_told_in_another_form_is_known(value, form, tmp_path_factory):
     with Campaign.create(folder / "c.stakes", folder / "t.csv", "y", "squared-error", **FIELDS) as campaign:
         campaign.tell("a", value)
         assert campaign.tell("a", form.format(value)).known == ("a",)
+
+
+def test_two_askers_do_not_promise_more_than_the_budget(path, table, monkeypatch):
+    with (
+        Campaign.create(path, table, "y", "squared-error", id_column="id", budget=3) as mine,
+        Campaign.open(path) as other,
+    ):
+        ranked = asking_module._ranked
+
+        def while_another_asks(*arguments):
+            monkeypatch.setattr(asking_module, "_ranked", ranked)
+            other.ask(2, who="other")
+            return ranked(*arguments)
+
+        monkeypatch.setattr(asking_module, "_ranked", while_another_asks)
+        asked = mine.ask(3, who="me")
+        assert len(asked.rows) == 1
+        assert "the budget is spent" in asked.done
+        status = mine.status()
+        assert (status.asked, status.pending, status.budget_left) == (3, 3.0, 0.0)
+        holders = sorted(state.who for state in mine.journal.states().values() if state.status == "asked")
+        assert holders == ["me", "other", "other"]

@@ -14,6 +14,8 @@ from stakes.campaigns.setup import Setup
 from stakes.campaigns.standing import FAILURE, RANKING, Standing, budget_left, labels_since, standing, why_none
 from stakes.worksheets import Worksheet
 
+_ROUNDING = 1e-9  # of a budget: three labels at 0.1 are within one of 0.3
+
 Progress: TypeAlias = Callable[[str, float | None], None]
 
 
@@ -30,13 +32,29 @@ def ask(
         if done := why_none(now, setup):
             break
         found, stale = _ranked(journal, setup, sheet, now, n - len(handed), progress)
-        rows = journal.lease(found["ids"], n - len(handed), seconds=lease, who=who)
+        leased = journal.lease(found["ids"], n - len(handed), seconds=lease, who=who)
+        rows = _within_budget(journal, setup, leased, who)
         handed |= {row: _row(found, row) for row in rows}
         ranking = found if rows else ranking
         done = None if found["ids"] else "what is left of the budget reaches for no other row"
     until = min(journal.history(row)[-1].until or math.inf for row in handed) if handed else None
     said, by = tuple(ranking["said"]), ranking["ranked_by"]
     return Asked(tuple(handed.values()), by, ranking["per_cost"], until, stale, done, said)
+
+
+def _within_budget(journal: Journal, setup: Setup, rows: tuple[str, ...], who: str | None) -> tuple[str, ...]:
+    """Of rows just handed out those that the budget reaches for; others go back, where another asker was quicker."""
+    left = budget_left(standing(journal, setup), setup) if setup.brief.budget is not None else None
+    if left is None or left >= -_ROUNDING:
+        return rows
+    costs, back = journal.costs(), []
+    for row in reversed(rows):
+        if left < -_ROUNDING:
+            cost = costs[row]
+            left += 1.0 if cost is None else cost
+            back.append(row)
+    journal.release(back, who=who)
+    return tuple(row for row in rows if row not in back)
 
 
 def refresh(journal: Journal, setup: Setup, sheet: Callable[[], Worksheet], progress: Progress | None) -> None:
