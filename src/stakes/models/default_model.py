@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
+from stakes._words import counted
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapt, adapts
 from stakes.models.encoding import TableEncoder
@@ -62,7 +63,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         labels = read_labels(y, n_rows(X))
         self.task_, why = task_of(labels, self.task, self.classes)
-        said = [f"{len(labels)} labels, {n_columns(X)} columns. {why}", _rows_sentence(pool)]
+        sizes = f"{counted(len(labels), 'label')}, {counted(n_columns(X), 'column')}"
+        said = [f"{sizes}. {why}", _rows_sentence(pool)]
         self.__dict__.pop("classes_", None)  # of an earlier fit
         if self.task_ == "classes":
             self.classes_ = check_classes(labels, self.classes)

@@ -38,9 +38,9 @@ def task_of(labels: Host, task: Task | None, classes: Sequence[Any] | None) -> t
             raise ValueError("a real target has no classes: leave out task='real' or classes")
         if not is_number(labels) and labels.dtype.kind != "b":
             raise TypeError(f"a real target must be numbers; y holds {labels.dtype}")
-        return "real", "The target is real, as task says."
+        return "real", "The target is a number, as was said."
     if task == "classes" or classes is not None:
-        return "classes", "The target is a class, as the arguments say."
+        return "classes", "The target is a class, as was said."
     if not is_number(labels):
         return "classes", "The target is a class: y holds no numbers."
     if labels.dtype.kind == "f":
