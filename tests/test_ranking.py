@@ -446,3 +446,15 @@ def test_a_forest_with_a_class_no_label_has_had(pool):
     two = stakes.rank(forest, stakes.LogLoss(), pool[20:], n=5)
     assert len(ranking.reasons[0].contexts[0].prediction) == 3
     np.testing.assert_allclose(ranking.scores, two.scores, rtol=1e-9)
+
+
+def test_a_cold_start_keeps_away_from_known_rows(rng):
+    clusters = np.concatenate([centre + 0.01 * rng.standard_normal((10, 2)) for centre in ([0, 0], [5, 0], [0, 9])])
+    whole = stakes.cold_start(clusters, 3, seed=4)
+    one, two = whole.indices[:2]
+    rest = np.delete(np.arange(30), [one, two])
+    then = stakes.cold_start(clusters[rest], 1, known=clusters[[one, two]], seed=9)
+    assert rest[then.indices[0]] // 10 == whole.indices[2] // 10
+    gaps = np.linalg.norm((clusters[rest][:, None] - clusters[[one, two]]) / clusters.std(axis=0), axis=2).min(axis=1)
+    assert then.scores[0] == pytest.approx(gaps.max(), rel=1e-9)
+    assert "2 known rows" in then.assumptions[0]

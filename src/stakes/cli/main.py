@@ -34,7 +34,7 @@ _COMMANDS = {
     "losses": ("lists", "The losses by name, what each is for, and its options."),
     "models": ("lists", "The models by name, and what each is good for."),
     "doctor": ("checkup", "Check the installation, and a campaign file."),
-    "demo": ("showing", "The whole story on data of a hospital, in a folder of its own, in a minute."),
+    "demo": ("showing", "The whole story on data of real patients, in a folder of its own, in a minute."),
     "sample": ("showing", "Write a table to try things on."),
     "completion": ("lists", "Print the script that completes commands in your shell."),
 }

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from stakes._words import counted
 from stakes.models.encoding import TableEncoder
 from stakes.models.tables import Host, check_table, n_rows, row_labels
 from stakes.ranking.question import LUCK, at_least_one, generator
@@ -18,24 +19,22 @@ from stakes.ranking.result import Ranking, Reason
 DISTANCE = "distance to the rows before"
 
 
-def cold_start(pool: Any, n: int = 10, *, seed: int = 0) -> Ranking:
+def cold_start(pool: Any, n: int = 10, *, known: Any = None, seed: int = 0) -> Ranking:
     """`n` rows to label first, when there is no label and so no model: the k-centre rule.
 
-    The first is drawn with the seed; each after it is the row furthest from those before, in standardised columns
-    (`stakes.models.TableEncoder`: categories as indicators, gaps filled); equals by the seed. Scores are that distance,
-    infinite for the first. No loss has a say.
+    Each is the row furthest from those before, in standardised columns (`stakes.models.TableEncoder`: categories as
+    indicators, gaps filled); equals by the seed. `known` rows [n, p], which have labels or will have them, count as
+    before all others; without any, the first row is drawn with the seed. Scores are that distance, infinite for a row
+    that was drawn. No loss has a say.
     """
     pool = check_table("pool", pool, allow_nan=True)
     size, wanted = n_rows(pool), at_least_one("n", n)
-    encoder = TableEncoder().fit(pool)
+    encoder = TableEncoder().fit(pool, pool=known)
     order = generator(seed, LUCK).permutation(size)
-    places, distances = _furthest(encoder.transform(pool)[order], min(wanted, size))
+    before = None if known is None else encoder.transform(known)
+    places, distances = _furthest(encoder.transform(pool)[order], before, min(wanted, size))
     rows, labels = order[places].tolist(), row_labels(pool)
-    said = [
-        f"A cold start: no model, so no row has a worth. The first row is drawn with seed {seed}, each after it is the "
-        "one furthest from those before.",
-        *encoder.report_,
-    ]
+    said = [f"A cold start: no model, so no row has a worth. {_first_sentence(before, seed)}.", *encoder.report_]
     if wanted > size:
         said.append(f"{wanted} rows were asked for; the pool has {size}.")
     reason = Reason(None, None, (), None, DISTANCE)
@@ -43,16 +42,35 @@ def cold_start(pool: Any, n: int = 10, *, seed: int = 0) -> Ranking:
     return Ranking(tuple(rows), names, tuple(distances), False, DISTANCE, (reason,) * len(rows), tuple(said))
 
 
-def _furthest(features: Any, n: int) -> tuple[list[int], list[float]]:
-    """Positions and distances of n rows of [N, q], beginning with the first; of equals the first."""
-    squares = np.asarray(features.multiply(features).sum(axis=1) if issparse(features) else (features**2).sum(axis=1))
-    nearest: Host = np.full(features.shape[0], np.inf)  # [N]: the squared distance to the nearest chosen
-    places, distances = [0], [np.inf]
+def _first_sentence(before: Any, seed: int) -> str:
+    if before is None:
+        return f"The first row is drawn with seed {seed}, each after it is the one furthest from those before"
+    return f"Each row is the one furthest from those before it and from {counted(before.shape[0], 'known row')}"
+
+
+def _furthest(features: Any, before: Any, n: int) -> tuple[list[int], list[float]]:
+    """Positions and distances of n rows of [N, q], each furthest from those before; of equals the first."""
+    squares = _squares(features)
+    nearest: Host = np.full(features.shape[0], np.inf)  # [N]: the squared distance to the nearest before
+    for row in range(0 if before is None else before.shape[0]):
+        nearest = np.minimum(nearest, _distances(features, squares, before[[row], :]))
+    places: list[int] = []
+    distances: list[float] = []
     while len(places) < n:
-        centre = features[places[-1], :]
-        product = features @ (centre.toarray().ravel() if issparse(centre) else centre)
-        nearest = np.minimum(nearest, np.maximum(squares.ravel() + squares.ravel()[places[-1]] - 2.0 * product, 0.0))
-        nearest[places] = -1.0
         places.append(int(np.argmax(nearest)))
         distances.append(float(np.sqrt(nearest[places[-1]])))
+        nearest = np.minimum(nearest, _distances(features, squares, features[[places[-1]], :]))
+        nearest[places] = -1.0
     return places, distances
+
+
+def _squares(features: Any) -> Host:
+    """[N]: squared lengths of rows."""
+    found = features.multiply(features).sum(axis=1) if issparse(features) else (features**2).sum(axis=1)
+    return np.asarray(found).ravel()
+
+
+def _distances(features: Any, squares: Host, centre: Any) -> Host:
+    """[N]: squared distances of rows to one, [1, q]."""
+    product = features @ (centre.toarray() if issparse(centre) else centre).ravel()
+    return np.asarray(np.maximum(squares + _squares(centre)[0] - 2.0 * np.asarray(product).ravel(), 0.0))

@@ -57,7 +57,7 @@ def appraise(
     if waiting.issuperset(pool):
         raise ValueError("every row has a label, is on its way to one, or is left out: there is none to choose")
     if why := _cold(sheet, labels):
-        return _cold_start(sheet, pool, waiting, n, budget, why, len(labels))
+        return _cold_start(sheet, pool, {*waiting, *labels}, n, budget, why, len(labels))
     if progress is not None:
         progress(f"fitting a model to {len(labels)} labels", None)
     found = fitted(sheet, labels, pool)
@@ -108,17 +108,19 @@ def _cold(sheet: Worksheet, labels: Mapping[int, str]) -> str | None:
 
 
 def _cold_start(
-    sheet: Worksheet, pool: list[int], pending: set[int], n: int, budget: float | None, why: str, known: int
+    sheet: Worksheet, pool: list[int], known: set[int], n: int, budget: float | None, why: str, n_labels: int
 ) -> Appraisal:
-    """Rows spread over those of the pool that the budget reaches for, as many as it does."""
+    """Rows spread over those of the pool that the budget reaches for, away from rows that are known or asked for."""
     said = (*sheet.said, f"{why}: no model can tell what a label is worth.")
-    free = [row for row in pool if row not in pending and reached(sheet, [row], budget)]
+    free = [row for row in pool if row not in known and reached(sheet, [row], budget)]
     if not free:
         nothing = Ranking((), (), (), False, DISTANCE, (), ())
-        return Appraisal(nothing, None, (*said, "The budget reaches for no label."), known, len(pool))
-    found = _renamed(cold_start(sheet.features.take(free), n, seed=sheet.brief.seed), sheet, free, None)
+        return Appraisal(nothing, None, (*said, "The budget reaches for no label."), n_labels, len(pool))
+    before = sheet.features.take(sorted(known)) if known else None
+    spread = cold_start(sheet.features.take(free), n, known=before, seed=sheet.brief.seed)
+    found = _renamed(spread, sheet, free, None)
     ranking = _first(found, len(reached(sheet, found.indices, budget)))
-    return Appraisal(ranking, None, (*said, *ranking.assumptions), known, len(pool))
+    return Appraisal(ranking, None, (*said, *ranking.assumptions), n_labels, len(pool))
 
 
 def reached(sheet: Worksheet, rows: Sequence[int], budget: float | None) -> list[int]:
