@@ -16,7 +16,7 @@ test: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 setup: $(VENV)/.ready
 
