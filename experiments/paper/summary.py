@@ -127,8 +127,9 @@ def _point(strategy: str, metric: str, labels: int, values: Any) -> Point:
 
 
 def _sem(values: Any) -> float:
-    """Of the mean; none can be told from one value."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    """Of the mean; none can be told from one value, or where one is infinite."""
+    told = len(values) > 1 and np.isfinite(values).all()
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if told else float("nan")
 
 
 def _pairs(found: Simulation, first: str, second: str, metric: str) -> Iterable[Pair]:
