@@ -16,8 +16,9 @@ from pathlib import Path
 
 from experiments.paper import classification, linex, regression, table2
 from experiments.paper.report import report
+from experiments.paper.results import read, write
 from experiments.paper.study import Place, Study
-from experiments.paper.summary import read, summarised, write
+from experiments.paper.summary import summarised
 from stakes.datasets import DatasetError
 
 STUDIES: dict[str, tuple[Study, ...]] = {
@@ -50,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def chosen(what: str, preset: str | None) -> list[Study]:
-    """The studies of one part of the paper, or of all, in one preset or both."""
-    names = [name for name in STUDIES if what in (name, "all")]
-    return [study for name in names for study in STUDIES[name] if preset in (None, study.preset)]
+    """The studies of one part of the paper, or of all, or a single one; in one preset or both."""
+    everything = [study for each in STUDIES.values() for study in each]
+    return [s for s in everything if what in ("all", s.study, s.name) and preset in (None, s.preset)]
 
 
 def _carry_out(study: Study, given: argparse.Namespace, command: str, results: Path) -> None:
@@ -79,7 +80,13 @@ def _carry_out(study: Study, given: argparse.Namespace, command: str, results: P
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     folder = os.environ.get("STAKES_DATA")
-    parser.add_argument("what", choices=[*STUDIES, "all", "figures", "report"], help="what to run or to show")
+    names = [study.name for each in STUDIES.values() for study in each]
+    parser.add_argument(
+        "what",
+        choices=[*STUDIES, "all", "figures", "report", *names],
+        metavar="what",
+        help=f"{', '.join(STUDIES)}, all, figures, report, or one study: {', '.join(names)}",
+    )
     parser.add_argument("--runs", type=int, help="runs of each study; by default as many as the paper has")
     parser.add_argument("--preset", choices=["published", "text"], help="whose settings; by default both")
     parser.add_argument("--quick", action="store_true", help="2 runs of a few labels, in about two minutes for all")

@@ -67,7 +67,7 @@ def purchases(outcomes: Outcomes) -> str:
     head = ["#", "table", "what is told", "all rows", "random", "plain", "usual", "loss", "shared with plain"]
     lines = []
     for place, (problem, each) in enumerate(outcomes.items(), 1):
-        told = [_told(problem, each, rows) for rows in (np.arange(len(each.targets)), *_bought(problem, each))]
+        told = [_told(problem, each, rows) for rows in (np.arange(len(each.targets[0])), *_bought(problem, each))]
         lines.append([place, problem.table, _what(problem, each), *told, f"{shared(each, 'loss', 'plain'):.0%}"])
     return _table(head, lines)
 
@@ -90,7 +90,7 @@ def _what(problem: Problem, simulation: Simulation) -> str:
 
 
 def _told(problem: Problem, simulation: Simulation, rows: np.ndarray) -> str:
-    targets = simulation.targets[rows]
+    targets = simulation.targets[0][rows]  # every run splits the one table
     if problem.heavy is None or simulation.classes is None:
         return f"{targets.mean():.2f}"
     return f"{np.mean(targets == simulation.classes.index(problem.heavy)):.0%}"

@@ -48,7 +48,9 @@ class StratifiedSplits:
     def draw(self, rng: np.random.Generator) -> Trial:
         """The parts of one run."""
         ends = np.cumsum(self.sizes)
-        each = [np.split(rng.permutation(np.flatnonzero(self.target == place)), ends) for place in np.unique(self.target)]
+        each = [
+            np.split(rng.permutation(np.flatnonzero(self.target == place)), ends) for place in np.unique(self.target)
+        ]
         initial, contexts, test, pool = (np.concatenate(part) for part in zip(*each, strict=True))
         return Trial(self.features, self.target, initial, np.sort(pool), contexts, test)
 
@@ -79,6 +81,7 @@ class Classification:
 
     study: ClassVar[str] = "classification"
     called: ClassVar[Mapping[str, str]] = {"random": "Random", "plain": "EPIG", "loss": "EPIG_w"}
+    own: ClassVar[str] = "NLL_w with q_w, not clipped"
     rivals: ClassVar[tuple[tuple[str, str], ...]] = (("EPIG_w", "EPIG"), ("EPIG_w", "Random"), ("EPIG", "Random"))
 
     @property
@@ -113,8 +116,8 @@ class Classification:
         )
 
     def shortened(self) -> Classification:
-        """2 labels, 10 trees."""
-        return replace(self, budget=2, trees=10)
+        """2 labels, 10 trees, few contexts."""
+        return replace(self, budget=2, trees=10, contexts=5)
 
 
 _VEHICLE = (50.0, 1.0, 1.0, 50.0)

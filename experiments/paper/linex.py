@@ -24,6 +24,7 @@ from stakes.losses import AnyLoss
 from stakes.models import GaussianProcess
 from stakes.simulation import Simulation, simulate_trials
 
+
 @dataclass(frozen=True)
 class LinexRule:
     """The reduction of the expected Linex loss."""
@@ -31,7 +32,7 @@ class LinexRule:
     alpha: float
 
     def __call__(self, belief: Belief, loss: AnyLoss, rng: np.random.Generator) -> Any:
-        """[N], whatever the loss of the simulation; under a log-normal E[exp(-alpha z) | y] may be too small a number."""
+        """[N], in logarithms under a log-normal, where E[exp(-alpha z) | y] may be too small a number."""
         if isinstance(belief, WarpedGaussianBelief):
             return warped_scores(self.alpha, belief)
         return score(Linex(self.alpha), belief)
@@ -74,6 +75,7 @@ class LinexStudy:
 
     study: ClassVar[str] = "linex"
     called: ClassVar[Mapping[str, str]] = {"random": "Random", "loss": "EVR"}
+    own: ClassVar[str] = "SEL"
 
     @property
     def name(self) -> str:
@@ -115,9 +117,7 @@ class LinexStudy:
         return replace(self, budget=2)
 
 
-PUBLISHED = LinexStudy(
-    "published", "exact", unit="native", n_initial=5, own_contexts=False, every=3, rules="published"
-)
+PUBLISHED = LinexStudy("published", "exact", unit="native", n_initial=5, own_contexts=False, every=3, rules="published")
 TEXT = LinexStudy("text", "exact", unit="native", n_initial=10, own_contexts=True, every=3, rules="text")
 STUDIES = (
     PUBLISHED,

@@ -30,7 +30,7 @@ CLIPPED = BregmanLoss(NegativeLog(), Function(clipped))
 """The loss behind the published score E[log T] - log E[T]: Itakura and Saito's of z; Linex has T = exp(-alpha z)."""
 
 
-def clipped_scores(belief: GaussianBelief, loss: AnyLoss, rng: np.random.Generator) -> Any:
+def clipped_scores(belief: GaussianBelief, _loss: AnyLoss, _rng: np.random.Generator) -> Any:
     """[N]: what labels are worth for CLIPPED, which is what the published code calls Linex."""
     return _worth(belief, _log_positive_part)
 
@@ -39,7 +39,7 @@ def warped_scores(alpha: float, belief: WarpedGaussianBelief) -> Any:
     """[N]: what labels are worth for Linex if the logarithm of the target is Gaussian."""
 
     def log_moment(mean: Any, sd: Any) -> Any:
-        """log E[exp(-alpha exp(f))] for f ~ N(mean, sd^2)."""
+        """Log E[exp(-alpha exp(f))] for f ~ N(mean, sd^2)."""
         f = mean[..., None] + sd[..., None] * _NODES
         terms = _LOG_MASS - alpha * np.exp(np.minimum(f, 700.0))
         top = np.max(terms, axis=-1)
@@ -61,7 +61,7 @@ def _worth(belief: GaussianBelief, log_moment: Callable[[Any, Any], Any]) -> Any
 
 
 def _log_positive_part(mean: Any, sd: Any) -> Any:
-    """log E[max(z, tiny)] for z ~ N(mean, sd^2): log sd + log(t Phi(t) + phi(t)), t = mean / sd, at least log tiny.
+    """Log E[max(z, tiny)] for z ~ N(mean, sd^2): log sd + log(t Phi(t) + phi(t)), t = mean / sd, at least log tiny.
 
     Far below 0 both terms cancel: there it is log phi(t) - 2 log |t|, up to 3 / t^2 of it.
     """

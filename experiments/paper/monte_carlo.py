@@ -17,8 +17,8 @@ from stakes import GaussianBelief, SquaredError
 class NestedMonteCarlo:
     """E_w[z^2] - E_w[z]^2, times E[w], less its mean after `draws` labels of a candidate, from `draws` targets each.
 
-    For w = exp(rate z) only: there w(m + s e) = w(m) w(s e), so that the double sum over labels and targets is a product
-    of two sums. It is the number that the double loop gives, to rounding, in a thousandth of the time.
+    For w = exp(rate z) only: there w(m + s e) = w(m) w(s e), so that the double sum over labels and targets is a
+    product of two sums. It is the number that the double loop gives, to rounding, in a thousandth of the time.
     """
 
     draws: int
@@ -31,10 +31,12 @@ class NestedMonteCarlo:
         level = np.exp(rate * mean - np.max(rate * mean))  # [M]
         now = level * spread(rate, np.sqrt(belief.variance), targets)
         reach = belief.covariance / np.sqrt(belief.candidate_variance)[:, None]  # [N, M]: sd of the mean after y
-        return np.asarray([
-            np.mean(now - level * _after(rate, each, np.asarray(belief.variance), eta, targets))
-            for each, eta in zip(reach, labels, strict=True)
-        ])
+        return np.asarray(
+            [
+                np.mean(now - level * _after(rate, each, np.asarray(belief.variance), eta, targets))
+                for each, eta in zip(reach, labels, strict=True)
+            ]
+        )
 
 
 def spread(rate: float, sd: Any, normals: Any) -> Any:

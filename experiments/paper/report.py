@@ -39,7 +39,8 @@ def report(summaries: Sequence[Summary]) -> str:
 
 def _part(summary: Summary) -> str:
     about = summary.about
-    head = f"### {summary.name}\n\n{about['runs']} runs of {about['labels']} labels, {_time(about['seconds'])}: `{about['command']}`\n"
+    size = f"{about['runs']} runs of {about['labels']} labels, {_time(about['seconds'])}"
+    head = f"### {summary.name}\n\n{size}: `{about['command']}`\n"
     return "\n".join([head, _finals(summary), "", _pairs(summary.pairs), "", f"Settings: `{about['settings']}`\n"])
 
 
@@ -67,7 +68,7 @@ def _printed(point: Point) -> list[str]:
 
 def _pairs(pairs: Iterable[Pair]) -> str:
     """Differences run by run after the last label; in bold where 0 is outside the interval."""
-    head = ["metric", "less", "than", "difference (95% interval)", "of log10 (95% interval)", "lower in"]
+    head = ["metric", "strategy", "less", "difference (95% interval)", "of log10 (95% interval)", "lower in"]
     final = [each for each in pairs if each.moment == "final"]
     rows = []
     for loss, log in zip(final[::2], final[1::2], strict=True):

@@ -54,6 +54,10 @@ class Study(Protocol):
         """What the paper calls each strategy."""
 
     @property
+    def own(self) -> str | None:
+        """The name of the loss that the simulation itself judges by; None where another metric says the same."""
+
+    @property
     def rivals(self) -> tuple[tuple[str, str], ...]:
         """Pairs of strategies whose losses are compared run by run."""
 

@@ -38,6 +38,7 @@ class Table2:
 
     study: ClassVar[str] = "table2"
     called: ClassVar[Mapping[str, str]] = {"random": "Random", "plain": "EVR", "loss": "EVR_w"}
+    own: ClassVar[str] = "SEL_w, exact answer"
     rivals: ClassVar[tuple[tuple[str, str], ...]] = (
         ("EVR_w", "EVR"),
         ("EVR_w", "Random"),
