@@ -67,7 +67,7 @@ def purchases(outcomes: Outcomes) -> str:
     head = ["#", "table", "what is told", "all rows", "random", "plain", "usual", "loss", "shared with plain"]
     lines = []
     for place, (problem, each) in enumerate(outcomes.items(), 1):
-        told = [_told(problem, each, rows) for rows in (np.arange(len(each.targets[0])), *_bought(problem, each))]
+        told = [_told(problem, each, targets) for targets in (each.targets[0], *_bought(problem, each))]
         lines.append([place, problem.table, _what(problem, each), *told, f"{shared(each, 'loss', 'plain'):.0%}"])
     return _table(head, lines)
 
@@ -79,8 +79,9 @@ def shared(simulation: Simulation, first: str, second: str) -> float:
 
 
 def _bought(problem: Problem, simulation: Simulation) -> list[np.ndarray]:
+    """The targets of what each strategy bought."""
     names = ("random", "plain", problem.usual, "loss")
-    return [simulation.acquired[simulation.strategies.index(name)] for name in names]
+    return [simulation.bought[simulation.strategies.index(name)] for name in names]
 
 
 def _what(problem: Problem, simulation: Simulation) -> str:
@@ -89,8 +90,7 @@ def _what(problem: Problem, simulation: Simulation) -> str:
     return "mean class" if problem.heavy is None else f"share of {problem.heavy}"
 
 
-def _told(problem: Problem, simulation: Simulation, rows: np.ndarray) -> str:
-    targets = simulation.targets[0][rows]  # every run splits the one table
+def _told(problem: Problem, simulation: Simulation, targets: np.ndarray) -> str:
     if problem.heavy is None or simulation.classes is None:
         return f"{targets.mean():.2f}"
     return f"{np.mean(targets == simulation.classes.index(problem.heavy)):.0%}"

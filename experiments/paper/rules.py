@@ -19,5 +19,5 @@ class ScoreOf:
     own: AnyLoss
 
     def __call__(self, belief: Belief, loss: AnyLoss, rng: np.random.Generator) -> Any:
-        """[N]: by the closed form where there is one."""
-        return score(self.own, belief)
+        """[N]: relative to a scale that all share, as absolute ones may be beyond the range of numbers."""
+        return score(self.own, belief, return_log_scale=True)[0]

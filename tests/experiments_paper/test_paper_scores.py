@@ -13,6 +13,7 @@ from experiments.paper.linex import LinexMetric, LinexRule
 from experiments.paper.linex_scores import CLIPPED, clipped_scores, warped_scores
 from experiments.paper.metrics import Carrying, Charged, Drawn, weighted_error
 from experiments.paper.monte_carlo import NestedMonteCarlo
+from experiments.paper.rules import ScoreOf
 from stakes import ExponentialWeight, Linex, LogWarp, SquaredError, WarpedGaussianBelief, expected_regret, score
 from stakes.evaluation import bayes_prediction, realised_loss
 
@@ -123,3 +124,9 @@ def test_rows_that_carry_a_metric():
     targets = np.asarray(about.mean).copy()
     targets[0] += 1.0
     assert Carrying(Charged(SquaredError(), SquaredError(), False))(about, targets) == pytest.approx(1.0)
+
+
+def test_scores_for_a_loss_of_their_own_bear_weights_beyond_the_range_of_numbers():
+    about, rng = belief(level=900.0), np.random.default_rng(0)
+    found, low = ScoreOf(HIGH)(about, SquaredError(), rng), ScoreOf(HIGH)(belief(), SquaredError(), rng)
+    np.testing.assert_allclose(found / found.max(), low / low.max(), rtol=1e-9)
