@@ -28,8 +28,8 @@ def draw(summaries: Sequence[Summary], folder: Path) -> list[Path]:
     """PNG files: both acquisition figures, the losses of each summary, and shares of classes where there are any."""
     folder.mkdir(parents=True, exist_ok=True)
     made = [acquisition(replace(table2.PUBLISHED, rate=rate), folder) for rate in (1.0, -1.0)]
-    made += [_losses(each, folder) for each in summaries]
-    return made + [_shares(each, folder) for each in summaries if each.shares]
+    made += [losses(each, folder) for each in summaries]
+    return made + [shares(each, folder) for each in summaries if each.shares]
 
 
 def acquisition(study: Table2, folder: Path, iterations: Sequence[int] = ITERATIONS) -> Path:
@@ -67,7 +67,7 @@ def _column(above: Any, below: Any, study: Table2, found: Simulation, strategy: 
     below.axvline(float(trial.X[acquired[bought], 0]), color="0.6", lw=0.8, ls=":")
 
 
-def _losses(summary: Summary, folder: Path) -> Path:
+def losses(summary: Summary, folder: Path) -> Path:
     """Mean log10 losses with their standard errors, a panel for each metric."""
     from matplotlib import pyplot
 
@@ -84,7 +84,7 @@ def _losses(summary: Summary, folder: Path) -> Path:
     return _saved(figure, folder / f"{summary.name}-losses.png")
 
 
-def _shares(summary: Summary, folder: Path) -> Path:
+def shares(summary: Summary, folder: Path) -> Path:
     """The share of each class among all labels so far, a panel for each class."""
     from matplotlib import pyplot
 

@@ -151,5 +151,5 @@ def test_the_figures_have_the_layout_of_the_paper(found, tmp_path):
     path = figures.acquisition(SLICE, tmp_path, iterations=(0, 2))
     assert path.name == "table2-published-acquisition.png"
     about = {"command": "c", "runs": 3, "labels": 3, "seconds": 1.0, "settings": "s"}
-    losses = figures._losses(summarised(SLICE, found, about), tmp_path)
-    assert all(each.read_bytes().startswith(b"\x89PNG") for each in (path, losses))
+    curves = figures.losses(summarised(SLICE, found, about), tmp_path)
+    assert all(each.read_bytes().startswith(b"\x89PNG") for each in (path, curves))
