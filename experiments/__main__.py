@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.what == "figures":
         from experiments.paper.figures import draw
 
-        draw(read(results), results)
+        print(*draw(read(results), given.store / "figures"), sep="\n")
         return
     text = report(read(results))
     if results.is_dir():
