@@ -1,11 +1,13 @@
 # Two commands do everything on a machine with python3, pip and make:
 #   make run    sets up and tells the whole story on real data, into the folder stakes-demo
 #   make test   sets up and runs every check
+# and a third runs the paper's experiments again, for hours:
+#   make reproduce
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test setup clean
+.PHONY: run test reproduce setup clean
 
 run: setup
 	rm -rf stakes-demo
@@ -17,6 +19,9 @@ test: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+reproduce: setup
+	$(BIN)/python -m experiments all
 
 setup: $(VENV)/.ready
 

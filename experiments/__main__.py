@@ -1,0 +1,101 @@
+"""The paper's experiments, and a report that puts what was printed beside them: `python -m experiments` in a checkout.
+
+A run that was stopped goes on where it was, from its store. Summaries go to the folder of results, from which
+`python -m experiments report` makes the report again without running anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.paper import classification, linex, regression, table2
+from experiments.paper.report import report
+from experiments.paper.results import read, write
+from experiments.paper.study import Place, Study
+from experiments.paper.summary import summarised
+from stakes.datasets import DatasetError
+
+STUDIES: dict[str, tuple[Study, ...]] = {
+    "table2": table2.STUDIES,
+    "regression": regression.STUDIES,
+    "linex": linex.STUDIES,
+    "classification": classification.STUDIES,
+}
+_QUICK_RUNS = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    given = _parser().parse_args(arguments)
+    command = shlex.join(["python", "-m", "experiments", *(sys.argv[1:] if arguments is None else arguments)])
+    results = given.results or given.store / "results"
+    for study in chosen(given.what, given.preset):
+        try:
+            _carry_out(study, given, command, results)
+        except DatasetError as absent:
+            print(f"left out: {study.name}: {absent}", file=sys.stderr)
+    if given.what == "figures":
+        from experiments.paper.figures import draw
+
+        print(*draw(read(results), given.store / "figures"), sep="\n")
+        return
+    text = report(read(results))
+    if results.is_dir():
+        (results / "report.md").write_text(text)
+    print(text)
+
+
+def chosen(what: str, preset: str | None) -> list[Study]:
+    """The studies of one part of the paper, or of all, or a single one; in one preset or both."""
+    everything = [study for each in STUDIES.values() for study in each]
+    return [s for s in everything if what in ("all", s.study, s.name) and preset in (None, s.preset)]
+
+
+def _carry_out(study: Study, given: argparse.Namespace, command: str, results: Path) -> None:
+    """Run one study, and keep its summary."""
+    store = given.store / ("quick" if given.quick else "full")
+    runs = given.runs or (_QUICK_RUNS if given.quick else study.runs)
+    study = study.shortened() if given.quick else study
+    print(f"{study.name}: {runs} runs", file=sys.stderr)
+    start = time.perf_counter()
+    found = study.simulate(runs, Place(given.data, store, given.jobs, progress=True))
+    about = {
+        "command": command,
+        "runs": runs,
+        "labels": found.budget,
+        "seconds": round(time.perf_counter() - start, 1),
+        "jobs": given.jobs,
+        "settings": repr(study),
+        "data": {name: found.settings[name] for name in ("X", "y", "n_initial", "n_contexts", "n_test")},
+        "versions": dict(found.versions),
+    }
+    write(summarised(study, found, about), results)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    folder = os.environ.get("STAKES_DATA")
+    names = [study.name for each in STUDIES.values() for study in each]
+    parser.add_argument(
+        "what",
+        choices=[*STUDIES, "all", "figures", "report", *names],
+        metavar="what",
+        help=f"{', '.join(STUDIES)}, all, figures, report, or one study: {', '.join(names)}",
+    )
+    parser.add_argument("--runs", type=int, help="runs of each study; by default as many as the paper has")
+    parser.add_argument("--preset", choices=["published", "text"], help="whose settings; by default both")
+    parser.add_argument("--quick", action="store_true", help="2 runs of a few labels, in about two minutes for all")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--store", type=Path, default=Path("build/paper"), help="folder of finished runs")
+    parser.add_argument("--results", type=Path, help="folder of summaries; by default `results` in the store")
+    parser.add_argument("--data", type=Path, default=Path(folder) if folder else None, help="folder of data files")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Vehicle, Landsat and Vowel: log losses under forests, two classes of each weighing 50.
+
+Sizes: n rows, p features, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+
+from experiments.paper.study import Place, Preset
+from stakes import LogLoss
+from stakes.beliefs import Belief
+from stakes.datasets import Dataset, load
+from stakes.evaluation import bayes_prediction, realised_loss
+from stakes.simulation import Simulation, Trial, simulate_trials
+
+
+@dataclass(frozen=True)
+class ClippedLogLoss:
+    """The mean of `loss` over its mean weight, for the probabilities that are best for `answers`, kept from 0 and 1."""
+
+    loss: LogLoss
+    answers: LogLoss
+    clip: float
+
+    def __call__(self, belief: Belief, targets: Any) -> float:
+        """The clipped probabilities are made to sum to 1 again."""
+        q = np.clip(bayes_prediction(self.answers, belief), self.clip, 1.0 - self.clip)
+        return realised_loss(self.loss, q / q.sum(axis=1, keepdims=True), targets, normalise=True).mean
+
+
+@dataclass(frozen=True, eq=False)
+class StratifiedSplits:
+    """So many rows of each class for each part, and the rest for the pool; no row is in two parts."""
+
+    features: Any
+    """[n, p]"""
+    target: Any
+    """[n]: positions of classes"""
+    sizes: tuple[int, int, int]
+    """of each class: at the start, contexts, tests"""
+
+    def draw(self, rng: np.random.Generator) -> Trial:
+        """The parts of one run."""
+        ends = np.cumsum(self.sizes)
+        each = [
+            np.split(rng.permutation(np.flatnonzero(self.target == place)), ends) for place in np.unique(self.target)
+        ]
+        initial, contexts, test, pool = (np.concatenate(part) for part in zip(*each, strict=True))
+        return Trial(self.features, self.target, initial, np.sort(pool), contexts, test)
+
+
+@dataclass(frozen=True)
+class Classification:
+    """100 labels are bought after 5 of each class."""
+
+    preset: Preset
+    dataset: str
+    part: Literal["all", "train"]
+    order: Literal["codes", "words"]
+    """of the classes that the weights are for: the repository's, or their names sorted as text"""
+    weights: tuple[float, ...]
+    contexts: int
+    """of each class"""
+    tests: int
+    """of each class"""
+    runs: int
+    initial: int = 5
+    """of each class"""
+    trees: int = 1000
+    reseed: bool = False
+    """whether each fit of a run has a seed of its own"""
+    clip: float = 1e-6
+    budget: int = 100
+    seed: int = 0
+
+    study: ClassVar[str] = "classification"
+    called: ClassVar[Mapping[str, str]] = {"random": "Random", "plain": "EPIG", "loss": "EPIG_w"}
+    own: ClassVar[str] = "NLL_w with q_w, not clipped"
+    rivals: ClassVar[tuple[tuple[str, str], ...]] = (("EPIG_w", "EPIG"), ("EPIG_w", "Random"), ("EPIG", "Random"))
+
+    @property
+    def name(self) -> str:
+        """The table, its rows if there are two readings, and the preset."""
+        rows = f"-{self.part}" if self.dataset == "vowel" else ""
+        return f"classification-{self.dataset}{rows}-{self.preset}"
+
+    def data(self, place: Place) -> Dataset:
+        """The table, with its classes in the order of the weights."""
+        data = load(self.dataset, folder=place.data, part=self.part)
+        return data if self.order == "codes" else data.with_classes(sorted(data.classes or ()))
+
+    def simulate(self, runs: int, place: Place) -> Simulation:
+        """Random, EPIG and EPIG_w, judged with q and with q_w."""
+        data, weighted = self.data(place), LogLoss(self.weights)
+        splits = StratifiedSplits(data.features, data.target, (self.initial, self.contexts, self.tests))
+        return simulate_trials(
+            splits.draw,
+            weighted,
+            RandomForestClassifier(self.trees),
+            budget=self.budget,
+            runs=runs,
+            seed=self.seed,
+            metrics={
+                "NLL": ClippedLogLoss(LogLoss(), LogLoss(), self.clip),
+                "NLL_w with q": ClippedLogLoss(weighted, LogLoss(), self.clip),
+                "NLL_w with q_w": ClippedLogLoss(weighted, weighted, self.clip),
+            },
+            reseed=self.reseed,
+            **place.settings(self.name),
+        )
+
+    def shortened(self) -> Classification:
+        """2 labels, 10 trees, few contexts."""
+        return replace(self, budget=2, trees=10, contexts=5)
+
+
+_VEHICLE = (50.0, 1.0, 1.0, 50.0)
+_LANDSAT = (1.0, 1.0, 1.0, 1.0, 50.0, 50.0)
+_VOWEL = (1.0,) * 6 + (50.0, 50.0) + (1.0,) * 3
+STUDIES = (
+    Classification("published", "vehicle", "all", "codes", _VEHICLE, contexts=45, tests=45, runs=50),
+    Classification("published", "landsat", "all", "codes", _LANDSAT, contexts=100, tests=200, runs=50),
+    Classification("published", "vowel", "all", "words", _VOWEL, contexts=15, tests=15, runs=50),
+    Classification("published", "vowel", "train", "words", _VOWEL, contexts=15, tests=15, runs=50),
+    Classification("text", "vehicle", "all", "codes", _VEHICLE, contexts=45, tests=45, runs=100),
+    Classification("text", "landsat", "all", "codes", _LANDSAT, contexts=200, tests=200, runs=100),
+    Classification("text", "vowel", "train", "codes", _VOWEL, contexts=15, tests=15, runs=100),
+)

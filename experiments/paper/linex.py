@@ -1,0 +1,127 @@
+"""Linex on Estate: the true objective, the one that was published under its name, and a model where it matters.
+
+Sizes: N candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+
+from experiments.paper.linex_scores import clipped_scores, warped_scores
+from experiments.paper.refreshed import Refreshed
+from experiments.paper.regression import Splits, Unit
+from experiments.paper.study import Place, Preset
+from stakes import GaussianBelief, Linex, SquaredError, WarpedGaussianBelief, score
+from stakes.beliefs import Belief
+from stakes.datasets import load
+from stakes.evaluation import bayes_prediction, realised_loss
+from stakes.losses import AnyLoss
+from stakes.models import GaussianProcess
+from stakes.simulation import Simulation, simulate_trials
+
+
+@dataclass(frozen=True)
+class LinexRule:
+    """The reduction of the expected Linex loss."""
+
+    alpha: float
+
+    def __call__(self, belief: Belief, loss: AnyLoss, rng: np.random.Generator) -> Any:
+        """[N], in logarithms under a log-normal, where E[exp(-alpha z) | y] may be too small a number."""
+        if isinstance(belief, WarpedGaussianBelief):
+            return warped_scores(self.alpha, belief)
+        return score(Linex(self.alpha), belief)
+
+
+@dataclass(frozen=True)
+class LinexMetric:
+    """The mean Linex loss of the answers that are best for it."""
+
+    alpha: float
+
+    def __call__(self, belief: Belief, targets: Any) -> float:
+        """Under a normal the answer is m - alpha v / 2, where integration at a price's own scale would overflow."""
+        loss = Linex(self.alpha)
+        if isinstance(belief, GaussianBelief):
+            answers = belief.mean - 0.5 * self.alpha * belief.variance
+        else:
+            answers = bayes_prediction(loss, belief)
+        return realised_loss(loss, answers, targets).mean
+
+
+@dataclass(frozen=True)
+class LinexStudy:
+    """50 labels are bought, and judged by Linex and the squared error."""
+
+    preset: Preset
+    model: Literal["exact", "log-warped"]
+    """a Gaussian process on prices, or on their logarithms"""
+    unit: Unit
+    n_initial: int
+    own_contexts: bool
+    every: int
+    rules: Preset
+    n_test: int = 80
+    nu: float = 1.5
+    alpha: float = 1.0
+    budget: int = 50
+    runs: int = 50
+    seed: int = 0
+
+    study: ClassVar[str] = "linex"
+    called: ClassVar[Mapping[str, str]] = {"random": "Random", "loss": "EVR"}
+    own: ClassVar[str] = "SEL"
+
+    @property
+    def name(self) -> str:
+        """The preset and the model."""
+        return f"linex-estate-{self.preset}-{self.model}"
+
+    @property
+    def rivals(self) -> tuple[tuple[str, str], ...]:
+        """The published score has a closed form under an exact process only."""
+        published = (("Itakura-Saito", "EVR"),) if self.model == "exact" else ()
+        return (("Linex", "EVR"), *published, ("Linex", "Random"))
+
+    def estimator(self) -> Any:
+        """The process, of the label or of its logarithm."""
+        process = Refreshed(GaussianProcess(nu=self.nu, rules=self.rules), self.n_initial, self.every)
+        if self.model == "exact":
+            return process
+        return TransformedTargetRegressor(process, func=np.log, inverse_func=np.exp)
+
+    def simulate(self, runs: int, place: Place) -> Simulation:
+        """Random, EVR, Linex, and under an exact process the published score."""
+        data = load("estate", folder=place.data)
+        splits = Splits(data.features, data.target, self.n_initial, self.n_test, self.own_contexts, self.unit)
+        published = [("Itakura-Saito", clipped_scores)] if self.model == "exact" else []
+        return simulate_trials(
+            splits.draw,
+            SquaredError(),
+            self.estimator(),
+            strategies=["random", "loss", ("Linex", LinexRule(self.alpha)), *published],
+            budget=self.budget,
+            runs=runs,
+            seed=self.seed,
+            metrics={"Linex": LinexMetric(self.alpha)},
+            **place.settings(self.name),
+        )
+
+    def shortened(self) -> LinexStudy:
+        """2 labels."""
+        return replace(self, budget=2)
+
+
+PUBLISHED = LinexStudy("published", "exact", unit="native", n_initial=5, own_contexts=False, every=3, rules="published")
+TEXT = LinexStudy("text", "exact", unit="native", n_initial=10, own_contexts=True, every=3, rules="text")
+STUDIES = (
+    PUBLISHED,
+    TEXT,
+    # in standard deviations, as alpha = 1 at a price's own scale is about the lowest price alone
+    *(replace(each, model="log-warped", unit="over sd") for each in (PUBLISHED, TEXT)),
+)

@@ -1,0 +1,77 @@
+"""Two objectives of the Linex study where the general way is slow or leaves the range of numbers: in logarithms here.
+
+For potentials -log the uncertainty is log E[T] - E[log T], and the second term is on average the same after a label as
+before. So a label is worth log E[T] - E_y[log E[T | y]]. Sizes: N candidates, M contexts, Q nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from stakes import BregmanLoss, GaussianBelief, WarpedGaussianBelief
+from stakes.losses import AnyLoss, Function, NegativeLog
+
+_TINY = float(np.finfo(float).tiny)
+_NODES = np.linspace(-7.0, 7.0, 29)  # of a standard normal; an even grid converges faster than any power
+_LOG_MASS = -0.5 * _NODES**2 - np.log(np.sum(np.exp(-0.5 * _NODES**2)))  # [Q]
+_FAR = -20.0  # standard deviations below 0, where two terms cancel to the sixth digit
+
+
+def clipped(z: Any) -> Any:
+    """T(z) = max(z, the smallest positive number), which the published code takes the logarithm of."""
+    return np.maximum(z, _TINY)
+
+
+CLIPPED = BregmanLoss(NegativeLog(), Function(clipped))
+"""The loss behind the published score E[log T] - log E[T]: Itakura and Saito's of z; Linex has T = exp(-alpha z)."""
+
+
+def clipped_scores(belief: GaussianBelief, _loss: AnyLoss, _rng: np.random.Generator) -> Any:
+    """[N]: what labels are worth for CLIPPED, which is what the published code calls Linex."""
+    return _worth(belief, _log_positive_part)
+
+
+def warped_scores(alpha: float, belief: WarpedGaussianBelief) -> Any:
+    """[N]: what labels are worth for Linex if the logarithm of the target is Gaussian."""
+
+    def log_moment(mean: Any, sd: Any) -> Any:
+        """Log E[exp(-alpha exp(f))] for f ~ N(mean, sd^2)."""
+        f = mean[..., None] + sd[..., None] * _NODES
+        terms = _LOG_MASS - alpha * np.exp(np.minimum(f, 700.0))
+        top = np.max(terms, axis=-1)
+        return top + np.log(np.sum(np.exp(terms - top[..., None]), axis=-1))
+
+    return _worth(belief.latent, log_moment)
+
+
+def _worth(belief: GaussianBelief, log_moment: Callable[[Any, Any], Any]) -> Any:
+    """[N]: log E[T] - E_y[log E[T | y]], averaged over contexts."""
+    mean, variance = np.asarray(belief.mean), np.asarray(belief.variance)
+    now, scores = log_moment(mean, np.sqrt(variance)), []
+    for covariance, label in zip(belief.covariance, belief.candidate_variance, strict=True):
+        reach = (covariance / np.sqrt(label))[:, None]  # [M, 1]
+        sd = np.sqrt(np.maximum(variance[:, None] - reach**2, 0.0))
+        after = log_moment(mean[:, None] + reach * _NODES, sd + np.zeros(len(_NODES)))  # [M, Q]
+        scores.append(np.mean(now - after @ np.exp(_LOG_MASS)))
+    return np.asarray(scores)
+
+
+def _log_positive_part(mean: Any, sd: Any) -> Any:
+    """Log E[max(z, tiny)] for z ~ N(mean, sd^2): log sd + log(t Phi(t) + phi(t)), t = mean / sd, at least log tiny.
+
+    Far below 0 both terms cancel: there it is log phi(t) - 2 log |t|, up to 3 / t^2 of it.
+    """
+    sd = np.maximum(sd, 1e-100)
+    t = mean / sd
+    near = np.clip(t, _FAR, -_FAR)
+    log_phi = -0.5 * near**2 - 0.5 * np.log(2.0 * np.pi)
+    close = log_phi + np.log1p(near * np.exp(log_ndtr(near) - log_phi))
+    away = np.minimum(t, _FAR)
+    far = -0.5 * np.minimum(away**2, 1e4) - 0.5 * np.log(2.0 * np.pi) - 2.0 * np.log(-away)
+    above = np.log(np.maximum(t, 1.0))
+    parts = np.where(t < _FAR, far, np.where(t > -_FAR, above, close))
+    return np.maximum(np.log(sd) + parts, np.log(_TINY))

@@ -1,0 +1,145 @@
+"""What came of a study in a few numbers, from which reports and pictures are made without running it again.
+
+Sizes: R runs, B labels bought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from experiments.paper.study import Study
+from stakes.simulation import Comparison, Estimate, Simulation
+
+
+@dataclass(frozen=True)
+class Point:
+    """A metric of one strategy after some labels, over runs."""
+
+    strategy: str
+    metric: str
+    labels: int
+    runs: int
+    mean: float
+    sem: float
+    median: float
+    log10_mean: float
+    log10_sem: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The metric under `first` less that under `second` in the same run, with its 95% interval."""
+
+    first: str
+    second: str
+    metric: str
+    scale: str
+    """loss or log10"""
+    moment: str
+    """final, or area: the mean over all labels"""
+    runs: int
+    value: float
+    low: float
+    high: float
+    better: int
+    """runs that ended with less under `first`"""
+
+
+@dataclass(frozen=True)
+class Share:
+    """The mean share of a class among the labels of a strategy, over runs."""
+
+    strategy: str
+    labels: int
+    name: str
+    runs: int
+    mean: float
+    sem: float
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """All that a report tells of one study."""
+
+    name: str
+    about: Mapping[str, Any]
+    points: Sequence[Point]
+    pairs: Sequence[Pair]
+    shares: Sequence[Share]
+
+    def point(self, strategy: str, metric: str, labels: int) -> Point:
+        """One of the points."""
+        return next(p for p in self.points if (p.strategy, p.metric, p.labels) == (strategy, metric, labels))
+
+
+def summarised(study: Study, found: Simulation, about: Mapping[str, Any]) -> Summary:
+    """The numbers of a simulation, its strategies by the names that the paper gives them."""
+    losses = {study.own if name == "loss" else name: values for name, values in found.losses.items()}
+    named = replace(
+        found,
+        strategies=tuple(study.called.get(each, each) for each in found.strategies),
+        losses={name: values for name, values in losses.items() if name is not None},
+    )
+    pairs = [
+        pair
+        for first, second in study.rivals
+        for metric in named.losses
+        for pair in _pairs(named, first, second, metric)
+    ]
+    shares = [] if named.classes is None else _shares(named)
+    return Summary(study.name, {"study": study.study, "preset": study.preset, **about}, _points(named), pairs, shares)
+
+
+def _points(found: Simulation) -> list[Point]:
+    return [
+        _point(strategy, metric, labels, found.curves(strategy, metric)[:, labels])
+        for strategy in found.strategies
+        for metric in found.losses
+        for labels in range(found.budget + 1)
+    ]
+
+
+def _point(strategy: str, metric: str, labels: int, values: Any) -> Point:
+    logs = np.log10(np.maximum(values, np.finfo(float).tiny))
+    middle = float(values.mean()), _sem(values), float(np.median(values))
+    return Point(strategy, metric, labels, len(values), *middle, float(logs.mean()), _sem(logs))
+
+
+def _sem(values: Any) -> float:
+    """Of the mean; none can be told from one value, or where one is infinite."""
+    told = len(values) > 1 and np.isfinite(values).all()
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if told else float("nan")
+
+
+def _pairs(found: Simulation, first: str, second: str, metric: str) -> Iterable[Pair]:
+    better = int(np.sum(found.curves(first, metric)[:, -1] < found.curves(second, metric)[:, -1]))
+    tiny = np.finfo(float).tiny
+    logs = replace(found, losses={name: np.log10(np.maximum(values, tiny)) for name, values in found.losses.items()})
+    for scale, each in (("loss", found), ("log10", logs)):
+        compared: Comparison = each.paired(first, second, metric)
+        for moment in ("final", "area"):
+            gap: Estimate = getattr(compared, moment)
+            yield Pair(first, second, metric, scale, moment, found.runs, gap.value, gap.low, gap.high, better)
+
+
+def _shares(found: Simulation) -> list[Share]:
+    """Cumulative shares, those labelled at the start counted, as published."""
+    rows = []
+    for place, strategy in enumerate(found.strategies):
+        labels = np.stack(
+            [
+                np.concatenate([found.targets[run][found.trials[run].initial], found.bought[place, run]])
+                for run in range(found.runs)
+            ]
+        )  # [R, n_initial + B]
+        start = labels.shape[1] - found.budget
+        for bought in range(found.budget + 1):
+            known = labels[:, : start + bought]
+            for position, name in enumerate(found.classes or ()):
+                share = np.mean(known == position, axis=1)
+                rows.append(Share(strategy, bought, str(name), found.runs, float(share.mean()), _sem(share)))
+    return rows
