@@ -158,3 +158,11 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch):
 @pytest.mark.usefixtures("here")
 def test_no_progress_where_no_terminal_looks_on():
     assert run(f"suggest numbers.csv {NUMBERS}").err == ""
+
+
+def test_an_extra_that_is_not_there_is_named_and_no_more(here, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    answer = run("demo elsewhere")
+    assert answer.code == 1
+    assert answer.err == "stakes: a report has pictures, which need matplotlib: pip install 'stakes[plot]'\n"
+    assert not (here / "elsewhere").exists()

@@ -180,5 +180,7 @@ def test_both_plots_in_one_file(kind, tmp_path):
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'stakes\[plot\]'"):
-        made([[[4, 3]]], ("a",)).plot()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for draw in (made([[[4, 3]]], ("a",)).plot, lambda: made([[[4, 3]]], ("a",)).save_plots("x.png")):
+        with pytest.raises(ImportError, match=r"pip install 'stakes\[plot\]'"):
+            draw()

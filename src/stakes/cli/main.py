@@ -111,7 +111,8 @@ def _usage(error: click.ClickException, as_json: bool) -> int:
 
 def _failed(error: Exception, as_json: bool) -> int:
     """1 for what was refused, 3 for what was not foreseen."""
-    if isinstance(error, ValueError) or type(error).__name__ in _REFUSALS:
+    lacking = isinstance(error, ImportError) and "pip install" in str(error)  # an extra, and how to get it
+    if isinstance(error, ValueError) or lacking or type(error).__name__ in _REFUSALS:
         _complain(str(error), as_json)
         return 1
     _complain(f"{type(error).__name__}: {error} (STAKES_DEBUG=1 shows where)", as_json)

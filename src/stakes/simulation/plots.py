@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from stakes.simulation.result import Simulation
 
 
+_LACKING = "plots need matplotlib: pip install 'stakes[plot]'"
+
+
 def plot_curves(simulation: Simulation, metric: str, ax: Any) -> Any:
     """Means over runs after 0 .. B labels, with 95% t intervals at each step."""
     ax = _axes(ax)
@@ -43,8 +46,10 @@ def plot_acquired(simulation: Simulation, ax: Any) -> Any:
 
 def save_both(simulation: Simulation, path: Any) -> None:
     """Learning curves and what was bought, side by side in one file."""
-    from matplotlib.figure import Figure
-
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(_LACKING) from error
     figure = Figure(figsize=(11.0, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     plot_curves(simulation, "loss", left)
@@ -92,5 +97,5 @@ def _axes(ax: Any) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'stakes[plot]'") from error
+        raise ImportError(_LACKING) from error
     return pyplot.subplots()[1]
