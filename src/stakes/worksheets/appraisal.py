@@ -65,8 +65,10 @@ def appraise(
     seen, drawn = looked_at(pool, waiting, limits.rows, sheet.brief.seed)
     with explained(sheet, len(labels)):
         told = _outlook(sheet, found, seen, n, waiting, budget, limits, progress)
-    said = (*sheet.said, *found.said, *drawn, *told.ranking.assumptions)
-    return Appraisal(_first(told.ranking, n), told, said, len(labels), len(pool))
+    ranking = _first(told.ranking, n)
+    short = () if len(ranking) == n else (f"{n} rows were asked for; there are {len(ranking)} to choose.",)
+    said = (*sheet.said, *found.said, *drawn, *told.ranking.assumptions, *short)
+    return Appraisal(ranking, told, said, len(labels), len(pool))
 
 
 def _outlook(
