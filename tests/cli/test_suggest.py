@@ -99,7 +99,7 @@ def test_a_pool_smaller_than_the_batch_gives_the_rest(here):
     write(here / "few.csv", number_rows(labelled=11))
     answer = run("suggest few.csv -n 5 --json", NUMBERS)
     assert rows_of(answer) == ["r11"]
-    assert "5 rows were asked for; there are 1 to choose." in answer.json["assumed"]
+    assert "5 rows were asked for; 1 could be chosen." in answer.json["assumed"]
 
 
 @pytest.mark.parametrize("labelled", [12, 0])

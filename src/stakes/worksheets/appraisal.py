@@ -66,7 +66,7 @@ def appraise(
     with explained(sheet, len(labels)):
         told = _outlook(sheet, found, seen, n, waiting, budget, limits, progress)
     ranking = _first(told.ranking, n)
-    short = () if len(ranking) == n else (f"{n} rows were asked for; there are {len(ranking)} to choose.",)
+    short = () if len(ranking) == n else (f"{n} rows were asked for; {len(ranking)} could be chosen.",)
     said = (*sheet.said, *found.said, *drawn, *told.ranking.assumptions, *short)
     return Appraisal(ranking, told, said, len(labels), len(pool))
 
