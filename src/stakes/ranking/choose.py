@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
-from stakes.losses import AnyLoss, CostMatrix, Loss
+from stakes.losses import AnyLoss, CostMatrix
 from stakes.models.tables import row_labels
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
@@ -27,7 +27,7 @@ class TrainedWeightWarning(UserWarning):
 
 def rank(
     model: Any,
-    loss: Loss,
+    loss: AnyLoss,
     pool: Any,
     contexts: Any = None,
     n: int = 10,

@@ -12,7 +12,7 @@ import numpy as np
 
 from stakes.acquisition.joint import obstacle
 from stakes.beliefs import NormalEnsemble, VectorNormalEnsemble
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 from stakes.models.tables import Host
 from stakes.ranking.advice import Advice, advised
 from stakes.ranking.choose import checked_purchase, described
@@ -25,7 +25,7 @@ from stakes.ranking.reasons import log_reductions
 
 def outlook(
     model: Any,
-    loss: Loss,
+    loss: AnyLoss,
     pool: Any,
     contexts: Any = None,
     n: int = 8,

@@ -15,7 +15,7 @@ import numpy as np
 from stakes._array import asarrays, check_all, check_shape, shares
 from stakes.beliefs import Belief
 from stakes.domains import Interval, Vectors
-from stakes.losses import Loss
+from stakes.losses import AnyLoss
 from stakes.models import belief_of
 from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
 from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
@@ -36,7 +36,7 @@ class Question:
     """A fitted model, a loss, a pool and contexts."""
 
     model: Any
-    loss: Loss
+    loss: AnyLoss
     pool: Table
     contexts: Table
     positions: Host | None
@@ -104,7 +104,7 @@ def generator(seed: int, purpose: int) -> np.random.Generator:
 
 def ask(
     model: Any,
-    loss: Loss,
+    loss: AnyLoss,
     pool: Any,
     contexts: Any,
     context_weights: Any,
@@ -146,7 +146,7 @@ def at_least_one(name: str, value: Any) -> int:
     return number
 
 
-def _check_classes(loss: Loss, classes: Any) -> None:
+def _check_classes(loss: AnyLoss, classes: Any) -> None:
     if classes is None:
         return
     if isinstance(classes, str) or not isinstance(classes, Iterable):

@@ -18,7 +18,7 @@ from stakes.acquisition.reduction import MEMORY_LIMIT, blocks
 from stakes.beliefs import Belief
 from stakes.domains import Classes
 from stakes.evaluation import bayes_prediction
-from stakes.losses import FiniteChoice, Loss, ThresholdDecision, ZeroOne
+from stakes.losses import AnyLoss, FiniteChoice, ThresholdDecision, ZeroOne
 from stakes.models.classes import plain
 from stakes.models.ensembles import known_classes
 from stakes.models.tables import Host, on_host
@@ -74,7 +74,7 @@ def _descriptions(question: Question, belief: Belief) -> tuple[Any, list[str]]:
     return describe, said
 
 
-def _told(function: Callable[[Any, Any], Any], loss: Loss, belief: Belief) -> tuple[list[Any], list[str]]:
+def _told(function: Callable[[Any, Any], Any], loss: AnyLoss, belief: Belief) -> tuple[list[Any], list[str]]:
     """[M]: what a function says of each context, None for each where that is no array or out of range; and why."""
     try:
         answers = function(loss, belief)
@@ -89,14 +89,14 @@ def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
     return None if known is None else [plain(name) for name in known]
 
 
-def _named(loss: Loss, prediction: Any, names: list[Any] | None) -> Any:
+def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:
     """A predicted class by its name, probabilities as a tuple; all else as it is."""
     if isinstance(prediction, list):
         return tuple(prediction)
     return names[int(prediction)] if isinstance(loss, ZeroOne) and names else prediction
 
 
-def _words(loss: Loss, prediction: Any, names: list[Any] | None) -> str:
+def _words(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
     if isinstance(loss, ZeroOne):
         return f"class {prediction!r}"
     if isinstance(loss, ThresholdDecision):

@@ -84,7 +84,7 @@ def _outlook(
     """What labels of the pool are worth, with positions in the table."""
     told = outlook(
         found.model,
-        found.loss,  # type: ignore[arg-type]
+        found.loss,
         sheet.features.take(pool),
         n=max(n, _OFFERS),
         decisions=sheet.brief.decisions,
