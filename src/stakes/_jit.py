@@ -1,0 +1,47 @@
+"""Loops over arrays, compiled where numba is installed (the extra `fast`); each has a NumPy path that gives the same.
+
+A loop is compiled when it is first called, once for each set of types, and kept on disk where numba finds a place. It
+lets go of the interpreter's lock, so that blocks of work run side by side in threads.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from functools import cache, partial, wraps
+from typing import Any, TypeVar
+
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+_FAST_MATH = {"nsz", "contract", "reassoc", "arcp"}  # not "nnan" or "ninf": what is not finite must stay so
+
+
+def has_jit() -> bool:
+    """Whether loops are compiled: numba is installed, and the environment variable STAKES_JIT is not 0."""
+    return os.environ.get("STAKES_JIT") != "0" and _installed()
+
+
+@cache
+def _installed() -> bool:
+    return importlib.util.find_spec("numba") is not None
+
+
+def loop(function: _Loop) -> _Loop:
+    """A function over NumPy arrays that is compiled when it is first called."""
+    compiled = cache(partial(_compiled, function))
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        return compiled()(*arguments)
+
+    run.source = function  # type: ignore[attr-defined]
+    return run  # type: ignore[return-value]
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    import numba
+
+    try:
+        return numba.njit(function, nogil=True, cache=True, fastmath=_FAST_MATH)  # type: ignore[no-any-return]
+    except RuntimeError:  # no folder to keep compiled code in
+        return numba.njit(function, nogil=True, fastmath=_FAST_MATH)  # type: ignore[no-any-return]
