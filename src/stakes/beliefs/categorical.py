@@ -79,11 +79,8 @@ class CategoricalEnsemble:
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
-        xp = namespace(self.contexts)
-        probabilities = xp.sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
-        table = self._table(integrand, reference)  # [1 or M, C, D]: may be infinite for a class that cannot be
-        possible = probabilities[..., None] > 0
-        return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
+        probabilities = namespace(self.contexts).sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
+        return _mean_of(_statistics(integrand, reference, self.n_classes, self.contexts), probabilities)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
@@ -94,7 +91,8 @@ class CategoricalEnsemble:
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, K, D]: E[S(z) | c, k]."""
-        return namespace(self.contexts).matmul(self.contexts, self._table(integrand, reference))
+        table = _statistics(integrand, reference, self.n_classes, self.contexts)
+        return namespace(self.contexts).matmul(self.contexts, table)
 
     def member_outcomes(self) -> Array:
         """[N, C, K]: p(y | x, k)."""
@@ -115,10 +113,6 @@ class CategoricalEnsemble:
         return VoteEnsemble(
             xp.argmax(self.candidates, axis=2), xp.argmax(self.contexts, axis=2), self.n_classes, self.member_weights
         )
-
-    def _table(self, integrand: Integrand, reference: Reference) -> Array:
-        """[1 or M, C, D]: the statistics of each class (of each context where they differ)."""
-        return integrand.statistics(constant(np.eye(self.n_classes), self.contexts)[None, ...], reference.point)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +171,10 @@ class VoteEnsemble:
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
-        return self.take(slice(0, 0), slice(None)).as_probabilities().moments(integrand, reference)
+        xp, weights = namespace(self.contexts), self.member_weights
+        shares = [xp.matmul(xp.astype(self.contexts == c, weights.dtype), weights) for c in range(self.n_classes)]
+        table = _statistics(integrand, reference, self.n_classes, weights)
+        return _mean_of(table, xp.stack(shares, axis=1))
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: that of the probabilities 0 and 1."""
@@ -195,6 +192,18 @@ class VoteEnsemble:
             labels_to_indicators(xp.astype(votes, dtype), self.n_classes) for votes in (self.candidates, self.contexts)
         )
         return CategoricalEnsemble(candidates, contexts, self.member_weights)
+
+
+def _statistics(integrand: Integrand, reference: Reference, classes: int, like: Array) -> Array:
+    """[1 or M, C, D]: the statistics of each class (of each context where they differ)."""
+    return integrand.statistics(constant(np.eye(classes), like)[None, ...], reference.point)
+
+
+def _mean_of(table: Array, probabilities: Array) -> Array:
+    """[M, D]: sum_z p(z | c) S(z) for probabilities [M, C]; S may be infinite for a class that cannot be."""
+    xp = namespace(probabilities)
+    possible = probabilities[..., None] > 0
+    return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
 
 
 def normalised_members(weights: Array | None, like: Array) -> Array:
