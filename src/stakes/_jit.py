@@ -48,7 +48,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     }
     bound = FunctionType(function.__code__, {**known, **called}, function.__name__)
     bound.__qualname__, bound.__module__ = function.__qualname__, function.__module__
+    options = {"nogil": True, "fastmath": _FAST_MATH, "error_model": "numpy"}  # or a division stops vectorisation
     try:
-        return numba.njit(bound, nogil=True, cache=True, fastmath=_FAST_MATH)
+        return numba.njit(bound, cache=True, **options)
     except RuntimeError:  # no folder to keep compiled code in
-        return numba.njit(bound, nogil=True, fastmath=_FAST_MATH)
+        return numba.njit(bound, **options)
