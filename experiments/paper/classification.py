@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
 
+from experiments.paper.forests import Forest, forest
 from experiments.paper.study import Place, Preset
 from stakes import LogLoss
 from stakes.beliefs import Belief
@@ -78,6 +78,7 @@ class Classification:
     clip: float = 1e-6
     budget: int = 100
     seed: int = 0
+    forest: Forest = "scikit-learn"
 
     study: ClassVar[str] = "classification"
     called: ClassVar[Mapping[str, str]] = {"random": "Random", "plain": "EPIG", "loss": "EPIG_w"}
@@ -86,9 +87,10 @@ class Classification:
 
     @property
     def name(self) -> str:
-        """The table, its rows if there are two readings, and the preset."""
+        """The table, its rows if there are two readings, the preset, and who grows the trees if not scikit-learn."""
         rows = f"-{self.part}" if self.dataset == "vowel" else ""
-        return f"classification-{self.dataset}{rows}-{self.preset}"
+        grower = "" if self.forest == "scikit-learn" else f"-{self.forest}"
+        return f"classification-{self.dataset}{rows}-{self.preset}{grower}"
 
     def data(self, place: Place) -> Dataset:
         """The table, with its classes in the order of the weights."""
@@ -102,7 +104,7 @@ class Classification:
         return simulate_trials(
             splits.draw,
             weighted,
-            RandomForestClassifier(self.trees),
+            forest(self.forest, self.trees),
             budget=self.budget,
             runs=runs,
             seed=self.seed,

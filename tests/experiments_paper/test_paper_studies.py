@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from paper_cases import splits
+from paper_cases import blobs, splits
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments import __main__ as program
@@ -114,13 +114,6 @@ def test_without_data_a_study_is_left_out_with_what_to_do(tmp_path, capsys, monk
     said = capsys.readouterr()
     assert said.err.count("left out: regression-") == 6
     assert "Not run." in said.out
-
-
-def blobs():
-    """Three classes in two features."""
-    rng = np.random.default_rng(0)
-    target = np.repeat([0, 1, 2], 30)
-    return rng.normal(size=(90, 2)) + target[:, None], target
 
 
 def test_a_slice_of_classification_with_both_readings_of_nll_w():
