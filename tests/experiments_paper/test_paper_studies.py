@@ -130,11 +130,15 @@ def test_a_slice_of_classification_with_both_readings_of_nll_w():
     )
     assert np.isfinite(loops.losses["q"]).all()
     assert not np.array_equal(loops.losses["q"], loops.losses["q_w"])
-    study = next(each for each in program.chosen("classification", "text") if each.dataset == "vehicle")
+    study = next(each for each in program.chosen("classification", "published") if each.dataset == "vehicle")
     shares = summarised(study, loops, {}).shares
     assert sum(each.mean for each in shares if (each.strategy, each.labels) == ("EPIG", 2)) == pytest.approx(1.0)
     start = [each.mean for each in shares if (each.strategy, each.labels) == ("EPIG_w", 0)]
     assert start == pytest.approx([1 / 3] * 3)  # those labelled at the start count
+    bought = summarised(replace(study, count_initial=False), loops, {}).shares
+    assert {each.labels for each in bought} == {1, 2}  # there is no share of nothing
+    first = [np.mean(loops.bought[1, :, 0] == place) for place in range(3)]
+    assert [each.mean for each in bought if (each.strategy, each.labels) == ("EPIG", 1)] == pytest.approx(first)
 
 
 def test_the_figures_have_the_layout_of_the_paper(found, tmp_path):
