@@ -17,8 +17,10 @@ from pathlib import Path
 
 from experiments.paper import classification, linex, regression, table2
 from experiments.paper.classification import Classification
+from experiments.paper.figures import draw, drawn
 from experiments.paper.forests import Forest, extra_versions, forest
-from experiments.paper.report import report
+from experiments.paper.page import html
+from experiments.paper.report import content, report
 from experiments.paper.results import read, write
 from experiments.paper.study import Place, Study
 from experiments.paper.summary import summarised
@@ -43,14 +45,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except DatasetError as absent:
             print(f"left out: {study.name}: {absent}", file=sys.stderr)
     if given.what == "figures":
-        from experiments.paper.figures import draw
-
         print(*draw(read(results), given.store / "figures"), sep="\n")
         return
-    text = report(read(results))
     if results.is_dir():
-        (results / "report.md").write_text(text)
-    print(text)
+        _write_report(results)
+    print(report(read(results)))
+
+
+def _write_report(results: Path) -> None:
+    """Beside the summaries: Markdown, and a page with the pictures, which go without saying where none can be drawn."""
+    summaries = read(results)
+    (results / "report.md").write_text(report(summaries))
+    try:
+        pictures = drawn(summaries)
+    except ImportError:
+        print("report.html has no pictures: they need matplotlib, pip install 'stakes[plot]'", file=sys.stderr)
+        pictures = {}
+    (results / "report.html").write_text(html(content(summaries), pictures))
 
 
 def chosen(what: str, preset: str | None, grower: Forest = "scikit-learn") -> list[Study]:

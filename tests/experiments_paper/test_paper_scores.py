@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_cases import belief
 from scipy import stats
@@ -85,6 +85,7 @@ def test_the_curve_in_rho_is_every_candidate_computed_by_itself(seed, scale, lev
     np.testing.assert_allclose(warped_scores(1.0, about), slow, atol=1e-6 * slow.max())
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.floats(0.01, 1.0), st.floats(-3.0, 3.0))
 def test_evr_under_a_log_normal_against_the_general_way(seed, scale, level):
     about = WarpedGaussianBelief(belief(seed=seed, scale=scale, level=level), LogWarp())
