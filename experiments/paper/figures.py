@@ -6,7 +6,7 @@ A row for each data set, a column for each metric or class. Needs matplotlib, wh
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from textwrap import fill
@@ -144,7 +144,7 @@ def _panels(rows: int, columns: int, size: tuple[float, float], **more: Any) -> 
 
 def _curves(axis: Any, rows: Iterable[Any], middle: Callable[[Any], tuple[float, float]]) -> None:
     """For each strategy the mean, in a band of its standard error."""
-    found: Mapping[str, list[Any]] = {}
+    found: dict[str, list[Any]] = {}
     for each in rows:
         found.setdefault(each.strategy, []).append(each)
     for strategy, own in found.items():

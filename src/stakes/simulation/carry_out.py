@@ -32,6 +32,9 @@ def carried_out(
     """The runs of `cases` [R]; `trial` says in words how they were drawn, None for splits of one table."""
     settings = _settings(plan, cases[0], trial)
     kept = None if store is None else open_store(store, {**settings, "versions": versions()})
+    if kept is not None:
+        for run, case in enumerate(cases):
+            kept.keep_split(case.parts, run)
     found = _found(plan, cases, kept, n_jobs, progress)
     return _gathered(plan, cases, found, {**settings, "runs": len(cases)})
 
