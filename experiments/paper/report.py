@@ -53,7 +53,8 @@ def content(summaries: Sequence[Summary]) -> list[Block]:
 
 def _part(summary: Summary) -> list[Block]:
     about = summary.about
-    size = f"{about['runs']} runs of {about['labels']} labels, {_time(about['seconds'])}"
+    processes = f" in {about['jobs']} processes" if about.get("jobs", 1) > 1 else ""
+    size = f"{about['runs']} runs of {about['labels']} labels, {_time(about['seconds'])}{processes}"
     return [
         Heading(3, summary.name),
         Words(size, about["command"]),
