@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from stakes._array import Array, asarrays, check_all, check_shape, constant, filled, namespace, replaced, shares
 from stakes.beliefs.base import Integrand, Reference
@@ -78,11 +79,8 @@ class CategoricalEnsemble:
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
-        xp = namespace(self.contexts)
-        probabilities = xp.sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
-        table = self._table(integrand, reference)  # [1 or M, C, D]: may be infinite for a class that cannot be
-        possible = probabilities[..., None] > 0
-        return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
+        probabilities = namespace(self.contexts).sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
+        return _mean_of(_statistics(integrand, reference, self.n_classes, self.contexts), probabilities)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
@@ -93,7 +91,8 @@ class CategoricalEnsemble:
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, K, D]: E[S(z) | c, k]."""
-        return namespace(self.contexts).matmul(self.contexts, self._table(integrand, reference))
+        table = _statistics(integrand, reference, self.n_classes, self.contexts)
+        return namespace(self.contexts).matmul(self.contexts, table)
 
     def member_outcomes(self) -> Array:
         """[N, C, K]: p(y | x, k)."""
@@ -115,10 +114,6 @@ class CategoricalEnsemble:
             xp.argmax(self.candidates, axis=2), xp.argmax(self.contexts, axis=2), self.n_classes, self.member_weights
         )
 
-    def _table(self, integrand: Integrand, reference: Reference) -> Array:
-        """[1 or M, C, D]: the statistics of each class (of each context where they differ)."""
-        return integrand.statistics(constant(np.eye(self.n_classes), self.contexts)[None, ...], reference.point)
-
 
 @dataclass(frozen=True, eq=False)
 class VoteEnsemble:
@@ -133,18 +128,18 @@ class VoteEnsemble:
     """[K]"""
 
     def __post_init__(self) -> None:
-        votes = {"candidates": self.candidates, "contexts": self.contexts}
-        candidates, contexts, weights = asarrays(**votes, member_weights=self.member_weights)
-        check_shape("candidates", candidates, ("N", "K"))
-        _check_members("contexts", contexts, ("M", candidates.shape[1]))
         if not isinstance(self.n_classes, int) or self.n_classes < 1:
             raise TypeError(f"n_classes must be a whole number, 1 or more; got {self.n_classes!r}")
-        for name, array in (("candidates", candidates), ("contexts", contexts)):
-            check_labels(f"every vote of {name}", array, self.n_classes)
+        candidates, contexts, weights = _whole_numbers(self.candidates, self.contexts, self.member_weights)
+        check_shape("candidates", candidates, ("N", "K"))
+        _check_members("contexts", contexts, ("M", candidates.shape[1]))
+        for name, votes in (("candidates", candidates), ("contexts", contexts)):
+            check_labels(f"every vote of {name}", votes, self.n_classes)
         xp = namespace(contexts)
+        small = xp.uint8 if self.n_classes <= 256 else xp.int32
         object.__setattr__(self, "member_weights", normalised_members(weights, contexts))
-        object.__setattr__(self, "candidates", xp.astype(candidates, xp.int32))
-        object.__setattr__(self, "contexts", xp.astype(contexts, xp.int32))
+        object.__setattr__(self, "candidates", xp.astype(candidates, small, copy=False))
+        object.__setattr__(self, "contexts", xp.astype(contexts, small, copy=False))
 
     @property
     def n_candidates(self) -> int:
@@ -176,7 +171,10 @@ class VoteEnsemble:
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
-        return self.take(slice(0, 0), slice(None)).as_probabilities().moments(integrand, reference)
+        xp, weights = namespace(self.contexts), self.member_weights
+        shares = [xp.matmul(xp.astype(self.contexts == c, weights.dtype), weights) for c in range(self.n_classes)]
+        table = _statistics(integrand, reference, self.n_classes, weights)
+        return _mean_of(table, xp.stack(shares, axis=1))
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: that of the probabilities 0 and 1."""
@@ -196,6 +194,18 @@ class VoteEnsemble:
         return CategoricalEnsemble(candidates, contexts, self.member_weights)
 
 
+def _statistics(integrand: Integrand, reference: Reference, classes: int, like: Array) -> Array:
+    """[1 or M, C, D]: the statistics of each class (of each context where they differ)."""
+    return integrand.statistics(constant(np.eye(classes), like)[None, ...], reference.point)
+
+
+def _mean_of(table: Array, probabilities: Array) -> Array:
+    """[M, D]: sum_z p(z | c) S(z) for probabilities [M, C]; S may be infinite for a class that cannot be."""
+    xp = namespace(probabilities)
+    possible = probabilities[..., None] > 0
+    return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
+
+
 def normalised_members(weights: Array | None, like: Array) -> Array:
     """[K]: member weights that sum to one, checked; 1/K each where none are given."""
     xp = namespace(like)
@@ -203,9 +213,19 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
     if count == 0:
         raise ValueError("an ensemble needs at least one member; got none")
     if weights is None:
-        return xp.astype(filled(count, 1.0 / count, like), like.dtype)
+        alike = filled(count, 1.0 / count, like)
+        return xp.astype(alike, like.dtype) if xp.isdtype(like.dtype, "real floating") else alike
     check_shape("member_weights", weights, (count,))
     return shares("member_weights", weights)
+
+
+def _whole_numbers(candidates: Any, contexts: Any, weights: Any) -> tuple[Array, Array, Array | None]:
+    """Votes as they are where both are arrays of whole numbers, however large; else as checked floating numbers."""
+    votes = (candidates, contexts)
+    if not all(is_array_api_obj(each) and namespace(each).isdtype(each.dtype, "integral") for each in votes):
+        return asarrays(candidates=candidates, contexts=contexts, member_weights=weights)
+    _, weights = asarrays(like=contexts[:0, ...], member_weights=weights)
+    return candidates, contexts, weights
 
 
 def _check_members(name: str, array: Any, shape: tuple[int | str, ...]) -> None:
