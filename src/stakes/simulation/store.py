@@ -46,11 +46,11 @@ class Store:
 
     def keep_split(self, parts: Trial, run: int) -> None:
         """Write down, once, which rows a run starts from, may buy, has for contexts and is judged by."""
-        path = self.folder / "splits" / f"run{run:05d}.npz"
+        path = self.folder / "splits" / f"run{run:05d}.json"
         if not path.exists():
             path.parent.mkdir(exist_ok=True)
-            arrays = {name: getattr(parts, name) for name in PARTS}
-            _write(path, lambda file: np.savez(file, **arrays))
+            rows = {name: getattr(parts, name).tolist() for name in PARTS}
+            _write(path, lambda file: file.write(json.dumps(rows).encode()))
 
     def _path(self, strategy: int, run: int) -> Path:
         return self.folder / f"run{run:05d}-strategy{strategy:02d}.npz"
