@@ -12,10 +12,15 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from experiments.paper import classification, linex, regression, table2
-from experiments.paper.report import report
+from experiments.paper.classification import Classification
+from experiments.paper.figures import draw, drawn
+from experiments.paper.forests import Forest, extra_versions, forest
+from experiments.paper.page import html
+from experiments.paper.report import content, report
 from experiments.paper.results import read, write
 from experiments.paper.study import Place, Study
 from experiments.paper.summary import summarised
@@ -34,26 +39,50 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(arguments)
     command = shlex.join(["python", "-m", "experiments", *(sys.argv[1:] if arguments is None else arguments)])
     results = given.results or given.store / "results"
-    for study in chosen(given.what, given.preset):
+    for study in _asked_for(given):
         try:
             _carry_out(study, given, command, results)
         except DatasetError as absent:
             print(f"left out: {study.name}: {absent}", file=sys.stderr)
     if given.what == "figures":
-        from experiments.paper.figures import draw
-
         print(*draw(read(results), given.store / "figures"), sep="\n")
         return
-    text = report(read(results))
     if results.is_dir():
-        (results / "report.md").write_text(text)
-    print(text)
+        _write_report(results)
+    print(report(read(results)))
 
 
-def chosen(what: str, preset: str | None) -> list[Study]:
+def _write_report(results: Path) -> None:
+    """Beside the summaries: Markdown, and a page with the pictures, which go without saying where none can be drawn."""
+    summaries = read(results)
+    (results / "report.md").write_text(report(summaries))
+    try:
+        pictures = drawn(summaries)
+    except ImportError:
+        print("report.html has no pictures: they need matplotlib, pip install 'stakes[plot]'", file=sys.stderr)
+        pictures = {}
+    (results / "report.html").write_text(html(content(summaries), pictures))
+
+
+def chosen(what: str, preset: str | None, grower: Forest = "scikit-learn") -> list[Study]:
     """The studies of one part of the paper, or of all, or a single one; in one preset or both."""
     everything = [study for each in STUDIES.values() for study in each]
-    return [s for s in everything if what in ("all", s.study, s.name) and preset in (None, s.preset)]
+    asked = [s for s in everything if what in ("all", s.study, s.name) and preset in (None, s.preset)]
+    return [replace(s, forest=grower) if isinstance(s, Classification) else s for s in asked]
+
+
+def _asked_for(given: argparse.Namespace) -> list[Study]:
+    """The studies that the arguments say; refused where they ask for a forest that is not there, or for no use."""
+    studies = chosen(given.what, given.preset, given.forest)
+    if given.forest == "scikit-learn":
+        return studies
+    if not any(isinstance(each, Classification) for each in studies):
+        sys.exit(f"--forest is for classification, the studies with a forest; {given.what} has none. Leave it out.")
+    try:
+        forest(given.forest, 1)
+    except ImportError as absent:
+        sys.exit(str(absent))
+    return studies
 
 
 def _carry_out(study: Study, given: argparse.Namespace, command: str, results: Path) -> None:
@@ -72,7 +101,7 @@ def _carry_out(study: Study, given: argparse.Namespace, command: str, results: P
         "jobs": given.jobs,
         "settings": repr(study),
         "data": {name: found.settings[name] for name in ("X", "y", "n_initial", "n_contexts", "n_test")},
-        "versions": dict(found.versions),
+        "versions": {**found.versions, **extra_versions(given.forest)},
     }
     write(summarised(study, found, about), results)
 
@@ -89,6 +118,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--runs", type=int, help="runs of each study; by default as many as the paper has")
     parser.add_argument("--preset", choices=["published", "text"], help="whose settings; by default both")
+    parser.add_argument(
+        "--forest",
+        choices=["scikit-learn", "intelex"],
+        default="scikit-learn",
+        help="who grows the trees of classification studies; intelex is several times quicker",
+    )
     parser.add_argument("--quick", action="store_true", help="2 runs of a few labels, in about two minutes for all")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--store", type=Path, default=Path("build/paper"), help="folder of finished runs")

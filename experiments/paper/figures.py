@@ -1,113 +1,163 @@
-"""The paper's figures in its layout: which points are bought and why, losses as labels come, shares of classes.
+"""The paper's figures in its layout, from summaries: losses as labels come, and shares of classes.
 
-Needs matplotlib.
+A row for each data set, a column for each metric or class. Needs matplotlib, which is imported when something is drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from experiments.paper import table2
-from experiments.paper.study import Place
+from experiments.paper.blocks import Picture
 from experiments.paper.summary import Summary
-from experiments.paper.table2 import Table2
-from stakes import SquaredError, score
-from stakes.models import belief_of
-from stakes.simulation import Simulation
 
-ITERATIONS = (0, 1, 3, 6, 10, 15)
-_COLOURS = {"EVR": "#30638e", "EPIG": "#30638e", "EVR_w": "#d1495b", "EPIG_w": "#d1495b", "Random": "0.5"}
+METRICS = {
+    "table2": ("SEL", "SEL_w"),
+    "regression": ("SEL", "SEL_w"),
+    "linex": ("SEL", "Linex"),
+    "classification": ("NLL", "NLL_w with q", "NLL_w with q_w"),
+}
+"""The columns of a study; all but those of classification are drawn as log10."""
+COLOURS = {
+    "Random": "#8a8a8a",
+    "EVR": "#0072b2",
+    "EPIG": "#0072b2",
+    "EVR_w": "#d1495b",
+    "EPIG_w": "#d1495b",
+    "Linex": "#d1495b",
+    "Itakura-Saito": "#009e73",
+    "EVR_w by Monte Carlo": "#e69f00",
+}
+_ORDER = ("slump", "yacht", "estate", "vehicle", "landsat", "vowel")
+
+
+def drawn(summaries: Sequence[Summary]) -> dict[str, bytes]:
+    """PNG pictures by the names that `pictures_of` gives them."""
+    from experiments.paper.acquisition import acquisition_pictures
+
+    made = dict(acquisition_pictures()) if any(each.about["study"] == "table2" for each in summaries) else {}
+    for (study, preset), rows in _by_study(summaries):
+        made[f"losses-{study}-{preset}"] = png(losses_figure(rows))
+    return made | {f"shares-{each.name}": png(shares_figure(each)) for each in summaries if each.shares}
 
 
 def draw(summaries: Sequence[Summary], folder: Path) -> list[Path]:
-    """PNG files: both acquisition figures, the losses of each summary, and shares of classes where there are any."""
+    """The pictures as files."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = [acquisition(replace(table2.PUBLISHED, rate=rate), folder) for rate in (1.0, -1.0)]
-    made += [losses(each, folder) for each in summaries]
-    return made + [shares(each, folder) for each in summaries if each.shares]
+    paths = {folder / f"{name}.png": made for name, made in drawn(summaries).items()}
+    for path, made in paths.items():
+        path.write_bytes(made)
+    return list(paths)
 
 
-def acquisition(study: Table2, folder: Path, iterations: Sequence[int] = ITERATIONS) -> Path:
-    """4 rows by iterations: prediction and data under EVR, both scores there; the same under EVR_w."""
-    from matplotlib import pyplot
-
-    found = replace(study, budget=max(iterations) + 1, draws=1).simulate(1, Place(None, None))
-    figure, axes = pyplot.subplots(
-        4, len(iterations), figsize=(14, 8), sharex=True, layout="constrained", squeeze=False
-    )
-    for row, strategy in ((0, "plain"), (2, "loss")):
-        for column, bought in enumerate(iterations):
-            _column(axes[row, column], axes[row + 1, column], study, found, strategy, bought)
-            axes[0, column].set_title(f"iteration {bought}")
-    for row, label in enumerate(("data by EVR", "scores", "data by EVR_w", "scores")):
-        axes[row, 0].set_ylabel(label)
-    return _saved(figure, folder / f"{study.name}-acquisition.png")
+def pictures_of(summaries: Sequence[Summary]) -> Iterator[Picture]:
+    """The pictures of one study, with what they show."""
+    for (study, preset), rows in _by_study(summaries):
+        scale = "loss" if study == "classification" else "log10 of the loss"
+        names = ", ".join(each.name for each in rows)
+        yield Picture(f"losses-{study}-{preset}", f"Mean {scale} and its standard error over runs: {names}.")
+    if any(each.about["study"] == "table2" for each in summaries):
+        for rate, weight in ((1.0, "exp(z)"), (-1.0, "exp(-z)")):
+            yield Picture(f"acquisition-rate{rate:g}", f"Which points are bought and why, w(z) = {weight}, one run.")
+    for each in summaries:
+        if each.shares:
+            yield Picture(f"shares-{each.name}", f"Cumulative shares of classes, {each.name}: mean and standard error.")
 
 
-def _column(above: Any, below: Any, study: Table2, found: Simulation, strategy: str, bought: int) -> None:
-    """What is believed after some labels, and what the next would be worth by either objective."""
-    trial, acquired = found.trials[0], found.acquired[found.strategies.index(strategy), 0]
-    known = np.concatenate([trial.initial, acquired[:bought]])
-    model = study.model.fit(trial.X[known], trial.y[known])
-    mean, sd = model.predict(trial.X[trial.test], return_std=True)
-    tests, pool = trial.X[trial.test, 0], np.setdiff1d(trial.pool, known)
-    above.plot(tests, trial.y[trial.test], color="0.6", lw=1)
-    above.plot(tests, mean, color="black", lw=1)
-    above.fill_between(tests, mean - 2 * sd, mean + 2 * sd, color="0.85")
-    above.plot(trial.X[known, 0], trial.y[known], ".", color="black")
-    belief = belief_of(model, trial.X[pool], trial.X[trial.contexts])
-    for name, loss in (("EVR", SquaredError()), ("EVR_w", study.loss)):
-        worth = np.asarray(score(loss, belief))
-        below.plot(trial.X[pool, 0], worth / worth.max(), color=_COLOURS[name], lw=1, label=name)
-    below.axvline(float(trial.X[acquired[bought], 0]), color="0.6", lw=0.8, ls=":")
+def losses_figure(rows: Sequence[Summary]) -> Any:
+    """A row for each summary of a study, a column for each metric of the paper."""
+    study = rows[0].about["study"]
+    figure, axes = _panels(len(rows), len(METRICS[study]), (4.2, 2.6))
+    for line, summary in zip(axes, rows, strict=True):
+        for axis, metric in zip(line, METRICS[study], strict=True):
+            _curves(axis, (each for each in summary.points if each.metric == metric), _middle(study))
+            axis.set_title(metric if summary is rows[0] else "")
+        scale = "mean" if study == "classification" else "mean of log10"
+        line[0].set_ylabel(f"{_short(summary)}\n{scale}".strip())
+    for axis in axes[-1]:
+        axis.set_xlabel("labels bought")
+    return _with_legend(figure, axes[0, 0])
 
 
-def losses(summary: Summary, folder: Path) -> Path:
-    """Mean log10 losses with their standard errors, a panel for each metric."""
-    from matplotlib import pyplot
-
-    metrics = list(dict.fromkeys(point.metric for point in summary.points))
-    figure, axes = pyplot.subplots(
-        1, len(metrics), figsize=(4 * len(metrics), 3.2), layout="constrained", squeeze=False
-    )
-    for axis, metric in zip(axes[0], metrics, strict=True):
-        for strategy in dict.fromkeys(point.strategy for point in summary.points):
-            own = [each for each in summary.points if (each.strategy, each.metric) == (strategy, metric)]
-            _band(axis, [(each.labels, each.log10_mean, each.log10_sem) for each in own], strategy)
-        axis.set(title=metric, xlabel="labels bought", ylabel="mean of log10")
-    axes[0, 0].legend()
-    return _saved(figure, folder / f"{summary.name}-losses.png")
-
-
-def shares(summary: Summary, folder: Path) -> Path:
-    """The share of each class among all labels so far, a panel for each class."""
-    from matplotlib import pyplot
-
+def shares_figure(summary: Summary) -> Any:
+    """A panel for each class, at most six beside each other."""
     names = list(dict.fromkeys(each.name for each in summary.shares))
-    figure, axes = pyplot.subplots(1, len(names), figsize=(2.2 * len(names), 2.6), sharey=True, layout="constrained")
-    for axis, name in zip(np.atleast_1d(axes), names, strict=True):
-        for strategy in dict.fromkeys(each.strategy for each in summary.shares):
-            own = [each for each in summary.shares if (each.strategy, each.name) == (strategy, name)]
-            _band(axis, [(each.labels, each.mean, each.sem) for each in own], strategy)
-        axis.set(title=name, xlabel="labels bought")
-    return _saved(figure, folder / f"{summary.name}-shares.png")
+    columns = min(len(names), 6 if len(names) != 11 else 4)
+    figure, axes = _panels(-(-len(names) // columns), columns, (2.4, 2.1), sharey=True)
+    for axis, name in zip(axes.flat, names, strict=False):
+        _curves(axis, (each for each in summary.shares if each.name == name), lambda each: (each.mean, each.sem))
+        axis.set_title(fill(name, 24), fontsize=9)
+    for axis in axes.flat[len(names) :]:
+        axis.set_axis_off()
+    for axis in axes.flat[len(names) - columns : len(names)]:  # the last panel of each column, in whichever row
+        axis.tick_params(labelbottom=True)
+        axis.set_xlabel("labels bought")
+    for line in axes:
+        line[0].set_ylabel("share")
+    return _with_legend(figure, axes[0, 0])
 
 
-def _band(axis: Any, points: Sequence[tuple[int, float, float]], strategy: str) -> None:
-    labels, mean, sem = np.asarray(points, dtype=float).T
-    colour = _COLOURS.get(strategy, "#66a182")
-    axis.plot(labels, mean, color=colour, lw=1.2, label=strategy)
-    axis.fill_between(labels, mean - sem, mean + sem, color=colour, alpha=0.25, lw=0)
+def png(figure: Any) -> bytes:
+    """The picture as bytes."""
+    made = io.BytesIO()
+    figure.savefig(made, format="png", dpi=110, facecolor="white", metadata={"Software": None})
+    return made.getvalue()
 
 
-def _saved(figure: Any, path: Path) -> Path:
-    from matplotlib import pyplot
+def _by_study(summaries: Sequence[Summary]) -> list[tuple[tuple[str, str], list[Summary]]]:
+    """Summaries of one study and preset, in the paper's order of data sets."""
 
-    figure.savefig(path, dpi=80)
-    pyplot.close(figure)
-    return path
+    def key(each: Summary) -> tuple[str, str]:
+        return each.about["study"], each.about["preset"]
+
+    def place(each: Summary) -> int:
+        return next((i for i, name in enumerate(_ORDER) if name in each.name), 0)
+
+    ordered = sorted(summaries, key=lambda each: (list(METRICS).index(key(each)[0]), key(each)[1], place(each)))
+    return [(name, list(rows)) for name, rows in groupby(ordered, key)]
+
+
+def _short(summary: Summary) -> str:
+    """The name without the study and the preset."""
+    own = summary.name.replace(summary.about["study"], "").replace(f"-{summary.about['preset']}", "")
+    return own.strip("-").replace("-", " ", 1)
+
+
+def _middle(study: str) -> Callable[[Any], tuple[float, float]]:
+    if study == "classification":
+        return lambda each: (each.mean, each.sem)
+    return lambda each: (each.log10_mean, each.log10_sem)
+
+
+def _panels(rows: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(size[0] * columns, size[1] * rows + 0.5), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=True, **more)
+
+
+def _curves(axis: Any, rows: Iterable[Any], middle: Callable[[Any], tuple[float, float]]) -> None:
+    """For each strategy the mean, in a band of its standard error."""
+    found: dict[str, list[Any]] = {}
+    for each in rows:
+        found.setdefault(each.strategy, []).append(each)
+    for strategy, own in found.items():
+        labels, mean, sem = np.asarray([(each.labels, *middle(each)) for each in own], dtype=float).T
+        style = "--" if strategy in ("Linex", "EVR_w by Monte Carlo") else "-"  # may lie upon another
+        axis.plot(labels, mean, style, color=COLOURS[strategy], lw=1.4, label=strategy)
+        axis.fill_between(labels, mean - sem, mean + sem, color=COLOURS[strategy], alpha=0.2, lw=0)
+    axis.grid(color="#e4e4e4", lw=0.6)
+    axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _with_legend(figure: Any, axis: Any) -> Any:
+    """One legend for all panels, below them."""
+    handles, names = axis.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+    return figure

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 
-from experiments.paper.linex_scores import clipped_scores, warped_scores
+from experiments.paper.linex_scores import clipped_scores, variance_scores, warped_scores
 from experiments.paper.refreshed import Refreshed
 from experiments.paper.regression import Splits, Unit
 from experiments.paper.study import Place, Preset
@@ -23,6 +23,7 @@ from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.losses import AnyLoss
 from stakes.models import GaussianProcess
 from stakes.simulation import Simulation, simulate_trials
+from stakes.simulation.strategies import StrategyLike
 
 
 @dataclass(frozen=True)
@@ -95,16 +96,23 @@ class LinexStudy:
             return process
         return TransformedTargetRegressor(process, func=np.log, inverse_func=np.exp)
 
+    @property
+    def strategies(self) -> list[StrategyLike]:
+        """EVR has a closed form under a log-normal, too; the published score under an exact process only."""
+        linex = ("Linex", LinexRule(self.alpha))
+        if self.model == "exact":
+            return ["random", "loss", linex, ("Itakura-Saito", clipped_scores)]
+        return ["random", ("EVR", variance_scores), linex]
+
     def simulate(self, runs: int, place: Place) -> Simulation:
         """Random, EVR, Linex, and under an exact process the published score."""
         data = load("estate", folder=place.data)
         splits = Splits(data.features, data.target, self.n_initial, self.n_test, self.own_contexts, self.unit)
-        published = [("Itakura-Saito", clipped_scores)] if self.model == "exact" else []
         return simulate_trials(
             splits.draw,
             SquaredError(),
             self.estimator(),
-            strategies=["random", "loss", ("Linex", LinexRule(self.alpha)), *published],
+            strategies=self.strategies,
             budget=self.budget,
             runs=runs,
             seed=self.seed,

@@ -1,4 +1,4 @@
-"""Two objectives of the Linex study where the general way is slow or leaves the range of numbers: in logarithms here.
+"""Objectives of the Linex study where the general way is slow or leaves the range of numbers: in logarithms here.
 
 For potentials -log the uncertainty is log E[T] - E[log T], and the second term is on average the same after a label as
 before. So a label is worth log E[T] - E_y[log E[T | y]]. Sizes: N candidates, M contexts, Q nodes.
@@ -18,6 +18,7 @@ from stakes.losses import AnyLoss, Function, NegativeLog
 _TINY = float(np.finfo(float).tiny)
 _NODES = np.linspace(-7.0, 7.0, 29)  # of a standard normal; an even grid converges faster than any power
 _LOG_MASS = -0.5 * _NODES**2 - np.log(np.sum(np.exp(-0.5 * _NODES**2)))  # [Q]
+_CURVE = 24  # nodes in rho: 1e-7 of the best score for log variances up to 0.5
 _FAR = -20.0  # standard deviations below 0, where two terms cancel to the sixth digit
 
 
@@ -35,17 +36,38 @@ def clipped_scores(belief: GaussianBelief, _loss: AnyLoss, _rng: np.random.Gener
     return _worth(belief, _log_positive_part)
 
 
+def variance_scores(belief: WarpedGaussianBelief, _loss: AnyLoss, _rng: np.random.Generator) -> Any:
+    """[N]: the variance that labels take from exp(f), f Gaussian: exp(2 m + v) (exp(rho v) - 1), over contexts."""
+    latent = belief.latent
+    removed = np.asarray(latent.covariance) ** 2 / np.asarray(latent.candidate_variance)[:, None]  # rho v, [N, M]
+    log_square = 2.0 * np.asarray(latent.mean) + np.asarray(latent.variance)
+    return np.expm1(removed) @ np.exp(log_square - np.max(log_square))
+
+
 def warped_scores(alpha: float, belief: WarpedGaussianBelief) -> Any:
-    """[N]: what labels are worth for Linex if the logarithm of the target is Gaussian."""
+    """[N]: what labels are worth for Linex if the logarithm of the target is Gaussian.
 
-    def log_moment(mean: Any, sd: Any) -> Any:
-        """Log E[exp(-alpha exp(f))] for f ~ N(mean, sd^2)."""
-        f = mean[..., None] + sd[..., None] * _NODES
-        terms = _LOG_MASS - alpha * np.exp(np.minimum(f, 700.0))
-        top = np.max(terms, axis=-1)
-        return top + np.log(np.sum(np.exp(terms - top[..., None]), axis=-1))
+    The worth for a context hangs on rho = cov^2 / (v var y) alone. So it is computed at Chebyshev nodes in
+    s = sqrt(1 - rho), and its ratio to rho, which is smooth there, is interpolated for all candidates.
+    """
+    latent = belief.latent
+    mean, sd = np.asarray(latent.mean), np.sqrt(np.asarray(latent.variance))
+    s = 0.5 + 0.5 * np.cos(np.pi * (np.arange(_CURVE) + 0.5) / _CURVE)  # [J], none is 0 or 1
+    reach, left = np.sqrt(1.0 - s**2) * sd[:, None], s * sd[:, None]  # [M, J]
+    after = _log_linex(alpha, mean[:, None, None] + reach[..., None] * _NODES, left[..., None])  # [M, J, Q]
+    worth = _log_linex(alpha, mean, sd)[:, None] - after @ np.exp(_LOG_MASS)
+    curves = np.polynomial.chebyshev.chebfit(2.0 * s - 1.0, (worth / (1.0 - s**2)).T, _CURVE - 1)  # [J, M]
+    rho = np.minimum(latent.covariance**2 / (latent.variance * latent.candidate_variance[:, None]), 1.0)  # [N, M]
+    places = 2.0 * np.sqrt(1.0 - rho) - 1.0
+    return np.mean(rho * np.polynomial.chebyshev.chebval(places, curves[:, None, :], tensor=False), axis=1)
 
-    return _worth(belief.latent, log_moment)
+
+def _log_linex(alpha: float, mean: Any, sd: Any) -> Any:
+    """Log E[exp(-alpha exp(f))] for f ~ N(mean, sd^2)."""
+    f = mean[..., None] + sd[..., None] * _NODES
+    terms = _LOG_MASS - alpha * np.exp(np.minimum(f, 700.0))
+    top = np.max(terms, axis=-1)
+    return top + np.log(np.sum(np.exp(terms - top[..., None]), axis=-1))
 
 
 def _worth(belief: GaussianBelief, log_moment: Callable[[Any, Any], Any]) -> Any:

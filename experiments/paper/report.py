@@ -1,10 +1,12 @@
-"""Summaries as a report in Markdown: our numbers, the printed ones, and how far apart they are."""
+"""Summaries as a report: our numbers, the printed ones, how far apart they are, and which pictures go with them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from experiments.paper.blocks import Block, Heading, Strong, Table, Words, markdown
+from experiments.paper.figures import pictures_of
 from experiments.paper.summary import Pair, Point, Summary
 
 PRINTED: Mapping[tuple[str, str], tuple[float, float]] = {
@@ -19,6 +21,11 @@ PRINTED: Mapping[tuple[str, str], tuple[float, float]] = {
 }
 """Table 2 by strategy and metric, mean and standard error. All else is printed as curves, without numbers."""
 
+_HOW_TO_READ = (
+    "A difference is a metric under one strategy less that under another in the same run, after the last label, with "
+    "its 95% interval; it is set in bold where 0 lies outside. Where the paper prints a number, the distance from "
+    "it is in standard errors of the difference, of both means."
+)
 _HEADINGS = {
     "table2": "Table 2: the problem with one input",
     "regression": "Regression: Slump, Yacht and Estate",
@@ -28,23 +35,36 @@ _HEADINGS = {
 
 
 def report(summaries: Sequence[Summary]) -> str:
+    """The report in Markdown, which has no pictures."""
+    return markdown(content(summaries))
+
+
+def content(summaries: Sequence[Summary]) -> list[Block]:
     """A part for each study that was run, and a line for each that was not."""
-    parts = ["# The paper's experiments, run again\n"]
+    blocks: list[Block] = [Heading(1, "The paper's experiments, run again"), Words(_HOW_TO_READ)]
     for study, heading in _HEADINGS.items():
         own = [each for each in summaries if each.about["study"] == study]
-        parts.append(f"## {heading}\n")
-        parts += [_part(each) for each in own] or ["Not run.\n"]
-    return "\n".join(parts)
+        blocks.append(Heading(2, heading))
+        blocks += list(pictures_of(own)) if own else [Words("Not run.")]
+        for each in own:
+            blocks += _part(each)
+    return blocks
 
 
-def _part(summary: Summary) -> str:
+def _part(summary: Summary) -> list[Block]:
     about = summary.about
-    size = f"{about['runs']} runs of {about['labels']} labels, {_time(about['seconds'])}"
-    head = f"### {summary.name}\n\n{size}: `{about['command']}`\n"
-    return "\n".join([head, _finals(summary), "", _pairs(summary.pairs), "", f"Settings: `{about['settings']}`\n"])
+    processes = f" in {about['jobs']} processes" if about.get("jobs", 1) > 1 else ""
+    size = f"{about['runs']} runs of {about['labels']} labels, {_time(about['seconds'])}{processes}"
+    return [
+        Heading(3, summary.name),
+        Words(size, about["command"]),
+        _finals(summary),
+        _pairs(summary.pairs),
+        Words("Settings", about["settings"]),
+    ]
 
 
-def _finals(summary: Summary) -> str:
+def _finals(summary: Summary) -> Table:
     """Metrics before the first label and after the last, beside what was printed."""
     compared = summary.about["study"] == "table2" and summary.about["preset"] == "published"
     last = max(point.labels for point in summary.points)
@@ -55,7 +75,7 @@ def _finals(summary: Summary) -> str:
         row = [point.metric, point.strategy, number(start.mean), f"{number(point.mean)} ± {number(point.sem)}"]
         row += [number(point.median), f"{point.log10_mean:.3f} ± {point.log10_sem:.3f}"]
         rows.append([*row, *_printed(point)] if compared else row)
-    return table([*head, *(["printed", "apart, in standard errors"] if compared else [])], rows)
+    return Table([*head, *(["printed", "apart, in standard errors"] if compared else [])], rows)
 
 
 def _printed(point: Point) -> list[str]:
@@ -66,7 +86,7 @@ def _printed(point: Point) -> list[str]:
     return [f"{mean:g} ± {sem:g}", f"{(point.mean - mean) / math.hypot(sem, point.sem):+.1f}"]
 
 
-def _pairs(pairs: Iterable[Pair]) -> str:
+def _pairs(pairs: Iterable[Pair]) -> Table:
     """Differences run by run after the last label; in bold where 0 is outside the interval."""
     head = ["metric", "strategy", "less", "difference (95% interval)", "of log10 (95% interval)", "lower in"]
     final = [each for each in pairs if each.moment == "final"]
@@ -74,24 +94,19 @@ def _pairs(pairs: Iterable[Pair]) -> str:
     for loss, log in zip(final[::2], final[1::2], strict=True):
         cells = [loss.metric, loss.first, loss.second, _interval(loss), _interval(log)]
         rows.append([*cells, f"{loss.better} of {loss.runs} runs"])
-    return table(head, rows)
+    return Table(head, rows)
 
 
 def _interval(pair: Pair) -> str:
     if not math.isfinite(pair.low):
         return f"{number(pair.value)} (no interval)"
     text = f"{number(pair.value)} ({number(pair.low)} to {number(pair.high)})"
-    return f"**{text}**" if pair.low > 0 or pair.high < 0 else text
+    return Strong(text) if pair.low > 0 or pair.high < 0 else text
 
 
 def number(value: float) -> str:
     """Four digits, with a power of ten only where the number is very large or small."""
     return f"{value:.4g}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
 def _time(seconds: float) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.paper.classification import Classification
 from experiments.paper.study import Study
 from stakes.simulation import Comparison, Estimate, Simulation
 
@@ -90,7 +91,7 @@ def summarised(study: Study, found: Simulation, about: Mapping[str, Any]) -> Sum
         for metric in named.losses
         for pair in _pairs(named, first, second, metric)
     ]
-    shares = [] if named.classes is None else _shares(named)
+    shares = _shares(named, study.count_initial) if isinstance(study, Classification) else []
     return Summary(study.name, {"study": study.study, "preset": study.preset, **about}, _points(named), pairs, shares)
 
 
@@ -126,20 +127,21 @@ def _pairs(found: Simulation, first: str, second: str, metric: str) -> Iterable[
             yield Pair(first, second, metric, scale, moment, found.runs, gap.value, gap.low, gap.high, better)
 
 
-def _shares(found: Simulation) -> list[Share]:
-    """Cumulative shares, those labelled at the start counted, as published."""
+def _shares(found: Simulation, count_initial: bool) -> list[Share]:
+    """Of all labels after 0 .. B were bought, or of those bought, of which there are none before the first."""
     rows = []
     for place, strategy in enumerate(found.strategies):
-        labels = np.stack(
-            [
-                np.concatenate([found.targets[run][found.trials[run].initial], found.bought[place, run]])
-                for run in range(found.runs)
-            ]
-        )  # [R, n_initial + B]
+        labels = np.stack([_labels(found, place, run, count_initial) for run in range(found.runs)])
         start = labels.shape[1] - found.budget
-        for bought in range(found.budget + 1):
+        for bought in range(0 if count_initial else 1, found.budget + 1):
             known = labels[:, : start + bought]
             for position, name in enumerate(found.classes or ()):
                 share = np.mean(known == position, axis=1)
                 rows.append(Share(strategy, bought, str(name), found.runs, float(share.mean()), _sem(share)))
     return rows
+
+
+def _labels(found: Simulation, place: int, run: int, count_initial: bool) -> Any:
+    """[n_initial + B], or [B]: positions of classes in the order in which they were known."""
+    initial = found.targets[run][found.trials[run].initial] if count_initial else found.bought[place, run][:0]
+    return np.concatenate([initial, found.bought[place, run]])

@@ -34,3 +34,10 @@ def belief(contexts=5, candidates=4, seed=0, scale=1.0, level=0.0) -> GaussianBe
     variance = np.diag(covariance)
     mean = level + np.sqrt(scale) * rng.normal(size=contexts)
     return GaussianBelief(mean, variance[:contexts], variance[contexts:], covariance[contexts:, :contexts])
+
+
+def blobs():
+    """Three classes in two features."""
+    rng = np.random.default_rng(0)
+    target = np.repeat([0, 1, 2], 30)
+    return rng.normal(size=(90, 2)) + target[:, None], target

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_cases import belief
 from scipy import stats
 
 from experiments.paper.linex import LinexMetric, LinexRule
-from experiments.paper.linex_scores import CLIPPED, clipped_scores, warped_scores
+from experiments.paper.linex_scores import CLIPPED, clipped_scores, variance_scores, warped_scores
+from experiments.paper.linex_scores import _log_linex as log_linex
+from experiments.paper.linex_scores import _worth as worth_of_each
 from experiments.paper.metrics import Carrying, Charged, Drawn, weighted_error
 from experiments.paper.monte_carlo import NestedMonteCarlo
 from experiments.paper.rules import ScoreOf
@@ -74,6 +76,21 @@ def test_linex_under_a_log_normal_against_the_general_way():
     about = WarpedGaussianBelief(belief(scale=0.05), LogWarp())
     np.testing.assert_allclose(warped_scores(0.7, about), score(Linex(0.7), about), rtol=1e-5)
     assert LinexRule(0.7)(about, HIGH, None) == pytest.approx(warped_scores(0.7, about))
+
+
+@given(st.integers(0, 1000), st.floats(0.01, 0.3), st.floats(-2.0, 2.0))
+def test_the_curve_in_rho_is_every_candidate_computed_by_itself(seed, scale, level):
+    about = WarpedGaussianBelief(belief(contexts=4, candidates=6, seed=seed, scale=scale, level=level), LogWarp())
+    slow = worth_of_each(about.latent, lambda mean, sd: log_linex(1.0, mean, sd))
+    np.testing.assert_allclose(warped_scores(1.0, about), slow, atol=1e-6 * slow.max())
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000), st.floats(0.01, 1.0), st.floats(-3.0, 3.0))
+def test_evr_under_a_log_normal_against_the_general_way(seed, scale, level):
+    about = WarpedGaussianBelief(belief(seed=seed, scale=scale, level=level), LogWarp())
+    found, general = variance_scores(about, HIGH, None), score(SquaredError(), about)
+    np.testing.assert_allclose(found / found.max(), general / np.max(general), atol=1e-9)
 
 
 def test_linex_under_a_log_normal_stays_finite_where_numbers_end():

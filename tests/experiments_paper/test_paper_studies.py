@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from paper_cases import splits
+from paper_cases import blobs, splits
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments import __main__ as program
@@ -15,7 +15,6 @@ from experiments.paper.classification import ClippedLogLoss, StratifiedSplits
 from experiments.paper.linex import LinexMetric, LinexRule
 from experiments.paper.linex_scores import clipped_scores
 from experiments.paper.refreshed import Refreshed
-from experiments.paper.report import PRINTED, report
 from experiments.paper.results import read, write
 from experiments.paper.study import Place
 from experiments.paper.summary import summarised
@@ -85,26 +84,20 @@ def test_summaries_are_read_back_as_they_were_written(found, tmp_path):
     assert made.point("EVR", "SEL", 3).sem == pytest.approx(final.std(ddof=1) / np.sqrt(3))
 
 
-def test_the_report_puts_printed_numbers_beside_ours(found, tmp_path):
-    write(summarised(SLICE, found, {"command": "c", "runs": 3, "labels": 3, "seconds": 1.0, "settings": "s"}), tmp_path)
-    text = report(read(tmp_path))
-    for mean, sem in PRINTED.values():
-        assert f"| {mean:g} ± {sem:g} |" in text
-    ours = read(tmp_path)[0].point("EVR", "SEL", 3)
-    apart = (ours.mean - 0.3449) / np.hypot(ours.sem, 0.0025)
-    assert f"| 0.3449 ± 0.0025 | {apart:+.1f} |" in text
-    assert text.count("Not run.") == 3
-    assert "| strategy | less | difference" in text
-
-
 def test_the_program_runs_a_study_and_makes_its_report_again_from_the_summary(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(program.STUDIES, "table2", (SLICE,))
+    monkeypatch.setattr(program, "drawn", lambda summaries: {})
     program.main(["table2", "--quick", "--store", str(tmp_path)])
     first = capsys.readouterr()
     assert "table2-published: 2 runs" in first.err
     assert "python -m experiments table2 --quick" in first.out
+    written = [tmp_path / "results" / f"report.{kind}" for kind in ("md", "html")]
+    kept = [path.read_text() for path in written]
+    for path in written:
+        path.unlink()
     program.main(["report", "--results", str(tmp_path / "results")])
     assert capsys.readouterr().out == first.out
+    assert [path.read_text() for path in written] == kept
 
 
 def test_without_data_a_study_is_left_out_with_what_to_do(tmp_path, capsys, monkeypatch):
@@ -114,13 +107,6 @@ def test_without_data_a_study_is_left_out_with_what_to_do(tmp_path, capsys, monk
     said = capsys.readouterr()
     assert said.err.count("left out: regression-") == 6
     assert "Not run." in said.out
-
-
-def blobs():
-    """Three classes in two features."""
-    rng = np.random.default_rng(0)
-    target = np.repeat([0, 1, 2], 30)
-    return rng.normal(size=(90, 2)) + target[:, None], target
 
 
 def test_a_slice_of_classification_with_both_readings_of_nll_w():
@@ -137,19 +123,12 @@ def test_a_slice_of_classification_with_both_readings_of_nll_w():
     )
     assert np.isfinite(loops.losses["q"]).all()
     assert not np.array_equal(loops.losses["q"], loops.losses["q_w"])
-    study = next(each for each in program.chosen("classification", "text") if each.dataset == "vehicle")
+    study = next(each for each in program.chosen("classification", "published") if each.dataset == "vehicle")
     shares = summarised(study, loops, {}).shares
     assert sum(each.mean for each in shares if (each.strategy, each.labels) == ("EPIG", 2)) == pytest.approx(1.0)
     start = [each.mean for each in shares if (each.strategy, each.labels) == ("EPIG_w", 0)]
     assert start == pytest.approx([1 / 3] * 3)  # those labelled at the start count
-
-
-def test_the_figures_have_the_layout_of_the_paper(found, tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed, and figures are pictures")
-    from experiments.paper import figures
-
-    path = figures.acquisition(SLICE, tmp_path, iterations=(0, 2))
-    assert path.name == "table2-published-acquisition.png"
-    about = {"command": "c", "runs": 3, "labels": 3, "seconds": 1.0, "settings": "s"}
-    curves = figures.losses(summarised(SLICE, found, about), tmp_path)
-    assert all(each.read_bytes().startswith(b"\x89PNG") for each in (path, curves))
+    bought = summarised(replace(study, count_initial=False), loops, {}).shares
+    assert {each.labels for each in bought} == {1, 2}  # there is no share of nothing
+    first = [np.mean(loops.bought[1, :, 0] == place) for place in range(3)]
+    assert [each.mean for each in bought if (each.strategy, each.labels) == ("EPIG", 1)] == pytest.approx(first)

@@ -4,9 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from simulation_cases import BayesianLine, breaks_on_demand, committees, line_data, lines, same
@@ -20,6 +22,19 @@ from stakes.simulation.describe import described
 @pytest.mark.parametrize("simulation", [lines, committees])
 def test_two_processes_give_the_same_bits(simulation):
     assert same(simulation(), simulation(n_jobs=2))
+
+
+def test_runs_go_where_joblib_is_told_to_send_them():
+    seen = set()
+
+    def mine(belief, _loss, _rng):
+        seen.add(threading.get_ident())
+        return belief.candidate_variance
+
+    with joblib.parallel_config(backend="threading"):
+        found = lines(strategies=[("mine", mine)], n_jobs=2)
+    assert threading.get_ident() not in seen
+    assert np.array_equal(found.acquired, lines(strategies=[("mine", mine)]).acquired)
 
 
 def test_goes_on_after_an_error(tmp_path, monkeypatch):

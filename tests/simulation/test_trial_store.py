@@ -1,6 +1,7 @@
 """Stores and processes with trials: known by the function, what it closes over, and what the first run drew."""
 
 import functools
+import json
 
 import numpy as np
 import pytest
@@ -110,3 +111,15 @@ def test_methods_and_partial_functions_are_described_by_what_they_hold():
     parts = [functools.partial(shifted, by=np.arange(each)) for each in (2, 2, 3)]
     assert described(parts[0]) == described(parts[1]) != described(parts[2])
     assert " at 0x" not in described(parts[0])
+
+
+def test_the_rows_of_each_part_are_kept(tmp_path):
+    found = trials(runs=2, store=tmp_path)
+    for run, trial in enumerate(found.trials):
+        kept = json.loads((tmp_path / "splits" / f"run{run:05d}.json").read_text())
+        assert sorted(kept) == ["contexts", "initial", "pool", "test"]
+        assert all(rows == getattr(trial, name).tolist() for name, rows in kept.items())
+    written = {path: path.stat().st_mtime_ns for path in (tmp_path / "splits").iterdir()}
+    trials(runs=3, store=tmp_path)
+    assert all(path.stat().st_mtime_ns == at for path, at in written.items())
+    assert len(list((tmp_path / "splits").iterdir())) == 3

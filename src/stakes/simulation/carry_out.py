@@ -14,7 +14,8 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from stakes.simulation.describe import data_hash, described, versions
-from stakes.simulation.loop import Case, Plan, Trace
+from stakes.simulation.loop import Trace, traces
+from stakes.simulation.plan import Case, Plan
 from stakes.simulation.progress import told
 from stakes.simulation.result import Simulation
 from stakes.simulation.store import Store, open_store
@@ -31,8 +32,11 @@ def carried_out(
     """The runs of `cases` [R]; `trial` says in words how they were drawn, None for splits of one table."""
     settings = _settings(plan, cases[0], trial)
     kept = None if store is None else open_store(store, {**settings, "versions": versions()})
-    traces = _traces(plan, cases, kept, n_jobs, progress)
-    return _gathered(plan, cases, traces, {**settings, "runs": len(cases)})
+    if kept is not None:
+        for run, case in enumerate(cases):
+            kept.keep_split(case.parts, run)
+    found = _found(plan, cases, kept, n_jobs, progress)
+    return _gathered(plan, cases, found, {**settings, "runs": len(cases)})
 
 
 def _settings(plan: Plan, first: Case, trial: str | None) -> dict[str, Any]:
@@ -57,32 +61,35 @@ def _settings(plan: Plan, first: Case, trial: str | None) -> dict[str, Any]:
     }
 
 
-def _traces(
+def _found(
     plan: Plan, cases: Sequence[Case], kept: Store | None, n_jobs: int, progress: bool
 ) -> dict[tuple[int, int], Trace]:
     """By strategy and run: those kept, and those that were still to do."""
     tasks = [(strategy, run) for run in range(len(cases)) for strategy in range(len(plan.strategies))]
     found = {} if kept is None else {task: trace for task in tasks if (trace := kept.load(*task)) is not None}
-    rest = [task for task in tasks if task not in found]
-    jobs = (delayed(_run)(plan, cases[task[1]], task, kept) for task in rest)
+    rest = {run: [s for s, r in tasks if r == run and (s, r) not in found] for run in range(len(cases))}
+    jobs = [delayed(_run)(plan, cases[run], run, which, kept) for run, which in rest.items() if which]
     results: Iterator[Any] = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-    return {**found, **dict(told(results, len(rest), progress))}
+    for each in told(results, len(jobs), progress):
+        found |= each
+    return found
 
 
-def _run(plan: Plan, case: Case, task: tuple[int, int], kept: Store | None) -> tuple[tuple[int, int], Trace]:
-    """One thread: sums in another order, on more of them, would differ in the last bit."""
+def _run(plan: Plan, case: Case, run: int, which: Sequence[int], kept: Store | None) -> dict[tuple[int, int], Trace]:
+    """Some strategies of a run, on one thread: sums in another order, on more of them, would differ in the last bit."""
     with threadpool_limits(1):
-        trace = plan.trace(plan.strategies[task[0]], task[1], case)
+        made = traces(plan, [plan.strategies[each] for each in which], run, case)
     if kept is not None:
-        kept.save(trace, *task)
-    return task, trace
+        for each, trace in zip(which, made, strict=True):
+            kept.save(trace, each, run)
+    return {(each, run): trace for each, trace in zip(which, made, strict=True)}
 
 
 def _gathered(
-    plan: Plan, cases: Sequence[Case], traces: dict[tuple[int, int], Trace], settings: dict[str, Any]
+    plan: Plan, cases: Sequence[Case], found: dict[tuple[int, int], Trace], settings: dict[str, Any]
 ) -> Simulation:
     def stacked(field: str) -> Any:
-        rows = [[getattr(traces[s, run], field) for run in range(len(cases))] for s in range(len(plan.strategies))]
+        rows = [[getattr(found[s, run], field) for run in range(len(cases))] for s in range(len(plan.strategies))]
         return np.asarray(rows)
 
     losses = stacked("losses")  # [S, R, Q, B + 1]

@@ -16,8 +16,8 @@ from stakes.losses import AnyLoss, DistributionLoss, Loss
 from stakes.ranking.choose import warn_of_trained_weights
 from stakes.simulation.carry_out import carried_out
 from stakes.simulation.describe import described
-from stakes.simulation.loop import Case, Plan
 from stakes.simulation.metrics import MetricLike, checked_metrics
+from stakes.simulation.plan import Case, Plan
 from stakes.simulation.problem import check_model, problem
 from stakes.simulation.result import Simulation
 from stakes.simulation.splits import SPLIT, check_count, check_pool, generator, sizes, split
@@ -53,7 +53,8 @@ def simulate(
     most 1000 test rows. All strategies of a run share its split and its chance (every `random_state` of the model, the
     draws of beliefs, the order of ties). A loop fits a clone of `model` to the labels so far, answers the test rows as
     best it can for each metric, and buys the label that the strategy scores highest, `budget` times. Rows reach
-    `fit` in the order in which they were labelled: the initial ones, then those bought.
+    `fit` in the order in which they were labelled: the initial ones, then those bought. Strategies of a run that have
+    bought the same rows share a fit, as all do at the start.
 
     Strategies are "random", "plain" (the objective of the unweighted loss: SquaredError for reals, LogLoss for
     classes), "loss" (that of `loss`), the names in `stakes.acquisition.baselines.BASELINES`, or pairs of a name and a
@@ -66,10 +67,10 @@ def simulate(
     in all its fits.
 
     `classes` are all classes in the order of the loss; by default those of y, rising. A `store` is a folder in which
-    finished loops are kept: the same call goes on where it was killed, and with more `runs` adds to them; other
-    settings, data or versions of libraries are refused. With `n_jobs` joblib runs loops in other processes, each on one
-    thread, so that results are the same to the last bit however many there are; adapters and forms registered by hand
-    are known there only if the model's module registers them.
+    finished runs are kept: the same call goes on where it was killed, and with more `runs` adds to them; other
+    settings, data or versions of libraries are refused. With `n_jobs` joblib has runs done by other processes, each on
+    one thread, so that results are the same to the last bit however many there are; adapters and forms registered by
+    hand are known there only if the model's module registers them.
     """
     _check_call(loss, model, runs, seed)
     data = problem(X, y, loss, model, classes)

@@ -1,7 +1,7 @@
 """Finished runs on disk, so that a simulation that was killed goes on where it stopped.
 
-A folder holds `settings.json` and one file for each run of each strategy. Every file is written whole under another
-name and then renamed, so none is ever half there.
+A folder holds `settings.json`, one file for each run of each strategy, and in `splits` the rows of each run's parts.
+Every file is written whole under another name and then renamed, so none is ever half there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from stakes.simulation.loop import Trace
+from stakes.simulation.trial import PARTS, Trial
 
 _SETTINGS = "settings.json"
 
@@ -42,6 +43,14 @@ class Store:
         """Keep a finished run."""
         arrays = {field.name: getattr(trace, field.name) for field in dataclasses.fields(trace)}
         _write(self._path(strategy, run), lambda file: np.savez(file, **arrays))
+
+    def keep_split(self, parts: Trial, run: int) -> None:
+        """Write down, once, which rows a run starts from, may buy, has for contexts and is judged by."""
+        path = self.folder / "splits" / f"run{run:05d}.json"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            rows = {name: getattr(parts, name).tolist() for name in PARTS}
+            _write(path, lambda file: file.write(json.dumps(rows).encode()))
 
     def _path(self, strategy: int, run: int) -> Path:
         return self.folder / f"run{run:05d}-strategy{strategy:02d}.npz"

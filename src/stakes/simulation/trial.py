@@ -13,7 +13,7 @@ import numpy as np
 
 from stakes.models.tables import Host, Table, n_rows, on_host
 
-_PARTS = ("initial", "pool", "contexts", "test")
+PARTS = ("initial", "pool", "contexts", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Trial:
 
     def __post_init__(self) -> None:
         count = _row_count(self.X)
-        for name in _PARTS:
+        for name in PARTS:
             object.__setattr__(self, name, _positions(name, getattr(self, name), count))
         rows, times = np.unique(np.concatenate([self.initial, self.pool]), return_counts=True)
         if (times > 1).any():
