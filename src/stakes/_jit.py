@@ -48,8 +48,11 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     }
     bound = FunctionType(function.__code__, {**known, **called}, function.__name__)
     bound.__qualname__, bound.__module__ = function.__qualname__, function.__module__
-    options = {"nogil": True, "fastmath": _FAST_MATH, "error_model": "numpy"}  # or a division stops vectorisation
+
+    def made(keep: bool) -> Callable[..., Any]:  # a division that may raise would not be vectorised
+        return numba.njit(bound, cache=keep, nogil=True, fastmath=_FAST_MATH, error_model="numpy")
+
     try:
-        return numba.njit(bound, cache=True, **options)
-    except RuntimeError:  # no folder to keep compiled code in
-        return numba.njit(bound, **options)
+        return made(keep=True)
+    except RuntimeError:  # there is no folder to keep compiled code in
+        return made(keep=False)
