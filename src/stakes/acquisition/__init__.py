@@ -3,10 +3,12 @@
 from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
 from stakes.acquisition import decisions as _decisions  # noqa: F401 (registers its forms)
 from stakes.acquisition import densities as _densities  # noqa: F401 (registers its forms)
+from stakes.acquisition import quadratic as _quadratic  # noqa: F401 (registers its forms)
 from stakes.acquisition import soft as _soft  # noqa: F401 (registers its forms)
 from stakes.acquisition import vector as _vector  # noqa: F401 (registers its forms)
 from stakes.acquisition import votes as _votes  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, select
+from stakes.acquisition.best import Best, best
 from stakes.acquisition.fallback import fallback_scores
 from stakes.acquisition.forms import ANY, Form, Reduction, find_form, register
 from stakes.acquisition.profile import AccuracyWarning
@@ -21,9 +23,11 @@ from stakes.acquisition.scores import effective_context_weights, integration_err
 __all__ = [
     "ANY",
     "AccuracyWarning",
+    "Best",
     "Form",
     "Reduction",
     "Selection",
+    "best",
     "effective_context_weights",
     "expected_posterior_uncertainty",
     "expected_reduction",

@@ -33,6 +33,16 @@ class Reduction:
 
 
 @dataclass(frozen=True)
+class Total:
+    """A way to sum expected reductions over contexts without computing them one by one."""
+
+    prepare: Callable[[Any, Any, Array], Callable[[Any], Array]]
+    """A loss, a belief and shares [M] of contexts to a function: a block of candidates to [n], sum_m share EUR."""
+    numbers: Callable[[Any, Any], int]
+    """How many numbers it holds for each candidate of a block."""
+
+
+@dataclass(frozen=True)
 class Form:
     """A way to compute expected reductions for some pairs."""
 
@@ -42,6 +52,8 @@ class Form:
     """How many numbers it holds for each candidate and context of a block."""
     context_numbers: int = 8
     """How many numbers it holds for each context while it prepares."""
+    total: Total | None = None
+    """How scores are summed over contexts, where there is a quicker way than one by one."""
     serves: Callable[[Any, Any], bool] = lambda loss, belief: True
     """Whether it is meant for this very loss and belief, whose types it was registered for."""
     otherwise: Form | None = None

@@ -8,8 +8,20 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, overload
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, filled, log_of, namespace, ratio, shares
-from stakes.acquisition.forms import check_pair, find_form
+from stakes._array import (
+    Array,
+    asarrays,
+    check_all,
+    check_shape,
+    double,
+    filled,
+    log_of,
+    namespace,
+    ratio,
+    shares,
+    slices,
+)
+from stakes.acquisition.forms import Form, check_pair, find_form
 from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, context_blocks, unscaled
 from stakes.beliefs import Belief
 from stakes.losses import AnyLoss
@@ -60,10 +72,8 @@ def score(
     form = find_form(loss, belief)
     xp = namespace(belief.like)
     weights = checked_context_weights(context_weights, belief)  # [M]
-    log_scores = filled(belief.n_candidates, -math.inf, belief.like)  # [N]
-    for contexts, log_scale, parts in blocks(form, loss, belief, memory_limit):
-        log_share = double(log_scale) + log_of(weights[contexts])  # [m]
-        log_scores = _log_sum(log_scores, xp.concat([log_worth(double(part), log_share) for part in parts]))
+    summed = _one_by_one if form.total is None else _all_at_once
+    log_scores = summed(form, loss, belief, weights, memory_limit)
     if costs is not None:
         log_scores = log_scores - xp.log(checked_costs(costs, belief))
     top = float(xp.max(log_scores)) if belief.n_candidates else -math.inf
@@ -72,6 +82,25 @@ def score(
     if not return_log_scale:
         return unscaled(relative, top, belief)
     return xp.astype(relative, belief.like.dtype), top
+
+
+def _one_by_one(form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int) -> Array:
+    """[N]: log scores, from the reductions of each context."""
+    xp = namespace(belief.like)
+    log_scores = filled(belief.n_candidates, -math.inf, belief.like)  # [N]
+    for contexts, log_scale, parts in blocks(form, loss, belief, memory_limit):
+        log_share = double(log_scale) + log_of(weights[contexts])  # [m]
+        log_scores = _log_sum(log_scores, xp.concat([log_worth(double(part), log_share) for part in parts]))
+    return log_scores
+
+
+def _all_at_once(form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int) -> Array:
+    """[N]: log scores, by the form's own way to sum over contexts."""
+    assert form.total is not None
+    worth = form.total.prepare(loss, belief, weights)
+    step = max(1, memory_limit // (8 * form.total.numbers(loss, belief)))
+    parts = (worth(belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
+    return namespace(belief.like).concat([log_of(check_finite(part)) for part in parts])
 
 
 def log_worth(part: Array, log_share: Array) -> Array:
