@@ -1,11 +1,10 @@
 """The belief about labels and targets that a Gaussian posterior of a function implies.
 
-Sizes: N candidates, M contexts, B rows of a block, d outputs.
+Sizes: N candidates, M contexts, B rows of a block, r columns of a thin factor, d outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +13,11 @@ import numpy as np
 from stakes._array import slices
 from stakes.beliefs import GaussianBelief, VectorGaussianBelief
 from stakes.models.base import Request
-from stakes.models.posterior import Numbers, Places, Posterior
+from stakes.models.kernels import Numbers
+from stakes.models.posterior import Places, Posterior
 
-_BLOCK = 1024  # rows whose covariances with the labels so far are held at once
+_PAIRS = 2**17  # covariances of a block: 1 MiB, so that the passes over it stay within the cache
+_BLOCK = 1024  # rows at most, whose covariances with the labels so far are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +46,41 @@ def gaussian_belief(
     """
     there = posterior.places(contexts)
     known, target_noise = posterior.variances(there)  # [M], [M]
-    blocks = [_candidates(posterior, pool[part], there, known) for part in slices(len(pool), _BLOCK)]
-    variance, noise, covariance = (np.concatenate(each) for each in zip(*blocks, strict=True))
-    moments = {
+    found = _Candidates(posterior, pool, there, known, keep=request.joint)
+    variance = found.variance + found.noise  # [N]
+    moments: dict[str, Any] = {
         "variance": known + target_noise if request.target == "label" else known,
-        "candidate_variance": variance + noise,
-        "covariance": covariance,
-        "noise_variance": noise,
+        "candidate_variance": variance,
+        "covariance": found.covariance,
+        "noise_variance": found.noise,
     }
-    rows = LabelCovariances(posterior, posterior.places(pool), variance + noise) if request.joint else None
+    rows = None if found.projected is None else LabelCovariances(posterior, Places(pool, found.projected), variance)
     if (scale := posterior.scale) is None:
         return GaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
     moments = {name: _outputs(each, scale) for name, each in moments.items()}
     return VectorGaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
 
 
-def _candidates(posterior: Posterior, rows: Any, there: Places, known: Numbers) -> Sequence[Numbers]:
-    """Of a block of candidates: the variance of f [B], the noise [B], covariances with f at contexts [B, M]."""
-    here = posterior.places(rows)
-    variance, noise = posterior.variances(here)
-    most = np.sqrt(variance)[:, None] * np.sqrt(known)  # exceeded by rounding only
-    return variance, noise, np.clip(posterior.covariance(here, there), -most, most)
+class _Candidates:
+    """The variance of f and the noise at each candidate, and covariances with f at the contexts, in blocks."""
+
+    def __init__(self, posterior: Posterior, pool: Any, there: Places, known: Numbers, keep: bool) -> None:
+        self.posterior, self.there, self.sd = posterior, there, np.sqrt(known)
+        n_columns, n_contexts = there.projected.shape
+        self.variance, self.noise = np.empty(len(pool)), np.empty(len(pool))  # [N] each
+        self.covariance = np.empty((len(pool), n_contexts))  # [N, M]
+        self.projected = np.empty((len(pool), n_columns)).T if keep else None  # [r, N]: what rows are products of
+        for part in slices(len(pool), max(1, min(_BLOCK, _PAIRS // n_contexts))):
+            self._fill(part, posterior.places(pool[part]))
+
+    def _fill(self, part: slice, here: Places) -> None:
+        self.variance[part], self.noise[part] = self.posterior.variances(here)
+        most = np.sqrt(self.variance[part])[:, None] * self.sd  # exceeded by rounding only
+        covariance = self.posterior.covariance(here, self.there)
+        np.minimum(covariance, most, out=covariance)
+        np.maximum(covariance, np.negative(most, out=most), out=self.covariance[part])
+        if self.projected is not None:
+            self.projected[:, part] = here.projected
 
 
 def _outputs(covariance: Numbers, scale: Numbers) -> Numbers:

@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes.beliefs import GaussianBelief
 from stakes.models.base import Request, adapts
 from stakes.models.hyperparameters import Hyperparameters, most_likely, plug_in
-from stakes.models.posterior import KernelPosterior, Numbers
+from stakes.models.kernels import Numbers
+from stakes.models.posterior import KernelPosterior
 from stakes.models.posterior_belief import gaussian_belief
 
 _JITTERS = 10.0 ** np.arange(-12, -3)  # of the mean of k(x, x)
