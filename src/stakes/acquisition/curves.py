@@ -20,7 +20,6 @@ from stakes.beliefs import GaussianBelief
 _FEWEST, _TRIPLINGS = 12, 2  # nodes, of which each tripling keeps those before
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _PAIRS = 2**15  # of a block: 256 KiB, of which a few are in the cache at a time
-_TILE = 64  # contexts that a compiled loop carries through all coefficients at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class Curves:
     def reductions(self, block: GaussianBelief) -> Array:
         """[n, M]: rho times the series."""
         if has_jit() and isinstance(block.covariance, np.ndarray):
-            return _compiled(block, np.ascontiguousarray(self.coefficients))
+            return _compiled(block, self.coefficients)
         xp, parts = namespace(block.covariance), slices(block.n_candidates, max(1, _PAIRS // block.n_contexts))
         return xp.concat([self._part(block.take(part, slice(None)).rho) for part in parts], axis=0)
 
@@ -104,30 +103,31 @@ def clenshaw(coefficients: Array, x: Array) -> Array:
 def _compiled(block: GaussianBelief, coefficients: Any) -> Any:
     """[n, M]: as above, for NumPy arrays."""
     shares = [ratio(np.ones_like(each), np.sqrt(each)) for each in (block.candidate_variance, block.variance)]
+    padding = np.zeros((1 - coefficients.shape[0] % 2, block.n_contexts), coefficients.dtype)
     result = np.empty(block.covariance.shape, block.covariance.dtype)
-    _look_up(block.covariance, shares[0], shares[1], coefficients, result)
+    _look_up(block.covariance, shares[0], shares[1], np.concatenate([coefficients, padding]), result)
     return result
 
 
 @loop
 def _look_up(covariance: Any, share: Any, target_share: Any, coefficients: Any, result: Any) -> None:
-    """Tile by tile, so that what is carried from one coefficient to the next stays in registers or nearly so."""
-    rho, x, ahead, further = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE), np.empty(_TILE)
-    for start in range(0, covariance.shape[1], _TILE):
-        stop = min(start + _TILE, covariance.shape[1])
-        scale, series = target_share[start:stop], coefficients[:, start:stop]
-        for n in range(covariance.shape[0]):
-            row, out, own = covariance[n, start:stop], result[n, start:stop], share[n]
-            for m in range(stop - start):
-                rho[m] = min((row[m] * own * scale[m]) ** 2, 1.0)
-                x[m] = 2.0 * np.sqrt(1.0 - rho[m]) - 1.0
-                ahead[m] = series[-1, m]
-                further[m] = 0.0
-            for r in range(coefficients.shape[0] - 2, 0, -1):
-                each = series[r]
-                for m in range(stop - start):
-                    now = 2.0 * x[m] * ahead[m] - further[m] + each[m]
-                    further[m] = ahead[m]
-                    ahead[m] = now
-            for m in range(stop - start):
-                out[m] = rho[m] * (series[0, m] + x[m] * ahead[m] - further[m])
+    """Clenshaw's rule, by two of an odd number of coefficients at a time: what is carried is stored half as often."""
+    count, n_contexts = coefficients.shape
+    twice, ahead, further = np.empty(n_contexts), np.empty(n_contexts), np.empty(n_contexts)
+    first = coefficients[0]
+    for n in range(covariance.shape[0]):
+        row, rho, own = covariance[n], result[n], share[n]
+        for m in range(n_contexts):
+            correlation = row[m] * own * target_share[m]
+            rho[m] = min(correlation * correlation, 1.0)
+            twice[m] = 4.0 * np.sqrt(1.0 - rho[m]) - 2.0
+            ahead[m] = 0.0
+            further[m] = 0.0
+        for r in range(count - 1, 0, -2):
+            upper, lower = coefficients[r], coefficients[r - 1]
+            for m in range(n_contexts):
+                now = twice[m] * ahead[m] - further[m] + upper[m]
+                ahead[m] = twice[m] * now - ahead[m] + lower[m]
+                further[m] = now
+        for m in range(n_contexts):
+            rho[m] *= first[m] + 0.5 * twice[m] * ahead[m] - further[m]
