@@ -6,7 +6,7 @@ Sizes: N candidates, M contexts, B rows of a block, r columns of a thin factor, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,19 @@ class LabelCovariances:
         return row if scale is None else np.moveaxis(_outputs(row, scale), 1, 0)
 
 
+class Candidates(NamedTuple):
+    """What a posterior says of candidates, each alone and with f at the contexts."""
+
+    places: Places | None
+    """None where covariances between candidates are not wanted"""
+    variance: Numbers
+    """[N]: of f"""
+    noise: Numbers
+    """[N]: the variance that a label has beside it"""
+    covariance: Numbers
+    """[N, M]: of f here and at the contexts"""
+
+
 def gaussian_belief(
     posterior: Posterior, pool: Any, contexts: Any, request: Request
 ) -> GaussianBelief | VectorGaussianBelief:
@@ -45,42 +58,47 @@ def gaussian_belief(
     Covariances between candidates, where they are asked for, are computed a row at a time when a batch needs them.
     """
     there = posterior.places(contexts)
-    known, target_noise = posterior.variances(there)  # [M], [M]
-    found = _Candidates(posterior, pool, there, known, keep=request.joint)
-    variance = found.variance + found.noise  # [N]
+    return belief_at(posterior, candidates_at(posterior, pool, there, keep=request.joint), there, request)
+
+
+def belief_at(
+    posterior: Posterior, here: Candidates, there: Places, request: Request
+) -> GaussianBelief | VectorGaussianBelief:
+    """The belief about labels `here` and targets `there`."""
+    known, noise = posterior.variances(there)  # [M], [M]
+    variance = here.variance + here.noise  # [N]
     moments: dict[str, Any] = {
-        "variance": known + target_noise if request.target == "label" else known,
+        "variance": known + noise if request.target == "label" else known,
         "candidate_variance": variance,
-        "covariance": found.covariance,
-        "noise_variance": found.noise,
+        "covariance": here.covariance,
+        "noise_variance": here.noise,
     }
-    rows = None if found.projected is None else LabelCovariances(posterior, Places(pool, found.projected), variance)
+    rows = LabelCovariances(posterior, here.places, variance) if request.joint and here.places is not None else None
     if (scale := posterior.scale) is None:
-        return GaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
+        return GaussianBelief(posterior.mean(there.rows), **moments, candidate_covariance=rows)
     moments = {name: _outputs(each, scale) for name, each in moments.items()}
-    return VectorGaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
+    return VectorGaussianBelief(posterior.mean(there.rows), **moments, candidate_covariance=rows)
 
 
-class _Candidates:
-    """The variance of f and the noise at each candidate, and covariances with f at the contexts, in blocks."""
+def candidates_at(posterior: Posterior, pool: Any, there: Places, keep: bool) -> Candidates:
+    """All of `pool`, in blocks that stay within the cache; with their places if `keep`."""
+    (n_columns, n_contexts), (known, _) = there.projected.shape, posterior.variances(there)
+    variance, noise, covariance = np.empty(len(pool)), np.empty(len(pool)), np.empty((len(pool), n_contexts))
+    projected = np.empty((len(pool), n_columns if keep else 0)).T  # [r, N], a candidate's together in memory
+    for part in slices(len(pool), max(1, min(_BLOCK, _PAIRS // n_contexts))):
+        here = posterior.places(pool[part])
+        variance[part], noise[part] = posterior.variances(here)
+        bounded(posterior.covariance(here, there), variance[part], known, out=covariance[part])
+        if keep:
+            projected[:, part] = here.projected
+    return Candidates(Places(pool, projected) if keep else None, variance, noise, covariance)
 
-    def __init__(self, posterior: Posterior, pool: Any, there: Places, known: Numbers, keep: bool) -> None:
-        self.posterior, self.there, self.sd = posterior, there, np.sqrt(known)
-        n_columns, n_contexts = there.projected.shape
-        self.variance, self.noise = np.empty(len(pool)), np.empty(len(pool))  # [N] each
-        self.covariance = np.empty((len(pool), n_contexts))  # [N, M]
-        self.projected = np.empty((len(pool), n_columns)).T if keep else None  # [r, N]: what rows are products of
-        for part in slices(len(pool), max(1, min(_BLOCK, _PAIRS // n_contexts))):
-            self._fill(part, posterior.places(pool[part]))
 
-    def _fill(self, part: slice, here: Places) -> None:
-        self.variance[part], self.noise[part] = self.posterior.variances(here)
-        most = np.sqrt(self.variance[part])[:, None] * self.sd  # exceeded by rounding only
-        covariance = self.posterior.covariance(here, self.there)
-        np.minimum(covariance, most, out=covariance)
-        np.maximum(covariance, np.negative(most, out=most), out=self.covariance[part])
-        if self.projected is not None:
-            self.projected[:, part] = here.projected
+def bounded(covariance: Numbers, variance: Numbers, known: Numbers, out: Numbers) -> None:
+    """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`."""
+    most = np.sqrt(variance)[:, None] * np.sqrt(known)
+    np.minimum(covariance, most, out=covariance)
+    np.maximum(covariance, np.negative(most, out=most), out=out)
 
 
 def _outputs(covariance: Numbers, scale: Numbers) -> Numbers:
