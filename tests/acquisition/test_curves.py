@@ -9,7 +9,7 @@ from numpy.polynomial.chebyshev import chebval
 from stakes import GaussianBelief, SquaredError, Weight, score
 from stakes._jit import has_jit
 from stakes.acquisition import curves
-from stakes.acquisition.curves import Curves, clenshaw, interpolated
+from stakes.acquisition.curves import Curves, clenshaw, interpolated, smallest_sd
 
 needs_jit = pytest.mark.skipif(not has_jit(), reason="numba is not installed")
 
@@ -28,22 +28,29 @@ def random_belief(rng, n_candidates, n_contexts, dtype=np.float64):
     return GaussianBelief(*(each.astype(dtype) for each in parts))
 
 
-def direct(coefficients, rho):
+def direct(coefficients, rho, low):
     """By NumPy's own evaluation, a context at a time."""
-    x = 2.0 * np.sqrt(1.0 - rho) - 1.0
+    x = 2.0 * (np.sqrt(1.0 - rho) - low) / (1.0 - low) - 1.0
     return rho * np.stack([chebval(x[:, m], coefficients[:, m]) for m in range(rho.shape[1])], axis=1)
 
 
 @pytest.mark.parametrize("jit", [pytest.param("1", marks=needs_jit), "0"])
-@given(seed=st.integers(0, 1000), count=st.integers(2, 9), sizes=st.tuples(st.integers(1, 20), st.integers(1, 90)))
-def test_looking_up_is_evaluating_the_series(jit, seed, count, sizes):
+@given(
+    seed=st.integers(0, 1000),
+    count=st.integers(2, 9),
+    sizes=st.tuples(st.integers(1, 20), st.integers(1, 90)),
+    low=st.sampled_from([0.0, 0.3]),
+)
+def test_looking_up_is_evaluating_the_series(jit, seed, count, sizes, low):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STAKES_JIT", jit)
         patch.setattr(curves, "_PAIRS", 64)
         rng = np.random.default_rng(seed)
         belief, coefficients = random_belief(rng, *sizes), rng.standard_normal((count, sizes[1]))
-        found = Curves(coefficients).reductions(belief)
-    np.testing.assert_allclose(found, direct(coefficients, belief.rho), rtol=1e-11, atol=1e-11)
+        found, smallest = Curves(coefficients, low).reductions(belief)
+    np.testing.assert_allclose(found, direct(coefficients, belief.rho, low), rtol=1e-10, atol=1e-10)
+    assert smallest == pytest.approx(np.sqrt(1.0 - belief.rho.max()), abs=1e-7)
+    assert smallest_sd(belief) == pytest.approx(smallest, abs=1e-7)
 
 
 @needs_jit
@@ -63,7 +70,7 @@ def test_series_at_points_in_every_array_library(xp, host, rng):
     np.testing.assert_allclose(host(clenshaw(xp.asarray(coefficients), xp.asarray(x))), wanted, atol=1e-13)
 
 
-@pytest.mark.parametrize(("slope", "most"), [(0.5, 12), (4.0, 36), (40.0, 108)])
+@pytest.mark.parametrize(("slope", "most"), [(0.2, 9), (2.0, 27), (40.0, 81)])
 def test_nodes_are_added_until_it_is_enough_and_none_is_computed_twice(slope, most):
     seen = []
 
@@ -71,7 +78,7 @@ def test_nodes_are_added_until_it_is_enough_and_none_is_computed_twice(slope, mo
         seen.extend(sd.tolist())
         return np.stack([1.0 / (1.0 + (slope * (sd - 0.5)) ** 2), 2.0 + sd], axis=1)
 
-    found, error = interpolated(values, 1e-6)
+    found, error = interpolated(values, 1e-6, 0.0)
     assert len(seen) == len(set(np.round(seen, 12))) == most
     assert found.coefficients.shape[0] <= most
     rho = np.linspace(0.0, 1.0, 101)
@@ -88,3 +95,24 @@ def test_coefficients_that_do_not_matter_are_left_out():
     np.testing.assert_array_equal(kept, coefficients[:3])
     assert Curves(coefficients).truncated(1e-12).coefficients.shape == (5, 2)
     assert Curves(np.zeros((5, 2))).truncated(1e-9).coefficients.shape == (2, 2)
+
+
+def test_a_short_curve_is_enough_for_labels_that_tell_little():
+    """The same function from s = 0.9 on needs fewer nodes, and is no less accurate there."""
+
+    def values(sd):
+        return 1.0 / (1.0 + (4.0 * (sd - 0.5)) ** 2)[:, None]
+
+    found, error = interpolated(values, 1e-6, 0.9)
+    assert found.coefficients.shape[0] <= 9
+    sd = np.linspace(0.9, 1.0, 50)
+    np.testing.assert_allclose(clenshaw(found.coefficients, 20.0 * (sd[:, None] - 0.95)), values(sd), rtol=1e-7)
+    assert error < 1e-6
+
+
+def test_no_labels_leave_all_as_it_is():
+    belief = GaussianBelief(np.zeros(2), np.ones(2), np.zeros(0), np.zeros((0, 2)))
+    assert smallest_sd(belief) == 1.0
+    reductions, smallest = Curves(np.ones((2, 2))).reductions(belief)
+    assert reductions.shape == (0, 2)
+    assert smallest == 1.0

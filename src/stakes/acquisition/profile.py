@@ -14,15 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import namespace, replaced
-from stakes.acquisition.curves import interpolated
+from stakes._array import Array, namespace, replaced
+from stakes.acquisition.curves import Curves, interpolated, smallest_sd
 from stakes.acquisition.finite_actions import Under, finite_actions_curve
 from stakes.acquisition.forms import ANY, Form, Reduction, register, today
-from stakes.acquisition.profile_values import tabulator
+from stakes.acquisition.profile_values import Values, tabulator
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.switching import has_switches
 from stakes.losses import DistributionLoss
 
+_STARTS = (0.9, 0.6, 0.0)  # of curves, in posterior sds of the prior: a short curve needs few nodes, and easy ones
+_SLACK = 1e-6  # by which rounding may take a posterior sd below the start of a curve, without harm
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
 _SAMPLE, _CHECKED = 16, np.array([0.97])  # contexts and rho whose integration is checked; the panels are narrow there
 _LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
@@ -45,14 +47,33 @@ def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 
 def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
-    """With as many nodes as it needs."""
+    """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
     values_at, log_scale = tabulator(loss, belief, under)
-    enough = _KINKED if loss.breakpoints else _SMOOTH
-    curves, error = interpolated(lambda sd: values_at(1.0 - sd**2), enough)
-    if not loss.breakpoints:
-        error = max(error, _integration_error(loss, belief, under))
-    _warn(loss, error)
-    return Reduction(curves.astype(belief.mean.dtype).reductions, log_scale)
+    doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under)
+    return Reduction(_Profile(loss, values_at, doubt, belief).of, log_scale)
+
+
+class _Profile:
+    """Curves that start where the smallest posterior sd of a belief is, or anew from 0 once a block goes beyond."""
+
+    def __init__(self, loss: Any, values_at: Values, doubt: float, belief: GaussianBelief) -> None:
+        self.loss, self.values_at, self.doubt, self.dtype = loss, values_at, doubt, belief.mean.dtype
+        smallest = smallest_sd(belief)
+        self.curves = self._tabulated(next(low for low in _STARTS if low <= smallest))
+
+    def of(self, block: GaussianBelief) -> Array:
+        """[n, M]: rho times the curve."""
+        reductions, smallest = self.curves.reductions(block)
+        if smallest < self.curves.low - _SLACK:
+            self.curves = self._tabulated(0.0)
+            reductions, _ = self.curves.reductions(block)
+        return reductions
+
+    def _tabulated(self, low: float) -> Curves:
+        enough = _KINKED if self.loss.breakpoints else _SMOOTH
+        curves, error = interpolated(lambda sd: self.values_at(1.0 - sd**2), enough, low)
+        _warn(self.loss, max(error, self.doubt))
+        return curves.astype(self.dtype)
 
 
 def _integration_error(loss: Any, belief: GaussianBelief, under: Under) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from stakes.beliefs.quadrature import CHUNK, COARSEST, SPACING, TAIL, landscape,
 from stakes.beliefs.switching import has_switches
 
 _FINER = 3  # nodes of a narrow posterior for each of SPACING
-_PER_SPACING = 1.6  # spacings to the posterior sd from which nodes resolve it, to 1e-21
+_FINEST = 1.6 * SPACING / _FINER  # posterior sd (of prior sd) that they resolve, to 1e-21
 _MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
 # A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
 # and all of positive weight, so that what is positive stays so. For a sigmoid of slope 6/sd they leave 4e-8 and 4e-10.
@@ -39,44 +40,57 @@ class SharedSplit:
     """[M]: from where statistics are measured"""
     statistics: Callable[[slice, _Matrix], Array]
     """Of some contexts at nodes [q]: [m, D, q], over the scale of the reference"""
-    nodes: _Matrix
-    """[Q]: even; their number of steps is a multiple of _FINER"""
-    at_nodes: Array
-    """[M, D, Q]"""
+    window: tuple[float, float]
+    """From where to where nodes are needed"""
 
     def moments(self, rho: float) -> Iterator[tuple[slice, Array]]:
         """Contexts in blocks: which, and [m, J, D]: E[S | eta_j] times the mass of eta_j."""
         root, rest = math.sqrt(rho), math.sqrt(1.0 - rho)
-        finest = _PER_SPACING * (self.nodes[1] - self.nodes[0])  # the narrowest posterior that nodes resolve
-        eta = _eta(self.nodes[0], self.nodes[-1], root)
-        mass = (eta[1] - eta[0]) * _density(eta)  # [J]
-        xp, (count, depth, _) = namespace(self.at_nodes), self.at_nodes.shape
-        conditional = self._narrow(eta, root, rest) if rest < finest else self._wide(eta, root, rest, finest)
-        for part in slices(count, max(1, CHUNK // (4 * depth * len(eta)))):
-            moments = conditional(part) * constant(mass, self.at_nodes)  # [m, D, J]
-            yield part, xp.permute_dims(moments, (0, 2, 1))
+        eta = _eta(*self.window, root)
+        conditional = self._narrow(eta, root, rest) if rest < _FINEST else self._wide(eta, root, rest)
+        mass = constant((eta[1] - eta[0]) * _density(eta), self.reference.log_scale)  # [J]
+        for part in self._parts(len(eta)):
+            yield part, namespace(mass).permute_dims(conditional(part) * mass, (0, 2, 1))
 
-    def _wide(self, eta: _Matrix, root: float, rest: float, finest: float) -> Callable[[slice], Array]:
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Contexts in blocks for `count` nodes each, of a few statistics."""
+        return slices(self.reference.log_scale.shape[0], max(1, CHUNK // (4 * count)))
+
+    def _wide(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
         """Some contexts to E[S | eta], [m, D, J]: one product, with the trapezoid rule in the matrix."""
-        step, xp = 1 if rest < _FINER * finest else _FINER, namespace(self.at_nodes)
-        nodes = self.nodes[::step]
+        nodes, statistics = self._coarse if rest >= _FINER * _FINEST else self._fine
         weights = (nodes[1] - nodes[0]) / rest * _density((nodes[:, None] - root * eta) / rest)  # [Q, J]
-        matrix = constant(weights, self.at_nodes)
+        matrix, xp = constant(weights, statistics), namespace(statistics)
 
         def conditional(part: slice) -> Array:
-            rows = xp.reshape(self.at_nodes[part, :, ::step], (-1, len(nodes)))  # [m D, Q]
-            return xp.reshape(xp.matmul(rows, matrix), (-1, self.at_nodes.shape[1], len(eta)))
+            rows = xp.reshape(statistics[part, ...], (-1, len(nodes)))  # [m D, Q]
+            return xp.reshape(xp.matmul(rows, matrix), (-1, statistics.shape[1], len(eta)))
 
         return conditional
+
+    @cached_property
+    def _coarse(self) -> tuple[_Matrix, Array]:
+        return self._at_nodes(SPACING)
+
+    @cached_property
+    def _fine(self) -> tuple[_Matrix, Array]:
+        return self._at_nodes(SPACING / _FINER)
+
+    def _at_nodes(self, spacing: float) -> tuple[_Matrix, Array]:
+        """[Q] and [M, D, Q]: even nodes over the window, and the statistics there."""
+        low, high = self.window
+        nodes = np.linspace(low, high, 1 + math.ceil((high - low) / spacing))
+        parts = [self.statistics(part, nodes) for part in self._parts(len(nodes))]
+        return nodes, namespace(parts[0]).concat(parts, axis=0)
 
     def _narrow(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
         """Some contexts to E[S | eta], [m, D, J], by nodes around each posterior mean."""
         own, weights = _FEW if rest < _TINY else _MORE
         places = np.reshape(root * eta[:, None] + rest * own, -1)  # [J K]
-        shares, xp = constant(weights / np.sum(weights), self.at_nodes), namespace(self.at_nodes)
 
         def conditional(part: slice) -> Array:
             statistics = self.statistics(part, places)
+            xp, shares = namespace(statistics), constant(weights / np.sum(weights), statistics)
             return xp.matmul(xp.reshape(statistics, (*statistics.shape[:2], len(eta), len(own))), shares)
 
         return conditional
@@ -99,10 +113,8 @@ def shared_split(integrand: Integrand, mean: Array, sd: Array) -> SharedSplit | 
         z = mean[part, None] + sd[part, None] * constant(nodes, mean)  # [m, q]
         return scale[part, None, None] * xp.permute_dims(integrand.statistics(z, point[part, None]), (0, 2, 1))
 
-    nodes = np.linspace(float(low[0]), float(high[0]), 1 + _FINER * math.ceil(float(high[0] - low[0]) / SPACING))
-    parts = slices(mean.shape[0], max(1, CHUNK // (4 * len(nodes))))
-    at_nodes = xp.concat([statistics(part, nodes) for part in parts], axis=0)
-    return SharedSplit(Reference(point, log_weight(point, integrand) - boost), statistics, nodes, at_nodes)
+    reference = Reference(point, log_weight(point, integrand) - boost)
+    return SharedSplit(reference, statistics, (float(low[0]), float(high[0])))
 
 
 def _eta(low: float, high: float, root: float) -> _Matrix:
