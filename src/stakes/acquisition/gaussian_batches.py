@@ -54,7 +54,7 @@ class GaussianBatch:
         form = find_form(loss, self.belief)
         self.reduction = form.prepare(loss, self.belief)
         self.pair_numbers = 8 + form.numbers(loss, self.belief)  # held for each candidate and context of a block
-        self._reductions(self.latent.variance[None, :])  # the most, so that curves reach as far as any batch does
+        self._reductions(0.99 * self.latent.variance[None, :])  # so that curves reach as far as any batch may
         self.log_weights = log_weights  # [M]
         self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
         self.blocks = [Block(part, self.latent.covariance[part, :]) for part in self._parts()]

@@ -18,15 +18,16 @@ from stakes._array import Array, namespace, replaced
 from stakes.acquisition.curves import Curves, interpolated, smallest_sd
 from stakes.acquisition.finite_actions import Under, finite_actions_curve
 from stakes.acquisition.forms import ANY, Form, Reduction, register, today
-from stakes.acquisition.profile_values import Values, tabulator
+from stakes.acquisition.profile_values import Values, shared_reductions, tabulator
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
+from stakes.beliefs.gaussian_shared import SharedSplit
 from stakes.beliefs.switching import has_switches
 from stakes.losses import DistributionLoss
 
 _STARTS = (0.9, 0.6, 0.0)  # of curves, in posterior sds of the prior: a short curve needs few nodes, and easy ones
 _SLACK = 1e-6  # by which rounding may take a posterior sd below the start of a curve, without harm
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
-_SAMPLE, _CHECKED = 16, np.array([0.97])  # contexts and rho whose integration is checked; the panels are narrow there
+_SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked; the panels are narrow there
 _LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 
 
@@ -42,15 +43,15 @@ def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table
     if not has_switches(loss):
         return _smooth_curve(loss, belief, under)
     if not loss.breakpoints:
-        _warn(loss, _integration_error(loss, belief, under))
+        _warn(loss, _integration_error(loss, belief, under, None))
     return finite_actions_curve(loss, belief, under)
 
 
 def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
-    values_at, log_scale = tabulator(loss, belief, under)
-    doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under)
-    return Reduction(_Profile(loss, values_at, doubt, belief).of, log_scale)
+    table = tabulator(loss, belief, under)
+    doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under, table.split)
+    return Reduction(_Profile(loss, table.values, doubt, belief).of, table.log_scale)
 
 
 class _Profile:
@@ -76,11 +77,16 @@ class _Profile:
         return curves.astype(self.dtype)
 
 
-def _integration_error(loss: Any, belief: GaussianBelief, under: Under) -> float:
+def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: SharedSplit | None) -> float:
     """How far two rules of integration differ for some of the contexts: far only if the statistics are not smooth."""
     step = max(1, belief.n_contexts // _SAMPLE)
-    some = belief.take(slice(0, 0), slice(0, None, step))
-    even, panels = (tabulator(each, some, under)[0](_CHECKED) for each in (loss, _Cut(loss, _cuts(loss, under(some)))))
+    if split is not None:
+        few = split.some(step)
+        even, panels = (shared_reductions(loss, each, _CHECKED) for each in (few, replaced(few, panels=True)))
+    else:
+        some, rho = belief.take(slice(0, 0), slice(0, None, step)), np.asarray([_CHECKED])
+        cut = _Cut(loss, _cuts(loss, under(some)))
+        even, panels = (tabulator(each, some, under).values(rho)[0, :] for each in (loss, cut))
     xp = namespace(even)
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
 

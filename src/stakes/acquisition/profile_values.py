@@ -6,7 +6,7 @@ Sizes: M contexts, m of a block, R values of rho, J cells of a label, D statisti
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,24 +22,30 @@ Values: TypeAlias = Callable[[np.ndarray[Any, Any]], Array]
 """From rho [R], each above 0, to EUR_c / rho [R, M]."""
 
 
-def tabulator(loss: Any, belief: GaussianBelief, under: Under) -> tuple[Values, Array]:
-    """Values of the curves of all contexts, and [M]: the log of the scale that was taken out of each.
+class Table(NamedTuple):
+    """Curves to be, of all contexts."""
 
-    By one product for each rho where contexts share their nodes, by the general route otherwise.
-    """
+    values: Values
+    log_scale: Array
+    """[M]: the log of the scale that was taken out of each"""
+    split: SharedSplit | None
+    """The nodes that contexts share; None where each has its own"""
+
+
+def tabulator(loss: Any, belief: GaussianBelief, under: Under) -> Table:
+    """By one product for each rho where contexts share their nodes, by the general route otherwise."""
     mean, variance = double(belief.mean), double(belief.variance)
-    nobody = filled((0,), 1.0, mean), filled((0, mean.shape[0]), 0.0, mean)
-    empty = GaussianBelief(mean, variance, *nobody)
+    empty = GaussianBelief(mean, variance, filled((0,), 1.0, mean), filled((0, mean.shape[0]), 0.0, mean))
     split = None if isinstance(loss, DistributionLoss) else under(empty).shared_split(loss)
     if split is not None:
-        return _rows(lambda rho: _regrets(loss, split, rho)), split.reference.log_scale
+        return Table(_rows(lambda rho: shared_reductions(loss, split, rho)), split.reference.log_scale, split)
     reduction, xp = general_form(loss).prepare(loss, under(empty)), namespace(mean)
 
     def row(rho: float) -> Array:
         one = replaced(empty, candidate_variance=filled(1, 1.0, mean), covariance=xp.sqrt(rho * variance)[None, :])
         return reduction.of(under(one))[0, :]
 
-    return _rows(row), reduction.log_scale
+    return Table(_rows(row), reduction.log_scale, None)
 
 
 def _rows(of: Callable[[float], Array]) -> Values:
@@ -52,8 +58,8 @@ def _rows(of: Callable[[float], Array]) -> Values:
     return values
 
 
-def _regrets(loss: Any, split: SharedSplit, rho: float) -> Array:
-    """[M]: the expected regret of keeping today's answer, as the general route has it."""
+def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
+    """[M]: EUR_c(rho), the expected regret of keeping today's answer, as the general route has it."""
     point, parts = split.reference.point, []
     assert point is not None
     for part, moments in split.moments(rho):  # [m, J, D]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +18,12 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from stakes._array import Array, constant, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
-from stakes.beliefs.quadrature import CHUNK, COARSEST, SPACING, TAIL, landscape, one_window
+from stakes.beliefs.quadrature import CHUNK, COARSEST, SPACING, TAIL, landscape, one_window, panels
 from stakes.beliefs.switching import has_switches
 
 _FINER = 3  # nodes of a narrow posterior for each of SPACING
 _FINEST = 1.6 * SPACING / _FINER  # posterior sd (of prior sd) that they resolve, to 1e-21
+_PANEL = 0.65  # width of a panel, which resolves posteriors of a quarter of it
 _MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
 # A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
 # and all of positive weight, so that what is positive stays so. For a sigmoid of slope 6/sd they leave 4e-8 and 4e-10.
@@ -42,24 +43,38 @@ class SharedSplit:
     """Of some contexts at nodes [q]: [m, D, q], over the scale of the reference"""
     window: tuple[float, float]
     """From where to where nodes are needed"""
+    panels: bool = False
+    """Whether by Gauss and Legendre, for posteriors that are not narrow: to check the even nodes by"""
 
     def moments(self, rho: float) -> Iterator[tuple[slice, Array]]:
         """Contexts in blocks: which, and [m, J, D]: E[S | eta_j] times the mass of eta_j."""
         root, rest = math.sqrt(rho), math.sqrt(1.0 - rho)
         eta = _eta(*self.window, root)
-        conditional = self._narrow(eta, root, rest) if rest < _FINEST else self._wide(eta, root, rest)
+        narrow = rest < _FINEST
+        conditional = self._narrow(eta, root, rest) if narrow else self._wide(eta, root, rest)
         mass = constant((eta[1] - eta[0]) * _density(eta), self.reference.log_scale)  # [J]
-        for part in self._parts(len(eta)):
+        for part in self._parts(len(eta) * (len(_MORE[0]) if narrow else 1)):
             yield part, namespace(mass).permute_dims(conditional(part) * mass, (0, 2, 1))
 
     def _parts(self, count: int) -> Iterator[slice]:
         """Contexts in blocks for `count` nodes each, of a few statistics."""
         return slices(self.reference.log_scale.shape[0], max(1, CHUNK // (4 * count)))
 
+    def some(self, step: int) -> SharedSplit:
+        """Every so many of the contexts."""
+        point, log_scale = self.reference
+        assert point is not None
+
+        def statistics(part: slice, nodes: _Matrix) -> Array:
+            return self.statistics(slice(part.start * step, part.stop * step, step), nodes)
+
+        return replace(self, reference=Reference(point[::step], log_scale[::step]), statistics=statistics)
+
     def _wide(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
-        """Some contexts to E[S | eta], [m, D, J]: one product, with the trapezoid rule in the matrix."""
-        nodes, statistics = self._coarse if rest >= _FINER * _FINEST else self._fine
-        weights = (nodes[1] - nodes[0]) / rest * _density((nodes[:, None] - root * eta) / rest)  # [Q, J]
+        """Some contexts to E[S | eta], [m, D, J]: one product, with the rule of integration in the matrix."""
+        coarse = rest >= _FINER * _FINEST
+        nodes, lengths, statistics = self._in_panels if self.panels else self._coarse if coarse else self._fine
+        weights = (lengths / rest)[:, None] * _density((nodes[:, None] - root * eta) / rest)  # [Q, J]
         matrix, xp = constant(weights, statistics), namespace(statistics)
 
         def conditional(part: slice) -> Array:
@@ -69,19 +84,23 @@ class SharedSplit:
         return conditional
 
     @cached_property
-    def _coarse(self) -> tuple[_Matrix, Array]:
-        return self._at_nodes(SPACING)
+    def _coarse(self) -> tuple[_Matrix, _Matrix, Array]:
+        return self._at_nodes(*_even(*self.window, SPACING))
 
     @cached_property
-    def _fine(self) -> tuple[_Matrix, Array]:
-        return self._at_nodes(SPACING / _FINER)
+    def _fine(self) -> tuple[_Matrix, _Matrix, Array]:
+        return self._at_nodes(*_even(*self.window, SPACING / _FINER))
 
-    def _at_nodes(self, spacing: float) -> tuple[_Matrix, Array]:
-        """[Q] and [M, D, Q]: even nodes over the window, and the statistics there."""
-        low, high = self.window
-        nodes = np.linspace(low, high, 1 + math.ceil((high - low) / spacing))
+    @cached_property
+    def _in_panels(self) -> tuple[_Matrix, _Matrix, Array]:
+        low, high = (np.asarray([each]) for each in self.window)
+        nodes, lengths = panels(low, high, np.zeros((1, 0)), _PANEL)
+        return self._at_nodes(nodes[0], lengths[0])
+
+    def _at_nodes(self, nodes: _Matrix, lengths: _Matrix) -> tuple[_Matrix, _Matrix, Array]:
+        """[Q], [Q] and [M, D, Q]: with the statistics there."""
         parts = [self.statistics(part, nodes) for part in self._parts(len(nodes))]
-        return nodes, namespace(parts[0]).concat(parts, axis=0)
+        return nodes, lengths, namespace(parts[0]).concat(parts, axis=0)
 
     def _narrow(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
         """Some contexts to E[S | eta], [m, D, J], by nodes around each posterior mean."""
@@ -115,6 +134,12 @@ def shared_split(integrand: Integrand, mean: Array, sd: Array) -> SharedSplit | 
 
     reference = Reference(point, log_weight(point, integrand) - boost)
     return SharedSplit(reference, statistics, (float(low[0]), float(high[0])))
+
+
+def _even(low: float, high: float, spacing: float) -> tuple[_Matrix, _Matrix]:
+    """[Q], [Q]: nodes and their weights in the trapezoid rule, whose ends do not matter."""
+    nodes = np.linspace(low, high, 1 + math.ceil((high - low) / spacing))
+    return nodes, np.full(len(nodes), nodes[1] - nodes[0])
 
 
 def _eta(low: float, high: float, root: float) -> _Matrix:
