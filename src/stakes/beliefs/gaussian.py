@@ -20,10 +20,10 @@ from stakes._array import (
     namespace,
     ratio,
     replaced,
-    slices,
 )
 from stakes._panels import beside
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
+from stakes.beliefs.correlation import count_excess
 from stakes.beliefs.gaussian_cells import GaussianCells
 from stakes.beliefs.gaussian_shared import SharedSplit, shared_split
 from stakes.beliefs.gaussian_split import KINKED, GaussianSplit
@@ -32,7 +32,6 @@ from stakes.distributions import Distribution
 from stakes.domains import REAL, Interval
 
 _ROUNDING = 1e-9  # by which rho may exceed 1
-_PAIRS = 2**17  # of candidates and contexts that are checked at a time, within the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +86,7 @@ class GaussianBelief:
         xp = namespace(self.covariance)
         slack = max(_ROUNDING, 8.0 * float(xp.finfo(self.covariance.dtype).eps))
         sd, target_sd = xp.sqrt(self.candidate_variance), xp.sqrt((1.0 + slack) * self.variance)  # [N], [M]
-        count = 0
-        for part in slices(self.n_candidates, max(1, _PAIRS // self.n_contexts)):
-            excess = xp.abs(self.covariance[part, :]) > sd[part, None] * target_sd
-            count += int(xp.count_nonzero(excess))
-        if count:
+        if count := count_excess(self.covariance, sd, target_sd):
             raise ValueError(
                 f"covariance[n, m]^2 must not exceed candidate_variance[n] * variance[m]; it does for {count} of "
                 f"{self.n_candidates * self.n_contexts} pairs. Check that covariance is [candidates, contexts], that "

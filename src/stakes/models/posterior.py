@@ -84,7 +84,7 @@ class KernelPosterior:
     def places(self, rows: Any) -> Places:
         """With v(x), a column for each row."""
         known = cross_covariance(self.kernel, rows, self.train).T  # [n, B]
-        return Places(rows, solve_triangular(self.factor, known, lower=True, overwrite_b=True))
+        return Places(rows, solve_triangular(self.factor, known, lower=True, overwrite_b=True, check_finite=False))
 
     def mean(self, rows: Any) -> Numbers:
         """The prior mean + k(x, X) weights."""
