@@ -24,6 +24,7 @@ from stakes.beliefs.switching import has_switches
 _FINER = 3  # nodes of a narrow posterior for each of SPACING
 _FINEST = 1.6 * SPACING / _FINER  # posterior sd (of prior sd) that they resolve, to 1e-21
 _PANEL = 0.65  # width of a panel, which resolves posteriors of a quarter of it
+_PER_SD = 2.0  # nodes of eta to the sd of a posterior: a square of what it smooths has exp(-4 pi^2) beyond them
 _MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
 # A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
 # and all of positive weight, so that what is positive stays so. For a sigmoid of slope 6/sd they leave 4e-8 and 4e-10.
@@ -49,7 +50,7 @@ class SharedSplit:
     def moments(self, rho: float) -> Iterator[tuple[slice, Array]]:
         """Contexts in blocks: which, and [m, J, D]: E[S | eta_j] times the mass of eta_j."""
         root, rest = math.sqrt(rho), math.sqrt(1.0 - rho)
-        eta = _eta(*self.window, root)
+        eta = _eta(*self.window, root, rest)
         narrow = rest < _FINEST
         conditional = self._narrow(eta, root, rest) if narrow else self._wide(eta, root, rest)
         mass = constant((eta[1] - eta[0]) * _density(eta), self.reference.log_scale)  # [J]
@@ -142,10 +143,14 @@ def _even(low: float, high: float, spacing: float) -> tuple[_Matrix, _Matrix]:
     return nodes, np.full(len(nodes), nodes[1] - nodes[0])
 
 
-def _eta(low: float, high: float, root: float) -> _Matrix:
-    """[J]: even nodes for the window of z, which is centred anywhere between low + TAIL and high - TAIL."""
+def _eta(low: float, high: float, root: float, rest: float) -> _Matrix:
+    """[J]: even nodes for the window of z, which is centred anywhere between low + TAIL and high - TAIL.
+
+    To eta, the statistics are no sharper than in z, and no sharper than the posterior that smooths them.
+    """
     low, high = (low + TAIL) * root - TAIL, (high - TAIL) * root + TAIL
-    return np.linspace(low, high, 1 + math.ceil((high - low) / min(COARSEST, SPACING / root)))
+    spacing = min(COARSEST, max(SPACING, rest / _PER_SD) / root)
+    return np.linspace(low, high, 1 + math.ceil((high - low) / spacing))
 
 
 def _density(u: _Matrix) -> _Matrix:

@@ -51,7 +51,8 @@ def _sum(kernel: Sum, rows: Any, others: Any) -> _Value:
     first, second = _value(kernel.k1, rows, others), _value(kernel.k2, rows, others)
     if not isinstance(first, np.ndarray):
         first, second = second, first
-    first += second
+    if isinstance(second, np.ndarray) or second != 0.0:  # as that of noise is
+        first += second
     return first
 
 
@@ -59,7 +60,8 @@ def _product(kernel: Product, rows: Any, others: Any) -> _Value:
     first, second = _value(kernel.k1, rows, others), _value(kernel.k2, rows, others)
     if not isinstance(first, np.ndarray):
         first, second = second, first
-    first *= second
+    if isinstance(second, np.ndarray) or second != 1.0:
+        first *= second
     return first
 
 

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stakes._array import slices
+from stakes._jit import has_jit, loop
 from stakes.beliefs import GaussianBelief, VectorGaussianBelief
 from stakes.models.base import Request
 from stakes.models.kernels import Numbers
 from stakes.models.posterior import Places, Posterior
 
 _PAIRS = 2**17  # covariances of a block: 1 MiB, so that the passes over it stay within the cache
-_BLOCK = 1024  # rows at most, whose covariances with the labels so far are held at once
+_BLOCK = 1024  # rows whose covariances with the labels so far are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +86,12 @@ def candidates_at(posterior: Posterior, pool: Any, there: Places, keep: bool) ->
     (n_columns, n_contexts), (known, _) = there.projected.shape, posterior.variances(there)
     variance, noise, covariance = np.empty(len(pool)), np.empty(len(pool)), np.empty((len(pool), n_contexts))
     projected = np.empty((len(pool), n_columns if keep else 0)).T  # [r, N], a candidate's together in memory
-    for part in slices(len(pool), max(1, min(_BLOCK, _PAIRS // n_contexts))):
+    for part in slices(len(pool), _BLOCK):
         here = posterior.places(pool[part])
         variance[part], noise[part] = posterior.variances(here)
-        bounded(posterior.covariance(here, there), variance[part], known, out=covariance[part])
+        for few in slices(len(here.rows), max(1, _PAIRS // n_contexts)):
+            block = posterior.covariance(here.part(few), there)
+            bounded(block, variance[part][few], known, out=covariance[part][few])
         if keep:
             projected[:, part] = here.projected
     return Candidates(Places(pool, projected) if keep else None, variance, noise, covariance)
@@ -96,9 +99,22 @@ def candidates_at(posterior: Posterior, pool: Any, there: Places, keep: bool) ->
 
 def bounded(covariance: Numbers, variance: Numbers, known: Numbers, out: Numbers) -> None:
     """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`."""
-    most = np.sqrt(variance)[:, None] * np.sqrt(known)
+    sd, target_sd = np.sqrt(variance), np.sqrt(known)
+    if has_jit():
+        return _bounded(covariance, sd, target_sd, out)
+    most = sd[:, None] * target_sd
     np.minimum(covariance, most, out=covariance)
     np.maximum(covariance, np.negative(most, out=most), out=out)
+    return None
+
+
+@loop
+def _bounded(covariance: Any, sd: Any, target_sd: Any, out: Any) -> None:
+    for n in range(covariance.shape[0]):
+        row, result, own = covariance[n], out[n], sd[n]
+        for m in range(covariance.shape[1]):
+            most = own * target_sd[m]
+            result[m] = max(-most, min(row[m], most))
 
 
 def _outputs(covariance: Numbers, scale: Numbers) -> Numbers:
