@@ -24,13 +24,7 @@ from stakes.beliefs.gaussian_shared import SharedSplit
 from stakes.beliefs.switching import has_switches
 from stakes.losses import DistributionLoss
 
-_STARTS = (
-    0.9,
-    0.75,
-    0.5,
-    0.2,
-    0.0,
-)  # of curves, in posterior sds of the prior: a short curve needs few nodes, and easy ones
+_STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
 _SLACK = 1e-6  # by which rounding may take a posterior sd below the start of a curve, without harm
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked; the panels are narrow there
