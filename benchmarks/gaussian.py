@@ -22,13 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.spatial.distance import cdist
+from gaussian_reference import Scene, reference, scene, theirs
 from threadpoolctl import threadpool_limits
 
 from stakes import ExponentialWeight, SquaredError, Weight, expected_regret, score, select
 from stakes._jit import has_jit
-from stakes.models import GaussianProcess, belief_of, follow
+from stakes.models import belief_of, follow
 
 SHAPES = {  # n, N, M, p
     "large": (200, 5000, 1000, 8),
@@ -62,15 +61,6 @@ class Row:
     """on top of imports and input"""
 
 
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """A fitted process, and where it is asked."""
-
-    process: GaussianProcess
-    pool: Any
-    contexts: Any
-
-
 def main() -> None:
     given = _parser().parse_args()
     rows = []
@@ -98,52 +88,8 @@ def _jobs(quick: bool, repeats: int) -> Iterator[Row]:
         yield in_child(_memory, loss)
 
 
-def scene(n: int, n_candidates: int, n_contexts: int, p: int) -> Scene:
-    """Random rows with a signal, and a process that is fitted to the first n."""
-    rng = np.random.default_rng(0)
-    rows, pool, contexts = (rng.standard_normal((count, p)) for count in (n, n_candidates, n_contexts))
-    labels = np.sin(2.0 * rows[:, 0]) + rows.sum(axis=1) / p + 0.1 * rng.standard_normal(n)
-    return Scene(GaussianProcess().fit(rows, labels), pool, contexts)
-
-
 def ours(given: Scene, loss: str) -> Any:
     return score(LOSSES[loss], belief_of(given.process, given.pool, given.contexts))
-
-
-def reference(given: Scene, weights: Any = None) -> Any:
-    """[N]: the mean over contexts of cov(z, y)^2 / var(y), each context times its weight [M]."""
-    process, pool, contexts = given.process, given.pool, given.contexts
-    here, there = (
-        solve_triangular(process.factor_, kernel(process, rows, process.X_).T, lower=True) for rows in (pool, contexts)
-    )
-    covariance = kernel(process, pool, contexts)
-    covariance -= here.T @ there
-    variance = process.kernel_.diag(pool) - np.sum(here**2, axis=0) + process.hyperparameters_.noise**2
-    weighted = covariance if weights is None else covariance * weights
-    return np.einsum("nm,nm->n", weighted, covariance) / variance / len(contexts)
-
-
-def kernel(process: GaussianProcess, rows: Any, others: Any) -> Any:
-    values = process.hyperparameters_
-    distance = cdist(rows, others)
-    distance *= np.sqrt(3.0) / values.length
-    decay = np.exp(-distance)
-    distance += 1.0
-    decay *= distance
-    decay *= values.signal**2
-    decay += values.linear**2 * (rows @ others.T)
-    return decay
-
-
-def theirs(given: Scene) -> Any:
-    """The reference with scikit-learn's kernels as they are."""
-    process, pool, contexts = given.process, given.pool, given.contexts
-    here, there = (
-        solve_triangular(process.factor_, process.kernel_(rows, process.X_).T, lower=True) for rows in (pool, contexts)
-    )
-    covariance = process.kernel_(pool, contexts) - here.T @ there
-    variance = process.kernel_.diag(pool) - np.sum(here**2, axis=0) + process.hyperparameters_.noise**2
-    return np.mean(covariance**2, axis=1) / variance
 
 
 def _against_reference(name: str, given: Scene, loss: str, repeats: int) -> Iterator[Row]:
@@ -226,13 +172,13 @@ def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _growth(loss: str, counts: tuple[int, ...], repeats: int) -> Iterator[Row]:
-    """Seconds for a pool in chunks; the ratio is of seconds for a row to those of the smallest pool."""
+    """Seconds for a pool in chunks, the median of a few runs; the ratio is of those for a row to the smallest pool's."""
     given = scene(300, max(counts), 500, 8)
     ours(Scene(given.process, given.pool[:100], given.contexts), loss)
     first = None
     for count in counts:
-        turns = max(1, repeats * counts[0] // count)
-        seconds = min(_timed(lambda count=count: _chunks(given, loss, count))[1] for _ in range(turns))
+        turns = 1 + 4 * repeats * counts[0] // count
+        seconds = float(np.median([_timed(lambda count=count: _chunks(given, loss, count))[1] for _ in range(turns)]))
         first = first or seconds / count
         yield Row(f"growth: {loss}", f"n=300 N={count} M=500", seconds, seconds / count / first, None, None)
 
