@@ -172,7 +172,7 @@ def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _growth(loss: str, counts: tuple[int, ...], repeats: int) -> Iterator[Row]:
-    """Seconds for a pool in chunks, the median of a few runs; the ratio is of those for a row to the smallest pool's."""
+    """The median of runs over a pool in chunks; the ratio is of seconds for a row to those of the smallest pool."""
     given = scene(300, max(counts), 500, 8)
     ours(Scene(given.process, given.pool[:100], given.contexts), loss)
     first = None
