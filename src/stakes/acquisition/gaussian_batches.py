@@ -85,7 +85,8 @@ class GaussianBatch:
         """[N]: of rho_B with x added, 1 - (1 - rho_B) (1 - rho_x)^count, rho_x the share of what is left."""
         known, parts = self._known(), []
         for block in self.blocks:
-            explained = known + self._repeated(self._removed(block), count)
+            explained = self._repeated(self._removed(block), count)
+            explained += known
             parts.append(log_worth(self._reductions(explained), self.log_share))
         return namespace(self.left).concat(parts)
 
@@ -119,7 +120,9 @@ class GaussianBatch:
     def _removed(self, block: Block) -> Array:
         """[n, M]: the variance that each label of a block removes of what the batch leaves."""
         covariance = block.given(self.left, self.right)
-        return self._variance_share(block.part)[:, None] * covariance**2
+        removed = covariance * covariance
+        removed *= self._variance_share(block.part)[:, None]
+        return removed
 
     def _repeated(self, removed: Array, count: int) -> Array:
         """[n, M]: the variance that `count` labels remove, each the same share of what the one before leaves."""
