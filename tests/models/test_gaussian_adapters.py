@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from stakes import GaussianBelief, Linex, SquaredError, VectorGaussianBelief, score, select
 from stakes.acquisition.baselines import bald
 from stakes.models import belief_of
-from stakes.models.posterior import signal_and_noise
+from stakes.models.kernels import signal_and_noise
 from stakes.testing import check_belief
 
 

@@ -12,15 +12,19 @@ Derived in docs/theory.md. The exponential weight turns N(m, v) into N(m + a v, 
 
 from __future__ import annotations
 
-from stakes._array import Array, namespace
+from stakes._array import Array, namespace, ratio
 from stakes.acquisition.forms import Form, Reduction, register
 from stakes.beliefs import GaussianBelief
 from stakes.losses import ExponentialWeight, Linex, SquaredError
 
 
 def _variance_reduction(block: GaussianBelief) -> Array:
-    """[n, M]: rho v."""
-    return block.rho * block.variance
+    """[n, M]: rho v = cov(z, y)^2 / var(y)."""
+    xp = namespace(block.mean)
+    share = ratio(xp.ones_like(block.candidate_variance), xp.sqrt(block.candidate_variance))  # [n]
+    reduction = share[:, None] * block.covariance
+    reduction *= reduction  # in place: one pass less over the memory of all pairs
+    return reduction
 
 
 def log_mean_weight(weight: ExponentialWeight, belief: GaussianBelief) -> Array:

@@ -1,6 +1,8 @@
 """Batches under Gaussian and warped beliefs: a batch, too, leaves the target Gaussian, so its worth is EUR_c(rho_B).
 
-rho_B comes from covariances alone: exact for every loss, and no labels are fantasised.
+rho_B comes from covariances alone: exact for every loss, and no labels are fantasised. Covariances with targets are
+kept as the batch leaves them: a pick costs one row of label covariances and O(N M), however many came before, and a
+batch holds as many numbers as the covariances of the belief.
 Sizes: N candidates, n of a block, M contexts, t picks so far.
 """
 
@@ -17,7 +19,27 @@ from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.losses import AnyLoss
 
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
+_PAIRS = 2**17  # of candidates and contexts that are held at once: 1 MiB, within the cache
 _ALL = 1.0 - 2.0**-53  # the largest share below one, whose logarithm is finite
+
+
+class Block:
+    """Covariances of some labels with all targets, given the picks so far when they were last asked for."""
+
+    def __init__(self, part: slice, covariance: Array) -> None:
+        self.part, self.covariance, self.count = part, covariance, 0  # [n, M]: at first that of the belief itself
+
+    def given(self, left: Array, right: Array) -> Array:
+        """[n, M]: given all picks, whose factors are [N, t] and [M, t]."""
+        if self.count < left.shape[1]:
+            new = slice(self.count, None)
+            explained = namespace(left).matmul(left[self.part, new], right[:, new].T)
+            if self.count:
+                self.covariance -= explained
+            else:
+                self.covariance = self.covariance - explained
+            self.count = left.shape[1]
+        return self.covariance
 
 
 class GaussianBatch:
@@ -32,8 +54,10 @@ class GaussianBatch:
         form = find_form(loss, self.belief)
         self.reduction = form.prepare(loss, self.belief)
         self.pair_numbers = 8 + form.numbers(loss, self.belief)  # held for each candidate and context of a block
+        self._reductions(0.99 * self.latent.variance[None, :])  # so that curves reach as far as any batch may
         self.log_weights = log_weights  # [M]
         self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
+        self.blocks = [Block(part, self.latent.covariance[part, :]) for part in self._parts()]
         self.left = filled((belief.n_candidates, 0), 0.0, belief.like)  # G: [N, t]
         self.right = filled((belief.n_contexts, 0), 0.0, belief.like)  # F: [M, t]
 
@@ -53,14 +77,16 @@ class GaussianBatch:
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
-        explained = self._known() + self._removed(slice(candidate, candidate + 1))
+        alone = Block(slice(candidate, candidate + 1), self.latent.covariance[candidate : candidate + 1, :])
+        explained = self._known() + self._removed(alone)
         return float(log_worth(self._reductions(explained), self.log_share)[0])
 
     def log_reductions(self, count: int = 1) -> Array:
         """[N]: of rho_B with x added, 1 - (1 - rho_B) (1 - rho_x)^count, rho_x the share of what is left."""
         known, parts = self._known(), []
-        for part in self._blocks():
-            explained = known + self._repeated(self._removed(part), count)
+        for block in self.blocks:
+            explained = self._repeated(self._removed(block), count)
+            explained += known
             parts.append(log_worth(self._reductions(explained), self.log_share))
         return namespace(self.left).concat(parts)
 
@@ -68,7 +94,7 @@ class GaussianBatch:
         """[N]: E_c of the (latent) variance that each label removes of what is left."""
         xp = namespace(self.left)
         weights = xp.exp(self.log_weights)
-        return xp.concat([xp.matmul(self._removed(part), weights) for part in self._blocks()])
+        return xp.concat([xp.matmul(self._removed(block), weights) for block in self.blocks])
 
     def add(self, candidate: int) -> float:
         """One more column of both factors."""
@@ -82,21 +108,21 @@ class GaussianBatch:
         self.right = xp.concat([self.right, (right * scale)[:, None]], axis=1)
         return 0.0
 
-    def _blocks(self) -> Iterator[slice]:
+    def _parts(self) -> Iterator[slice]:
         """Candidates in blocks."""
-        return slices(
-            self.belief.n_candidates, max(1, MEMORY_LIMIT // (8 * self.pair_numbers * self.belief.n_contexts))
-        )
+        pairs = min(_PAIRS, MEMORY_LIMIT // (8 * self.pair_numbers))
+        return slices(self.belief.n_candidates, max(1, pairs // self.belief.n_contexts))
 
     def _known(self) -> Array:
         """[M]: the variance that the batch removes."""
         return namespace(self.right).sum(self.right**2, axis=1)
 
-    def _removed(self, part: slice) -> Array:
+    def _removed(self, block: Block) -> Array:
         """[n, M]: the variance that each label of a block removes of what the batch leaves."""
-        xp = namespace(self.left)
-        covariance = self.latent.covariance[part, :] - xp.matmul(self.left[part, :], self.right.T)
-        return self._variance_share(part)[:, None] * covariance**2
+        covariance = block.given(self.left, self.right)
+        removed = covariance * covariance
+        removed *= self._variance_share(block.part)[:, None]
+        return removed
 
     def _repeated(self, removed: Array, count: int) -> Array:
         """[n, M]: the variance that `count` labels remove, each the same share of what the one before leaves."""

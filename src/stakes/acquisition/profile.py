@@ -14,18 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, constant, double, namespace, replaced
-from stakes.acquisition import chebyshev
+from stakes._array import Array, namespace, replaced
+from stakes.acquisition.curves import Curves, interpolated, smallest_sd
 from stakes.acquisition.finite_actions import Under, finite_actions_curve
-from stakes.acquisition.forms import ANY, Form, Reduction, general_form, register, today
-from stakes.acquisition.reduction import check_finite
+from stakes.acquisition.forms import ANY, Form, Reduction, register, today
+from stakes.acquisition.profile_values import Values, shared_reductions, tabulator
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
+from stakes.beliefs.gaussian_shared import SharedSplit
 from stakes.beliefs.switching import has_switches
 from stakes.losses import DistributionLoss
 
-_SIZES = (24, 48, 96)
+_STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
+_SLACK = 1e-6  # by which rounding may take a posterior sd below the start of a curve, without harm
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
-_SAMPLE, _CHECKED = 16, np.array([0.97])  # contexts and rho whose integration is checked; the panels are narrow there
+_SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked; the panels are narrow there
 _LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 
 
@@ -41,53 +43,50 @@ def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table
     if not has_switches(loss):
         return _smooth_curve(loss, belief, under)
     if not loss.breakpoints:
-        _warn(loss, _integration_error(loss, belief, under))
+        _warn(loss, _integration_error(loss, belief, under, None))
     return finite_actions_curve(loss, belief, under)
 
 
 def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
-    """With as many nodes as it needs."""
-    for size in _SIZES:
-        coefficients, log_scale = _chebyshev(loss, belief, under, size)  # [R, M]
-        error = _relative_tail(coefficients)
-        if error < (_KINKED if loss.breakpoints else _SMOOTH):
-            break
-    if not loss.breakpoints:
-        error = max(error, _integration_error(loss, belief, under))
-    _warn(loss, error)
-
-    def of(block: GaussianBelief) -> Array:
-        return block.rho * _clenshaw(coefficients, 2.0 * namespace(block.rho).sqrt(1.0 - block.rho) - 1.0)
-
-    coefficients = namespace(coefficients).astype(coefficients, belief.mean.dtype)
-    return Reduction(of, log_scale)
+    """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
+    table = tabulator(loss, belief, under)
+    doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under, table.split)
+    return Reduction(_Profile(loss, table.values, doubt, belief).of, table.log_scale)
 
 
-def _chebyshev(loss: Any, belief: GaussianBelief, under: Under, size: int) -> tuple[Array, Array]:
-    """[R, M], [M]: Chebyshev coefficients of EUR_c / rho in 2 s - 1, and the scale taken out of each context."""
-    rho = 1.0 - ((1.0 + chebyshev.points(size)) / 2.0) ** 2
-    values, log_scale = _reductions(loss, belief, under, rho)
-    return chebyshev.series(check_finite(values / constant(rho, values)[:, None]), size), log_scale
+class _Profile:
+    """Curves that start where the smallest posterior sd of a belief is, or anew from 0 once a block goes beyond."""
+
+    def __init__(self, loss: Any, values_at: Values, doubt: float, belief: GaussianBelief) -> None:
+        self.loss, self.values_at, self.doubt, self.dtype = loss, values_at, doubt, belief.mean.dtype
+        smallest = smallest_sd(belief)
+        self.curves = self._tabulated(next(low for low in _STARTS if low <= smallest))
+
+    def of(self, block: GaussianBelief) -> Array:
+        """[n, M]: rho times the curve."""
+        reductions, smallest = self.curves.reductions(block)
+        if smallest < self.curves.low - _SLACK:
+            self.curves = self._tabulated(0.0)
+            reductions, _ = self.curves.reductions(block)
+        return reductions
+
+    def _tabulated(self, low: float) -> Curves:
+        enough = _KINKED if self.loss.breakpoints else _SMOOTH
+        curves, error = interpolated(lambda sd: self.values_at(1.0 - sd**2), enough, low)
+        _warn(self.loss, max(error, self.doubt))
+        return curves.astype(self.dtype)
 
 
-def _reductions(
-    loss: Any, belief: GaussianBelief, under: Under, rho: np.ndarray[Any, Any], cuts: tuple[float, ...] = ()
-) -> tuple[Array, Array]:
-    """[R, M], [M]: EUR by the general route for R candidates, each of which removes `rho` of every variance."""
-    xp = namespace(belief.mean)
-    mean, variance = double(belief.mean), double(belief.variance)
-    shares = constant(rho, mean)
-    table = under(GaussianBelief(mean, variance, xp.ones_like(shares), xp.sqrt(shares[:, None] * variance)))
-    reduction = general_form(loss).prepare(_Cut(loss, cuts) if cuts else loss, table)
-    rows = [reduction.of(table.take(slice(r, r + 1), slice(None))) for r in range(len(rho))]
-    return xp.concat(rows, axis=0), reduction.log_scale
-
-
-def _integration_error(loss: Any, belief: GaussianBelief, under: Under) -> float:
+def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: SharedSplit | None) -> float:
     """How far two rules of integration differ for some of the contexts: far only if the statistics are not smooth."""
     step = max(1, belief.n_contexts // _SAMPLE)
-    some = belief.take(slice(0, 0), slice(0, None, step))
-    (even, _), (panels, _) = (_reductions(loss, some, under, _CHECKED, cuts) for cuts in ((), _cuts(loss, under(some))))
+    if split is not None:
+        few = split.some(step)
+        even, panels = (shared_reductions(loss, each, _CHECKED) for each in (few, replaced(few, panels=True)))
+    else:
+        some, rho = belief.take(slice(0, 0), slice(0, None, step)), np.asarray([_CHECKED])
+        cut = _Cut(loss, _cuts(loss, under(some)))
+        even, panels = (tabulator(each, some, under).values(rho)[0, :] for each in (loss, cut))
     xp = namespace(even)
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
 
@@ -130,25 +129,6 @@ def _caller() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__.split(".")[0] + "."):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def _relative_tail(coefficients: Array) -> float:
-    """The last coefficients against the smallest end of the curve, over contexts: what interpolation loses."""
-    xp = namespace(coefficients)
-    tail = xp.max(xp.abs(coefficients[-4:, :]), axis=0)
-    ends = [_clenshaw(coefficients, xp.full_like(coefficients[:1, :], end))[0, ...] for end in (-1.0, 1.0)]
-    smallest = xp.min(xp.abs(xp.stack(ends)), axis=0)
-    relative = xp.where(tail > 0, tail / xp.where(smallest > 0, smallest, xp.ones_like(tail)), xp.zeros_like(tail))
-    return float(xp.max(relative))
-
-
-def _clenshaw(coefficients: Array, x: Array) -> Array:
-    """[n, M]: the Chebyshev series [R, M] at x [n, M]."""
-    xp = namespace(coefficients)
-    ahead, further = xp.zeros_like(x), xp.zeros_like(x)
-    for r in range(coefficients.shape[0] - 1, 0, -1):
-        ahead, further = coefficients[r, :] + 2.0 * x * ahead - further, ahead
-    return coefficients[0, :] + x * ahead - further
 
 
 def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:

@@ -7,14 +7,25 @@ Sizes: N candidates, M contexts, P = N M pairs, J nodes of eta, Q nodes of z, D 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stakes._array import Array, asarrays, check_all, check_shape, double, log_normal, namespace, ratio, replaced
+from stakes._array import (
+    Array,
+    asarrays,
+    check_all,
+    check_shape,
+    double,
+    log_normal,
+    namespace,
+    ratio,
+    replaced,
+)
 from stakes._panels import beside
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
+from stakes.beliefs.correlation import count_excess
 from stakes.beliefs.gaussian_cells import GaussianCells
+from stakes.beliefs.gaussian_shared import SharedSplit, shared_split
 from stakes.beliefs.gaussian_split import KINKED, GaussianSplit
 from stakes.beliefs.quadrature import landscape, normal_moments
 from stakes.distributions import Distribution
@@ -74,13 +85,12 @@ class GaussianBelief:
     def _check_correlation(self) -> None:
         xp = namespace(self.covariance)
         slack = max(_ROUNDING, 8.0 * float(xp.finfo(self.covariance.dtype).eps))
-        constant = (self.candidate_variance[:, None] == 0) | (self.variance == 0)
-        excess = (self._explained() > 1.0 + slack) | (constant & (self.covariance != 0))
-        if count := int(xp.count_nonzero(excess)):
+        sd, target_sd = xp.sqrt(self.candidate_variance), xp.sqrt((1.0 + slack) * self.variance)  # [N], [M]
+        if count := count_excess(self.covariance, sd, target_sd):
             raise ValueError(
                 f"covariance[n, m]^2 must not exceed candidate_variance[n] * variance[m]; it does for {count} of "
-                f"{math.prod(excess.shape)} pairs. Check that covariance is [candidates, contexts], that all come from "
-                "one posterior, and that candidate_variance includes the noise."
+                f"{self.n_candidates * self.n_contexts} pairs. Check that covariance is [candidates, contexts], that "
+                "all come from one posterior, and that candidate_variance includes the noise."
             )
 
     def _check_candidates(self, rows: Array | None, noise: Array | None) -> None:
@@ -150,6 +160,10 @@ class GaussianBelief:
         """[N, M, J, D]: E[S(z) | eta_j] times the mass of node j."""
         mean, sd = self._standard()
         return GaussianSplit(integrand, mean, sd, double(self.rho), reference).all_pairs()
+
+    def shared_split(self, integrand: Integrand) -> SharedSplit | None:
+        """Split moments of labels that tell the same share of every context; None where contexts share no nodes."""
+        return shared_split(integrand, *self._standard())
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) p(z | c)."""

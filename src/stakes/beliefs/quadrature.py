@@ -123,9 +123,14 @@ def _uphill(height: Callable[[Array], Array], u: Array) -> Array:
 
 def windows(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array]:
     """[...], [...]: in standard units, a window that holds the mass of every statistic under each normal."""
-    xp = namespace(mean)
     _, low, high = landscape(integrand, mean, sd)
-    if math.prod(mean.shape) == 0:
+    return one_window(low, high)
+
+
+def one_window(low: Array, high: Array) -> tuple[Array, Array]:
+    """[...], [...]: the window that holds all of them, where it is less than twice as wide as the widest."""
+    xp = namespace(low)
+    if math.prod(low.shape) == 0:
         return low, high
     lowest, highest = xp.min(low), xp.max(high)
     if float(highest - lowest) < 2.0 * float(xp.max(high - low)):  # one window for all: nodes can be shared

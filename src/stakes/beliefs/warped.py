@@ -16,6 +16,7 @@ from stakes._array import Array, constant, double, log_of, namespace, normal_tai
 from stakes._panels import beside, slope
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
+from stakes.beliefs.gaussian_shared import SharedSplit
 from stakes.beliefs.switching import has_switches
 from stakes.beliefs.warps import Warp
 from stakes.distributions import Distribution
@@ -99,6 +100,13 @@ class WarpedGaussianBelief:
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: E[S(g(f)) | eta_j] times the mass of node j."""
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
+
+    def shared_split(self, integrand: Integrand) -> SharedSplit | None:
+        """That of the latent belief, from the reference as a target."""
+        split = self.latent.shared_split(self.unwarped(integrand))
+        if split is None:
+            return None
+        return replaced(split, reference=Reference(self.warp.forward(split.reference.point), split.reference.log_scale))
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) p(z | c), that of the latent belief pushed through the warp."""

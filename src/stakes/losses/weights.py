@@ -148,11 +148,12 @@ class ClassWeights:
         return log_of(self(z))
 
 
+_OWN = (ExponentialWeight, InterpolatedWeight, Weight, ClassWeights)
 WeightLike = WeightFunction | Callable[[Array], Array] | None
 
 
 def as_weight(weight: WeightLike) -> WeightFunction | None:
     """A weight as it is; a plain positive function wrapped; None stays None."""
-    if weight is None or (isinstance(weight, WeightFunction) and not isinstance(weight, type)):
+    if weight is None or isinstance(weight, _OWN):  # asking for the protocol takes as long as a small integral
         return weight
-    return Weight(weight)
+    return weight if isinstance(weight, WeightFunction) and not isinstance(weight, type) else Weight(weight)

@@ -10,6 +10,7 @@ from stakes.models.bootstrap import Bootstrap
 from stakes.models.default_model import DefaultModel, default
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
+from stakes.models.following import FollowedProcess, follow
 from stakes.models.hyperparameters import Hyperparameters
 from stakes.models.process import GaussianProcess
 
@@ -18,12 +19,14 @@ __all__ = [
     "Bootstrap",
     "DefaultModel",
     "EnsembleOf",
+    "FollowedProcess",
     "GaussianProcess",
     "Hyperparameters",
     "Request",
     "TableEncoder",
     "belief_of",
     "default",
+    "follow",
     "out_of_bag_noise",
     "register_model",
 ]

@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern,
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from stakes.models.posterior import Numbers
+from stakes.models.kernels import Numbers
 
 _TO_SD = 1.4826  # the standard deviation of a normal over its median absolute deviation
 _CORRELATION = 0.5  # wanted at the typical distance of neighbours

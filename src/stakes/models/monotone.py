@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScale
 
 from stakes.beliefs import GaussianBelief, MonotoneWarp, WarpedGaussianBelief
 from stakes.domains import Interval
-from stakes.models.posterior import Numbers
+from stakes.models.kernels import Numbers
 
 _NEAR, _FAR = 4.0, 20.0  # standard deviations about every context
 _POINTS = 2001

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
 from stakes.models.base import Request, adapt, adapts
-from stakes.models.posterior import Numbers
+from stakes.models.kernels import Numbers
 
 
 @adapts(MultiOutputRegressor)

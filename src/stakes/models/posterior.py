@@ -6,17 +6,13 @@ Sizes: B rows of any block, n labels so far, p features, r columns of a thin fac
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dgemm
 
-from stakes._array import slices
-
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-
-_DIAGONAL = 64  # rows whose kernel matrix is made for the sake of its diagonal
-_ROUNDING = 1e-12  # of k(x, x): what two ways to compute it may differ by
+from stakes.models.kernels import Numbers, cross_covariance, signal_and_noise
 
 
 class Places(NamedTuple):
@@ -87,16 +83,17 @@ class KernelPosterior:
 
     def places(self, rows: Any) -> Places:
         """With v(x), a column for each row."""
-        return Places(rows, solve_triangular(self.factor, self.kernel(rows, self.train).T, lower=True))
+        known = cross_covariance(self.kernel, rows, self.train).T  # [n, B]
+        return Places(rows, solve_triangular(self.factor, known, lower=True, overwrite_b=True, check_finite=False))
 
     def mean(self, rows: Any) -> Numbers:
         """The prior mean + k(x, X) weights."""
-        return np.asarray(self.unit * (self.kernel(rows, self.train) @ self.weights) + self.offset)
+        return np.asarray(self.unit * (cross_covariance(self.kernel, rows, self.train) @ self.weights) + self.offset)
 
     def variances(self, places: Places) -> tuple[Numbers, Numbers]:
         """As above, but 0 where rounding is all that is left; the noise is the kernel's and the one added."""
         prior, noise = self._prior(places.rows)
-        left = prior - np.sum(places.projected**2, axis=0)
+        left = prior - np.einsum("rb,rb->b", places.projected, places.projected)
         left = np.where(left > np.finfo(float).eps * len(self.factor) * prior, left, 0.0)
         return self._square * left, self._square * (noise + self.added_noise)
 
@@ -105,8 +102,10 @@ class KernelPosterior:
 
     def covariance(self, places: Places, others: Places) -> Numbers:
         """As above."""
-        known = places.projected.T @ others.projected
-        return np.asarray(self._square * (self.kernel(places.rows, others.rows) - known))
+        covariance = _less(cross_covariance(self.kernel, places.rows, others.rows), places, others)
+        if self._square != 1.0:
+            covariance *= self._square
+        return covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +140,10 @@ class LinearPosterior:
         return places.projected.T @ others.projected
 
 
-def signal_and_noise(kernel: Any, rows: Any) -> tuple[Numbers, Numbers]:
-    """[B], [B]: k(x, x) as the covariance of two evaluations at the same x, and what they do not share.
-
-    Called with two sets of rows, a kernel of scikit-learn leaves out all that is a label's own, wherever it stands in
-    sums, products and powers: c (k + white) has the noise c white(x), (k + white)^2 has 2 k white + white^2.
-    Less than 1e-12 of k(x, x) is taken for rounding.
-    """
-    parts = (rows[part] for part in slices(len(rows), _DIAGONAL))
-    shared, total = np.concatenate([np.diagonal(kernel(part, part)) for part in parts]), kernel.diag(rows)
-    own = total - shared
-    return shared, np.where(own > _ROUNDING * abs(total), own, 0.0)
+def _less(covariance: Numbers, places: Places, others: Places) -> Numbers:
+    """[B, B']: the covariance less what is known, in place: by BLAS, as NumPy has no product that adds to an array."""
+    if min(covariance.shape) < 2:
+        covariance -= places.projected.T @ others.projected
+        return covariance
+    flipped = covariance.T  # [B', B] in the order of columns, which BLAS writes into
+    return np.asarray(dgemm(-1.0, others.projected, places.projected, 1.0, flipped, trans_a=True, overwrite_c=True).T)

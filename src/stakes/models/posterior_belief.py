@@ -1,21 +1,23 @@
 """The belief about labels and targets that a Gaussian posterior of a function implies.
 
-Sizes: N candidates, M contexts, B rows of a block, d outputs.
+Sizes: N candidates, M contexts, B rows of a block, r columns of a thin factor, d outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from stakes._array import slices
+from stakes._jit import has_jit, loop
 from stakes.beliefs import GaussianBelief, VectorGaussianBelief
 from stakes.models.base import Request
-from stakes.models.posterior import Numbers, Places, Posterior
+from stakes.models.kernels import Numbers
+from stakes.models.posterior import Places, Posterior
 
+_PAIRS = 2**17  # covariances of a block: 1 MiB, so that the passes over it stay within the cache
 _BLOCK = 1024  # rows whose covariances with the labels so far are held at once
 
 
@@ -36,6 +38,19 @@ class LabelCovariances:
         return row if scale is None else np.moveaxis(_outputs(row, scale), 1, 0)
 
 
+class Candidates(NamedTuple):
+    """What a posterior says of candidates, each alone and with f at the contexts."""
+
+    places: Places | None
+    """None where covariances between candidates are not wanted"""
+    variance: Numbers
+    """[N]: of f"""
+    noise: Numbers
+    """[N]: the variance that a label has beside it"""
+    covariance: Numbers
+    """[N, M]: of f here and at the contexts"""
+
+
 def gaussian_belief(
     posterior: Posterior, pool: Any, contexts: Any, request: Request
 ) -> GaussianBelief | VectorGaussianBelief:
@@ -44,28 +59,62 @@ def gaussian_belief(
     Covariances between candidates, where they are asked for, are computed a row at a time when a batch needs them.
     """
     there = posterior.places(contexts)
-    known, target_noise = posterior.variances(there)  # [M], [M]
-    blocks = [_candidates(posterior, pool[part], there, known) for part in slices(len(pool), _BLOCK)]
-    variance, noise, covariance = (np.concatenate(each) for each in zip(*blocks, strict=True))
-    moments = {
-        "variance": known + target_noise if request.target == "label" else known,
-        "candidate_variance": variance + noise,
-        "covariance": covariance,
-        "noise_variance": noise,
+    return belief_at(posterior, candidates_at(posterior, pool, there, keep=request.joint), there, request)
+
+
+def belief_at(
+    posterior: Posterior, here: Candidates, there: Places, request: Request
+) -> GaussianBelief | VectorGaussianBelief:
+    """The belief about labels `here` and targets `there`."""
+    known, noise = posterior.variances(there)  # [M], [M]
+    variance = here.variance + here.noise  # [N]
+    moments: dict[str, Any] = {
+        "variance": known + noise if request.target == "label" else known,
+        "candidate_variance": variance,
+        "covariance": here.covariance,
+        "noise_variance": here.noise,
     }
-    rows = LabelCovariances(posterior, posterior.places(pool), variance + noise) if request.joint else None
+    rows = LabelCovariances(posterior, here.places, variance) if request.joint and here.places is not None else None
     if (scale := posterior.scale) is None:
-        return GaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
+        return GaussianBelief(posterior.mean(there.rows), **moments, candidate_covariance=rows)
     moments = {name: _outputs(each, scale) for name, each in moments.items()}
-    return VectorGaussianBelief(posterior.mean(contexts), **moments, candidate_covariance=rows)
+    return VectorGaussianBelief(posterior.mean(there.rows), **moments, candidate_covariance=rows)
 
 
-def _candidates(posterior: Posterior, rows: Any, there: Places, known: Numbers) -> Sequence[Numbers]:
-    """Of a block of candidates: the variance of f [B], the noise [B], covariances with f at contexts [B, M]."""
-    here = posterior.places(rows)
-    variance, noise = posterior.variances(here)
-    most = np.sqrt(variance)[:, None] * np.sqrt(known)  # exceeded by rounding only
-    return variance, noise, np.clip(posterior.covariance(here, there), -most, most)
+def candidates_at(posterior: Posterior, pool: Any, there: Places, keep: bool) -> Candidates:
+    """All of `pool`, in blocks that stay within the cache; with their places if `keep`."""
+    (n_columns, n_contexts), (known, _) = there.projected.shape, posterior.variances(there)
+    variance, noise, covariance = np.empty(len(pool)), np.empty(len(pool)), np.empty((len(pool), n_contexts))
+    projected = np.empty((len(pool), n_columns if keep else 0)).T  # [r, N], a candidate's together in memory
+    for part in slices(len(pool), _BLOCK):
+        here = posterior.places(pool[part])
+        variance[part], noise[part] = posterior.variances(here)
+        for few in slices(len(here.rows), max(1, _PAIRS // n_contexts)):
+            block = posterior.covariance(here.part(few), there)
+            bounded(block, variance[part][few], known, out=covariance[part][few])
+        if keep:
+            projected[:, part] = here.projected
+    return Candidates(Places(pool, projected) if keep else None, variance, noise, covariance)
+
+
+def bounded(covariance: Numbers, variance: Numbers, known: Numbers, out: Numbers) -> None:
+    """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`."""
+    sd, target_sd = np.sqrt(variance), np.sqrt(known)
+    if has_jit():
+        return _bounded(covariance, sd, target_sd, out)
+    most = sd[:, None] * target_sd
+    np.minimum(covariance, most, out=covariance)
+    np.maximum(covariance, np.negative(most, out=most), out=out)
+    return None
+
+
+@loop
+def _bounded(covariance: Any, sd: Any, target_sd: Any, out: Any) -> None:
+    for n in range(covariance.shape[0]):
+        row, result, own = covariance[n], out[n], sd[n]
+        for m in range(covariance.shape[1]):
+            most = own * target_sd[m]
+            result[m] = max(-most, min(row[m], most))
 
 
 def _outputs(covariance: Numbers, scale: Numbers) -> Numbers:

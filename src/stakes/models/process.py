@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes.beliefs import GaussianBelief
 from stakes.models.base import Request, adapts
 from stakes.models.hyperparameters import Hyperparameters, most_likely, plug_in
-from stakes.models.posterior import KernelPosterior, Numbers
+from stakes.models.kernels import Numbers
+from stakes.models.posterior import KernelPosterior
 from stakes.models.posterior_belief import gaussian_belief
 
 _JITTERS = 10.0 ** np.arange(-12, -3)  # of the mean of k(x, x)
@@ -113,7 +114,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, return_std: bool = False) -> Any:  # noqa: N803
         """[B]: the mean of f; with `return_std` also the standard deviation of a label, noise included, [B]."""
         check_is_fitted(self)
-        rows, posterior = validate_data(self, X, reset=False, dtype=np.float64), self._posterior()
+        rows, posterior = validate_data(self, X, reset=False, dtype=np.float64), self.posterior()
         if not return_std:
             return posterior.mean(rows)
         return posterior.mean(rows), np.sqrt(sum(posterior.variances(posterior.places(rows))))
@@ -124,11 +125,12 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """What it believes of the labels of `pool` and the targets at `contexts`, jointly."""
         check_is_fitted(self)
         pool, contexts = (validate_data(self, each, reset=False, dtype=np.float64) for each in (pool, contexts))
-        belief = gaussian_belief(self._posterior(), pool, contexts, Request(target=target, joint=joint))
+        belief = gaussian_belief(self.posterior(), pool, contexts, Request(target=target, joint=joint))
         assert isinstance(belief, GaussianBelief)
         return belief
 
-    def _posterior(self) -> KernelPosterior:
+    def posterior(self) -> KernelPosterior:
+        """What it knows of f: means and covariances at any rows."""
         values = self.hyperparameters_
         return KernelPosterior(
             self.kernel_, self.X_, self.factor_, self.weights_, values.mean, 1.0, values.noise**2, white=False
