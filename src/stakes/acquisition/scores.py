@@ -10,7 +10,8 @@ from typing import Any, Literal, overload
 
 from stakes._array import Array, asarrays, check_all, check_shape, double, filled, log_of, namespace, ratio, shares
 from stakes.acquisition.forms import check_pair, find_form
-from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, context_blocks, unscaled
+from stakes.acquisition.reduction import AT_ONCE, MEMORY_LIMIT, Block, blocks, check_finite, context_blocks, unscaled
+from stakes.acquisition.workers import in_parts
 from stakes.beliefs import Belief
 from stakes.losses import AnyLoss
 
@@ -27,6 +28,7 @@ def score(
     return_log_scale: Literal[False] = False,
     *,
     memory_limit: int = MEMORY_LIMIT,
+    n_jobs: int | None = None,
 ) -> Array: ...
 
 
@@ -39,6 +41,7 @@ def score(
     *,
     return_log_scale: Literal[True],
     memory_limit: int = MEMORY_LIMIT,
+    n_jobs: int | None = None,
 ) -> tuple[Array, float]: ...
 
 
@@ -50,12 +53,15 @@ def score(
     return_log_scale: bool = False,
     *,
     memory_limit: int = MEMORY_LIMIT,
+    n_jobs: int | None = None,
 ) -> Array | tuple[Array, float]:
     """[N]: E_c[EUR(x; c)], what the label of each candidate is worth for one decision, in units of the loss.
 
     `context_weights` [M] say how often each context comes up (normalised; alike without them). With `costs` [N], the
     worth for each unit of labelling cost. With `return_log_scale`, scores relative to the largest, and a number: the
-    worth is `scores * exp(log_scale)`, however large or small. Temporaries stay below `memory_limit` bytes or one pair.
+    worth is `scores * exp(log_scale)`, however large or small. Temporaries of all workers together stay below
+    `memory_limit` bytes or one pair. `n_jobs` workers share blocks of candidates, 8 of them at most at once (None: one
+    worker, or what `joblib.parallel_config` says; -1: all cores); scores are the same for any number of them.
     """
     form = find_form(loss, belief)
     xp = namespace(belief.like)
@@ -63,7 +69,8 @@ def score(
     log_scores = filled(belief.n_candidates, -math.inf, belief.like)  # [N]
     for contexts, log_scale, parts in blocks(form, loss, belief, memory_limit):
         log_share = double(log_scale) + log_of(weights[contexts])  # [m]
-        log_scores = _log_sum(log_scores, xp.concat([log_worth(double(part), log_share) for part in parts]))
+        worths = in_parts(_block_worths, ((part, log_share) for part in parts), n_jobs, most=AT_ONCE)
+        log_scores = _log_sum(log_scores, xp.concat(list(worths)))
     if costs is not None:
         log_scores = log_scores - xp.log(checked_costs(costs, belief))
     top = float(xp.max(log_scores)) if belief.n_candidates else -math.inf
@@ -72,6 +79,11 @@ def score(
     if not return_log_scale:
         return unscaled(relative, top, belief)
     return xp.astype(relative, belief.like.dtype), top
+
+
+def _block_worths(block: Block, log_share: Array) -> Array:
+    """[n]: `log_worth` of a block that is computed now."""
+    return log_worth(double(block()), log_share)
 
 
 def log_worth(part: Array, log_share: Array) -> Array:

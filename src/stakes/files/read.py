@@ -14,7 +14,7 @@ from stakes.files.safe_cells import unescape as unescaped
 from stakes.files.source import Source
 
 _CSV = (".csv", ".tsv", ".txt")
-_ARROW = (".parquet", ".arrow", ".feather", ".ipc")
+ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def read_table(
@@ -32,7 +32,7 @@ def read_table(
     """
     where = checked_path(path)
     try:
-        table = _read_arrow(where) if where.suffix.lower() in _ARROW else _read_csv(where, delimiter, unescape)
+        table = _read_arrow(where) if where.suffix.lower() in ARROW else _read_csv(where, delimiter, unescape)
     except OSError as error:
         raise TableError(f"{where} cannot be read: {error.strerror or error}") from error
     marks, texts = _words("missing", missing), _words("text", text)
@@ -48,9 +48,9 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     where = Path(path)
     if where.is_dir():
         raise TableError(f"{where} is a folder; give a file in it, such as {where / 'table.csv'}")
-    if where.suffix.lower() not in _CSV + _ARROW:
+    if where.suffix.lower() not in _CSV + ARROW:
         raise TableError(
-            f"{where} must be a file that ends in {', '.join(_CSV + _ARROW)}; it ends in {where.suffix!r}. Save a "
+            f"{where} must be a file that ends in {', '.join(_CSV + ARROW)}; it ends in {where.suffix!r}. Save a "
             "spreadsheet as CSV UTF-8."
         )
     if not where.exists():

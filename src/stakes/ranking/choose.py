@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
+from stakes.acquisition.workers import checked_jobs
 from stakes.losses import AnyLoss, CostMatrix
-from stakes.models.tables import row_labels
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
 from stakes.ranking.picks import Picks, Purchase, alone, together
+from stakes.ranking.pools import pool_labels
 from stakes.ranking.question import Progress, Question, ask, at_least_one, checked_costs
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Ranking, Reason
-from stakes.ranking.worths import WORTH
+from stakes.ranking.worths import WORTH, Work
 
 
 class TrainedWeightWarning(UserWarning):
@@ -43,6 +44,7 @@ def rank(
     seed: int = 0,
     max_contexts: int = 1000,
     chunk: int = 4096,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Ranking:
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
@@ -63,13 +65,13 @@ def rank(
     `stakes.acquisition.fallback_scores` ranks. Without a model (None), `cold_start` does. What was assumed is in the
     result. `progress(what, share)` is called now and then.
     """
-    n, chunk = at_least_one("n", n), at_least_one("chunk", chunk)
+    n, work = at_least_one("n", n), Work(at_least_one("chunk", chunk), checked_jobs(n_jobs))
     if model is None:
         return _cold(pool, n, seed, costs, budget)
     question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
     said += warn_of_trained_weights(model, loss)
     purchase = checked_purchase(question.size, n, costs, budget, pending, shortlist)
-    picks = together(question, purchase, chunk) if batch else alone(question, purchase, chunk)
+    picks = together(question, purchase, work) if batch else alone(question, purchase, work)
     return described(question, purchase, picks, chunk, [*said, *_shortfall(n, question.size, purchase, picks)])
 
 
@@ -111,7 +113,6 @@ def described(question: Question, purchase: Purchase, picks: Picks, chunk: int, 
     """The ranking of what was picked, with reasons."""
     prices = purchase.prices
     contexts, untold = helped_contexts(question, picks.rows, chunk)
-    labels = row_labels(question.pool)
     per_cost: list[float | None] = [None] * len(picks.rows)
     if prices is not None:
         per_cost, said = (picks.worths / prices[picks.rows]).tolist(), [*said, "Scores are for each unit of cost."]
@@ -121,7 +122,7 @@ def described(question: Question, purchase: Purchase, picks: Picks, chunk: int, 
     reasons = map(Reason, picks.worths.tolist(), per_cost, named, picks.as_good, picks.ranked_by)
     return Ranking(
         tuple(picks.rows.tolist()),
-        tuple(labels[row] for row in picks.rows),
+        tuple(pool_labels(question.pool, picks.rows)),
         tuple(picks.scores.tolist()),
         prices is not None,
         picks.name,
