@@ -10,6 +10,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from functools import cache, partial, wraps
+from types import FunctionType
 from typing import Any, TypeVar
 
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
@@ -27,21 +28,27 @@ def _installed() -> bool:
 
 
 def loop(function: _Loop) -> _Loop:
-    """A function over NumPy arrays that is compiled when it is first called."""
+    """A function over NumPy arrays and numbers that is compiled when it is first called; loops may call loops."""
     compiled = cache(partial(_compiled, function))
 
     @wraps(function)
     def run(*arguments: Any) -> Any:
         return compiled()(*arguments)
 
-    run.source = function  # type: ignore[attr-defined]
+    run.compiled = compiled  # type: ignore[attr-defined]
     return run  # type: ignore[return-value]
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     import numba
 
+    known = function.__globals__
+    called = {
+        name: known[name].compiled() for name in function.__code__.co_names if hasattr(known.get(name), "compiled")
+    }
+    bound = FunctionType(function.__code__, {**known, **called}, function.__name__)
+    bound.__qualname__, bound.__module__ = function.__qualname__, function.__module__
     try:
-        return numba.njit(function, nogil=True, cache=True, fastmath=_FAST_MATH)  # type: ignore[no-any-return]
+        return numba.njit(bound, nogil=True, cache=True, fastmath=_FAST_MATH)
     except RuntimeError:  # no folder to keep compiled code in
-        return numba.njit(function, nogil=True, fastmath=_FAST_MATH)  # type: ignore[no-any-return]
+        return numba.njit(bound, nogil=True, fastmath=_FAST_MATH)

@@ -104,7 +104,9 @@ def labels_to_indicators(labels: Array, count: int) -> Array:
 def check_labels(name: str, labels: Array, count: int | None) -> None:
     """Refuse labels that are not whole numbers from 0 to count - 1 (any number of them where count is None)."""
     xp = namespace(labels)
-    whole = (labels >= 0) & (labels == xp.floor(labels))
+    whole = labels >= 0
+    if not xp.isdtype(labels.dtype, "integral"):
+        whole = whole & (labels == xp.floor(labels))
     check_all(
         whole if count is None else whole & (labels < count),
         f"{name} must be a position, a whole number from 0{'' if count is None else f' to {count - 1}'}; "

@@ -4,6 +4,7 @@ from stakes.acquisition import closed as _closed  # noqa: F401 (registers its fo
 from stakes.acquisition import decisions as _decisions  # noqa: F401 (registers its forms)
 from stakes.acquisition import densities as _densities  # noqa: F401 (registers its forms)
 from stakes.acquisition import vector as _vector  # noqa: F401 (registers its forms)
+from stakes.acquisition import votes as _votes  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, select
 from stakes.acquisition.fallback import fallback_scores
 from stakes.acquisition.forms import ANY, Form, Reduction, find_form, register

@@ -42,6 +42,10 @@ class Form:
     """How many numbers it holds for each candidate and context of a block."""
     context_numbers: int = 8
     """How many numbers it holds for each context while it prepares."""
+    serves: Callable[[Any, Any], bool] = lambda loss, belief: True
+    """Whether it is meant for this very loss and belief, whose types it was registered for."""
+    otherwise: Form | None = None
+    """The form for those that it is not meant for; None: the general route."""
 
 
 _FORMS: dict[tuple[type, type | None, type], Form] = {}
@@ -65,7 +69,10 @@ def find_form(loss: AnyLoss, belief: Belief) -> Form:
     weight = getattr(loss, "weight", None)
     own = (type(loss), None if weight is None else type(weight), type(belief))
     keys = (own, (own[0], ANY, own[2]), (ANY, ANY, own[2]))
-    return next((_FORMS[key] for key in keys if key in _FORMS), general_form(loss))
+    form = next((_FORMS[key] for key in keys if key in _FORMS), None)
+    while form is not None and not form.serves(loss, belief):
+        form = form.otherwise
+    return form or general_form(loss)
 
 
 def general_form(loss: AnyLoss) -> Form:

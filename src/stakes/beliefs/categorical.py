@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from stakes._array import Array, asarrays, check_all, check_shape, constant, filled, namespace, replaced, shares
 from stakes.beliefs.base import Integrand, Reference
@@ -133,18 +134,18 @@ class VoteEnsemble:
     """[K]"""
 
     def __post_init__(self) -> None:
-        votes = {"candidates": self.candidates, "contexts": self.contexts}
-        candidates, contexts, weights = asarrays(**votes, member_weights=self.member_weights)
-        check_shape("candidates", candidates, ("N", "K"))
-        _check_members("contexts", contexts, ("M", candidates.shape[1]))
         if not isinstance(self.n_classes, int) or self.n_classes < 1:
             raise TypeError(f"n_classes must be a whole number, 1 or more; got {self.n_classes!r}")
-        for name, array in (("candidates", candidates), ("contexts", contexts)):
-            check_labels(f"every vote of {name}", array, self.n_classes)
+        candidates, contexts, weights = _whole_numbers(self.candidates, self.contexts, self.member_weights)
+        check_shape("candidates", candidates, ("N", "K"))
+        _check_members("contexts", contexts, ("M", candidates.shape[1]))
+        for name, votes in (("candidates", candidates), ("contexts", contexts)):
+            check_labels(f"every vote of {name}", votes, self.n_classes)
         xp = namespace(contexts)
+        small = xp.uint8 if self.n_classes <= 256 else xp.int32
         object.__setattr__(self, "member_weights", normalised_members(weights, contexts))
-        object.__setattr__(self, "candidates", xp.astype(candidates, xp.int32))
-        object.__setattr__(self, "contexts", xp.astype(contexts, xp.int32))
+        object.__setattr__(self, "candidates", xp.astype(candidates, small, copy=False))
+        object.__setattr__(self, "contexts", xp.astype(contexts, small, copy=False))
 
     @property
     def n_candidates(self) -> int:
@@ -203,9 +204,19 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
     if count == 0:
         raise ValueError("an ensemble needs at least one member; got none")
     if weights is None:
-        return xp.astype(filled(count, 1.0 / count, like), like.dtype)
+        alike = filled(count, 1.0 / count, like)
+        return xp.astype(alike, like.dtype) if xp.isdtype(like.dtype, "real floating") else alike
     check_shape("member_weights", weights, (count,))
     return shares("member_weights", weights)
+
+
+def _whole_numbers(candidates: Any, contexts: Any, weights: Any) -> tuple[Array, Array, Array | None]:
+    """Votes as they are where both are arrays of whole numbers, however large; else as checked floating numbers."""
+    votes = (candidates, contexts)
+    if not all(is_array_api_obj(each) and namespace(each).isdtype(each.dtype, "integral") for each in votes):
+        return asarrays(candidates=candidates, contexts=contexts, member_weights=weights)
+    _, weights = asarrays(like=contexts[:0, ...], member_weights=weights)
+    return candidates, contexts, weights
 
 
 def _check_members(name: str, array: Any, shape: tuple[int | str, ...]) -> None:

@@ -79,14 +79,13 @@ def belief_of(
 
 def has_belief(model: Any) -> bool:
     """Whether `belief_of` knows models of this type."""
-    return any(kind in _ADAPTERS for kind in type(model).__mro__) or callable(getattr(model, "belief", None))
+    return _adapter(model) is not None or callable(getattr(model, "belief", None))
 
 
 def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
     """The belief by the adapter of the first type, in the order of inheritance, that has one."""
-    for kind in type(model).__mro__:
-        if kind in _ADAPTERS:
-            return _ADAPTERS[kind](model, pool, contexts, request)
+    if (adapter := _adapter(model)) is not None:
+        return adapter(model, pool, contexts, request)
     if callable(own := getattr(model, "belief", None)):
         belief = own(pool, contexts)
         if not isinstance(belief, Belief):
@@ -123,3 +122,11 @@ def best_of(search: BaseSearchCV) -> Any:
         )
     check_is_fitted(search)
     return search.best_estimator_
+
+
+def _adapter(model: Any) -> Adapter | None:
+    """That of the model's type, of one that it inherits from, or of one that it passes itself off as (an ABC)."""
+    for kind in type(model).__mro__:
+        if kind in _ADAPTERS:
+            return _ADAPTERS[kind]
+    return next((adapter for kind, adapter in _ADAPTERS.items() if isinstance(model, kind)), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,7 +69,7 @@ def _at_the_end(model: Pipeline) -> Members:
     last, before = members_of(model.steps[-1][1]), model[:-1]
     if len(model.steps) == 1:
         return last
-    return replace(last, prepare=lambda rows: last.prepare(before.transform(rows)))
+    return last.after(before.transform)
 
 
 @members_of.register(BaseSearchCV)

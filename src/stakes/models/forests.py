@@ -25,6 +25,7 @@ from stakes.beliefs import Belief
 from stakes.models.base import Request, register_model
 from stakes.models.members import Members, ensemble_belief
 from stakes.models.noise import noise_of_trees
+from stakes.models.trees import Trees
 
 
 @singledispatch
@@ -48,12 +49,13 @@ def _forest_of_classifiers(model: Any) -> Members:
     check_is_fitted(model)
     if model.n_outputs_ > 1:
         raise ValueError(f"a forest of {model.n_outputs_} class outputs has no belief here: fit one output at a time")
-    tables = [tree.tree_.value[:, 0, :] for tree in model.estimators_]  # each [nodes, C]
+    trees = Trees.of(model)
+    tables = np.split(trees.values[:, 0, :], trees.roots[1:])  # each [nodes, C]
     return Members(
         predict=_leaf_values(tables),
         classes=(model.classes_,) * len(tables),
         known=model.classes_,
-        pure=all(map(is_pure, model.estimators_)),
+        votes=trees.votes if trees.pure else None,
         prepare=model.apply,
     )
 
@@ -63,9 +65,11 @@ def _forest_of_classifiers(model: Any) -> Members:
 def _forest_of_regressors(model: Any) -> Members:
     """The means in the leaves."""
     check_is_fitted(model)
-    tables = [tree.tree_.value[:, :, 0] for tree in model.estimators_]  # each [nodes, d]
+    trees = Trees.of(model)
+    tables = np.split(trees.values[:, :, 0], trees.roots[1:])  # each [nodes, d]
     return Members(
         predict=_leaf_values([table[:, 0] for table in tables] if model.n_outputs_ == 1 else tables),
+        means=trees.means if model.n_outputs_ == 1 else None,
         prepare=model.apply,
         samples=(lambda: model.estimators_samples_) if model.bootstrap else None,
         noise=partial(noise_of_trees, model),

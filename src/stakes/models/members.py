@@ -6,7 +6,7 @@ Sizes: N candidates, M contexts, n rows of either, K members, C classes, c class
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -34,6 +34,10 @@ class Members:
     """All classes that the model knows, in its order; None: the sorted union of those of the members."""
     pure: bool = False
     """Whether every member puts all its mass on one class, whatever the row."""
+    votes: Callable[[Any], Array] | None = None
+    """[n, K]: the position in `known` of the class that each member puts all its mass on, of all members at once."""
+    means: Callable[[Any], Array] | None = None
+    """[n, K]: what each member predicts, of all members at once."""
     weights: Any = None
     """[K]"""
     prepare: Callable[[Any], Any] = _unchanged
@@ -42,6 +46,19 @@ class Members:
     """The rows of the training data that each member was fitted on."""
     noise: Callable[[Array], Array] | None = None
     """The noise sd of labels that the model itself knows, told the members' means [M, K] at contexts."""
+
+    def after(self, transform: Callable[[Any], Any]) -> Members:
+        """The same members, told what `transform` makes of the rows."""
+
+        def told(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
+            return lambda rows: method(transform(rows))
+
+        return replace(
+            self,
+            prepare=told(self.prepare),
+            votes=None if self.votes is None else told(self.votes),
+            means=None if self.means is None else told(self.means),
+        )
 
 
 def table_members(count: int, known: Sequence[Any] | None = None, weights: Any = None) -> Members:
@@ -74,7 +91,7 @@ def _class_belief(members: Members, pool: Any, contexts: Any, request: Request) 
     assert members.classes is not None
     known = union_of(members.classes) if members.known is None else members.known
     classes = all_classes(request.classes, known)
-    if members.pure:
+    if members.pure or members.votes is not None:
         votes, at_contexts = (_votes(members, rows, classes) for rows in (pool, contexts))
         return VoteEnsemble(votes, at_contexts, len(classes), members.weights)
     tables = [probabilities_of(members, rows, classes) for rows in (pool, contexts)]
@@ -100,14 +117,23 @@ def probabilities_of(members: Members, rows: Any, classes: list[Any]) -> Array:
 def _votes(members: Members, rows: Any, classes: list[Any]) -> Array:
     """[n, K]: the class that each member puts its mass on."""
     assert members.classes is not None
+    if members.votes is not None:
+        return _renamed(members.votes(rows), columns_of(members.classes[0], classes))
     prepared, columns = members.prepare(rows), [columns_of(own, classes) for own in members.classes]
     return _stacked(
         lambda k: columns[k][np.argmax(np.asarray(members.predict[k](prepared)), axis=1)], len(columns), np.int32
     )
 
 
+def _renamed(votes: Array, columns: Array) -> Array:
+    """Votes for positions among all classes, the same where nothing moves."""
+    return votes if np.array_equal(columns, np.arange(len(columns))) else columns.astype(votes.dtype)[votes]
+
+
 def means_of(members: Members, rows: Any) -> Array:
     """[n, K], or [n, K, d]: what each member predicts."""
+    if members.means is not None:
+        return members.means(rows)
     prepared = members.prepare(rows)
     return _stacked(lambda k: np.asarray(members.predict[k](prepared), dtype=float), len(members.predict), float)
 

@@ -1,0 +1,162 @@
+"""Forms for votes: all that a loss of classes needs to know are the counts of members that vote y at x and z at c.
+
+Counts come from packed words where loops are compiled, from a matrix product elsewhere. Log loss needs k log k of
+them for k = 0 .. K, which is a table; any other loss their moments.
+Sizes: N candidates, n of a block, M contexts, K members, C classes, D statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from stakes._array import Array, constant, double, filled, namespace, slices
+from stakes._jit import has_jit
+from stakes.acquisition import vote_loops
+from stakes.acquisition.forms import ANY, Form, Reduction, register
+from stakes.acquisition.vote_counts import MOST_MEMBERS, Packed, joint_counts, margins
+from stakes.beliefs import VoteEnsemble
+from stakes.losses import LogLoss, Loss
+
+_CACHE = 2**17  # counts that a product holds at a time, so that they stay near the processor
+_WORTH_COMPILING = 10**7  # pairs of classes times members; below, a product is quicker than fetching compiled loops
+_LEAST = float(np.finfo(float).tiny)  # in place of 0, times whose logarithm anything 0 is 0
+_ROUNDING = 64 * float(np.finfo(float).eps)  # of the largest weight times log K
+
+
+def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
+    """EUR of log loss from packed votes."""
+    contexts, weights, table = Packed.of(belief.contexts, belief.n_classes), *_tables(loss, belief)
+
+    def information(votes: Array) -> Array:
+        packed = Packed.of(votes, belief.n_classes)
+        found, mass = np.empty((len(votes), len(contexts.words))), np.empty((len(votes), *contexts.margins.shape))
+        sides = (packed.words, contexts.words, packed.margins, contexts.margins)
+        vote_loops.entropies(*sides, weights, table, found, mass)
+        return found - np.einsum("nmy,nmy->nm", mass, np.log(np.maximum(mass, _LEAST)))
+
+    return _gain(loss, belief, information)
+
+
+def _product_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
+    """EUR of log loss from counts by a matrix product."""
+    weights, table = _tables(loss, belief)
+
+    def information(votes: Array) -> Array:
+        return _information(joint_counts(votes, belief.contexts, belief.n_classes), weights, table)
+
+    return _gain(loss, belief, information)
+
+
+def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Array]) -> Reduction:
+    """EUR = (information of the counts - that of the context's margins) / K, for a few candidates at a time.
+
+    Rounding is no gain.
+    """
+    (weights, table), members = _tables(loss, belief), belief.contexts.shape[1]
+    xp, step = namespace(weights), max(1, _CACHE // (belief.n_contexts * belief.n_classes**2))
+    before = _information(margins(belief.contexts, belief.n_classes)[:, None, :], weights, table)  # [M]
+    rounding = _ROUNDING * float(xp.max(weights)) * float(np.log1p(members))
+
+    def gains(votes: Array) -> Array:
+        gain = (information(votes) - before) / members  # [n, M]
+        return xp.astype(xp.where(gain > rounding, gain, xp.zeros_like(gain)), belief.like.dtype)
+
+    def of(block: VoteEnsemble) -> Array:
+        parts = [gains(block.candidates[part, :]) for part in slices(block.n_candidates, step)]
+        return xp.concat(parts, axis=0) if parts else filled((0, block.n_contexts), 0.0, belief.like)
+
+    return Reduction(of, belief.reference(loss).log_scale)
+
+
+def _information(counts: Array, weights: Array, table: Array) -> Array:
+    """[...]: sum_yz w_z c log c - sum_y W_y log W_y, W_y = sum_z w_z c, for counts c [..., C, C]."""
+    xp = namespace(counts)
+    positions = xp.reshape(xp.astype(counts, xp.int64), (-1,))
+    logs = xp.matmul(xp.reshape(xp.take(table, positions), counts.shape), weights)  # [..., C]
+    mass = xp.matmul(xp.astype(counts, weights.dtype), weights)  # [..., C]
+    return xp.sum(logs - mass * xp.log(xp.where(mass > 0, mass, xp.ones_like(mass))), axis=-1)
+
+
+def _tables(loss: LogLoss, belief: VoteEnsemble) -> tuple[Array, Array]:
+    """[C], [K + 1]: the weight of each class, and k log k."""
+    count = np.arange(belief.contexts.shape[1] + 1, dtype=float)
+    weights = constant(loss.class_weights or (1.0,) * belief.n_classes, belief.like)
+    return double(weights), double(constant(count * np.log(np.maximum(count, 1.0)), belief.like))
+
+
+def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
+    """The general route, its split moments from packed votes."""
+    contexts, table = Packed.of(belief.contexts, belief.n_classes), _statistics(loss, belief)
+
+    def split_moments(block: VoteEnsemble) -> Array:
+        votes = Packed.of(block.candidates, block.n_classes)
+        split = np.empty((block.n_candidates, block.n_contexts, *table.shape))
+        vote_loops.moments(votes.words, contexts.words, votes.margins, contexts.margins, table, split)
+        return split
+
+    return _regret(loss, belief, split_moments)
+
+
+def _product_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
+    """The general route, its split moments from counts by a matrix product."""
+    table = _statistics(loss, belief)
+
+    def split_moments(block: VoteEnsemble) -> Array:
+        xp, counts = namespace(table), joint_counts(block.candidates, block.contexts, block.n_classes)
+        return xp.matmul(xp.astype(counts, table.dtype), table)
+
+    return _regret(loss, belief, split_moments)
+
+
+def _statistics(loss: Loss, belief: VoteEnsemble) -> Array:
+    """[C, D]: what one member's vote for each class adds to the moments."""
+    table = loss.statistics(constant(np.eye(belief.n_classes), double(belief.like)), None)
+    return table / belief.contexts.shape[1]
+
+
+def _regret(loss: Loss, belief: VoteEnsemble, split_moments: Callable[[VoteEnsemble], Array]) -> Reduction:
+    """EUR = sum_y of the regret of keeping today's action."""
+
+    def of(block: VoteEnsemble) -> Array:
+        split = split_moments(block)  # [n, M, C, D]
+        xp = namespace(split)
+        action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
+        regret = xp.sum(loss.regret(split, action[:, :, None, :], None), axis=2)  # [n, M]
+        return xp.astype(regret, belief.like.dtype)
+
+    return Reduction(of, belief.reference(loss).log_scale)
+
+
+def _alike(belief: VoteEnsemble) -> bool:
+    """Whether members count alike, so that counts are whole numbers."""
+    weights = belief.member_weights
+    return bool(namespace(weights).all(weights == weights[0])) and belief.contexts.shape[1] < MOST_MEMBERS
+
+
+def _compiled(belief: VoteEnsemble) -> bool:
+    """Whether loops are compiled, can read the votes, and have enough to do."""
+    size = belief.n_candidates * belief.n_contexts * belief.n_classes**2 * belief.contexts.shape[1]
+    host = isinstance(belief.candidates, np.ndarray) and isinstance(belief.contexts, np.ndarray)
+    return _alike(belief) and host and size >= _WORTH_COMPILING and has_jit()
+
+
+def _form(packed: Any, product: Any, numbers: Callable[[VoteEnsemble], int]) -> Form:
+    """Packed words where loops are compiled, a product elsewhere; `numbers` are held for each pair of a block."""
+
+    def size(_: Any, belief: VoteEnsemble) -> int:
+        return numbers(belief)
+
+    other = Form("counts of votes by a matrix product", product, size, serves=lambda loss, belief: _alike(belief))
+    return Form("counts of packed votes", packed, size, serves=lambda loss, belief: _compiled(belief), otherwise=other)
+
+
+register(LogLoss, ANY, VoteEnsemble, _form(_packed_information, _product_information, lambda belief: 4))
+register(  # C D moments, and as many numbers for each of the few temporaries of the regret
+    ANY,
+    ANY,
+    VoteEnsemble,
+    _form(_packed_regret, _product_regret, lambda belief: 8 * belief.n_classes * (belief.n_classes + 1)),
+)
