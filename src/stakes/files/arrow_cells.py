@@ -29,7 +29,11 @@ class Columns:
 
 def read_columns(path: Path) -> Columns:
     """All columns of a Parquet, Arrow or Feather file."""
-    table = _table(path)
+    return columns_of(path, _table(path))
+
+
+def columns_of(path: Path, table: Any) -> Columns:
+    """The columns of a table that was read from a file."""
     columns = [(name, decoded(table.column(place))) for place, name in enumerate(table.column_names)]
     cells = [texts_of(path, name, column) for name, column in columns]
     types = library().types

@@ -29,7 +29,7 @@ class Pool(Protocol):
         """N."""
 
     def chunks(self, size: int) -> Iterator[tuple[int, Table]]:
-        """Where each chunk begins, and its rows: `size` of them, fewer in the last."""
+        """Where each chunk begins, and its rows, in order: at least one and at most `size`; the same whenever asked."""
 
     def take(self, rows: Host) -> Table:
         """The rows at some positions, in that order."""

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from stakes.models.tables import Host, Table, n_rows, on_host
 from stakes.ranking.leaders import Leaders
 from stakes.ranking.question import Question
 
-_Told = TypeVar("_Told")
+_Told = TypeVar("_Told", bound=tuple[Any, ...])
 WORTH = "worth"
 _AGREED = (
     "All members of the model say the same at every context: no label is worth anything, and the seed puts rows in an "
@@ -58,14 +58,13 @@ def leaders(question: Question, most: int, prices: Host | None, work: Work) -> t
 def scored(
     question: Question, function: Callable[[Question, int, Table], _Told], work: Work, what: str
 ) -> Iterator[tuple[int, _Told]]:
-    """Where each chunk of the pool begins, and what the function tells of it."""
-    carried = question.to_send()
-    parts = ((carried, start, rows) for start, rows in question.pool.chunks(work.chunk))
-    start = 0
+    """Where each chunk of the pool begins, and what the function tells of it, its rows first."""
+    carried, start = question.to_send(), 0
+    parts = ((carried, at, rows) for at, rows in question.pool.chunks(work.chunk))
     question.progress(what, 0.0)
     for told in in_parts(function, parts, work.n_jobs):
         yield start, told
-        start = min(start + work.chunk, question.size)
+        start += len(told[0])
         question.progress(what, start / question.size)
 
 
