@@ -7,8 +7,9 @@ workers there are, and within a part nothing runs side by side, so that results 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -21,8 +22,8 @@ Part: TypeAlias = tuple[Any, ...]
 
 def in_parts(
     function: Callable[..., Any], parts: Iterable[Part], n_jobs: int | None = None, most: int | None = None
-) -> Iterator[Any]:
-    """`function(*part)` for each part, in order, at most a few parts ahead of what has been taken.
+) -> Generator[Any]:
+    """`function(*part)` for each part, in order; `close` stops it. Parts are made when workers are free for them.
 
     `n_jobs` is scikit-learn's: None for one, or for what `joblib.parallel_config` says; -1 for all cores; never more
     than `most` at once, where that is given. An error in the parts, or in the function, comes out here.
@@ -42,10 +43,15 @@ def checked_jobs(n_jobs: Any) -> int | None:
     raise ValueError(f"n_jobs must be None, a number of workers, or -1 for all cores; got {n_jobs!r}")
 
 
-def _taken(results: Any) -> Iterator[Any]:
-    """The results, and no worker left behind where they are not taken to the end."""
-    with _one_thread():
-        yield from results
+def _taken(results: Any) -> Generator[Any]:
+    """The results, and no worker left at work where they are not taken to the end."""
+    try:
+        with _one_thread():
+            yield from (each for each in results)  # so that they are closed below and not before
+    finally:
+        with warnings.catch_warnings(), suppress(UserWarning):
+            warnings.simplefilter("ignore")  # joblib's, that parts were given up; or an error where filters make it one
+            results.close()
 
 
 def _by_itself(task: tuple[Callable[..., Any], Part]) -> Any:

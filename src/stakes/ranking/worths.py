@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -62,10 +63,11 @@ def scored(
     carried, start = question.to_send(), 0
     parts = ((carried, at, rows) for at, rows in question.pool.chunks(work.chunk))
     question.progress(what, 0.0)
-    for told in in_parts(function, parts, work.n_jobs):
-        yield start, told
-        start += len(told[0])
-        question.progress(what, start / question.size)
+    with closing(in_parts(function, parts, work.n_jobs)) as results:
+        for told in results:
+            yield start, told
+            start += len(told[0])
+            question.progress(what, start / question.size)
 
 
 def _worths(question: Question, start: int, rows: Table) -> tuple[Host, str, float | None]:
