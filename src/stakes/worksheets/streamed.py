@@ -168,9 +168,9 @@ def _costs(path: Path, brief: Brief, size: int, labelled: Host) -> Host | float 
         costs[row] = float(cell) if cell else np.nan
     bad = np.flatnonzero(~(costs > 0) | np.isinf(costs))
     if len(bad):
+        came = "nothing" if np.isnan(costs[bad[0]]) else repr(str(costs[bad[0]]))
         raise TableError(
-            f"{path}: costs must be positive numbers; column {brief.cost_column!r} holds "
-            f"{'nothing' if np.isnan(costs[bad[0]]) else costs[bad[0]]} at row {bad[0] + 1}. Fill it in; a label that "
-            "cannot be bought can be left out of the table."
+            f"{path}: costs must be positive numbers; column {brief.cost_column!r} holds {came} at row {bad[0] + 1}. "
+            "Fill it in; a label that cannot be bought can be left out of the table."
         )
     return np.delete(costs, labelled)
