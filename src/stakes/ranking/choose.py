@@ -50,15 +50,20 @@ def rank(
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
     `pool` [N, p] and `contexts` [M, p] go to the fitted `model` as they are: arrays, sparse matrices, data frames,
-    Arrow tables. Rows are told apart by position; the index of a pandas frame comes back as labels. Without contexts
-    the pool stands for the future: all of it, or `max_contexts` rows drawn with the seed. `context_weights` [M] say how
-    often each context comes up (without contexts: one for each row of the pool).
+    Arrow tables. A pool may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a
+    folder of these, or a `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md). Rows are told
+    apart by position; the index of a pandas frame comes back as labels. Without contexts the pool stands for the
+    future: all of it, or `max_contexts` rows drawn with the seed. `context_weights` [M] say how often each context
+    comes up (without contexts: one for each row of the pool).
 
     With `costs` [N], by worth for each unit of cost; a `budget` passes over rows that it does not reach (each costs 1
     without costs). With `batch`, rows are chosen for what their labels are worth together, which needs a belief about
     them all at once: about a `shortlist` of as many rows, those that are worth most alone (1000 without, or 100 under
-    an ensemble). Without `batch`, each for what it is worth alone, in blocks of `chunk` rows. `pending` rows
-    (positions) have labels on their way: they are not chosen, and a batch counts what it adds to them.
+    an ensemble). Without `batch`, each for what it is worth alone. `pending` rows (positions) have labels on their way:
+    they are not chosen, and a batch counts what it adds to them.
+
+    Rows are read and scored `chunk` at a time by `n_jobs` workers (None: one, or what `joblib.parallel_config` says; -1:
+    all cores), with the same result for any number of them.
 
     Rows whose scores are within 1e-9 of each other are put in an order by the seed (in a batch: rows that are exactly
     equal). A model that is known by draws draws anew for each block. Where no label is worth anything,
