@@ -24,7 +24,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def rows():
-    return np.random.default_rng(3).standard_normal((4000, 5)).astype(np.float32)
+    return np.random.default_rng(3).standard_normal((2000, 5)).astype(np.float32)
 
 
 @pytest.mark.usefixtures("client")

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stakes.ranking import leaders
-from stakes.ranking.leaders import Leaders, luck
+from stakes.ranking.chance import luck
+from stakes.ranking.leaders import Leaders
 
 SCORES = st.lists(
     st.sampled_from([-np.inf, 0.0, 1.0, 1.0 + 4e-10, 1.0 + 8e-10, 1.0 + 12e-10, 2.0]) | st.floats(-3, 3), min_size=1

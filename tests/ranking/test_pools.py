@@ -1,5 +1,6 @@
 """Pools that are read in chunks: the same answer as from memory, and errors that name the rows."""
 
+import tracemalloc
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -269,3 +270,49 @@ def test_files_of_a_folder_must_be_alike(rows, forest, tmp_path):
     parquet.write_table(arrow.table({"a": [1], "b": ["x"]}), folder / "9.parquet")
     with pytest.raises(TableError, match=r"9.parquet must have the columns of .*0.parquet.*it has a \(int64\), b \(s"):
         stakes.rank(forest, stakes.LogLoss(), folder)
+
+
+@dataclass
+class Endless:
+    """Rows that exist when they are asked for."""
+
+    n_rows: int
+
+    def chunks(self, size):
+        for start in range(0, self.n_rows, size):
+            yield start, self.take(np.arange(start, min(start + size, self.n_rows)))
+
+    def take(self, rows):
+        return np.stack([spread(rows), np.cos(7.0 * rows)], axis=1)
+
+
+def spread(rows):
+    """Numbers from 0 to 1, no two of which are close."""
+    return np.mod(0.6180339887498949 * rows, 1.0)
+
+
+class Plain:
+    """Rows are worth the square of their first column."""
+
+    def belief(self, pool, contexts):
+        return stakes.GaussianBelief(
+            np.zeros(len(contexts)), np.ones(len(contexts)), np.full(len(pool), 2.0), pool[:, :1] + 0.0 * contexts[:, 0]
+        )
+
+
+def test_memory_does_not_grow_with_the_rows():
+    model, peaks = Plain(), []
+    for size in (100_000, 400_000):
+        tracemalloc.start()
+        found = stakes.rank(model, stakes.SquaredError(), Endless(size), n=3, max_contexts=10)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert found.indices == tuple(np.argsort(-spread(np.arange(size)))[:3])
+    assert peaks[1] < 1.1 * peaks[0] + 1e5
+
+
+def test_one_worker_and_many_give_the_same_to_the_last_bit(rows, forest, process):
+    for model, loss in ((forest, stakes.LogLoss([1.0, 5.0])), (process, stakes.SquaredError())):
+        one, many = (stakes.rank(model, loss, rows, n=300, chunk=40, n_jobs=jobs) for jobs in (1, 3))
+        assert one == many
+        assert one.indices == stakes.rank(model, loss, rows, n=300, chunk=40).indices

@@ -14,9 +14,10 @@ from stakes.acquisition.workers import checked_jobs
 from stakes.losses import AnyLoss, CostMatrix
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
+from stakes.ranking.futures import checked_costs
 from stakes.ranking.picks import Picks, Purchase, alone, together
 from stakes.ranking.pools import pool_labels
-from stakes.ranking.question import Progress, Question, ask, at_least_one, checked_costs
+from stakes.ranking.question import Progress, Question, ask, at_least_one
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Ranking, Reason
 from stakes.ranking.worths import WORTH, Work
@@ -62,8 +63,8 @@ def rank(
     an ensemble). Without `batch`, each for what it is worth alone. `pending` rows (positions) have labels on their way:
     they are not chosen, and a batch counts what it adds to them.
 
-    Rows are read and scored `chunk` at a time by `n_jobs` workers (None: one, or what `joblib.parallel_config` says; -1:
-    all cores), with the same result for any number of them.
+    Rows are read and scored `chunk` at a time by `n_jobs` workers (None: one, or what `joblib.parallel_config` says;
+    -1: all cores), with the same result for any number of them.
 
     Rows whose scores are within 1e-9 of each other are put in an order by the seed (in a batch: rows that are exactly
     equal). A model that is known by draws draws anew for each block. Where no label is worth anything,

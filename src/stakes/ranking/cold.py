@@ -13,8 +13,9 @@ from scipy.sparse import issparse
 from stakes._words import counted
 from stakes.models.encoding import TableEncoder
 from stakes.models.tables import Host
+from stakes.ranking.chance import LUCK, SUBSAMPLE, generator
 from stakes.ranking.pools import Pool, TablePool, checked_pool, pool_labels
-from stakes.ranking.question import LUCK, SUBSAMPLE, at_least_one, generator, silent
+from stakes.ranking.question import at_least_one, silent
 from stakes.ranking.result import Ranking, Reason
 
 _MOST = 100_000  # rows of a file that are looked at: all of them must be in memory at once

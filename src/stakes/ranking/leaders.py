@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stakes.models.tables import Host
-from stakes.ranking.question import LUCK, generator
+from stakes.ranking.chance import luck
 
 _TIE = 1e-9  # relative: scores nearer than this are equal
 _WAITING = 2**16  # rows that are sorted in together
@@ -92,15 +92,3 @@ class Leaders:
 
     def _keep(self, which: Host) -> None:
         self._rows, self._logs, self._luck = self._rows[which], self._logs[which], self._luck[which]
-
-
-def luck(seed: int, rows: Host) -> Host:
-    """[n]: a number for each position, its own whichever others it comes with: by it the seed decides between equals.
-
-    SplitMix64 of the position: a mixing of 64 bits, one to one, so that no two rows have the same.
-    """
-    key = generator(seed, LUCK).integers(2**64, dtype=np.uint64)
-    mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

@@ -13,8 +13,9 @@ import numpy as np
 from stakes._words import number
 from stakes.acquisition import Selection, select
 from stakes.models.tables import Host, on_host
-from stakes.ranking.leaders import Leader, luck
-from stakes.ranking.question import LUCK, Question, generator
+from stakes.ranking.chance import LUCK, generator, luck
+from stakes.ranking.leaders import Leader
+from stakes.ranking.question import Question
 from stakes.ranking.worths import WORTH, Work, leaders
 
 _LISTED = 1000  # rows that are looked at together under a Gaussian belief

@@ -12,17 +12,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._array import asarrays, check_all, check_shape, shares
 from stakes.beliefs import Belief
 from stakes.domains import Interval, Vectors
 from stakes.losses import AnyLoss
 from stakes.models import belief_of
 from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
 from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
+from stakes.ranking.chance import DRAWS, generator
+from stakes.ranking.futures import stand_ins, weights_of
 from stakes.ranking.pools import Pool, TablePool, checked_pool, pool_labels
-
-SUBSAMPLE, LUCK, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
-
 
 Progress: TypeAlias = Callable[[str, float | None], None]
 """Told what is being done, and the share that is done where that is known."""
@@ -109,13 +107,6 @@ class Question:
         return self.positions, pool_labels(self.pool, self.positions)
 
 
-def generator(seed: int, purpose: int) -> np.random.Generator:
-    """Random numbers for one purpose."""
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed must be a whole number, 0 or more; got {seed!r}")
-    return np.random.default_rng([seed, purpose])
-
-
 def ask(
     model: Any,
     loss: AnyLoss,
@@ -139,11 +130,11 @@ def ask(
     if contexts is not None:
         contexts = check_table("contexts", contexts, gaps)
         check_same_columns(head, contexts)
-        weights = _weights(context_weights, n_rows(contexts))
+        weights = weights_of(context_weights, n_rows(contexts))
         positions, said = None, f"The {n_rows(contexts)} contexts given stand for the future, {weighted}."
     else:
         most = at_least_one("max_contexts", max_contexts)
-        positions, weights, said = _stand_ins(context_weights, pool.n_rows, most, seed, weighted)
+        positions, weights, said = stand_ins(context_weights, pool.n_rows, most, seed, weighted)
         contexts = pool.take(positions)
     shares_of = tuple(weights.tolist())
     question = Question(
@@ -170,44 +161,6 @@ def _check_classes(loss: AnyLoss, classes: Any) -> None:
         raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
     if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
         raise ValueError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
-
-
-def _stand_ins(context_weights: Any, size: int, most: int, seed: int, weighted: str) -> tuple[Host, Host, str]:
-    """[M], [M]: rows of the pool that stand for the future, none that never come up if some are left out; and a word.
-
-    Rows are drawn by position, so that a pool without weights costs no memory.
-    """
-    if size <= most:
-        said = f"The {size} rows of the pool stand for the future contexts, {weighted}."
-        return np.arange(size), _weights(context_weights, size), said
-    weights = None if context_weights is None else _weights(context_weights, size)
-    chance = generator(seed, SUBSAMPLE)
-    if weights is None:
-        drawn = np.sort(chance.choice(size, most, replace=False))
-    else:
-        rows = np.flatnonzero(weights > 0)
-        drawn = np.sort(chance.choice(rows, min(most, len(rows)), replace=False))
-    shares_of = _weights(None if weights is None else weights[drawn], len(drawn))
-    said = f"{len(drawn)} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, "
-    return drawn, shares_of, f"{said}{weighted}."
-
-
-def _weights(context_weights: Any, count: int) -> Host:
-    if context_weights is None:
-        return np.full(count, 1.0 / count)
-    (weights,) = asarrays(context_weights=np.asarray(context_weights, dtype=float))
-    check_shape("context_weights", weights, (count,))
-    return np.asarray(shares("context_weights", weights))
-
-
-def checked_costs(costs: Any, count: int) -> Host | None:
-    """[N]: the costs, checked."""
-    if costs is None:
-        return None
-    (prices,) = asarrays(costs=np.asarray(costs, dtype=float))
-    check_shape("costs", prices, (count,))
-    check_all(prices > 0, "costs must be positive: what it takes to label each row")
-    return np.asarray(prices)
 
 
 def _target_sentence(model: Any, target: str) -> str:
