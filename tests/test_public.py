@@ -50,7 +50,7 @@ NAMES = {
         calibration decompose realised_loss
     """,
     "stakes.files": """
-        Fingerprint Frame Source TableError changes escape fingerprint ids read_table unescape write_csv
+        Fingerprint Frame Source TableError changes escape fingerprint ids open_pool read_table unescape write_csv
     """,
     "stakes.models": """
         Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters Request TableEncoder
@@ -58,7 +58,7 @@ NAMES = {
     """,
     "stakes.future_error": "expected_future_error",
     "stakes.ranking": """
-        Amount HelpedContext Offer Outlook Ranking Reason TrainedWeightWarning cold_start outlook rank
+        Amount HelpedContext Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.reports": "ReportError write_report",
     "stakes.simulation": "Comparison Estimate Reached Simulation Trial simulate simulate_trials",

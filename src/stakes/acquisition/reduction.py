@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from stakes._array import Array, double, namespace, slices
 from stakes.acquisition.forms import Form, check_pair, find_form, general_form, today
@@ -17,6 +19,12 @@ from stakes.losses import AnyLoss, DistributionLoss, Loss
 
 MEMORY_LIMIT = 2**28
 """Bytes that temporaries may take beyond inputs and results, unless the caller says otherwise."""
+AT_ONCE = 8
+"""Blocks that may be in work at once: each keeps to its share of the limit, so that blocks are the same for one worker
+and for many."""
+Block: TypeAlias = Callable[[], Array]
+"""A block of candidates that is still to be computed: reductions [n, m]."""
+_PAIRS = 2**17  # of candidates and contexts, beyond which what is made of them leaves the cache
 _CONTEXTS = 256  # contexts integrated at a time where there are no candidates
 
 
@@ -94,17 +102,17 @@ class OfAction:
 
 def blocks(
     form: Form, loss: AnyLoss, belief: Belief, memory_limit: int
-) -> Iterator[tuple[slice, Array, Iterator[Array]]]:
-    """Contexts in blocks: which, their log scales [m], and the reductions [n, m] of candidates in order, in blocks."""
+) -> Iterator[tuple[slice, Array, Iterator[Block]]]:
+    """Contexts in blocks: which, their log scales [m], and the blocks of candidates in order."""
     if not isinstance(memory_limit, int) or memory_limit <= 0:
         raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
-    numbers = memory_limit // 8
-    pairs = max(1, numbers // form.numbers(loss, belief))  # candidates x contexts that fit
+    numbers = memory_limit // (8 * AT_ONCE)
+    pairs = max(1, min(_PAIRS, numbers // form.numbers(loss, belief)))  # candidates x contexts that fit
     for contexts in slices(belief.n_contexts, max(1, min(pairs, numbers // form.context_numbers))):
         here = belief.take(slice(None), contexts)
         reduction = form.prepare(loss, here)
         parts = slices(here.n_candidates, max(1, pairs // here.n_contexts))
-        yield contexts, reduction.log_scale, (reduction.of(here.take(part, slice(None))) for part in parts)
+        yield contexts, reduction.log_scale, (partial(reduction.of, here.take(part, slice(None))) for part in parts)
 
 
 def context_blocks(belief: Belief) -> Iterator[Belief]:
@@ -147,6 +155,6 @@ def _matrix(form: Form, loss: AnyLoss, belief: Belief, memory_limit: int) -> Arr
     xp = namespace(belief.like)
     columns, scales = [], []
     for _, log_scale, parts in blocks(form, loss, belief, memory_limit):
-        columns.append(xp.concat(list(parts), axis=0))
+        columns.append(xp.concat([part() for part in parts], axis=0))
         scales.append(log_scale)
     return unscaled(xp.concat(columns, axis=1), xp.concat(scales), belief)

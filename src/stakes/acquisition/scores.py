@@ -6,6 +6,7 @@ Sizes: N candidates, M contexts.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, overload
 
 from stakes._array import (
@@ -22,7 +23,8 @@ from stakes._array import (
     slices,
 )
 from stakes.acquisition.forms import Form, check_pair, find_form
-from stakes.acquisition.reduction import MEMORY_LIMIT, blocks, check_finite, context_blocks, unscaled
+from stakes.acquisition.reduction import AT_ONCE, MEMORY_LIMIT, Block, blocks, check_finite, context_blocks, unscaled
+from stakes.acquisition.workers import in_parts
 from stakes.beliefs import Belief
 from stakes.losses import AnyLoss
 
@@ -39,6 +41,7 @@ def score(
     return_log_scale: Literal[False] = False,
     *,
     memory_limit: int = MEMORY_LIMIT,
+    n_jobs: int | None = None,
 ) -> Array: ...
 
 
@@ -51,6 +54,7 @@ def score(
     *,
     return_log_scale: Literal[True],
     memory_limit: int = MEMORY_LIMIT,
+    n_jobs: int | None = None,
 ) -> tuple[Array, float]: ...
 
 
@@ -62,18 +66,21 @@ def score(
     return_log_scale: bool = False,
     *,
     memory_limit: int = MEMORY_LIMIT,
+    n_jobs: int | None = None,
 ) -> Array | tuple[Array, float]:
     """[N]: E_c[EUR(x; c)], what the label of each candidate is worth for one decision, in units of the loss.
 
     `context_weights` [M] say how often each context comes up (normalised; alike without them). With `costs` [N], the
     worth for each unit of labelling cost. With `return_log_scale`, scores relative to the largest, and a number: the
-    worth is `scores * exp(log_scale)`, however large or small. Temporaries stay below `memory_limit` bytes or one pair.
+    worth is `scores * exp(log_scale)`, however large or small. Temporaries of all workers together stay below
+    `memory_limit` bytes or one pair. `n_jobs` workers share blocks of candidates, 8 of them at most at once (None: one
+    worker, or what `joblib.parallel_config` says; -1: all cores); scores are the same for any number of them.
     """
     form = find_form(loss, belief)
     xp = namespace(belief.like)
     weights = checked_context_weights(context_weights, belief)  # [M]
     summed = _one_by_one if form.total is None else _all_at_once
-    log_scores = summed(form, loss, belief, weights, memory_limit)
+    log_scores = summed(form, loss, belief, weights, memory_limit, n_jobs)
     if costs is not None:
         log_scores = log_scores - xp.log(checked_costs(costs, belief))
     top = float(xp.max(log_scores)) if belief.n_candidates else -math.inf
@@ -84,23 +91,38 @@ def score(
     return xp.astype(relative, belief.like.dtype), top
 
 
-def _one_by_one(form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int) -> Array:
+def _one_by_one(
+    form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int, n_jobs: int | None
+) -> Array:
     """[N]: log scores, from the reductions of each context."""
     xp = namespace(belief.like)
     log_scores = filled(belief.n_candidates, -math.inf, belief.like)  # [N]
     for contexts, log_scale, parts in blocks(form, loss, belief, memory_limit):
         log_share = double(log_scale) + log_of(weights[contexts])  # [m]
-        log_scores = _log_sum(log_scores, xp.concat([log_worth(double(part), log_share) for part in parts]))
+        worths = in_parts(_block_worths, ((part, log_share) for part in parts), n_jobs, most=AT_ONCE)
+        log_scores = _log_sum(log_scores, xp.concat(list(worths)))
     return log_scores
 
 
-def _all_at_once(form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int) -> Array:
+def _block_worths(block: Block, log_share: Array) -> Array:
+    """[n]: `log_worth` of a block that is computed now."""
+    return log_worth(double(block()), log_share)
+
+
+def _all_at_once(
+    form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int, n_jobs: int | None
+) -> Array:
     """[N]: log scores, by the form's own way to sum over contexts."""
     assert form.total is not None
     worth = form.total.prepare(loss, belief, weights)
-    step = max(1, memory_limit // (8 * form.total.numbers(loss, belief)))
-    parts = (worth(belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
-    return namespace(belief.like).concat([log_of(check_finite(part)) for part in parts])
+    step = max(1, memory_limit // (8 * AT_ONCE * form.total.numbers(loss, belief)))
+    parts = ((worth, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
+    return namespace(belief.like).concat(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)))
+
+
+def _block_totals(worth: Callable[[Any], Array], block: Belief) -> Array:
+    """[n]: the log of what a block is worth."""
+    return log_of(check_finite(worth(block)))
 
 
 def log_worth(part: Array, log_share: Array) -> Array:

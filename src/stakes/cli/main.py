@@ -92,8 +92,9 @@ def _run(arguments: list[str]) -> int:
         return 2
     except click.ClickException as error:
         return _usage(error, as_json)
-    except (KeyboardInterrupt, click.Abort):
-        _complain("interrupted; what was recorded is kept", as_json)
+    except (KeyboardInterrupt, click.Abort) as error:
+        said = str(error) or str(error.__cause__ or "")  # click puts an Abort in place of an interrupt
+        _complain(said or "interrupted; what was recorded is kept", as_json)
         return 130
     except Exception as error:
         if os.environ.get("STAKES_DEBUG"):

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, money_options, table_options
 from stakes.cli.show import as_json_or, assumed, ranked_lines, score_name, wrapped
-from stakes.cli.waiting import waiting
-from stakes.worksheets import read_worksheet
+from stakes.cli.waiting import how_far, waiting
+from stakes.worksheets import Brief, Worksheet, read_worksheet
+from stakes.worksheets.streamed import is_large, read_streamed
 from stakes.worksheets.writing import write_rows
 
 if TYPE_CHECKING:
+    from stakes.ranking.question import Progress
     from stakes.worksheets import Appraisal
+
+    Told: TypeAlias = tuple[Worksheet, Appraisal] | str
+    """The rows suggested, as a table, and why; or why there are none."""
 
 
 @click.command("suggest")
@@ -24,25 +29,43 @@ if TYPE_CHECKING:
 @money_options
 @click.option("-n", "n", type=click.IntRange(min=1), default=5, show_default=True, help="How many rows.")
 @click.option("-o", "--output", help="Write the rows, to be filled in, to a CSV.")
+@click.option("--jobs", type=int, help="Workers that score rows; -1 for all cores.")
 @json_option
-def suggest_command(table: str, n: int, output: str | None, as_json: bool, **given: Any) -> None:
+def suggest_command(table: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Which rows of TABLE (CSV, Parquet or Arrow) to label next, what they are worth, why, and what was assumed.
 
     Rows whose target is empty are the pool, the others are the labels. Nothing is kept: see `stakes init` for that.
+    TABLE may be larger than memory where it is a Parquet or Arrow file, or a folder of them: every row is then scored.
     """
-    brief = brief_from(given)
-    with waiting("reading the table") as progress:
-        sheet = read_worksheet(table, brief)
-        if len(sheet.labels) == len(sheet.ids):
-            why = "Every row has a label" if sheet.ids else f"{table} has no rows"
-            as_json_or(as_json, {"rows": [], "done": why}, [f"{why}: there is nothing to suggest."])
-            return
-        from stakes.worksheets.appraisal import appraise
-
-        found = appraise(sheet, sheet.labels, n, budget=brief.budget, progress=progress)
+    n, jobs, brief = given.pop("n"), given.pop("jobs"), brief_from(given)
+    with waiting("reading the table") as show, how_far("reading the table", show) as progress:
+        told = (_of_stream if is_large(table) else _of_table)(table, brief, n, jobs, progress)
+    if isinstance(told, str):
+        as_json_or(as_json, {"rows": [], "done": told}, [f"{told}: there is nothing to suggest."])
+        return
+    sheet, found = told
     if output is not None:
         write_rows(output, sheet, found.ranking.labels, {})
     as_json_or(as_json, _plain(found), _lines(found))
+
+
+def _of_table(table: str, brief: Brief, n: int, jobs: int | None, progress: Progress) -> Told:
+    sheet = read_worksheet(table, brief)
+    if len(sheet.labels) == len(sheet.ids):
+        return "Every row has a label" if sheet.ids else f"{table} has no rows"
+    from stakes.worksheets.appraisal import appraise
+
+    return sheet, appraise(sheet, sheet.labels, n, budget=brief.budget, n_jobs=jobs, progress=progress)
+
+
+def _of_stream(table: str, brief: Brief, n: int, jobs: int | None, progress: Progress) -> Told:
+    sheet = read_streamed(table, brief)
+    if sheet.pool.n_rows == 0:
+        return "Every row has a label" if len(sheet.labelled) else f"{table} has no rows"
+    from stakes.worksheets.stream_appraisal import appraise_stream
+
+    found = appraise_stream(sheet, n, budget=brief.budget, n_jobs=jobs, progress=progress)
+    return sheet.some(found.ranking.indices), found
 
 
 def _lines(found: Appraisal) -> list[str]:

@@ -30,6 +30,23 @@ def waiting(first: str) -> Iterator[Callable[[str, float | None], None]]:
         ticker.join()
 
 
+@contextmanager
+def how_far(first: str, show: Callable[[str, float | None], None]) -> Iterator[Callable[[str, float | None], None]]:
+    """Pass on what is being done, and say it, with how much of it was done, where it is interrupted."""
+    now: list[tuple[str, float | None]] = [(first, None)]
+
+    def tell(what: str, share: float | None) -> None:
+        now[0] = (what, share)
+        show(what, share)
+
+    try:
+        yield tell
+    except KeyboardInterrupt:
+        what, share = now[0]
+        done = "" if share is None else f", {share:.1%} of it done"
+        raise KeyboardInterrupt(f"interrupted while {what}{done}; nothing was changed") from None
+
+
 def _tick(now: list[tuple[str, float | None]], over: threading.Event) -> None:
     start, length = time.monotonic(), 0
     while not over.wait(_TICK):

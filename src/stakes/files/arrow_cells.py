@@ -29,19 +29,24 @@ class Columns:
 
 def read_columns(path: Path) -> Columns:
     """All columns of a Parquet, Arrow or Feather file."""
-    table = _table(path)
-    columns = [(name, _decoded(table.column(place))) for place, name in enumerate(table.column_names)]
-    cells = [_texts(path, name, column) for name, column in columns]
-    types = _arrow().types
+    return columns_of(path, _table(path))
+
+
+def columns_of(path: Path, table: Any) -> Columns:
+    """The columns of a table that was read from a file."""
+    columns = [(name, decoded(table.column(place))) for place, name in enumerate(table.column_names)]
+    cells = [texts_of(path, name, column) for name, column in columns]
+    types = library().types
     return Columns(
         [name for name, _ in columns],
         cells,
-        frozenset(name for name, column in columns if _is_text(types, column.type)),
+        frozenset(name for name, column in columns if is_text(column.type)),
         frozenset(name for name, column in columns if types.is_floating(column.type)),
     )
 
 
-def _arrow() -> Any:
+def library() -> Any:
+    """pyarrow, or how to get it."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -53,7 +58,7 @@ def _arrow() -> Any:
 
 
 def _table(path: Path) -> Any:
-    arrow = _arrow()
+    arrow = library()
     try:
         if path.suffix.lower() == ".parquet":
             return arrow.parquet.ParquetFile(path).read()
@@ -69,20 +74,22 @@ def _ipc(arrow: Any, data: bytes) -> Any:
     return arrow.ipc.open_stream(data).read_all()
 
 
-def _decoded(column: Any) -> Any:
+def decoded(column: Any) -> Any:
     """A dictionary's values in place of their numbers."""
-    is_dictionary = _arrow().types.is_dictionary(column.type)
+    is_dictionary = library().types.is_dictionary(column.type)
     return column.cast(column.type.value_type) if is_dictionary else column
 
 
-def _is_text(types: Any, kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether a type holds texts, flags or dates, which become categories."""
+    types = library().types
     strings = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     return strings or types.is_boolean(kind) or (types.is_temporal(kind) and not types.is_duration(kind))
 
 
-def _texts(path: Path, name: str, column: Any) -> list[str | None]:
+def texts_of(path: Path, name: str, column: Any) -> list[str | None]:
     """Floating numbers with all their digits, flags as true and false, dates as ISO has them."""
-    types, kind = _arrow().types, column.type
+    types, kind = library().types, column.type
     if types.is_floating(kind):
         return [None if each is None else repr(float(each)) for each in column.to_pylist()]
     if types.is_boolean(kind):
@@ -91,7 +98,7 @@ def _texts(path: Path, name: str, column: Any) -> list[str | None]:
         return [None if each is None else format(each, "f") for each in column.to_pylist()]
     if types.is_integer(kind) or types.is_null(kind):
         return [None if each is None else str(each) for each in column.to_pylist()]
-    if not _is_text(types, kind):
+    if not is_text(kind):
         raise TableError(
             f"{path}: column {name!r} holds {kind}, which is no number, text, flag or date. Leave the column out of "
             "the file, or spread it over columns of numbers or text."
@@ -100,7 +107,7 @@ def _texts(path: Path, name: str, column: Any) -> list[str | None]:
 
 
 def _strings(path: Path, name: str, column: Any) -> list[str | None]:
-    arrow = _arrow()
+    arrow = library()
     texts: list[str | None] = column.cast(arrow.large_string()).to_pylist()
     if arrow.types.is_temporal(column.type):
         texts = [each and _NO_FRACTION.sub("", each.replace(" ", "T")) for each in texts]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from stakes.files.arrow_cells import read_columns
+from stakes.files.arrow_cells import Columns, columns_of, read_columns
 from stakes.files.csv_cells import read_rows
 from stakes.files.errors import TableError, did_you_mean, listed
 from stakes.files.frame import place_of
@@ -14,7 +16,7 @@ from stakes.files.safe_cells import unescape as unescaped
 from stakes.files.source import Source
 
 _CSV = (".csv", ".tsv", ".txt")
-_ARROW = (".parquet", ".arrow", ".feather", ".ipc")
+ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 
 
 def read_table(
@@ -32,15 +34,31 @@ def read_table(
     """
     where = checked_path(path)
     try:
-        table = _read_arrow(where) if where.suffix.lower() in _ARROW else _read_csv(where, delimiter, unescape)
+        table = _from_arrow(where, read_columns(where)) if is_arrow(where) else _read_csv(where, delimiter, unescape)
     except OSError as error:
         raise TableError(f"{where} cannot be read: {error.strerror or error}") from error
+    return _with_words(table, missing, text)
+
+
+def some_rows(
+    path: Path, table: Any, rows: Sequence[int], *, missing: Sequence[str] = (), text: Sequence[str] = ()
+) -> Source:
+    """What `read_table` would say of some rows of an Arrow file, given as a table of Arrow and by position."""
+    source = _with_words(_from_arrow(path, columns_of(path, table)), missing, text)
+    return replace(source, rows=tuple(rows))
+
+
+def is_arrow(path: Path) -> bool:
+    """Whether a file is Parquet or Arrow, by its name."""
+    return path.suffix.lower() in ARROW
+
+
+def _with_words(table: Source, missing: Sequence[str], text: Sequence[str]) -> Source:
+    """The table with marks for gaps, and columns that are text whatever they look like."""
     marks, texts = _words("missing", missing), _words("text", text)
     for name in texts:
         place_of(name, table.names)
-    return Source(
-        table.path, table.names, table.cells, table.lines, marks, table.text | texts, table.floating, table.said
-    )
+    return replace(table, missing=marks, text=table.text | texts)
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -48,9 +66,9 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     where = Path(path)
     if where.is_dir():
         raise TableError(f"{where} is a folder; give a file in it, such as {where / 'table.csv'}")
-    if where.suffix.lower() not in _CSV + _ARROW:
+    if where.suffix.lower() not in _CSV + ARROW:
         raise TableError(
-            f"{where} must be a file that ends in {', '.join(_CSV + _ARROW)}; it ends in {where.suffix!r}. Save a "
+            f"{where} must be a file that ends in {', '.join(_CSV + ARROW)}; it ends in {where.suffix!r}. Save a "
             "spreadsheet as CSV UTF-8."
         )
     if not where.exists():
@@ -71,8 +89,7 @@ def _read_csv(path: Path, delimiter: str | None, unescape: bool) -> Source:
     return Source(path, names, tuple(map(_with_gaps, columns)), read.lines, said=said)
 
 
-def _read_arrow(path: Path) -> Source:
-    columns = read_columns(path)
+def _from_arrow(path: Path, columns: Columns) -> Source:
     names = _checked_names(path, columns.names)
     called = dict(zip(columns.names, names, strict=True))
     text, floating = (frozenset(called[name] for name in some) for some in (columns.text, columns.floating))

@@ -9,7 +9,7 @@ from stakes.files.source import Source
 def ids(source: Source, column: str | None = None) -> tuple[str, ...]:
     """[N]: the texts of a column, none empty and none twice; without a column, numbers from 1."""
     if column is None:
-        return tuple(str(row + 1) for row in range(len(source)))
+        return tuple(str(source.number(row)) for row in range(len(source)))
     texts = source.texts(column)
     names = [_whole(source, column, row, text) for row, text in enumerate(_known(source, column, texts))]
     first: dict[str, int] = {}

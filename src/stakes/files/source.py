@@ -32,6 +32,8 @@ class Source:
     """Columns that the file says hold floating numbers."""
     said: tuple[str, ...] = ()
     """Sentences on what was taken for granted in reading."""
+    rows: tuple[int, ...] | None = field(default=None, repr=False)
+    """[N]: where they are in the file, from 0, where these are some of its rows."""
 
     def __len__(self) -> int:
         return len(self.cells[0])
@@ -46,7 +48,11 @@ class Source:
 
     def place(self, row: int) -> str:
         """Where a row is, in words: its line, or its number from 1."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"row {self.number(row)}" if self.lines is None else f"line {self.lines[row]}"
+
+    def number(self, row: int) -> int:
+        """The number of a row in the file, from 1."""
+        return row + 1 if self.rows is None else self.rows[row] + 1
 
     def features(self, names: Iterable[str] | None = None) -> Frame:
         """Columns as a model takes them, all by default: each numbers throughout, or text throughout."""

@@ -40,7 +40,13 @@ def column_names(table: Table) -> list[str] | None:
 
 def row_labels(table: Table) -> list[Any]:
     """[N]: the index of a pandas frame, else positions."""
-    return list(table.index.tolist()) if hasattr(table, "iloc") else list(range(n_rows(table)))
+    return labels_at(table, range(n_rows(table)))
+
+
+def labels_at(table: Table, rows: Sequence[int] | Host) -> list[Any]:
+    """Of some rows: the index of a pandas frame, else positions."""
+    where = np.asarray(rows, dtype=np.intp)
+    return list((table.index[where] if hasattr(table, "iloc") else where).tolist())
 
 
 def take_rows(table: Table, rows: slice | Sequence[int] | Host) -> Table:
@@ -94,34 +100,35 @@ def is_number(values: Host) -> bool:
     return values.dtype.kind in _NUMBERS
 
 
-def check_table(name: str, data: Any, allow_nan: bool = False) -> Table:
+def check_table(name: str, data: Any, allow_nan: bool = False, rows: Sequence[int] | Host | None = None) -> Table:
     """`data` as a table: N x p with finite numbers (NaN too with `allow_nan`), or a list of texts.
 
     Nested lists of numbers become an array; all else stays what it is. Columns that hold no numbers are the model's
-    affair.
+    affair. `rows` [N] are where its rows are in a larger table, for the words of an error.
     """
     table = _as_table(name, data)
     if n_rows(table) == 0:
         raise ValueError(f"{name} must have at least one row; got none")
     for row, position, value in _first_bad(table, allow_nan):
+        place = _place(table, row, position, rows)
         advice = "" if np.isinf(value) else ", or put an imputer before the model in a Pipeline"
         raise ValueError(
-            f"{name} must hold finite numbers; the first that is not is {value} at {_place(table, row, position)}. "
-            f"Impute or drop it{advice}."
+            f"{name} must hold finite numbers; the first that is not is {value} at {place}. Impute or drop it{advice}."
         )
     return table
 
 
-def _place(table: Table, row: int, position: int) -> str:
+def _place(table: Table, row: int, position: int, rows: Sequence[int] | Host | None) -> str:
     """A row and a column in words, by name where they have names."""
-    names, label = column_names(table), row_labels(table)[row]
-    called = "" if label == row else f" (label {label!r})"
-    return f"row {row}{called}, column {names[position]!r}" if names else f"row {row}, column {position}"
+    names, where = column_names(table), row if rows is None else int(rows[row])
+    label = labels_at(table, [row])[0] if hasattr(table, "iloc") else where
+    called = "" if label == where else f" (label {label!r})"
+    return f"row {where}{called}, column {names[position]!r}" if names else f"row {where}, column {position}"
 
 
-def first_gap(table: Table) -> str | None:
+def first_gap(table: Table, rows: Sequence[int] | Host | None = None) -> str | None:
     """Where the first gap among the numbers is, in words; None where there is none."""
-    return next((_place(table, row, position) for row, position, _ in _first_bad(table, allow_nan=False)), None)
+    return next((_place(table, row, position, rows) for row, position, _ in _first_bad(table, allow_nan=False)), None)
 
 
 def check_same_columns(table: Table, other: Table, name: str = "the pool", other_name: str = "contexts") -> None:

@@ -4,6 +4,7 @@ from stakes.ranking.choose import TrainedWeightWarning, rank
 from stakes.ranking.cold import cold_start
 from stakes.ranking.outlook import outlook
 from stakes.ranking.outlook_result import Amount, Offer, Outlook
+from stakes.ranking.pools import Pool
 from stakes.ranking.result import HelpedContext, Ranking, Reason
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "HelpedContext",
     "Offer",
     "Outlook",
+    "Pool",
     "Ranking",
     "Reason",
     "TrainedWeightWarning",

@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, Literal
 
+from stakes.acquisition.workers import checked_jobs
 from stakes.losses import AnyLoss, CostMatrix
-from stakes.models.tables import row_labels
 from stakes.models.training import trained_weights
 from stakes.ranking.cold import cold_start
+from stakes.ranking.futures import checked_costs
 from stakes.ranking.picks import Picks, Purchase, alone, together
-from stakes.ranking.question import Progress, Question, ask, at_least_one, checked_costs
+from stakes.ranking.pools import pool_labels
+from stakes.ranking.question import Progress, Question, ask, at_least_one
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Ranking, Reason
-from stakes.ranking.worths import WORTH
+from stakes.ranking.worths import WORTH, Work
 
 
 class TrainedWeightWarning(UserWarning):
@@ -43,33 +45,39 @@ def rank(
     seed: int = 0,
     max_contexts: int = 1000,
     chunk: int = 4096,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Ranking:
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
     `pool` [N, p] and `contexts` [M, p] go to the fitted `model` as they are: arrays, sparse matrices, data frames,
-    Arrow tables. Rows are told apart by position; the index of a pandas frame comes back as labels. Without contexts
-    the pool stands for the future: all of it, or `max_contexts` rows drawn with the seed. `context_weights` [M] say how
-    often each context comes up (without contexts: one for each row of the pool).
+    Arrow tables. A pool may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a
+    folder of these, or a `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md). Rows are told
+    apart by position; the index of a pandas frame comes back as labels. Without contexts the pool stands for the
+    future: all of it, or `max_contexts` rows drawn with the seed. `context_weights` [M] say how often each context
+    comes up (without contexts: one for each row of the pool).
 
     With `costs` [N], by worth for each unit of cost; a `budget` passes over rows that it does not reach (each costs 1
     without costs). With `batch`, rows are chosen for what their labels are worth together, which needs a belief about
     them all at once: about a `shortlist` of as many rows, those that are worth most alone (1000 without, or 100 under
-    an ensemble). Without `batch`, each for what it is worth alone, in blocks of `chunk` rows. `pending` rows
-    (positions) have labels on their way: they are not chosen, and a batch counts what it adds to them.
+    an ensemble). Without `batch`, each for what it is worth alone. `pending` rows (positions) have labels on their way:
+    they are not chosen, and a batch counts what it adds to them.
+
+    Rows are read and scored `chunk` at a time by `n_jobs` workers (None: one, or what `joblib.parallel_config` says;
+    -1: all cores), with the same result for any number of them.
 
     Rows whose scores are within 1e-9 of each other are put in an order by the seed (in a batch: rows that are exactly
     equal). A model that is known by draws draws anew for each block. Where no label is worth anything,
     `stakes.acquisition.fallback_scores` ranks. Without a model (None), `cold_start` does. What was assumed is in the
     result. `progress(what, share)` is called now and then.
     """
-    n, chunk = at_least_one("n", n), at_least_one("chunk", chunk)
+    n, work = at_least_one("n", n), Work(at_least_one("chunk", chunk), checked_jobs(n_jobs))
     if model is None:
         return _cold(pool, n, seed, costs, budget)
     question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
     said += warn_of_trained_weights(model, loss)
     purchase = checked_purchase(question.size, n, costs, budget, pending, shortlist)
-    picks = together(question, purchase, chunk) if batch else alone(question, purchase, chunk)
+    picks = together(question, purchase, work) if batch else alone(question, purchase, work)
     return described(question, purchase, picks, chunk, [*said, *_shortfall(n, question.size, purchase, picks)])
 
 
@@ -111,7 +119,6 @@ def described(question: Question, purchase: Purchase, picks: Picks, chunk: int, 
     """The ranking of what was picked, with reasons."""
     prices = purchase.prices
     contexts, untold = helped_contexts(question, picks.rows, chunk)
-    labels = row_labels(question.pool)
     per_cost: list[float | None] = [None] * len(picks.rows)
     if prices is not None:
         per_cost, said = (picks.worths / prices[picks.rows]).tolist(), [*said, "Scores are for each unit of cost."]
@@ -121,7 +128,7 @@ def described(question: Question, purchase: Purchase, picks: Picks, chunk: int, 
     reasons = map(Reason, picks.worths.tolist(), per_cost, named, picks.as_good, picks.ranked_by)
     return Ranking(
         tuple(picks.rows.tolist()),
-        tuple(labels[row] for row in picks.rows),
+        tuple(pool_labels(question.pool, picks.rows)),
         tuple(picks.scores.tolist()),
         prices is not None,
         picks.name,

@@ -12,10 +12,13 @@ from scipy.sparse import issparse
 
 from stakes._words import counted
 from stakes.models.encoding import TableEncoder
-from stakes.models.tables import Host, check_table, n_rows, row_labels
-from stakes.ranking.question import LUCK, at_least_one, generator
+from stakes.models.tables import Host
+from stakes.ranking.chance import LUCK, SUBSAMPLE, generator
+from stakes.ranking.pools import Pool, TablePool, checked_pool, pool_labels
+from stakes.ranking.question import at_least_one, silent
 from stakes.ranking.result import Ranking, Reason
 
+_MOST = 100_000  # rows of a file that are looked at: all of them must be in memory at once
 DISTANCE = "distance to the rows before"
 
 
@@ -25,21 +28,34 @@ def cold_start(pool: Any, n: int = 10, *, known: Any = None, seed: int = 0) -> R
     Each is the row furthest from those before, in standardised columns (`stakes.models.TableEncoder`: categories as
     indicators, gaps filled); equals by the seed. `known` rows [n, p], which have labels or will have them, count as
     before all others; without any, the first row is drawn with the seed. Scores are that distance, infinite for a row
-    that was drawn. No loss has a say.
+    that was drawn. No loss has a say. Of a file that is read in chunks, 100,000 rows are looked at.
     """
-    pool = check_table("pool", pool, allow_nan=True)
-    size, wanted = n_rows(pool), at_least_one("n", n)
+    source, wanted = checked_pool(pool, None, True, silent), at_least_one("n", n)
+    looked, drawn = _looked_at(source, seed)
+    pool, size = source.take(looked), len(looked)
     encoder = TableEncoder().fit(pool, pool=known)
     order = generator(seed, LUCK).permutation(size)
     before = None if known is None else encoder.transform(known)
     places, distances = _furthest(encoder.transform(pool)[order], before, min(wanted, size))
-    rows, labels = order[places].tolist(), row_labels(pool)
-    said = [f"A cold start: no model, so no row has a worth. {_first_sentence(before, seed)}.", *encoder.report_]
+    rows = looked[order[places]]
+    said = [
+        f"A cold start: no model, so no row has a worth. {_first_sentence(before, seed)}.",
+        *drawn,
+        *encoder.report_,
+    ]
     if wanted > size:
         said.append(f"{wanted} rows were asked for; the pool has {size}.")
     reason = Reason(None, None, (), None, DISTANCE)
-    names = tuple(labels[row] for row in rows)
-    return Ranking(tuple(rows), names, tuple(distances), False, DISTANCE, (reason,) * len(rows), tuple(said))
+    names = tuple(pool_labels(source, rows))
+    return Ranking(tuple(rows.tolist()), names, tuple(distances), False, DISTANCE, (reason,) * len(rows), tuple(said))
+
+
+def _looked_at(pool: Pool, seed: int) -> tuple[Host, list[str]]:
+    """Positions: all of a table, some of a file that is larger; and a sentence where it is some."""
+    if isinstance(pool, TablePool) or pool.n_rows <= _MOST:
+        return np.arange(pool.n_rows), []
+    drawn = np.sort(generator(seed, SUBSAMPLE).choice(pool.n_rows, _MOST, replace=False))
+    return drawn, [f"{_MOST} of the {pool.n_rows} rows of the pool, drawn with seed {seed}, are looked at."]
 
 
 def _first_sentence(before: Any, seed: int) -> str:

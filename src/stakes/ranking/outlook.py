@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stakes.acquisition.joint import obstacle
+from stakes.acquisition.workers import checked_jobs
 from stakes.beliefs import NormalEnsemble, VectorNormalEnsemble
 from stakes.losses import AnyLoss
 from stakes.models.tables import Host
@@ -21,6 +22,7 @@ from stakes.ranking.picks import Picks, Purchase, alone, together
 from stakes.ranking.prospects import context_error, expected_loss, most_saved
 from stakes.ranking.question import Progress, Question, ask, at_least_one
 from stakes.ranking.reasons import log_reductions
+from stakes.ranking.worths import Work
 
 
 def outlook(
@@ -41,6 +43,7 @@ def outlook(
     seed: int = 0,
     max_contexts: int = 1000,
     chunk: int = 4096,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Outlook:
     """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
@@ -51,11 +54,12 @@ def outlook(
     is as in `rank`. Forests of a real target have no joint batches: rows are then ranked alone, and one offer is made.
     """
     question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
-    prices = np.full(question.size, float(costs)) if np.ndim(costs) == 0 and costs is not None else costs
+    alike = costs is not None and np.ndim(costs) == 0
+    prices = np.broadcast_to(float(costs), question.size) if alike else costs
     if decisions is not None and not 0 < decisions < np.inf:
         raise ValueError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")
     purchase = checked_purchase(question.size, at_least_one("n", n), prices, budget, pending, shortlist)
-    picks = _picked(question, purchase, chunk)
+    picks = _picked(question, purchase, Work(at_least_one("chunk", chunk), checked_jobs(n_jobs)))
     ranking = described(question, purchase, picks, chunk, [*said, *_member_sentences(question, picks)])
     offers = _offers(question, purchase, picks, decisions)
     today, most = expected_loss(question), most_saved(question)
@@ -63,11 +67,11 @@ def outlook(
     return Outlook(ranking, today, most, offers, decisions, budget, advice.verdict, advice.sentences)
 
 
-def _picked(question: Question, purchase: Purchase, chunk: int) -> Picks:
+def _picked(question: Question, purchase: Purchase, work: Work) -> Picks:
     """Rows chosen together where the belief has batches that take seconds, else alone."""
-    belief = question.belief(np.arange(1), joint=True)
+    belief = question.first(joint=True)
     slow = isinstance(belief, NormalEnsemble | VectorNormalEnsemble)
-    return (alone if slow or obstacle(belief) is not None else together)(question, purchase, chunk)
+    return (alone if slow or obstacle(belief) is not None else together)(question, purchase, work)
 
 
 def _offers(question: Question, purchase: Purchase, picks: Picks, decisions: float | None) -> tuple[Offer, ...]:
@@ -89,7 +93,7 @@ def _offers(question: Question, purchase: Purchase, picks: Picks, decisions: flo
 
 def _member_sentences(question: Question, picks: Picks) -> list[str]:
     """A caution on batches under ensembles, which have no more to tell than which member is right."""
-    members = getattr(question.belief(np.arange(1)), "member_weights", None)
+    members = getattr(question.first(), "member_weights", None)
     if members is None or picks.errors is None:
         return []
     return [

@@ -13,8 +13,10 @@ import numpy as np
 from stakes._words import number
 from stakes.acquisition import Selection, select
 from stakes.models.tables import Host, on_host
-from stakes.ranking.question import LUCK, Question, generator
-from stakes.ranking.worths import WORTH, log_scores, ordered
+from stakes.ranking.chance import LUCK, generator, luck
+from stakes.ranking.leaders import Leader
+from stakes.ranking.question import Question
+from stakes.ranking.worths import WORTH, Work, leaders
 
 _LISTED = 1000  # rows that are looked at together under a Gaussian belief
 _LISTED_OF_MEMBERS = 100  # and under an ensemble, whose batches cost hundreds of times as much
@@ -60,28 +62,28 @@ class Purchase:
     """Rows that are looked at together, those that are worth most alone."""
 
 
-def alone(question: Question, purchase: Purchase, chunk: int) -> Picks:
+def alone(question: Question, purchase: Purchase, work: Work) -> Picks:
     """The n rows that are worth most alone, or as many as the budget reaches for."""
-    logs, ranked_by, said = log_scores(question, chunk)  # [N]
     prices, pending = purchase.prices, set(purchase.pending)
-    ranked = logs if prices is None else logs - np.log(prices)
-    candidates = (each for each in ordered(ranked, question.seed) if each[0] not in pending)
-    chosen = list(_affordable(candidates, prices, purchase.budget, purchase.n))
-    rows = np.asarray([row for row, _ in chosen], dtype=np.intp)
-    as_good = tuple(equals for _, equals in chosen)
-    scale = _log_scale(np.concatenate([logs[rows], ranked[rows]]))
-    scores = np.exp(ranked[rows] - scale)
-    worths = np.exp(logs[rows] - scale) if ranked_by == WORTH else np.zeros(len(rows))
+    tight = purchase.budget is not None and prices is not None  # it may pass over any number of rows
+    most = question.size if tight else purchase.n + len(pending)
+    best, ranked_by, said = leaders(question, most, prices, work)
+    chosen = list(_affordable((each for each in best.ordered() if each.row not in pending), purchase))
+    rows, ranked = np.asarray([each.row for each in chosen], dtype=np.intp), np.asarray([each.log for each in chosen])
+    logs = ranked if prices is None else ranked + np.log(prices[rows])
+    scale = _log_scale(np.concatenate([logs, ranked]))
+    scores = np.exp(ranked - scale)
+    worths = np.exp(logs - scale) if ranked_by == WORTH else np.zeros(len(rows))
+    as_good = tuple(each.as_good for each in chosen)
     sentences = (*said, *_tie_sentences(as_good, question.seed))
     return Picks(rows, scores, worths, (ranked_by,) * len(rows), as_good, ranked_by, scale, sentences)
 
 
-def together(question: Question, purchase: Purchase, chunk: int) -> Picks:
-    """Up to n rows, each for what it adds; the pool is shuffled by the seed, so that it decides between equals."""
-    members = hasattr(question.belief(np.arange(1), joint=True), "member_weights")
-    order, prices = generator(question.seed, LUCK).permutation(question.size), purchase.prices
-    listed, said = _shortlist(question, purchase, _LISTED_OF_MEMBERS if members else _LISTED, chunk)
-    order = order[listed[order]]
+def together(question: Question, purchase: Purchase, work: Work) -> Picks:
+    """Up to n rows, each for what it adds; rows are shuffled by the seed, so that it decides between equals."""
+    members = hasattr(question.first(joint=True), "member_weights")
+    listed, said = _shortlist(question, purchase, _LISTED_OF_MEMBERS if members else _LISTED, work)
+    order, prices = listed[np.argsort(luck(question.seed, listed))], purchase.prices
     question.progress("choosing rows together", None)
     selection = select(
         question.loss,
@@ -103,28 +105,24 @@ def together(question: Question, purchase: Purchase, chunk: int) -> Picks:
     return Picks(rows, scores, gains, ranked_by, (None,) * len(rows), "gain", 0.0, sentences, error)
 
 
-def _shortlist(question: Question, purchase: Purchase, usual: int, chunk: int) -> tuple[Host, list[str]]:
-    """[N]: whether a row is looked at together with others, and in a sentence which are."""
-    listed = np.ones(question.size, dtype=bool)
+def _shortlist(question: Question, purchase: Purchase, usual: int, work: Work) -> tuple[Host, list[str]]:
+    """The rows that are looked at together, by position, and in a sentence which they are."""
     count = max(purchase.shortlist or usual, purchase.n)
     if question.size - len(purchase.pending) <= count:
-        return listed, []
-    first = alone(question, replace(purchase, n=count, budget=None), chunk)
-    listed[:] = False
-    listed[first.rows] = listed[list(purchase.pending)] = True
+        return np.arange(question.size), []
+    first = alone(question, replace(purchase, n=count, budget=None), work)
+    listed = np.union1d(first.rows, np.asarray(purchase.pending, dtype=np.intp))
     return listed, [f"Looked at together: the {len(first.rows)} of {question.size} rows that are worth most alone."]
 
 
-def _affordable(
-    candidates: Iterator[tuple[int, int]], prices: Host | None, budget: float | None, n: int
-) -> Iterator[tuple[int, int]]:
+def _affordable(candidates: Iterator[Leader], purchase: Purchase) -> Iterator[Leader]:
     """The first n of the candidates, passing over those that the rest of the budget does not reach."""
-    left = np.inf if budget is None else budget * (1.0 + _ROUNDING)
-    for row, equals in candidates:
-        price = 1.0 if prices is None else float(prices[row])
+    left, n = np.inf if purchase.budget is None else purchase.budget * (1.0 + _ROUNDING), purchase.n
+    for each in candidates:
+        price = 1.0 if purchase.prices is None else float(purchase.prices[each.row])
         if n > 0 and price <= left:
             n, left = n - 1, left - price
-            yield row, equals
+            yield each
         if n == 0:
             return
 

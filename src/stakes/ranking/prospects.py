@@ -20,7 +20,7 @@ from stakes.ranking.question import Question
 
 def expected_loss(question: Question) -> Amount:
     """E_c[h]: the expected loss of the best answers today."""
-    each = on_host(uncertainty(question.loss, question.belief(np.arange(1)))).astype(float)
+    each = on_host(uncertainty(question.loss, question.first())).astype(float)
     return _mean(each, question.weights)
 
 
@@ -30,7 +30,7 @@ def most_saved(question: Question) -> Amount:
     Under a Gaussian belief (also a warped one) they tell the function, and leave the noise of the outcome; under an
     ensemble they tell the member. Of any other belief no more is known than that they save all of the expected loss.
     """
-    belief = question.belief(np.arange(1))
+    belief = question.first()
     if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
         return _mean(on_host(expected_reduction(question.loss, _oracle(question, belief)))[0], question.weights)
     if has_batches(belief):
@@ -55,7 +55,7 @@ def _start(question: Question, belief: Belief) -> Any:
 
 def _oracle(question: Question, belief: GaussianBelief | WarpedGaussianBelief) -> Belief:
     """One candidate that tells the function at every context: rho_c = (variance without noise) / (variance)."""
-    function = _gaussian(question.with_target("latent").belief(np.arange(1)))
+    function = _gaussian(question.with_target("latent").first())
     label = _gaussian(belief)
     known = np.clip(on_host(function.variance), 0.0, on_host(label.variance))  # [M]
     told = GaussianBelief(on_host(label.mean), on_host(label.variance), np.ones(1), np.sqrt(known)[None, :])

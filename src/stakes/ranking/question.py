@@ -12,16 +12,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._array import asarrays, check_all, check_shape, shares
 from stakes.beliefs import Belief
 from stakes.domains import Interval, Vectors
 from stakes.losses import AnyLoss
 from stakes.models import belief_of
 from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
 from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
-
-SUBSAMPLE, LUCK, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
-
+from stakes.ranking.chance import DRAWS, generator
+from stakes.ranking.futures import stand_ins, weights_of
+from stakes.ranking.pools import Pool, TablePool, checked_pool, pool_labels
 
 Progress: TypeAlias = Callable[[str, float | None], None]
 """Told what is being done, and the share that is done where that is known."""
@@ -37,7 +36,9 @@ class Question:
 
     model: Any
     loss: AnyLoss
-    pool: Table
+    pool: Pool
+    head: Table
+    """The first row of the pool."""
     contexts: Table
     positions: Host | None
     """[M]: where the contexts are in the pool; None where they were given."""
@@ -51,12 +52,19 @@ class Question:
     @property
     def size(self) -> int:
         """N."""
-        return n_rows(self.pool)
+        return self.pool.n_rows
 
-    def belief(self, rows: slice | Host, joint: bool = False) -> Belief:
+    def belief(self, rows: Host, joint: bool = False) -> Belief:
         """What the model believes of some rows and of all contexts; the same random numbers each time."""
-        part = take_rows(self.pool, rows)
-        belief = self._told(part, joint)
+        return self.belief_of(self.pool.take(rows), rows, joint)
+
+    def first(self, joint: bool = False) -> Belief:
+        """What the model believes of the first row, where any will do."""
+        return self.belief_of(self.head, range(1), joint)
+
+    def belief_of(self, part: Table, rows: Sequence[int] | Host, joint: bool = False) -> Belief:
+        """What the model believes of the rows in a part of the pool, which are at some positions there."""
+        belief = self._told(part, rows, joint)
         wanted, got = (n_rows(part), len(self.weights)), (belief.n_candidates, belief.n_contexts)
         if wanted != got:
             raise ValueError(
@@ -65,7 +73,7 @@ class Question:
             )
         return belief
 
-    def _told(self, part: Table, joint: bool) -> Belief:
+    def _told(self, part: Table, rows: Sequence[int] | Host, joint: bool) -> Belief:
         """What the model says, or where the first gap is if it refuses: steps of a pipeline may take some gaps only."""
         rng = generator(self.seed, DRAWS)
         try:
@@ -75,13 +83,18 @@ class Question:
         except ValueError as error:
             if "NaN" not in str(error):
                 raise
-            said = str(error).splitlines()[0]
-            for name, table in (("pool", self.pool), ("contexts", self.contexts)):
-                if (place := first_gap(table)) is not None:
+            said, order = str(error).splitlines()[0], np.argsort(rows)
+            ordered = take_rows(part, order), np.asarray(rows)[order]
+            for name, place in (("pool", first_gap(*ordered)), ("contexts", first_gap(self.contexts))):
+                if place is not None:
                     raise ValueError(
                         f"{name} must hold no gaps but those the model takes; the first gap is at {place}: {said}"
                     ) from error
             raise
+
+    def to_send(self) -> Question:
+        """The question without its pool: what a worker needs who is sent rows."""
+        return replace(self, pool=TablePool(self.head), positions=None, progress=silent)
 
     def with_target(self, target: Literal["label", "latent"]) -> Question:
         """The same question about another target."""
@@ -91,15 +104,7 @@ class Question:
         """[M], [M]: the position and the label of each context (those in the pool, where the pool stands for them)."""
         if self.positions is None:
             return np.arange(len(self.weights)), row_labels(self.contexts)
-        labels = row_labels(self.pool)
-        return self.positions, [labels[i] for i in self.positions]
-
-
-def generator(seed: int, purpose: int) -> np.random.Generator:
-    """Random numbers for one purpose."""
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ValueError(f"seed must be a whole number, 0 or more; got {seed!r}")
-    return np.random.default_rng([seed, purpose])
+        return self.positions, pool_labels(self.pool, self.positions)
 
 
 def ask(
@@ -118,20 +123,23 @@ def ask(
     check_fitted(model)
     _check_classes(loss, classes)
     gaps = accepts_missing(model)
-    pool = check_table("pool", pool, gaps)
-    check_columns(model, "pool", pool)
+    pool = checked_pool(pool, model, gaps, progress or silent)
+    head = pool.take(np.arange(1))
+    check_columns(model, "pool", head)
     weighted = "each as likely" if context_weights is None else "weighted as given"
     if contexts is not None:
         contexts = check_table("contexts", contexts, gaps)
-        check_same_columns(pool, contexts)
-        weights = _weights(context_weights, n_rows(contexts))
+        check_same_columns(head, contexts)
+        weights = weights_of(context_weights, n_rows(contexts))
         positions, said = None, f"The {n_rows(contexts)} contexts given stand for the future, {weighted}."
     else:
-        weights = _weights(context_weights, n_rows(pool))
-        positions, said = _stand_ins(weights, at_least_one("max_contexts", max_contexts), seed, weighted)
-        contexts, weights = take_rows(pool, positions), np.asarray(shares("context_weights", weights[positions]))
+        most = at_least_one("max_contexts", max_contexts)
+        positions, weights, said = stand_ins(context_weights, pool.n_rows, most, seed, weighted)
+        contexts = pool.take(positions)
     shares_of = tuple(weights.tolist())
-    question = Question(model, loss, pool, contexts, positions, shares_of, target, classes, seed, progress or silent)
+    question = Question(
+        model, loss, pool, head, contexts, positions, shares_of, target, classes, seed, progress or silent
+    )
     return question, [said, _target_sentence(model, target)]
 
 
@@ -153,37 +161,6 @@ def _check_classes(loss: AnyLoss, classes: Any) -> None:
         raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
     if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
         raise ValueError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
-
-
-def _stand_ins(weights: Host, most: int, seed: int, weighted: str) -> tuple[Host, str]:
-    """[M]: rows of the pool that stand for the future, none that never come up if some are left out; and a sentence."""
-    size = len(weights)
-    if size <= most:
-        return np.arange(size), f"The {size} rows of the pool stand for the future contexts, {weighted}."
-    rows = np.flatnonzero(weights > 0)
-    drawn = generator(seed, SUBSAMPLE).choice(rows, min(most, len(rows)), replace=False)
-    return np.sort(drawn), (
-        f"{len(drawn)} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, "
-        f"{weighted}."
-    )
-
-
-def _weights(context_weights: Any, count: int) -> Host:
-    if context_weights is None:
-        return np.full(count, 1.0 / count)
-    (weights,) = asarrays(context_weights=np.asarray(context_weights, dtype=float))
-    check_shape("context_weights", weights, (count,))
-    return np.asarray(shares("context_weights", weights))
-
-
-def checked_costs(costs: Any, count: int) -> Host | None:
-    """[N]: the costs, checked."""
-    if costs is None:
-        return None
-    (prices,) = asarrays(costs=np.asarray(costs, dtype=float))
-    check_shape("costs", prices, (count,))
-    check_all(prices > 0, "costs must be positive: what it takes to label each row")
-    return np.asarray(prices)
 
 
 def _target_sentence(model: Any, target: str) -> str:

@@ -45,7 +45,7 @@ def log_reductions(question: Question, belief: Belief) -> Host:
     """[n, M]: the log of p(c) EUR(x; c)."""
     xp, columns = namespace(belief.like), []
     for _, log_scale, parts in blocks(find_form(question.loss, belief), question.loss, belief, MEMORY_LIMIT):
-        columns.append(on_host(log_of(double(xp.concat(list(parts), axis=0))) + double(log_scale)))
+        columns.append(on_host(log_of(double(xp.concat([part() for part in parts], axis=0))) + double(log_scale)))
     return np.asarray(np.concatenate(columns, axis=1) + log_of(np.asarray(question.weights)))
 
 

@@ -6,6 +6,7 @@ Sizes: N rows.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,19 +56,33 @@ class Worksheet:
 
 def read_worksheet(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
     """The table of a file, with every cell that matters checked."""
-    source = read_table(path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text)
+    return worksheet_of(read_table(path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text), brief)
+
+
+def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:
+    """The columns that a model may see."""
     for name in brief.roles:
-        place_of(name, source.names)
-    names = [name for name in source.names if name not in brief.roles]
-    if not names:
+        place_of(name, names)
+    features = [name for name in names if name not in brief.roles]
+    if not features:
         raise TableError(f"{path} has no column left to learn from; {', '.join(brief.roles)} are taken")
-    task = task_of(brief.loss)
-    cells = {row: text.strip() for row, text in enumerate(source.texts(brief.target)) if text is not None}
-    sheet = Worksheet(
-        source, brief, task, ids(source, brief.id_column), source.features(names), cells, _costs(source, brief)
-    )
+    return features
+
+
+def worksheet_of(source: Source, brief: Brief) -> Worksheet:
+    """A table that was read, with every cell that matters checked."""
+    sheet = unchecked(source, brief)
     _check_labels(sheet)
     return sheet
+
+
+def unchecked(source: Source, brief: Brief) -> Worksheet:
+    """A table that was read, with labels as they are."""
+    names = feature_names(source.path, source.names, brief)
+    task = task_of(brief.loss)
+    cells = {row: text.strip() for row, text in enumerate(source.texts(brief.target)) if text is not None}
+    named, features = ids(source, brief.id_column), source.features(names)
+    return Worksheet(source, brief, task, named, features, cells, _costs(source, brief))
 
 
 def _check_labels(sheet: Worksheet) -> None:

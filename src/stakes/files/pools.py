@@ -1,0 +1,103 @@
+"""Rows in files that are read a few at a time: Parquet, Arrow, and arrays that NumPy has saved.
+
+Sizes: N rows, p columns.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stakes.files.arrow_cells import library
+from stakes.files.arrow_pool import ArrowPool, open_arrow
+from stakes.files.errors import TableError
+from stakes.files.frame import Frame, Host
+from stakes.files.read import ARROW, checked_path, read_table
+
+
+@dataclass(frozen=True, eq=False)
+class MappedPool:
+    """The rows of an array [N, p] that is mapped from a file."""
+
+    array: np.memmap[Any, Any]
+
+    @property
+    def n_rows(self) -> int:
+        """N."""
+        return int(self.array.shape[0])
+
+    def chunks(self, size: int) -> Iterator[tuple[int, Host]]:
+        """Where each chunk begins, and its rows: `size` of them, fewer in the last."""
+        for start in range(0, self.n_rows, size):
+            yield start, self._copied(slice(start, start + size))
+
+    def take(self, rows: Host) -> Host:
+        """The rows at some positions, in that order."""
+        return self._copied(rows)
+
+    def _copied(self, rows: slice | Host) -> Host:
+        """Rows in memory; the file's own pages, which would count as memory of the process, are let go."""
+        copied = np.array(self.array[rows], subok=False)
+        if self.array.mode == "r" and hasattr(mmap, "MADV_DONTNEED"):  # pages that were written to might be lost
+            mapping: Any = self.array
+            while not isinstance(mapping, mmap.mmap):
+                mapping = mapping.base
+            mapping.madvise(mmap.MADV_DONTNEED)
+        return copied
+
+
+def open_pool(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None, *, plain: bool = False
+) -> ArrowPool | MappedPool | Frame:
+    """The rows of a file: .parquet, .arrow, .feather, .ipc or a folder of one of them, .npy, or .csv, .tsv, .txt.
+
+    They may be larger than memory, but for .csv, .tsv and .txt, which are read whole. Of a file with names, all
+    `columns` or some in the order asked for; with `plain`, as arrays [n, p] where all of them are numbers.
+    """
+    where = Path(path)
+    if where.is_dir():
+        return _shaped(open_arrow(_files(where), columns), plain)
+    if where.suffix.lower() == ".npy":
+        return MappedPool(_mapped(where))
+    if checked_path(where).suffix.lower() in ARROW:
+        return _shaped(open_arrow([where], columns), plain)
+    return read_table(where).features(columns)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a folder in the order of their names, all of one kind."""
+    found = sorted(each for each in folder.iterdir() if each.suffix.lower() in ARROW)
+    kinds = sorted({each.suffix.lower() for each in found})
+    if len(kinds) != 1:
+        came = " and ".join(kinds) or "none"
+        raise TableError(f"{folder} must hold files of one kind of {', '.join(ARROW)}; it holds {came}")
+    return found
+
+
+def _shaped(pool: ArrowPool, plain: bool) -> ArrowPool:
+    types = library().types
+    numbers = all(types.is_integer(each.type) or types.is_floating(each.type) for each in pool.schema)
+    return replace(pool, made=_array) if plain and numbers else pool
+
+
+def _array(table: Any) -> Host:
+    """[n, p]: a gap is NaN."""
+    columns = [column.to_numpy() for column in table.columns]
+    return np.stack(columns, axis=1)
+
+
+def _mapped(path: Path) -> np.memmap[Any, Any]:
+    try:
+        array = np.load(path, mmap_mode="r")
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path} cannot be read as an array of NumPy ({error}). Save it with numpy.save.") from error
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise TableError(f"{path} must hold an array of numbers [N, p]; it holds {array.dtype} {list(array.shape)}")
+    mapped: np.memmap[Any, Any] = array
+    return mapped
