@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stakes import BrierLoss, CostMatrix, LogLoss, SphericalLoss, VoteEnsemble, ZeroOne, score
 from stakes.acquisition import expected_reduction, expected_regret, find_form, votes
-from stakes.acquisition.vote_counts import Packed, joint_counts, margins
+from stakes.acquisition.vote_counts import Indicated, Packed, margins
 
 PACKED, PRODUCT, GENERAL = (
     "counts of packed votes",
@@ -140,6 +140,6 @@ def test_packed_words_hold_the_votes():
 
 def test_counts_are_those_of_a_loop():
     belief = drawn(6, 3, 2, 11, 4)
-    counts = joint_counts(belief.candidates, belief.contexts, 4)
-    for n, m, y, z in np.ndindex(counts.shape):
-        assert counts[n, m, y, z] == np.sum((belief.candidates[n] == y) & (belief.contexts[m] == z))
+    counts = np.stack(list(Indicated.of(belief.contexts, 4).counts_by_label(belief.candidates)), axis=1)  # [n, y, z, M]
+    for n, y, z, m in np.ndindex(counts.shape):
+        assert counts[n, y, z, m] == np.sum((belief.candidates[n] == y) & (belief.contexts[m] == z))

@@ -6,6 +6,7 @@ whole numbers below 2^24. Sizes: n candidates, M contexts, K members, C classes,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,24 +37,42 @@ class Packed:
         return Packed(words, counts)
 
 
-def joint_counts(votes: Array, others: Array, classes: int) -> Array:
-    """[n, M, C, C]: how many members vote y in `votes` [n, K] and z in `others` [M, K]."""
-    xp = namespace(votes)
-    here, there = (_indicators(each, classes - 1) for each in (votes, others))  # [., C - 1, K]
-    both = xp.permute_dims(xp.tensordot(here, there, axes=([2], [2])), (0, 2, 1, 3))  # [n, M, C - 1, C - 1]
-    rows = margins(votes, classes)[:, None, :-1, None] - xp.sum(both, axis=3, keepdims=True)  # [n, M, C - 1, 1]
-    upper = xp.concat([both, rows], axis=3)  # [n, M, C - 1, C]
-    columns = margins(others, classes)[None, :, None, :] - xp.sum(upper, axis=2, keepdims=True)  # [n, M, 1, C]
-    return xp.concat([upper, columns], axis=2)
+@dataclass(frozen=True, eq=False)
+class Indicated:
+    """Votes at contexts as a matrix product takes them."""
+
+    indicators: Array
+    """[K, (C - 1) M]: 1 where a member votes for the class at the context"""
+    margins: Array
+    """[C, M]"""
+
+    @staticmethod
+    def of(votes: Array, classes: int) -> Indicated:
+        """From class numbers [M, K]."""
+        xp = namespace(votes)
+        each = xp.concat([_indicator(votes, z) for z in range(classes)], axis=0)[: (classes - 1) * votes.shape[0], :]
+        return Indicated(xp.permute_dims(each, (1, 0)), xp.permute_dims(margins(votes, classes), (1, 0)))
+
+    def counts_by_label(self, votes: Array) -> Iterator[Array]:
+        """For each class y in turn [n, C, M]: how many members vote y in `votes` [n, K] and z at the context."""
+        xp, (classes, contexts) = namespace(votes), self.margins.shape
+        left = self.margins[None, ...] + xp.zeros((votes.shape[0], 1, 1), dtype=xp.float32)  # of labels to come
+        for y in range(classes - 1):
+            here = _indicator(votes, y)  # [n, K]
+            both = xp.reshape(xp.matmul(here, self.indicators), (votes.shape[0], classes - 1, contexts))
+            rest = xp.sum(here, axis=1)[:, None, None] - xp.sum(both, axis=1, keepdims=True)
+            counts = xp.concat([both, rest], axis=1)
+            left = left - counts
+            yield counts
+        yield left
 
 
 def margins(votes: Array, classes: int) -> Array:
     """[n, C]: how many members vote for each class."""
-    return namespace(votes).sum(_indicators(votes, classes), axis=2)
-
-
-def _indicators(votes: Array, classes: int) -> Array:
-    """[n, classes, K]: 1 where a member votes for the class."""
     xp = namespace(votes)
-    numbers = xp.astype(xp.arange(classes), votes.dtype)
-    return xp.astype(votes[:, None, :] == numbers[:, None], xp.float32)
+    return xp.stack([xp.sum(_indicator(votes, z), axis=1) for z in range(classes)], axis=1)
+
+
+def _indicator(votes: Array, label: int) -> Array:
+    """[n, K]: 1 where a member votes for the class."""
+    return namespace(votes).astype(votes == label, namespace(votes).float32)

@@ -16,11 +16,11 @@ from stakes._array import Array, constant, double, filled, namespace, slices
 from stakes._jit import has_jit
 from stakes.acquisition import vote_loops
 from stakes.acquisition.forms import ANY, Form, Reduction, register
-from stakes.acquisition.vote_counts import MOST_MEMBERS, Packed, joint_counts, margins
+from stakes.acquisition.vote_counts import MOST_MEMBERS, Indicated, Packed, margins
 from stakes.beliefs import VoteEnsemble
 from stakes.losses import LogLoss, Loss
 
-_CACHE = 2**17  # counts that a product holds at a time, so that they stay near the processor
+_CACHE = 2**17  # counts of one label that are held at a time, so that they stay near the processor
 _WORTH_COMPILING = 10**7  # pairs of classes times members; below, a product is quicker than fetching compiled loops
 _LEAST = float(np.finfo(float).tiny)  # in place of 0, times whose logarithm anything 0 is 0
 _ROUNDING = 64 * float(np.finfo(float).eps)  # of the largest weight times log K
@@ -42,10 +42,13 @@ def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
 
 def _product_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
     """EUR of log loss from counts by a matrix product."""
-    weights, table = _tables(loss, belief)
+    (weights, _), contexts = _tables(loss, belief), Indicated.of(belief.contexts, belief.n_classes)
 
     def information(votes: Array) -> Array:
-        return _information(joint_counts(votes, belief.contexts, belief.n_classes), weights, table)
+        total: Any = 0.0
+        for counts in contexts.counts_by_label(votes):  # [n, C, M]
+            total = total + _information(counts, weights[:, None], axis=1)
+        return total
 
     return _gain(loss, belief, information)
 
@@ -55,9 +58,9 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
 
     Rounding is no gain.
     """
-    (weights, table), members = _tables(loss, belief), belief.contexts.shape[1]
-    xp, step = namespace(weights), max(1, _CACHE // (belief.n_contexts * belief.n_classes**2))
-    before = _information(margins(belief.contexts, belief.n_classes)[:, None, :], weights, table)  # [M]
+    (weights, _), members = _tables(loss, belief), belief.contexts.shape[1]
+    xp, step = namespace(weights), max(1, _CACHE // (belief.n_contexts * belief.n_classes))
+    before = _information(margins(belief.contexts, belief.n_classes), weights, axis=1)  # [M]
     rounding = _ROUNDING * float(xp.max(weights)) * float(np.log1p(members))
 
     def gains(votes: Array) -> Array:
@@ -71,13 +74,18 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
     return Reduction(of, belief.reference(loss).log_scale)
 
 
-def _information(counts: Array, weights: Array, table: Array) -> Array:
-    """[...]: sum_yz w_z c log c - sum_y W_y log W_y, W_y = sum_z w_z c, for counts c [..., C, C]."""
-    xp = namespace(counts)
-    positions = xp.reshape(xp.astype(counts, xp.int64), (-1,))
-    logs = xp.matmul(xp.reshape(xp.take(table, positions), counts.shape), weights)  # [..., C]
-    mass = xp.matmul(xp.astype(counts, weights.dtype), weights)  # [..., C]
-    return xp.sum(logs - mass * xp.log(xp.where(mass > 0, mass, xp.ones_like(mass))), axis=-1)
+def _information(counts: Array, weights: Array, axis: int) -> Array:
+    """[...]: sum_z w_z c log c - W log W, W = sum_z w_z c, for counts c of classes z along `axis`."""
+    xp = namespace(weights)
+    counts = xp.astype(counts, weights.dtype)
+    mass = xp.sum(weights * counts, axis=axis)
+    return xp.sum(weights * _times_log(counts), axis=axis) - _times_log(mass)
+
+
+def _times_log(values: Array) -> Array:
+    """The product x log x, 0 for 0."""
+    xp = namespace(values)
+    return values * xp.log(xp.clip(values, _LEAST, None))
 
 
 def _tables(loss: LogLoss, belief: VoteEnsemble) -> tuple[Array, Array]:
@@ -102,11 +110,12 @@ def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
 
 def _product_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     """The general route, its split moments from counts by a matrix product."""
-    table = _statistics(loss, belief)
+    table, contexts = _statistics(loss, belief), Indicated.of(belief.contexts, belief.n_classes)
 
     def split_moments(block: VoteEnsemble) -> Array:
-        xp, counts = namespace(table), joint_counts(block.candidates, block.contexts, block.n_classes)
-        return xp.matmul(xp.astype(counts, table.dtype), table)
+        xp, labels = namespace(table), contexts.counts_by_label(block.candidates)
+        by_label = [xp.tensordot(xp.astype(each, table.dtype), table, axes=([1], [0])) for each in labels]
+        return xp.stack(by_label, axis=2)
 
     return _regret(loss, belief, split_moments)
 
