@@ -98,6 +98,8 @@ def _carry_out(study: Study, given: argparse.Namespace, command: str, results: P
         "runs": runs,
         "labels": found.budget,
         "seconds": round(time.perf_counter() - start, 1),
+        "fit_seconds": round(float(found.fit_seconds.sum()), 1),
+        "score_seconds": round(float(found.score_seconds.sum()), 1),
         "jobs": given.jobs,
         "settings": repr(study),
         "data": {name: found.settings[name] for name in ("X", "y", "n_initial", "n_contexts", "n_test")},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from experiments.paper.blocks import Block, Heading, Strong, Table, Words, markdown
 from experiments.paper.figures import pictures_of
@@ -53,8 +54,7 @@ def content(summaries: Sequence[Summary]) -> list[Block]:
 
 def _part(summary: Summary) -> list[Block]:
     about = summary.about
-    processes = f" in {about['jobs']} processes" if about.get("jobs", 1) > 1 else ""
-    size = f"{about['runs']} runs of {about['labels']} labels, {_time(about['seconds'])}{processes}"
+    size = f"{about['runs']} runs of {about['labels']} labels, {_times(about)}"
     return [
         Heading(3, summary.name),
         Words(size, about["command"]),
@@ -107,6 +107,14 @@ def _interval(pair: Pair) -> str:
 def number(value: float) -> str:
     """Four digits, with a power of ten only where the number is very large or small."""
     return f"{value:.4g}"
+
+
+def _times(about: Mapping[str, Any]) -> str:
+    """What fits and scores of all runs took, where that is known; else the command, without runs that were stored."""
+    if "fit_seconds" in about:
+        return f"{_time(about['fit_seconds'])} of fits and {_time(about['score_seconds'])} of scores"
+    processes = f" in {about['jobs']} processes" if about.get("jobs", 1) > 1 else ""
+    return f"{_time(about['seconds'])}{processes}"
 
 
 def _time(seconds: float) -> str:
