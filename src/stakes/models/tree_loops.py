@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from stakes._jit import loop
 
+_ONE = np.uint32(1)
 _ROWS = 256  # that stay near the processor while all trees are walked
 
 
@@ -16,8 +19,10 @@ _ROWS = 256  # that stay near the processor while all trees are walked
 def step(rows: Any, r: int, nodes: Any, thresholds: Any, node: Any) -> Any:
     """The child of `node` that row r goes to; a leaf is its own child. A missing value goes where the tree sends it."""
     value = rows[r, nodes[node, 2]]
-    left = value <= thresholds[node, 4] or (value != value and nodes[node, 3] == 1)
-    return nodes[node, 0] if left else nodes[node, 1]
+    left = (value <= thresholds[node, 4]) | (
+        (value != value) & (nodes[node, 3] == 1)
+    )  # a branch would be guessed wrong
+    return nodes[node, _ONE - np.uint32(left)]
 
 
 @loop
@@ -25,7 +30,8 @@ def walk(rows: Any, nodes: Any, thresholds: Any, values: Any, roots: Any, depths
     """Fill `out` [n, K] with the value of the leaf that each row of `rows` [n, p] falls into.
 
     `nodes` [.., 5] are left child, right child, feature, whether missing values go left, and the bits of the threshold,
-    which `thresholds` reads as float32. Eight rows are walked at a time: each waits for memory, and they wait together.
+    which `thresholds` reads as float32: all without a sign, as an index that may be below 0 takes a question more.
+    Eight rows are walked at a time: each waits for memory, and they wait together.
     """
     for start in range(0, rows.shape[0], _ROWS):
         end = min(start + _ROWS, rows.shape[0])

@@ -42,7 +42,7 @@ class Trees:
         return Trees(
             forest,
             np.concatenate([state["nodes"] for state in states]),
-            (np.cumsum(sizes) - sizes).astype(np.int32),
+            (np.cumsum(sizes) - sizes).astype(np.uint32),
             np.array([state["max_depth"] for state in states]),
             np.concatenate([state["values"] for state in states]),
         )
@@ -78,12 +78,12 @@ class Trees:
 
     def _table(self) -> Array:
         """[V, 5]: children (a leaf is its own), feature, whether missing values go left, bits of the threshold."""
-        leaf, own = self._is_leaf, np.arange(len(self.nodes), dtype=np.int32)
+        leaf, own = self._is_leaf, np.arange(len(self.nodes))
         first = np.repeat(self.roots, np.diff(self.roots, append=len(self.nodes)))
         columns = [np.where(leaf, own, self.nodes[side] + first) for side in ("left_child", "right_child")]
         columns += [np.where(leaf, 0, self.nodes["feature"]), self.nodes["missing_go_to_left"]]
-        threshold = _rounded_down(np.where(leaf, np.inf, self.nodes["threshold"])).view(np.int32)
-        return np.stack([*columns, threshold], axis=1).astype(np.int32)
+        threshold = _rounded_down(np.where(leaf, np.inf, self.nodes["threshold"])).view(np.uint32)
+        return np.stack([*columns, threshold], axis=1).astype(np.uint32)
 
     @property
     def _is_leaf(self) -> Array:
