@@ -6,6 +6,7 @@ On one thread, in seconds of the processor; ratios, of jobs that took turns in o
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -39,9 +40,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeats", type=int, default=5, help="of a job, of which the least seconds count")
     parser.add_argument("--folder", type=Path, default=Path("build/benchmarks"), help="where to save JSON and Markdown")
     parser.add_argument(
-        "--python", nargs="*", default=[], metavar="PATH", help="interpreters of environments with peers installed"
+        "--python",
+        nargs="+",
+        type=_interpreter,
+        default=[],
+        metavar="PATH",
+        help="interpreters of environments with peers installed",
     )
     return parser
+
+
+def _interpreter(path: str) -> str:
+    """Refused where there is none."""
+    found = shutil.which(path)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"wants an interpreter, such as peers/bin/python; there is none at {path!r}")
+    return found
 
 
 if __name__ == "__main__":

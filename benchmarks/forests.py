@@ -59,7 +59,7 @@ class Scene:
 
 def rows(given: Settings) -> Iterator[Row]:
     """For few labels and for many."""
-    sizes = (400, 60, 300) if given.quick else (4605, 600, 1000)
+    sizes = (1000, 60, 100) if given.quick else (4605, 600, 1000)
     features, labels = _table()
     for count in LABELS:
         scene = Scene(features, labels, count, *sizes)
