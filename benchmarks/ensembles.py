@@ -7,7 +7,6 @@ Sizes: N candidates, M contexts, K members, C classes.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,11 +47,11 @@ def rows(given: Settings) -> Iterator[Row]:
     for name, shape in shapes.items():
         yield from _raced(name, shape, *_votes(shape, others=name == "Landsat"), given.repeats)
     for job in (f"weighted EPIG of votes, {best}", "plain scorer"):
-        yield in_child(memory, *list(shapes.items())[-1], job)
+        yield from in_child(memory, *list(shapes.items())[-1], job)
     yield from _raced("soft", soft, *_soft(soft), given.repeats)
     yield _by_logarithms(soft)
     for job in (f"weighted EPIG of members, {best}", "plain scorer", "EPIG by products"):
-        yield in_child(memory, "soft", soft, job)
+        yield from in_child(memory, "soft", soft, job)
     yield from forests.rows(given)
     yield from growth.rows(given)
 
@@ -91,12 +90,13 @@ def _soft(shape: Shape) -> tuple[CategoricalEnsemble, dict[str, Scorer]]:
 
 
 def _plain(here: Any, there: Any) -> dict[str, Scorer]:
-    """Of members in float32."""
-    classes, sides = here.shape[2], (plain.flat(here), plain.flat(there))
-    weights = members.weights(classes).astype(np.float32)
+    """Of members in float32, and in float64 as models mostly give them."""
+    loss, wide = weighted_epig(here.shape[2]), [each.astype(np.float64) for each in (here, there)]
+    sides, weights = (plain.flat(here), plain.flat(there)), members.weights(here.shape[2])
     return {
         "bare product": Scorer(lambda: plain.product(*sides)),
-        "plain scorer": Scorer(lambda: plain.weighted_epig(here, there, weights), weighted_epig(classes)),
+        "plain scorer": Scorer(lambda: plain.weighted_epig(here, there, weights.astype(np.float32)), loss),
+        "plain scorer in float64": Scorer(lambda: plain.weighted_epig(*wide, weights), loss),
     }
 
 
@@ -110,12 +110,14 @@ def _by_logarithms(shape: Shape) -> Row:
     return Row(job, str(shape), seconds * len(here) / len(few), None, wrong)
 
 
-def memory(name: str, shape: Shape, job: str) -> Row:
-    """Peak memory of one scorer, for a process that has compiled nothing yet: that counts."""
+def memory(name: str, shape: Shape, job: str) -> list[Row]:
+    """Peak memory of one scorer in a new process: the first time, when loops are loaded or compiled, and again."""
     _, scorers = _soft(shape) if name == "soft" else _votes(shape, others=False)
-    start = time.process_time()
-    peak = peak_megabytes(scorers[job].run)
-    return Row(f"{name}: memory of {job}", str(shape), time.process_time() - start, None, None, peak)
+    found = [(turn, *timed(lambda: peak_megabytes(scorers[job].run))) for turn in ("first time", "again")]
+    return [
+        Row(f"{name}: memory of {job}, {turn}", str(shape), seconds, peak_megabytes=peak)
+        for turn, peak, seconds in found
+    ]
 
 
 def _sides(make: Callable[..., Any], shape: Shape) -> tuple[Any, Any]:

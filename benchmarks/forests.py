@@ -94,7 +94,10 @@ def _looped(forest: Any, rows: Any) -> Any:
 
 def _step(scene: Scene, repeats: int) -> Iterator[Row]:
     """Fit, votes and scores; the ratio is of the straightforward step's seconds to these."""
-    jobs: dict[str, Callable[[], Any]] = {"straightforward": lambda: _straightforward(scene)}
+    jobs: dict[str, Callable[[], Any]] = {
+        "straightforward": lambda: _straightforward(scene, np.float64),  # as trees give their probabilities
+        "straightforward, in float32": lambda: _straightforward(scene, np.float32),
+    }
     for library, forest in _libraries().items():
         ways = both_ways(lambda forest=forest: _ours(forest, scene))
         jobs |= {f"{library}, {way}": run for way, run in ways.items()}
@@ -127,7 +130,7 @@ def _ours(forest: Any, scene: Scene) -> Any:
     return score(weighted_epig(belief.n_classes), belief)
 
 
-def _straightforward(scene: Scene) -> Any:
+def _straightforward(scene: Scene, precision: Any) -> Any:
     forest = _fitted(RandomForestClassifier, scene)
-    here, there = (_looped(forest, each).astype(np.float32) for each in (scene.pool, scene.contexts))
-    return plain.weighted_epig(here, there, members.weights(here.shape[2]).astype(np.float32))
+    here, there = (_looped(forest, each).astype(precision, copy=False) for each in (scene.pool, scene.contexts))
+    return plain.weighted_epig(here, there, members.weights(here.shape[2]).astype(precision))

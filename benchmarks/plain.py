@@ -1,7 +1,7 @@
 """Scorers as they are usually written, to measure against: a product of members in chunks, then logarithms.
 
-Members are class probabilities in float32, [n, K, C]. Sizes: N candidates, n of a chunk, M contexts, K members,
-C classes.
+Members are class probabilities [n, K, C], and all is done in their precision.
+Sizes: N candidates, n of a chunk, M contexts, K members, C classes.
 """
 
 from __future__ import annotations
