@@ -86,16 +86,17 @@ def _soft(shape: Shape) -> tuple[CategoricalEnsemble, dict[str, Scorer]]:
     ways = both_ways(lambda: score(loss, CategoricalEnsemble(here, there)))
     ours = {f"weighted EPIG of members, {way}": Scorer(run, loss) for way, run in ways.items()}
     theirs = Scorer(lambda: plain.epig_by_products(*small), LogLoss())
-    return CategoricalEnsemble(here, there), {**_plain(*small), **ours, "EPIG by products": theirs}
+    return CategoricalEnsemble(here, there), {**_plain(here, there), **ours, "EPIG by products": theirs}
 
 
 def _plain(here: Any, there: Any) -> dict[str, Scorer]:
     """Of members in float32, and in float64 as models mostly give them."""
-    loss, wide = weighted_epig(here.shape[2]), [each.astype(np.float64) for each in (here, there)]
-    sides, weights = (plain.flat(here), plain.flat(there)), members.weights(here.shape[2])
+    narrow, wide = ([each.astype(size, copy=False) for each in (here, there)] for size in (np.float32, np.float64))
+    sides, weights = [plain.flat(each) for each in narrow], members.weights(here.shape[2])
+    loss = weighted_epig(here.shape[2])
     return {
         "bare product": Scorer(lambda: plain.product(*sides)),
-        "plain scorer": Scorer(lambda: plain.weighted_epig(here, there, weights.astype(np.float32)), loss),
+        "plain scorer": Scorer(lambda: plain.weighted_epig(*narrow, weights.astype(np.float32)), loss),
         "plain scorer in float64": Scorer(lambda: plain.weighted_epig(*wide, weights), loss),
     }
 
