@@ -1,0 +1,1 @@
+"""Speed, memory and growth, side by side in one run: `python -m benchmarks` in a checkout."""

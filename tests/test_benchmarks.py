@@ -1,0 +1,178 @@
+"""Benchmarks run in small, their scores agree, and what is absent is said. Never a time."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import ensembles, measure, members, plain, speed_of_peers
+from benchmarks.__main__ import main
+from benchmarks.measure import Row
+from benchmarks.members import Shape
+from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, score
+
+AGREED = 1e-6  # of ours, relative to the best score
+IN_FLOAT32 = 1e-4  # of plain scorers, which subtract
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The quick table of ensembles as saved, without processes of their own, which take seconds to start."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ensembles, "in_child", lambda job, *arguments: job(*arguments))
+        main(["ensembles", "--quick", "--repeats", "2", "--folder", str(folder)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def table(quick):
+    return [Row(**row) for row in json.loads((quick / "ensembles.json").read_text())]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "Landsat: bare product",
+        "Landsat: plain scorer",
+        "Landsat: weighted EPIG of votes, not compiled",
+        "Landsat: Brier of votes",
+        "Landsat: cost matrix of votes",
+        "Landsat: memory of weighted EPIG of votes",
+        "soft: bare product",
+        "soft: plain scorer",
+        "soft: weighted EPIG of members, not compiled",
+        "soft: EPIG by products",
+        "soft: EPIG by logarithms",
+        "soft: memory of weighted EPIG of members",
+        "forest to votes: loop over trees",
+        "forest to votes: not compiled",
+        "whole step: straightforward",
+        "whole step: scikit-learn, not compiled",
+        "growth in rows",
+        "growth of votes: contexts doubled",
+        "growth of votes: members doubled",
+        "growth of votes: classes doubled",
+    ],
+)
+def test_the_table_has_its_rows(table, job):
+    found = [row for row in table if row.job.startswith(job)]
+    assert found
+    assert all(row.seconds is not None and row.seconds >= 0.0 for row in found)
+
+
+def test_scores_agree_with_the_general_route(table):
+    wrong = {row.job: row.error for row in table if row.error is not None}
+    theirs = {job for job in wrong if "plain scorer" in job or "straightforward" in job or "EPIG by" in job}
+    assert all(wrong[job] < IN_FLOAT32 for job in theirs)
+    assert all(wrong[job] < AGREED for job in wrong.keys() - theirs)
+    assert theirs
+    assert any("EPIG of votes" in job for job in wrong)
+    assert any("EPIG of members" in job for job in wrong)
+
+
+def test_trees_walked_together_vote_as_one_by_one(table):
+    walked = [row for row in table if row.job.startswith("forest to votes") and "loop" not in row.job.split(";")[0]]
+    assert walked
+    assert all(row.error == 0.0 for row in walked)
+
+
+def test_the_table_is_saved_to_be_read(quick, table):
+    lines = (quick / "ensembles.md").read_text().splitlines()
+    assert lines[0] == "| job | sizes | seconds | ratio | error | peak MB |"
+    assert len(lines) == len(table) + 2
+    assert all(line.count("|") == len(measure.HEAD) + 1 for line in lines)
+
+
+def test_plain_scorers_agree_with_each_other():
+    here, there = (members.probabilities(n, 30, 4, seed=n).astype(np.float32) for n in (7, 5))
+    by_products = plain.epig_by_products(here, there)
+    assert np.argmax(by_products) != np.argmin(by_products)
+    np.testing.assert_allclose(plain.epig_by_logarithms(here, there), by_products, rtol=1e-3)
+    np.testing.assert_allclose(plain.weighted_epig(here, there, np.ones(4, np.float32)), by_products, rtol=1e-3)
+
+
+def test_plain_scorers_go_in_chunks(monkeypatch):
+    here, there = (members.probabilities(n, 10, 3, seed=n).astype(np.float32) for n in (9, 4))
+    weights = np.array([1.0, 50.0, 0.0], dtype=np.float32)
+    whole = plain.weighted_epig(here, there, weights)
+    monkeypatch.setattr(plain, "CELLS", 2 * 3 * 12)
+    np.testing.assert_allclose(plain.weighted_epig(here, there, weights), whole, rtol=1e-4)
+
+
+def test_an_error_is_seen_where_the_best_score_is_wrong():
+    belief = VoteEnsemble(members.votes(20, 50, 3, seed=1), members.votes(6, 50, 3, seed=2), 3)
+    scores = score(LogLoss(), belief)
+    best = int(np.argmax(scores))
+    assert members.error(LogLoss(), belief, scores) < 1e-12
+    assert members.error(LogLoss(), belief, np.where(np.arange(20) == best, 2.0 * scores, scores)) == pytest.approx(1.0)
+
+
+def test_votes_hang_together_whatever_the_seed():
+    votes = np.concatenate([members.votes(2, 1000, 2, seed=seed) for seed in (1, 2)])
+    assert votes.dtype == np.uint8
+    assert np.linalg.matrix_rank(np.cov(votes)) > 1
+    assert np.all(np.cov(votes) > 0.0)
+
+
+def test_least_seconds_are_of_two_turns_at_least():
+    turns = []
+    found = measure.race({"one": lambda: turns.append(1) or len(turns), "other": lambda: None}, repeats=1)
+    assert found["one"][0] == 2
+    assert found.keys() == {"one", "other"}
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="elsewhere a peak is never forgotten")
+def test_memory_is_that_of_the_job():
+    array = np.zeros(10)
+    kept = measure.peak_megabytes(lambda: np.ones(4_000_000)) - measure.peak_megabytes(lambda: array)
+    assert 25.0 < kept < 60.0
+
+
+def test_compiled_loops_come_back_after_a_job_without(monkeypatch):
+    monkeypatch.setenv("STAKES_JIT", "1")
+    with pytest.raises(ZeroDivisionError):
+        measure.without_jit(lambda: 1 / 0)
+    assert measure.os.environ["STAKES_JIT"] == "1"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("emukit") is not None, reason="it is here")
+def test_a_peer_that_is_absent_says_so():
+    found, note = speed_of_peers._asked(sys.executable, "emukit", speed_of_peers.variance(3, 2, 2, 1).arrays)
+    assert found is None
+    assert note.startswith("ModuleNotFoundError")
+
+
+def test_peers_are_left_out_with_a_note_and_ours_stays(monkeypatch):
+    monkeypatch.setattr(speed_of_peers, "in_child", lambda job, *arguments: job(*arguments))
+    found = list(speed_of_peers.rows(measure.Settings(quick=True, repeats=2)))
+    absent = [row for row in found if row.seconds is None and "left out: no --python" in row.job]
+    assert [row.job.split()[1] for row in absent] == ["botorch", "emukit", "scikit-activeml", "baal"]
+    assert {row.job for row in found} >= {"variance: stakes, not compiled", "EPIG: stakes, not compiled"}
+
+
+def test_an_interpreter_that_is_not_there_is_refused(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        main(["peers", "--quick", "--python", "nowhere/python", "--folder", str(tmp_path)])
+    assert "there is none at 'nowhere/python'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_peer_is_scaled_to_all_candidates_and_told_apart():
+    task = speed_of_peers.epig(*Shape(8, 3, 5, 2))
+    ours = task.ours()
+    found = {"scores": ours[:4], "seconds": 2.0, "megabytes": 1.0, "version": "1.0"}
+    row = speed_of_peers._row("baal", task, ours[:4], 0.5, found)
+    assert (row.seconds, row.ratio, row.error, row.peak_megabytes) == (4.0, 8.0, 0.0, 1.0)
+    assert row.job == "EPIG: baal 1.0, Spearman 1.000000, from 4 candidates"
+
+
+def test_the_task_of_peers_is_the_belief_that_we_score():
+    task = speed_of_peers.epig(*Shape(6, 3, 5, 2))
+    belief = CategoricalEnsemble(task.arrays["candidates"], task.arrays["contexts"])
+    np.testing.assert_array_equal(task.ours(), score(LogLoss(), belief))
