@@ -1,6 +1,6 @@
 """What a Gaussian process costs beyond its kernels, one triangular solve and one product, side by side in one run.
 
-`python benchmarks/gaussian.py [--quick] [--folder build/benchmarks]`. The reference is variance reduction in plain
+The reference is variance reduction in plain
 NumPy and SciPy with kernels written in place, as lean as it gets; fits are not counted, tabulation of curves is. On
 one thread, in seconds of the processor, which others on the machine disturb less than the clock.
 Sizes: n labels so far, N candidates, M contexts, p features.
@@ -8,25 +8,14 @@ Sizes: n labels so far, N candidates, M contexts, p features.
 
 from __future__ import annotations
 
-import argparse
-import json
-import multiprocessing
-import os
-import resource
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gaussian_reference import Scene, reference, scene, theirs
-from threadpoolctl import threadpool_limits
 
+from benchmarks.gaussian_reference import Scene, reference, scene, theirs
+from benchmarks.measure import Row, Settings, both_ways, in_child, peak_megabytes, race, timed
 from stakes import ExponentialWeight, SquaredError, Weight, expected_regret, score, select
-from stakes._jit import has_jit
 from stakes.models import belief_of, follow
 
 SHAPES = {  # n, N, M, p
@@ -46,43 +35,16 @@ LOSSES = {
 CHUNK = 10_000  # rows of a pool that are scored at a time
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    job: str
-    sizes: str
-    seconds: float
-    ratio: float | None
-    """to the reference, or as `job` says"""
-    error: float | None
-    """of scores, relative to the best"""
-    peak_megabytes: float | None
-    """on top of imports and input"""
-
-
-def main() -> None:
-    given = _parser().parse_args()
-    rows = []
-    with threadpool_limits(1):
-        for row in _jobs(given.quick, given.repeats):
-            rows.append(row)
-            print(_line(row), flush=True)
-    given.folder.mkdir(parents=True, exist_ok=True)
-    path = given.folder / "gaussian.json"
-    path.write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    print(f"saved as {path}")
-
-
-def _jobs(quick: bool, repeats: int) -> Iterator[Row]:
-    print("| job | sizes | seconds | ratio | error | peak MB |\n" + "| --- " * 6 + "|")
+def rows(given: Settings) -> Iterator[Row]:
+    """All lines of the table."""
     for name, shape in SHAPES.items():
         for loss in LOSSES:
-            yield from _against_reference(name, scene(*shape), loss, repeats)
-    yield _label_by_label(scene(200, 2000, 500, 8), 5 if quick else 20)
+            yield from _against_reference(name, scene(*shape), loss, given.repeats)
+    yield _label_by_label(scene(200, 2000, 500, 8), 5 if given.quick else 20)
     for loss in ("squared error", "sigmoid weight"):
-        yield from _growth(loss, (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000), repeats)
-    batches = (10_000, 10) if quick else (100_000, 50)
+        counts = (10_000, 20_000) if given.quick else (10_000, 100_000, 1_000_000)
+        yield from _growth(loss, counts, given.repeats)
+    batches = (10_000, 10) if given.quick else (100_000, 50)
     for loss in ("squared error", "sigmoid weight"):
         yield in_child(_batch, loss, *batches)
         yield in_child(_memory, loss)
@@ -98,37 +60,11 @@ def _against_reference(name: str, given: Scene, loss: str, repeats: int) -> Iter
     error = _error(given, loss)
     plain = {"scikit-learn's kernels": lambda: theirs(given)} if loss == "squared error" else {}
     jobs: dict[str, Callable[[], Any]] = {"reference": lambda: reference(given), **plain}
-    for jit in (True, False) if has_jit() else (False,):
-        jobs["compiled" if jit else "not compiled"] = lambda jit=jit: _with_jit(jit, lambda: ours(given, loss))
-    seconds = least_seconds(jobs, repeats if name == "large" else 10 * repeats)
+    jobs |= both_ways(lambda: ours(given, loss))
+    seconds = {job: took for job, (_, took) in race(jobs, repeats if name == "large" else 10 * repeats).items()}
     for job, took in seconds.items():
         of_ours = job in ("compiled", "not compiled")
         yield Row(f"{name}: {loss}, {job}", sizes, took, took / seconds["reference"], error if of_ours else None, None)
-
-
-def _with_jit(jit: bool, job: Callable[[], Any]) -> Any:
-    with _environment(STAKES_JIT="1" if jit else "0"):
-        return job()
-
-
-@contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    yield
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
-
-
-def least_seconds(jobs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
-    """Of each job, which take turns, so that all meet the same load."""
-    best = dict.fromkeys(jobs, np.inf)
-    for turn in range(repeats + 1):
-        for name, job in jobs.items():
-            start = time.process_time()
-            job()
-            best[name] = min(best[name], time.process_time() - start) if turn else np.inf  # the first compiles
-    return best
 
 
 def _error(given: Scene, loss: str) -> float:
@@ -149,8 +85,8 @@ def _label_by_label(given: Scene, count: int) -> Row:
     """Labels one at a time at rows that stay, against a belief made afresh for each."""
     labelled, told = given.pool[:count], np.zeros(count)
     followed = follow(given.process, given.pool, given.contexts)
-    found, kept = _timed(lambda: _conditioned(followed, labelled, told, lambda each: each.belief()))
-    wanted, fresh = _timed(
+    found, kept = timed(lambda: _conditioned(followed, labelled, told, lambda each: each.belief()))
+    wanted, fresh = timed(
         lambda: _conditioned(given.process, labelled, told, lambda each: each.belief(given.pool, given.contexts))
     )
     error = np.max(abs(found.covariance - wanted.covariance)) / np.max(wanted.candidate_variance)
@@ -165,12 +101,6 @@ def _conditioned(state: Any, rows: Any, labels: Any, belief_of_state: Callable[[
     return belief
 
 
-def _timed(job: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.process_time()
-    result = job()
-    return result, time.process_time() - start
-
-
 def _growth(loss: str, counts: tuple[int, ...], repeats: int) -> Iterator[Row]:
     """The median of runs over a pool in chunks; the ratio is of seconds for a row to those of the smallest pool."""
     given = scene(300, max(counts), 500, 8)
@@ -178,7 +108,7 @@ def _growth(loss: str, counts: tuple[int, ...], repeats: int) -> Iterator[Row]:
     first = None
     for count in counts:
         turns = 1 + 4 * repeats * counts[0] // count
-        seconds = float(np.median([_timed(lambda count=count: _chunks(given, loss, count))[1] for _ in range(turns)]))
+        seconds = float(np.median([timed(lambda count=count: _chunks(given, loss, count))[1] for _ in range(turns)]))
         first = first or seconds / count
         yield Row(f"growth: {loss}", f"n=300 N={count} M=500", seconds, seconds / count / first, None, None)
 
@@ -191,57 +121,15 @@ def _chunks(given: Scene, loss: str, count: int) -> Any:
     )
 
 
-def in_child(job: Callable[..., Row], *arguments: Any) -> Row:
-    """In a process of its own, whose peak memory is that of the job."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(_on_one_thread, job, *arguments).result()
-
-
-def _on_one_thread(job: Callable[..., Row], *arguments: Any) -> Row:
-    with threadpool_limits(1):
-        return job(*arguments)
-
-
 def _batch(loss: str, n_candidates: int, count: int) -> Row:
     """Belief and picks together."""
     given = scene(500, n_candidates, 500, 8)
-    before = _peak()
-    _, seconds = _timed(
-        lambda: select(LOSSES[loss], belief_of(given.process, given.pool, given.contexts, joint=True), count)
-    )
-    return Row(f"batch of {count}: {loss}", f"n=500 N={n_candidates} M=500", seconds, None, None, _peak() - before)
+    job = lambda: select(LOSSES[loss], belief_of(given.process, given.pool, given.contexts, joint=True), count)  # noqa: E731
+    peak, seconds = timed(lambda: peak_megabytes(job))
+    return Row(f"batch of {count}: {loss}", f"n=500 N={n_candidates} M=500", seconds, peak_megabytes=peak)
 
 
 def _memory(loss: str) -> Row:
     given = scene(*SHAPES["large"])
-    before = _peak()
-    _, seconds = _timed(lambda: ours(given, loss))
-    return Row(f"memory, with compilation: {loss}", "n=200 N=5000 M=1000", seconds, None, None, _peak() - before)
-
-
-def _peak() -> float:
-    """Megabytes that this process has held at most; a system without /proc counts what started it, too."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return float(line.split()[1]) / 1024.0
-
-
-def _line(row: Row) -> str:
-    numbers = (row.seconds, row.ratio, row.error, row.peak_megabytes)
-    return (
-        f"| {row.job} | {row.sizes} | " + " | ".join("" if each is None else f"{each:.3g}" for each in numbers) + " |"
-    )
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller pools and batches")
-    parser.add_argument("--folder", type=Path, default=Path("build/benchmarks"), help="where to save gaussian.json")
-    parser.add_argument("--repeats", type=int, default=7)
-    return parser
-
-
-if __name__ == "__main__":
-    main()
+    peak, seconds = timed(lambda: peak_megabytes(lambda: ours(given, loss)))
+    return Row(f"memory, with compilation: {loss}", "n=200 N=5000 M=1000", seconds, peak_megabytes=peak)
