@@ -135,3 +135,31 @@ def test_the_page_has_what_vehicle_shows():
     assert f"in {gap.better} of {gap.runs} runs, by {-gap.value:.3f} ({-gap.high:.3f} to {-gap.low:.3f})" in PAGE
     plain = [final(name, each, "NLL_w with q").mean for each in ("EPIG_w", "EPIG")]
     assert "{:.3f} and {:.3f}".format(*plain) in PAGE
+
+
+CLASSIFIED = {
+    "Vehicle, scikit-learn's forests": "vehicle-published",
+    "Vehicle": "vehicle-published-intelex",
+    "Landsat": "landsat-published-intelex",
+    "Vowel, 528 rows": "vowel-train-published-intelex",
+    "Vowel, 990 rows": "vowel-all-published-intelex",
+}
+
+
+@pytest.mark.parametrize("line", CLASSIFIED)
+def test_the_page_has_the_gaps_of_classification(line):
+    gaps = [
+        pair(f"classification-{CLASSIFIED[line]}", "EPIG_w", "EPIG", metric, "loss")
+        for metric in ("NLL_w with q_w", "NLL_w with q", "NLL")
+    ]
+    told = [f"{g.value:.3f} ({g.low:.3f} to {g.high:.3f}), {g.better} of {g.runs}" for g in gaps]
+    assert f"| {line} | {' | '.join(told)} |" in LINES
+    assert all(gap.runs >= 5 for gap in gaps)
+
+
+def test_the_page_has_where_landsat_ends():
+    ends = [
+        final("classification-landsat-published-intelex", each, "NLL_w with q_w").mean for each in ("EPIG", "EPIG_w")
+    ]
+    random = final("classification-landsat-published-intelex", "Random", "NLL_w with q_w").mean
+    assert f"({ends[0]:.3f} and {ends[1]:.3f} against {random:.3f})" in PAGE
