@@ -1,5 +1,7 @@
 """Which computation runs, who may register one, and which pairs are refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from brute import gaussian_pair
@@ -93,10 +95,25 @@ def test_a_registered_form_runs_for_its_exact_pair_only():
 @pytest.mark.usefixtures("table")
 def test_a_form_for_every_loss_of_a_belief_gives_way_to_one_for_the_pair():
     register(ANY, ANY, NormalEnsemble, constant_form(3.0))
-    assert find_form(SquaredError(), NORMALS).name == "always 3.0"
-    register(SquaredError, None, NormalEnsemble, constant_form(4.0))
-    assert find_form(SquaredError(), NORMALS).name == "always 4.0"
     assert find_form(Linex(), NORMALS).name == "always 3.0"
+    register(Linex, None, NormalEnsemble, constant_form(4.0))
+    assert find_form(Linex(), NORMALS).name == "always 4.0"
+    assert find_form(SquaredError(), NORMALS).name == "always 3.0"  # whose own form is for more contexts than members
+
+
+@pytest.mark.usefixtures("table")
+def test_a_form_that_does_not_serve_gives_way_to_the_next():
+    small, large = constant_form(1.0), constant_form(2.0)
+    register(
+        Halved,
+        None,
+        GaussianBelief,
+        replace(small, serves=lambda loss, belief: belief.n_candidates > 10**6, otherwise=large),
+    )
+    assert find_form(Halved(), GAUSSIAN).name == "always 2.0"
+    never = replace(small, serves=lambda loss, belief: False)
+    register(Halved, None, NormalEnsemble, never)
+    assert find_form(Halved(), NORMALS).name == "expected regret over split moments"
 
 
 @pytest.mark.usefixtures("table")

@@ -48,6 +48,7 @@ def test_no_pickle_is_ever_loaded(path, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a pickle was loaded")
 
+    monkeypatch.setenv("STAKES_JIT", "0")  # numba keeps compiled code as pickles, beside the code and not in a campaign
     for name in ("load", "loads", "Unpickler"):
         monkeypatch.setattr(pickle, name, refuse)
     with Campaign.open(path) as again:

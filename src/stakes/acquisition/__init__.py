@@ -8,9 +8,9 @@ from stakes.acquisition import soft as _soft  # noqa: F401 (registers its forms)
 from stakes.acquisition import vector as _vector  # noqa: F401 (registers its forms)
 from stakes.acquisition import votes as _votes  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, select
-from stakes.acquisition.best import Best, best
+from stakes.acquisition.bounds import Best, best
 from stakes.acquisition.fallback import fallback_scores
-from stakes.acquisition.forms import ANY, Form, Reduction, find_form, register
+from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
 from stakes.acquisition.profile import AccuracyWarning
 from stakes.acquisition.reduction import (
     expected_posterior_uncertainty,
@@ -27,6 +27,7 @@ __all__ = [
     "Form",
     "Reduction",
     "Selection",
+    "Total",
     "best",
     "effective_context_weights",
     "expected_posterior_uncertainty",

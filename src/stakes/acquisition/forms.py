@@ -57,7 +57,7 @@ class Form:
     serves: Callable[[Any, Any], bool] = lambda loss, belief: True
     """Whether it is meant for this very loss and belief, whose types it was registered for."""
     otherwise: Form | None = None
-    """The form for those that it is not meant for; None: the general route."""
+    """The form for those that it is not meant for; None: the next that was registered, or the general route."""
 
 
 _FORMS: dict[tuple[type, type | None, type], Form] = {}
@@ -81,10 +81,13 @@ def find_form(loss: AnyLoss, belief: Belief) -> Form:
     weight = getattr(loss, "weight", None)
     own = (type(loss), None if weight is None else type(weight), type(belief))
     keys = (own, (own[0], ANY, own[2]), (ANY, ANY, own[2]))
-    form = next((_FORMS[key] for key in keys if key in _FORMS), None)
-    while form is not None and not form.serves(loss, belief):
-        form = form.otherwise
-    return form or general_form(loss)
+    for key in keys:
+        form = _FORMS.get(key)
+        while form is not None and not form.serves(loss, belief):
+            form = form.otherwise
+        if form is not None:
+            return form
+    return general_form(loss)
 
 
 def general_form(loss: AnyLoss) -> Form:
