@@ -6,12 +6,12 @@ Sizes: B rows of any block, n labels so far, p features, r columns of a thin fac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.blas import dgemm
 
+from stakes.models.forward import Forward
 from stakes.models.kernels import Numbers, cross_covariance, signal_and_noise
 
 
@@ -83,8 +83,11 @@ class KernelPosterior:
 
     def places(self, rows: Any) -> Places:
         """With v(x), a column for each row."""
-        known = cross_covariance(self.kernel, rows, self.train).T  # [n, B]
-        return Places(rows, solve_triangular(self.factor, known, lower=True, overwrite_b=True, check_finite=False))
+        return Places(rows, self._forward.solve(cross_covariance(self.kernel, rows, self.train)).T)
+
+    @cached_property
+    def _forward(self) -> Forward:
+        return Forward.of(self.factor)
 
     def mean(self, rows: Any) -> Numbers:
         """The prior mean + k(x, X) weights."""
@@ -102,7 +105,8 @@ class KernelPosterior:
 
     def covariance(self, places: Places, others: Places) -> Numbers:
         """As above."""
-        covariance = _less(cross_covariance(self.kernel, places.rows, others.rows), places, others)
+        covariance = cross_covariance(self.kernel, places.rows, others.rows)
+        covariance -= places.projected.T @ others.projected
         if self._square != 1.0:
             covariance *= self._square
         return covariance
@@ -138,12 +142,3 @@ class LinearPosterior:
     def covariance(self, places: Places, others: Places) -> Numbers:
         """As above."""
         return places.projected.T @ others.projected
-
-
-def _less(covariance: Numbers, places: Places, others: Places) -> Numbers:
-    """[B, B']: the covariance less what is known, in place: by BLAS, as NumPy has no product that adds to an array."""
-    if min(covariance.shape) < 2:
-        covariance -= places.projected.T @ others.projected
-        return covariance
-    flipped = covariance.T  # [B', B] in the order of columns, which BLAS writes into
-    return np.asarray(dgemm(-1.0, others.projected, places.projected, 1.0, flipped, trans_a=True, overwrite_c=True).T)

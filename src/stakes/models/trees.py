@@ -17,7 +17,7 @@ from stakes._array import Array
 from stakes._jit import has_jit
 from stakes.models import tree_loops
 
-_WORTH_COMPILING = 10**5  # rows times trees; below, scikit-learn's own walk is quicker than fetching a compiled one
+_WORTH_COMPILING = 10**4  # rows times trees; below, scikit-learn's own walk is quicker than fetching a compiled one
 
 
 @dataclass(frozen=True, eq=False)
