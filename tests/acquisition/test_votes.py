@@ -102,6 +102,7 @@ def test_blocks_of_any_size_give_the_same(monkeypatch):
     belief = drawn(2, 40, 9, 100, 3)
     whole = score(LogLoss([1.0, 2.0, 3.0]), belief)
     monkeypatch.setattr(votes, "_CACHE", 1)
+    monkeypatch.setattr(votes, "_PRODUCT", 1)
     np.testing.assert_allclose(score(LogLoss([1.0, 2.0, 3.0]), belief, memory_limit=4096), whole, rtol=1e-12)
 
 

@@ -86,26 +86,19 @@ def _compiled_excesses(r: Array, shares: Array, means: Array, found: Array) -> N
 
 
 def _plain_excesses(r: Array, shares: Array, means: Array, found: Array) -> None:
+    """In double precision, where x log x - (x - 1) keeps its digits near 1 without a series."""
     mean = np.einsum("izm,zm->im", r, shares)[:, None, :]  # [n C, 1, M]
     near = np.divide(1.0, 1.0 + mean, out=np.zeros_like(mean), where=mean > soft_loops.EMPTY - 1.0)
-    q = (r - mean) * near
-    x = 1.0 + q
-    excess = np.maximum(x, 1e-30)
-    np.log(excess, out=excess)
+    x = np.subtract(r, mean, dtype=np.float64)
+    x *= near
+    x += 1.0
+    np.maximum(x, 1e-30, out=x)
+    excess = np.log(x)
     excess *= x
-    excess -= q
-    small = np.abs(q) < soft_loops.SMALL
-    excess[small] = _series(q[small])
+    x -= 1.0
+    excess -= x
     weighted = np.einsum("izm,zm->im", excess, shares) * np.maximum(1.0 + mean[:, 0, :], 0.0)  # [n C, M]
     found += np.einsum("nym,ny->nm", weighted.reshape(*means.shape, shares.shape[1]), means)
-
-
-def _series(q: Array) -> Array:
-    """(1 + q) log(1 + q) - q for small q, where the two terms cancel."""
-    total = np.zeros_like(q)
-    for coefficient in reversed(soft_loops.SERIES):
-        total = coefficient + q * total
-    return total * q * q
 
 
 def _large(belief: CategoricalEnsemble) -> bool:

@@ -15,11 +15,9 @@ from stakes._jit import loop
 _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(1e-30)
 EMPTY = np.float32(1e-6)
 """Of its mass: a label whose weighted mass has all but gone adds nothing."""
-SMALL = np.float32(0.15)
-"""Below, (1 + q) log(1 + q) - q is its series."""
-SERIES = tuple(np.float32(sign / (k * (k - 1))) for sign, k in zip((1, -1) * 4, range(2, 10), strict=True))
-"""1 / 2, -1 / 6, 1 / 12, ..: of q^2, q^3, q^4, .."""
-_SQUARE = SMALL * SMALL
+_SMALL = np.float32(0.15)  # below, (1 + q) log(1 + q) - q is its series
+_SERIES = tuple(np.float32(sign / (k * (k - 1))) for sign, k in zip((1, -1) * 4, range(2, 10), strict=True))
+_SQUARE = _SMALL * _SMALL
 
 
 @loop
@@ -61,7 +59,7 @@ def excesses(q: Any, logs: Any, shares: Any, mean: Any, means: Any, out: Any) ->
 
     By a series where q is small: there the two terms cancel.
     """
-    a, b, c, d, e, f, g, h = SERIES
+    a, b, c, d, e, f, g, h = _SERIES
     total = np.empty(q.shape[2], np.float32)
     for i in range(q.shape[0]):
         total[:] = _ZERO

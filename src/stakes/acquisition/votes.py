@@ -20,7 +20,8 @@ from stakes.acquisition.vote_counts import MOST_MEMBERS, Indicated, Packed, marg
 from stakes.beliefs import VoteEnsemble
 from stakes.losses import LogLoss, Loss
 
-_CACHE = 2**17  # counts of one label that are held at a time, so that they stay near the processor
+_CACHE = 2**17  # weights of labels that loops write at a time, so that they stay near the processor
+_PRODUCT = 2**20  # counts of one label that a product makes at a time: fewer, and it reads the contexts more often
 _WORTH_COMPILING = 10**7  # pairs of classes times members; below, a product is quicker than fetching compiled loops
 _LEAST = float(np.finfo(float).tiny)  # in place of 0, times whose logarithm anything 0 is 0
 _ROUNDING = 64 * float(np.finfo(float).eps)  # of the largest weight times log K
@@ -37,7 +38,7 @@ def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
         vote_loops.entropies(*sides, weights, table, found, mass)
         return found - np.einsum("nmy,nmy->nm", mass, np.log(np.maximum(mass, _LEAST)))
 
-    return _gain(loss, belief, information)
+    return _gain(loss, belief, information, _CACHE)
 
 
 def _product_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
@@ -50,16 +51,16 @@ def _product_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
             total = total + _information(counts, weights[:, None], axis=1)
         return total
 
-    return _gain(loss, belief, information)
+    return _gain(loss, belief, information, _PRODUCT)
 
 
-def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Array]) -> Reduction:
-    """EUR = (information of the counts - that of the context's margins) / K, for a few candidates at a time.
+def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Array], held: int) -> Reduction:
+    """EUR = (information of the counts - that of the context's margins) / K, `held` counts of a label at a time.
 
     Rounding is no gain.
     """
     (weights, _), members = _tables(loss, belief), belief.contexts.shape[1]
-    xp, step = namespace(weights), max(1, _CACHE // (belief.n_contexts * belief.n_classes))
+    xp, step = namespace(weights), max(1, held // (belief.n_contexts * belief.n_classes))
     before = _information(margins(belief.contexts, belief.n_classes), weights, axis=1)  # [M]
     rounding = _ROUNDING * float(xp.max(weights)) * float(np.log1p(members))
 
