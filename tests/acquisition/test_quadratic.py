@@ -96,3 +96,15 @@ def test_other_pairs_are_scored_whole(loss, belief):
 def test_a_count_that_is_none_is_refused():
     with pytest.raises(ValueError, match="count must be a whole number"):
         best(LogLoss(), classes(0), 0)
+
+
+def test_nothing_is_learned_where_members_agree():
+    belief = classes(5)
+    agreed = np.repeat(belief.candidates[:, :1], belief.candidates.shape[1], axis=1)
+    assert np.all(score(BrierLoss(), CategoricalEnsemble(agreed, belief.contexts)) < 1e-30)
+
+
+@pytest.mark.parametrize("limit", [0, -5, 1e6])
+def test_a_limit_that_is_none_is_refused(limit):
+    with pytest.raises(ValueError, match="memory_limit must be a positive number of bytes"):
+        score(BrierLoss(), classes(6), memory_limit=limit)

@@ -99,3 +99,38 @@ def test_a_large_problem_takes_products_without_being_told(compiled, monkeypatch
     assert find_form(loss, belief).name == NAMES[compiled]
     best = expected_regret(loss, CategoricalEnsemble(candidates[:50], contexts)).mean(axis=1)
     np.testing.assert_allclose(score(loss, belief)[:50], best, atol=1e-6 * best.max())
+
+
+def certain(seed=0):
+    """Members that are certain, of which one candidate tells all."""
+    rng = np.random.default_rng(seed)
+    opinions = np.repeat([0, 1], 10)
+    votes = np.where(rng.random((8, 20)) < 0.3, 1 - opinions, opinions)
+    votes[3] = opinions
+    return CategoricalEnsemble(np.eye(2)[votes], np.eye(2)[np.tile(opinions, (5, 1))])
+
+
+@pytest.mark.parametrize("compiled", ways())
+def test_weights_of_a_hundred_keep_their_digits_where_members_are_certain(compiled):
+    loss = LogLoss([1.0, 100.0])
+    slow, fast = expected_regret(loss, certain()), found(loss, certain(), compiled)
+    np.testing.assert_allclose(fast, slow, atol=1e-4 * slow.max())
+
+
+@pytest.mark.parametrize(
+    ("loss", "belief"),
+    [
+        (LogLoss([1.0, 1e3]), certain()),
+        (LogLoss(), CategoricalEnsemble([[[1.0, 1e-300], [0.2, 0.8]]], [[[1.0, 1e-300], [0.2, 0.8]]], [1.0, 0.0])),
+    ],
+    ids=["weights far apart", "a member without weight"],
+)
+def test_what_float32_cannot_hold_takes_the_general_route(loss, belief, monkeypatch):
+    monkeypatch.setattr(soft, "_LARGE", 0)
+    assert find_form(loss, belief).name == "expected regret over split moments"
+
+
+@pytest.mark.parametrize("compiled", ways())
+def test_probabilities_that_are_all_but_nothing_are_nothing(compiled):
+    table = np.array([[[1.0, 1e-310], [1.0, 2e-310]]])
+    assert found(LogLoss(), CategoricalEnsemble(table, table), compiled) == 0.0

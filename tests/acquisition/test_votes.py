@@ -144,3 +144,20 @@ def test_counts_are_those_of_a_loop():
     counts = np.stack(list(Indicated.of(belief.contexts, 4).counts_by_label(belief.candidates)), axis=1)  # [n, y, z, M]
     for n, y, z, m in np.ndindex(counts.shape):
         assert counts[n, y, z, m] == np.sum((belief.candidates[n] == y) & (belief.contexts[m] == z))
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("heavy", [1e5, 1e9, 1e12])
+def test_weights_that_are_far_apart_keep_their_digits(heavy):
+    belief, loss = drawn(7, 6, 5, 200, 3), LogLoss([1.0, 1.0, heavy])
+    for each in (belief, VoteEnsemble(belief.candidates, belief.contexts % 2, 3)):
+        slow = expected_regret(loss, each)
+        np.testing.assert_allclose(expected_reduction(loss, each), slow, atol=1e-6 * slow.max())
+
+
+def test_light_classes_keep_their_worth_where_no_heavy_one_is_voted_for(form):
+    belief = drawn(8, 6, 5, 200, 3)
+    light = VoteEnsemble(belief.candidates, belief.contexts % 2, 3)
+    loss = LogLoss([1.0, 1.0, 1e6])
+    assert find_form(loss, light).name == form
+    np.testing.assert_allclose(expected_reduction(loss, light), expected_regret(loss, light), rtol=1e-7, atol=1e-13)

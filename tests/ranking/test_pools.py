@@ -316,3 +316,15 @@ def test_one_worker_and_many_give_the_same_to_the_last_bit(rows, forest, process
         one, many = (stakes.rank(model, loss, rows, n=300, chunk=40, n_jobs=jobs) for jobs in (1, 3))
         assert one == many
         assert one.indices == stakes.rank(model, loss, rows, n=300, chunk=40).indices
+
+
+class Short(Endless):
+    """Its chunks end before its rows do."""
+
+    def chunks(self, size):
+        return ((start, rows) for start, rows in Endless(self.n_rows - 1000).chunks(size))
+
+
+def test_a_pool_whose_chunks_end_early_is_refused():
+    with pytest.raises(ValueError, match="says that it has 5000 rows, but its chunks hold 4000"):
+        stakes.rank(Plain(), stakes.SquaredError(), Short(5000), max_contexts=10)

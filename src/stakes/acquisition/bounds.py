@@ -16,7 +16,7 @@ from typing import Any
 
 from stakes._array import Array, constant, double, namespace, replaced, slices
 from stakes.acquisition.quadratic import covariance_matrix, quadratic_form
-from stakes.acquisition.reduction import MEMORY_LIMIT
+from stakes.acquisition.reduction import MEMORY_LIMIT, numbers_within
 from stakes.acquisition.scores import checked_context_weights, checked_costs, score
 from stakes.beliefs import Belief, CategoricalEnsemble
 from stakes.losses import AnyLoss, LogLoss
@@ -47,7 +47,7 @@ def best(
     memory_limit: int = MEMORY_LIMIT,
 ) -> Best:
     """The `count` candidates with the largest scores (all of them where there are fewer), as `score` gives them."""
-    if not isinstance(count, int) or count < 1:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
         raise ValueError(f"count must be a whole number, 1 or more: how many candidates are wanted; got {count!r}")
     settings = {"context_weights": context_weights, "memory_limit": memory_limit}
     if not (isinstance(loss, LogLoss) and isinstance(belief, CategoricalEnsemble) and _pays(belief)):
@@ -99,7 +99,7 @@ def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_li
         return contexts * xp.sqrt(weights / xp.where(mean > 0, mean, xp.ones_like(mean)))
 
     matrix = covariance_matrix(belief, shares, values)
-    step = max(1, memory_limit // (32 * belief.n_classes * belief.member_weights.shape[0]))
+    step = max(1, numbers_within(memory_limit) // (4 * belief.n_classes * belief.member_weights.shape[0]))
     parts = slices(belief.n_candidates, step)
     return xp.concat([quadratic_form(belief.take(part, slice(None)), matrix) for part in parts])
 

@@ -21,18 +21,23 @@ from stakes.losses import BrierLoss, SquaredError
 
 def quadratic_form(block: CategoricalEnsemble | NormalEnsemble, matrix: Array) -> Array:
     """[n]: sum_j u_j' G u_j / P(y_j), less the same of all cells together: 0, but for the rounding of a rule."""
-    xp = namespace(matrix)
-    masses = double(block.member_outcomes()) * double(block.member_weights)  # [n, J, K]
+    xp, weights = namespace(matrix), double(block.member_weights)
+    masses = double(block.member_outcomes()) * weights  # [n, J, K]
     all_cells = xp.sum(masses, axis=1, keepdims=True)  # [n, 1, K]
-    split, whole = (_over_mass(each, matrix) for each in (masses, all_cells))
+    split, whole = (_over_mass(each, matrix, weights) for each in (masses, all_cells))
     return xp.clip(split - whole, 0.0, None)
 
 
-def _over_mass(masses: Array, matrix: Array) -> Array:
-    """[n]: sum_j u_j' G u_j / P(y_j), of masses [n, J, K]."""
+def _over_mass(masses: Array, matrix: Array, weights: Array) -> Array:
+    """[n]: sum_j u_j' G u_j / P(y_j), of masses u [n, J, K].
+
+    From u - P q, which makes no difference, as G q = 0, and is nothing where all members agree.
+    """
     xp = namespace(matrix)
-    values = xp.sum(xp.matmul(masses, matrix) * masses, axis=2)  # [n, J]
-    return xp.sum(ratio(values, xp.sum(masses, axis=2)), axis=1)
+    mass = xp.sum(masses, axis=2, keepdims=True)  # [n, J, 1]
+    gaps = masses - mass * weights
+    values = xp.sum(xp.matmul(gaps, matrix) * gaps, axis=2)  # [n, J]
+    return xp.sum(ratio(values, mass[..., 0]), axis=1)
 
 
 def covariance_matrix(belief: Any, shares: Array, values: Callable[[Any], Array]) -> Array:

@@ -104,15 +104,20 @@ def blocks(
     form: Form, loss: AnyLoss, belief: Belief, memory_limit: int
 ) -> Iterator[tuple[slice, Array, Iterator[Block]]]:
     """Contexts in blocks: which, their log scales [m], and the blocks of candidates in order."""
-    if not isinstance(memory_limit, int) or memory_limit <= 0:
-        raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
-    numbers = memory_limit // (8 * AT_ONCE)
+    numbers = numbers_within(memory_limit)
     pairs = max(1, min(_PAIRS, numbers // form.numbers(loss, belief)))  # candidates x contexts that fit
     for contexts in slices(belief.n_contexts, max(1, min(pairs, numbers // form.context_numbers))):
         here = belief.take(slice(None), contexts)
         reduction = form.prepare(loss, here)
         parts = slices(here.n_candidates, max(1, pairs // here.n_contexts))
         yield contexts, reduction.log_scale, (partial(reduction.of, here.take(part, slice(None))) for part in parts)
+
+
+def numbers_within(memory_limit: int) -> int:
+    """How many numbers each of the blocks that are in work at once may hold."""
+    if not isinstance(memory_limit, int) or memory_limit <= 0:
+        raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
+    return memory_limit // (8 * AT_ONCE)
 
 
 def context_blocks(belief: Belief) -> Iterator[Belief]:

@@ -23,7 +23,16 @@ from stakes._array import (
     slices,
 )
 from stakes.acquisition.forms import Form, check_pair, find_form
-from stakes.acquisition.reduction import AT_ONCE, MEMORY_LIMIT, Block, blocks, check_finite, context_blocks, unscaled
+from stakes.acquisition.reduction import (
+    AT_ONCE,
+    MEMORY_LIMIT,
+    Block,
+    blocks,
+    check_finite,
+    context_blocks,
+    numbers_within,
+    unscaled,
+)
 from stakes.acquisition.workers import in_parts
 from stakes.beliefs import Belief
 from stakes.losses import AnyLoss
@@ -115,7 +124,7 @@ def _all_at_once(
     """[N]: log scores, by the form's own way to sum over contexts."""
     assert form.total is not None
     worth = form.total.prepare(loss, belief, weights)
-    step = max(1, memory_limit // (8 * AT_ONCE * form.total.numbers(loss, belief)))
+    step = max(1, numbers_within(memory_limit) // form.total.numbers(loss, belief))
     parts = ((worth, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
     return namespace(belief.like).concat(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)))
 

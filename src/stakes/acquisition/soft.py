@@ -20,10 +20,14 @@ from stakes._array import Array, slices
 from stakes._jit import has_jit
 from stakes.acquisition import soft_loops
 from stakes.acquisition.forms import ANY, Form, Reduction, register
+from stakes.acquisition.votes import weight_ratio
 from stakes.beliefs import CategoricalEnsemble
 from stakes.losses import LogLoss
 
 _LARGE = 2**22  # cells, pairs of classes of pairs of rows: below, the general route takes no time either
+_WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which float32 keeps five digits
+_LIGHTEST = 1e-6  # of member weights: p / mean may be as large as its inverse
+_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
 
 
@@ -42,7 +46,7 @@ class _Sides:
             soft_loops.centre(probabilities, weights, means, centred)
         else:
             means = np.einsum("nkc,k->nc", probabilities, weights)
-            scale = np.divide(1.0, means, out=np.zeros_like(means), where=means > 0)
+            scale = np.divide(1.0, means, out=np.zeros_like(means), where=means > soft_loops.NOTHING)
             gaps = (probabilities - means[:, None, :]) * scale[:, None, :]
             centred = np.ascontiguousarray(np.swapaxes(gaps, 1, 2), dtype=np.float32)
         return _Sides(means, centred)
@@ -104,7 +108,12 @@ def _plain_excesses(r: Array, shares: Array, means: Array, found: Array) -> None
 def _large(belief: CategoricalEnsemble) -> bool:
     """Whether the belief is in NumPy's hands and large enough for float32 to be worth its rounding."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
-    return isinstance(belief.contexts, np.ndarray) and size >= _LARGE
+    return isinstance(belief.contexts, np.ndarray) and belief.contexts.dtype in _TYPES and size >= _LARGE
+
+
+def _within_float32(loss: LogLoss, belief: CategoricalEnsemble) -> bool:
+    """Whether r keeps its digits: no class outweighs another by far, and no member counts for next to nothing."""
+    return weight_ratio(loss) <= _WEIGHTS_APART and float(np.min(belief.member_weights)) >= _LIGHTEST
 
 
 def _form(name: str, compiled: bool, otherwise: Form | None = None) -> Form:
@@ -112,7 +121,7 @@ def _form(name: str, compiled: bool, otherwise: Form | None = None) -> Form:
         name,
         lambda loss, belief: _information(loss, belief, compiled),
         lambda loss, belief: 4,
-        serves=lambda loss, belief: _large(belief) and (has_jit() or not compiled),
+        serves=lambda loss, belief: _large(belief) and _within_float32(loss, belief) and (has_jit() or not compiled),
         otherwise=otherwise,
     )
 

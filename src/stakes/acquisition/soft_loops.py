@@ -13,6 +13,8 @@ import numpy as np
 from stakes._jit import loop
 
 _ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(1e-30)
+NOTHING = 1e-300
+"""A probability whose inverse leaves the range of numbers: of no account."""
 EMPTY = np.float32(1e-6)
 """Of its mass: a label whose weighted mass has all but gone adds nothing."""
 _SMALL = np.float32(0.15)  # below, (1 + q) log(1 + q) - q is its series
@@ -22,14 +24,14 @@ _SQUARE = _SMALL * _SMALL
 
 @loop
 def centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
-    """Fill `means` [n, C] with sum_k q_k p_k and `centred` [n, C, K] with p_k / mean - 1, 0 where the mean is 0."""
+    """Fill `means` [n, C] with sum_k q_k p_k and `centred` [n, C, K] with p_k / mean - 1, 0 where that is nothing."""
     for n in range(probabilities.shape[0]):
         means[n] = 0.0
         for k in range(probabilities.shape[1]):
             for c in range(probabilities.shape[2]):
                 means[n, c] += weights[k] * probabilities[n, k, c]
         for c in range(probabilities.shape[2]):
-            scale = 1.0 / means[n, c] if means[n, c] > 0.0 else 0.0
+            scale = 1.0 / means[n, c] if means[n, c] > NOTHING else 0.0
             for k in range(probabilities.shape[1]):
                 centred[n, c, k] = (probabilities[n, k, c] - means[n, c]) * scale
 

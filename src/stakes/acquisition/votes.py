@@ -7,6 +7,7 @@ Sizes: N candidates, n of a block, M contexts, K members, C classes, D statistic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +24,9 @@ from stakes.losses import LogLoss, Loss
 _CACHE = 2**17  # weights of labels that loops write at a time, so that they stay near the processor
 _PRODUCT = 2**20  # counts of one label that a product makes at a time: fewer, and it reads the contexts more often
 _WORTH_COMPILING = 10**7  # pairs of classes times members; below, a product is quicker than fetching compiled loops
+_WEIGHTS_APART = 1e6  # beyond, c log c of the heavy classes rounds away what the light ones tell
 _LEAST = float(np.finfo(float).tiny)  # in place of 0, times whose logarithm anything 0 is 0
-_ROUNDING = 64 * float(np.finfo(float).eps)  # of the largest weight times log K
+_ROUNDING = 64 * float(np.finfo(float).eps)  # of the heaviest class's weight times log K
 
 
 def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
@@ -61,11 +63,13 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
     """
     (weights, _), members = _tables(loss, belief), belief.contexts.shape[1]
     xp, step = namespace(weights), max(1, held // (belief.n_contexts * belief.n_classes))
-    before = _information(margins(belief.contexts, belief.n_classes), weights, axis=1)  # [M]
-    rounding = _ROUNDING * float(xp.max(weights)) * float(np.log1p(members))
+    votes = margins(belief.contexts, belief.n_classes)  # [M, C]
+    before = _information(votes, weights, axis=1)  # [M]
+    heaviest = xp.max(xp.where(votes > 0, weights, xp.zeros_like(weights)), axis=1)  # [M]: of the classes voted for
+    rounding = _ROUNDING * float(np.log1p(members)) * heaviest
 
-    def gains(votes: Array) -> Array:
-        gain = (information(votes) - before) / members  # [n, M]
+    def gains(candidates: Array) -> Array:
+        gain = (information(candidates) - before) / members  # [n, M]
         return xp.astype(xp.where(gain > rounding, gain, xp.zeros_like(gain)), belief.like.dtype)
 
     def of(block: VoteEnsemble) -> Array:
@@ -140,6 +144,12 @@ def _regret(loss: Loss, belief: VoteEnsemble, split_moments: Callable[[VoteEnsem
     return Reduction(of, belief.reference(loss).log_scale)
 
 
+def weight_ratio(loss: Any) -> float:
+    """Of the heaviest class that weighs anything to the lightest."""
+    weights = [weight for weight in getattr(loss, "class_weights", None) or (1.0,) if weight > 0]
+    return max(weights) / min(weights)
+
+
 def _alike(belief: VoteEnsemble) -> bool:
     """Whether members count alike, so that counts are whole numbers."""
     weights = belief.member_weights
@@ -153,17 +163,31 @@ def _compiled(belief: VoteEnsemble) -> bool:
     return _alike(belief) and host and size >= _WORTH_COMPILING and has_jit()
 
 
-def _form(packed: Any, product: Any, numbers: Callable[[VoteEnsemble], int]) -> Form:
-    """Packed words where loops are compiled, a product elsewhere; `numbers` are held for each pair of a block."""
+def _form(packed: Any, product: Any, numbers: Callable[[VoteEnsemble], int], most: float = math.inf) -> Form:
+    """Packed words where loops are compiled, a product elsewhere; `numbers` are held for each pair of a block.
+
+    Not for class weights further apart than `most`.
+    """
 
     def size(_: Any, belief: VoteEnsemble) -> int:
         return numbers(belief)
 
-    other = Form("counts of votes by a matrix product", product, size, serves=lambda loss, belief: _alike(belief))
-    return Form("counts of packed votes", packed, size, serves=lambda loss, belief: _compiled(belief), otherwise=other)
+    other = Form(
+        "counts of votes by a matrix product",
+        product,
+        size,
+        serves=lambda loss, belief: weight_ratio(loss) <= most and _alike(belief),
+    )
+    return Form(
+        "counts of packed votes",
+        packed,
+        size,
+        serves=lambda loss, belief: weight_ratio(loss) <= most and _compiled(belief),
+        otherwise=other,
+    )
 
 
-register(LogLoss, ANY, VoteEnsemble, _form(_packed_information, _product_information, lambda belief: 4))
+register(LogLoss, ANY, VoteEnsemble, _form(_packed_information, _product_information, lambda belief: 4, _WEIGHTS_APART))
 register(  # C D moments, and as many numbers for each of the few temporaries of the regret
     ANY,
     ANY,

@@ -75,9 +75,13 @@ def checked_pool(pool: Any, model: Any, gaps: bool, progress: Callable[[str, flo
         return TablePool(check_table("pool", source, gaps))
     if source.n_rows == 0:
         raise ValueError("pool must have at least one row; got none")
+    seen = 0
     for start, rows in source.chunks(_CHECKED):
         progress("checking rows", start / source.n_rows)
         check_table("pool", rows, gaps, range(start, start + n_rows(rows)))
+        seen += n_rows(rows)
+    if seen != source.n_rows:
+        raise ValueError(f"pool says that it has {source.n_rows} rows, but its chunks hold {seen}")
     return source
 
 
