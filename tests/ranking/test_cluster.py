@@ -17,8 +17,11 @@ distributed = pytest.importorskip("dask.distributed", reason="a cluster needs da
 
 @pytest.fixture(scope="module")
 def client():
-    settings = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
-    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster) as connected:
+    local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}  # any free port: another cluster may run, too
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **local) as cluster,
+        distributed.Client(cluster) as connected,
+    ):
         yield connected
 
 
