@@ -51,12 +51,12 @@ def covariance_matrix(belief: Any, shares: Array, values: Callable[[Any], Array]
     return total
 
 
-def _over_classes(loss: BrierLoss, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001
+def _over_classes(loss: BrierLoss, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001 (nothing to set)
     matrix = covariance_matrix(belief, shares, lambda block: block.contexts)
     return lambda block: quadratic_form(block, matrix)
 
 
-def _over_normals(loss: SquaredError, belief: NormalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001
+def _over_normals(loss: SquaredError, belief: NormalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001 (nothing to set)
     matrix = covariance_matrix(belief, shares, lambda block: block.context_mean[..., None])
     return lambda block: quadratic_form(block, matrix)
 

@@ -50,7 +50,7 @@ def _product_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
     def information(votes: Array) -> Array:
         total: Any = 0.0
         for counts in contexts.counts_by_label(votes):  # [n, C, M]
-            total = total + _information(counts, weights[:, None], axis=1)
+            total = total + _information(counts, weights[:, None])
         return total
 
     return _gain(loss, belief, information, _PRODUCT)
@@ -64,7 +64,7 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
     (weights, _), members = _tables(loss, belief), belief.contexts.shape[1]
     xp, step = namespace(weights), max(1, held // (belief.n_contexts * belief.n_classes))
     votes = margins(belief.contexts, belief.n_classes)  # [M, C]
-    before = _information(votes, weights, axis=1)  # [M]
+    before = _information(votes, weights)  # [M]
     heaviest = xp.max(xp.where(votes > 0, weights, xp.zeros_like(weights)), axis=1)  # [M]: of the classes voted for
     rounding = _ROUNDING * float(np.log1p(members)) * heaviest
 
@@ -79,12 +79,12 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
     return Reduction(of, belief.reference(loss).log_scale)
 
 
-def _information(counts: Array, weights: Array, axis: int) -> Array:
-    """[...]: sum_z w_z c log c - W log W, W = sum_z w_z c, for counts c of classes z along `axis`."""
+def _information(counts: Array, weights: Array) -> Array:
+    """[n] or [n, M]: sum_z w_z c log c - W log W, W = sum_z w_z c, for counts c [n, C] or [n, C, M]."""
     xp = namespace(weights)
     counts = xp.astype(counts, weights.dtype)
-    mass = xp.sum(weights * counts, axis=axis)
-    return xp.sum(weights * _times_log(counts), axis=axis) - _times_log(mass)
+    mass = xp.sum(weights * counts, axis=1)
+    return xp.sum(weights * _times_log(counts), axis=1) - _times_log(mass)
 
 
 def _times_log(values: Array) -> Array:
