@@ -53,8 +53,8 @@ NAMES = {
         Fingerprint Frame Source TableError changes escape fingerprint ids open_pool read_table unescape write_csv
     """,
     "stakes.models": """
-        Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters Request TableEncoder
-        belief_of default follow out_of_bag_noise register_model
+        Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice Request
+        TableEncoder belief_of default follow out_of_bag_noise register_model
     """,
     "stakes.future_error": "expected_future_error",
     "stakes.ranking": """

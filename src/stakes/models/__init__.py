@@ -12,6 +12,7 @@ from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 from stakes.models.following import FollowedProcess, follow
 from stakes.models.hyperparameters import Hyperparameters
+from stakes.models.on_device import OnDevice
 from stakes.models.process import GaussianProcess
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "FollowedProcess",
     "GaussianProcess",
     "Hyperparameters",
+    "OnDevice",
     "Request",
     "TableEncoder",
     "belief_of",

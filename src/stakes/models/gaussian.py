@@ -29,9 +29,14 @@ def _process(model: GaussianProcessRegressor, pool: Any, contexts: Any, request:
     k(x, x) is jitter, not noise. An `alpha` for each label so far says nothing of labels to come: its mean is taken,
     with a warning.
     """
+    return gaussian_belief(posterior_of(model), rows_of(model, pool), rows_of(model, contexts), request)
+
+
+def posterior_of(model: GaussianProcessRegressor) -> KernelPosterior:
+    """What a fitted regressor knows of f."""
     check_is_fitted(model, "X_train_")
     weights = model.alpha_[:, 0] if model.alpha_.ndim == 2 and model.alpha_.shape[1] == 1 else model.alpha_
-    posterior = KernelPosterior(
+    return KernelPosterior(
         model.kernel_,
         model.X_train_,
         model.L_,
@@ -40,10 +45,9 @@ def _process(model: GaussianProcessRegressor, pool: Any, contexts: Any, request:
         model._y_train_std,
         _alpha(model),
     )
-    return gaussian_belief(posterior, _rows(model, pool), _rows(model, contexts), request)
 
 
-def _rows(model: GaussianProcessRegressor, rows: Any) -> Any:
+def rows_of(model: GaussianProcessRegressor, rows: Any) -> Any:
     """The rows as the kernel takes them: numbers in double precision, or any objects."""
     if model.kernel_.requires_vector_input:
         return np.asarray(validate_data(model, rows, reset=False, dtype="numeric"), dtype=np.float64)

@@ -1,0 +1,183 @@
+"""A fitted Gaussian process whose beliefs are computed by torch, on a GPU or any other of its devices.
+
+Sizes: N candidates, M contexts, n labels so far, p features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from stakes.beliefs import GaussianBelief
+from stakes.models.base import Request, adapts, best_of
+from stakes.models.gaussian import posterior_of, rows_of
+from stakes.models.posterior import KernelPosterior
+from stakes.models.process import GaussianProcess
+
+if TYPE_CHECKING:
+    from stakes.models.device_posterior import DevicePosterior, Targets
+
+
+class Kept:
+    """What was last computed for a model and for contexts, which need not be done anew for every chunk of a pool.
+
+    It is not sent to other processes: what is on one machine's device is of no use to them.
+    """
+
+    posterior: tuple[Any, DevicePosterior] | None = None
+    """Of which factor on the host"""
+    targets: tuple[DevicePosterior, Any, Targets] | None = None
+    """Of which posterior, and of which contexts"""
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return Kept, ()
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """A fitted process that is asked on a device: covariances, solves and products are torch's, and so is the belief.
+
+    Only blocks of the pool are on the device at a time, in the order of `rank`'s chunks. What the labels so far and
+    the contexts need is computed once and kept with this object.
+
+    Args:
+        model: a fitted `GaussianProcess`, or a `GaussianProcessRegressor` of one output whose kernel is made of sums
+            and products of ConstantKernel, WhiteKernel, DotProduct, RBF and Matern; a pipeline or search that ends in
+            one. Steps before it transform rows on the host.
+        device: as torch names it: "cuda", "cuda:1", "cpu".
+        dtype: "float64", or "float32", in which variances are good to about 1e-6 n^(1/2) of the prior's and no more.
+    """
+
+    model: Any
+    device: str = "cuda"
+    dtype: Literal["float64", "float32"] = "float64"
+    kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if find_spec("torch") is None:
+            raise ImportError("OnDevice needs torch: pip install stakes[torch]")
+        if self.dtype not in ("float64", "float32"):
+            raise ValueError(f"dtype must be 'float64' or 'float32'; got {self.dtype!r}")
+        _host_posterior(_process_of(self.model))
+        _check_device(self.device)
+
+    @property
+    def n_features_in_(self) -> int:
+        """P: that of the model."""
+        return int(self.model.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Those of the model, where it has any."""
+        return self.model.feature_names_in_
+
+
+@adapts(OnDevice)
+def _on_device(model: OnDevice, pool: Any, contexts: Any, request: Request) -> GaussianBelief:
+    """The exact joint posterior, as tensors on the device."""
+    import torch
+
+    with torch.no_grad():
+        posterior, here, there = _posterior(model), _rows(model.model, pool), _rows(model.model, contexts)
+        return posterior.belief(_tensor(model, here), _targets(model, posterior, there), request)
+
+
+def _posterior(model: OnDevice) -> DevicePosterior:
+    """The one that is kept, unless the model has been fitted anew."""
+    host, kept = _host_posterior(_process_of(model.model)), model.kept.posterior
+    if kept is None or kept[0] is not host.factor:
+        kept = model.kept.posterior = host.factor, _sent(model, host)
+    return kept[1]
+
+
+def _sent(model: OnDevice, host: KernelPosterior) -> DevicePosterior:
+    """The same posterior on the device."""
+    from stakes.models.device_kernels import KernelPrior, check_kernel
+    from stakes.models.device_posterior import DevicePosterior
+
+    check_kernel(host.kernel)
+    train, factor = _tensor(model, host.train), _tensor(model, host.factor)
+    prior = KernelPrior(host.kernel, train.mean(dim=0), host.added_noise, host.white)
+    solved = _tensor(model, host.factor.T @ host.weights)
+    return DevicePosterior(prior, train, factor, solved, float(np.squeeze(host.offset)), float(np.squeeze(host.unit)))
+
+
+def _targets(model: OnDevice, posterior: DevicePosterior, contexts: Any) -> Targets:
+    """Those that are kept, unless posterior or contexts are others: compared by value, as arrays may be written over."""
+    kept = model.kept.targets
+    if kept is None or kept[0] is not posterior or not _same(kept[1], contexts):
+        copy = contexts.clone() if hasattr(contexts, "clone") else contexts.copy()
+        kept = model.kept.targets = posterior, copy, posterior.targets(_tensor(model, contexts))
+    return kept[2]
+
+
+def _same(kept: Any, contexts: Any) -> bool:
+    if type(kept) is not type(contexts) or kept.shape != contexts.shape:
+        return False
+    return bool((kept == contexts).all())
+
+
+def _host_posterior(process: Any) -> KernelPosterior:
+    """That of a process of one output; anything else is refused."""
+    if not isinstance(process, GaussianProcess | GaussianProcessRegressor):
+        raise TypeError(
+            "OnDevice needs a fitted GaussianProcess or GaussianProcessRegressor, or a pipeline that ends in one; got "
+            f"{type(process).__name__}. Models of torch are on their device already: give them to belief_of or rank."
+        )
+    check_is_fitted(process, None if isinstance(process, GaussianProcess) else "X_train_")
+    posterior = process.posterior() if isinstance(process, GaussianProcess) else posterior_of(process)
+    if posterior.scale is not None:
+        raise ValueError(f"OnDevice is for one output; this model has {len(posterior.scale)}. Leave it on the host.")
+    return posterior
+
+
+def _process_of(model: Any) -> Any:
+    """Whoever comes last."""
+    if isinstance(model, BaseSearchCV):
+        return _process_of(best_of(model))
+    return _process_of(model.steps[-1][1]) if isinstance(model, Pipeline) else model
+
+
+def _rows(model: Any, rows: Any) -> Any:
+    """[B, p]: as the process takes them, a NumPy array or a tensor."""
+    if isinstance(model, BaseSearchCV):
+        return _rows(best_of(model), rows)
+    if isinstance(model, Pipeline):
+        return _rows(model.steps[-1][1], model[:-1].transform(rows) if len(model.steps) > 1 else rows)
+    return _checked(model, rows)
+
+
+def _checked(process: Any, rows: Any) -> Any:
+    """Checked where they are: a tensor on a device is not brought to the host."""
+    if hasattr(rows, "is_cuda"):
+        if rows.ndim != 2 or rows.shape[1] != process.n_features_in_:
+            raise ValueError(f"rows must be [B, {process.n_features_in_}]; got a tensor of shape {list(rows.shape)}")
+        if not bool(rows.isfinite().all()):
+            raise ValueError("rows must be finite; some are NaN or infinite")
+        return rows
+    if isinstance(process, GaussianProcess):
+        return validate_data(process, rows, reset=False, dtype=np.float64)
+    return rows_of(process, rows)
+
+
+def _tensor(model: OnDevice, values: Any) -> Any:
+    import torch
+
+    return torch.as_tensor(values, dtype=getattr(torch, model.dtype), device=model.device)
+
+
+def _check_device(device: str) -> None:
+    import torch
+
+    try:
+        torch.zeros(1, device=device)
+    except (AssertionError, RuntimeError, NotImplementedError) as error:
+        said = str(error).splitlines()[0]
+        raise ValueError(f"device must be one that torch has here, such as 'cpu'; got {device!r}: {said}") from error
