@@ -97,7 +97,7 @@ class DevicePosterior:
             here = self.places(pool[part])
             variance[part] = self._variance(here)
             block = self.covariance(here, targets.places)
-            _bounded(block, variance[part], targets.variance, out=covariance[part])
+            bounded(block, variance[part], targets.variance, out=covariance[part])
             if keep:
                 projected[part] = here.projected
         return variance, covariance, projected
@@ -146,7 +146,7 @@ class LabelCovariances:
             return row
 
 
-def _bounded(covariance: Tensor, variance: Tensor, known: Tensor, out: Tensor) -> None:
+def bounded(covariance: Tensor, variance: Tensor, known: Tensor, out: Tensor) -> None:
     """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`."""
     most = torch.sqrt(variance)[:, None] * torch.sqrt(known)
     torch.minimum(covariance, most, out=covariance)
