@@ -22,6 +22,8 @@ Namespace: TypeAlias = Any
 
 T = TypeVar("T")
 
+_ON_DEVICE = 2**24  # numbers of a block: 128 MiB, which takes longer to read than a kernel takes to start
+
 
 def namespace(*arrays: Array) -> Namespace:
     """The array library of `arrays` (those that are None or Python numbers have none)."""
@@ -122,6 +124,11 @@ def replaced(instance: T, **fields: Any) -> T:
 def slices(length: int, block: int) -> Iterator[slice]:
     """Blocks that cover 0 .. length - 1; one empty block where there is nothing to cover."""
     return (slice(start, min(start + block, length)) for start in range(0, max(length, 1), block))
+
+
+def at_once(like: Array, within_cache: int) -> int:
+    """How many numbers a block may hold: what stays within a processor's cache, or enough to keep a GPU busy."""
+    return within_cache if getattr(device(like), "type", "cpu") == "cpu" else _ON_DEVICE
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:

@@ -3,6 +3,7 @@
 from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
 from stakes.acquisition import decisions as _decisions  # noqa: F401 (registers its forms)
 from stakes.acquisition import densities as _densities  # noqa: F401 (registers its forms)
+from stakes.acquisition import profile_totals as _profile_totals  # noqa: F401 (registers its forms)
 from stakes.acquisition import quadratic as _quadratic  # noqa: F401 (registers its forms)
 from stakes.acquisition import soft as _soft  # noqa: F401 (registers its forms)
 from stakes.acquisition import vector as _vector  # noqa: F401 (registers its forms)

@@ -12,7 +12,12 @@ Derived in docs/theory.md. The exponential weight turns N(m, v) into N(m + a v, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from stakes._array import Array, namespace, ratio
+from stakes.acquisition.curve_totals import with_totals
+from stakes.acquisition.curves import Curves
 from stakes.acquisition.forms import Form, Reduction, register
 from stakes.beliefs import GaussianBelief
 from stakes.losses import ExponentialWeight, Linex, SquaredError
@@ -51,7 +56,20 @@ def _weighted_linex(loss: Linex, belief: GaussianBelief) -> Reduction:
     return Reduction(_linex(loss, belief).of, log_mean_weight(loss.weight, belief))
 
 
-register(SquaredError, None, GaussianBelief, Form("closed form: rho v", _squared_error))
-register(SquaredError, ExponentialWeight, GaussianBelief, Form("closed form: E[w] rho v", _weighted_squared_error))
-register(Linex, None, GaussianBelief, Form("closed form: alpha^2 rho v / 2", _linex))
-register(Linex, ExponentialWeight, GaussianBelief, Form("closed form: E[w] alpha^2 rho v / 2", _weighted_linex))
+def _flat(loss: SquaredError | Linex, belief: GaussianBelief) -> tuple[Curves, Array]:
+    """EUR_c / rho, which does not depend on rho here."""
+    xp, half = namespace(belief.mean), loss.alpha**2 / 2.0 if isinstance(loss, Linex) else 1.0
+    level = half * belief.variance
+    weighted = isinstance(loss.weight, ExponentialWeight)
+    scale = log_mean_weight(loss.weight, belief) if weighted else xp.zeros_like(belief.mean)
+    return Curves(xp.stack([level, xp.zeros_like(level)], axis=0)), scale
+
+
+def _form(name: str, prepare: Callable[[Any, Any], Reduction]) -> Form:
+    return with_totals(Form(f"closed form: {name}", prepare), _flat)
+
+
+register(SquaredError, None, GaussianBelief, _form("rho v", _squared_error))
+register(SquaredError, ExponentialWeight, GaussianBelief, _form("E[w] rho v", _weighted_squared_error))
+register(Linex, None, GaussianBelief, _form("alpha^2 rho v / 2", _linex))
+register(Linex, ExponentialWeight, GaussianBelief, _form("E[w] alpha^2 rho v / 2", _weighted_linex))

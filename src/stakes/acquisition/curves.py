@@ -1,19 +1,21 @@
 """Curves EUR_c(rho) / rho as Chebyshev series, looked up for every candidate and context.
 
 Where loops are compiled, one pass goes from covariances to reductions; elsewhere the same steps in blocks that stay
-within the cache. Sizes: N candidates, n of a block, M contexts, R coefficients.
+within the cache, and on a GPU one kernel. Sizes: N candidates, n of a block, M contexts, R coefficients.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_torch_array
 
-from stakes._array import Array, namespace, ratio, slices
+from stakes._array import Array, at_once, double, namespace, ratio, slices
 from stakes._jit import has_jit, loop
 from stakes.acquisition import chebyshev
 from stakes.beliefs import GaussianBelief
@@ -38,9 +40,17 @@ class Curves:
             return namespace(block.covariance).zeros_like(block.covariance), 1.0
         if has_jit() and isinstance(block.covariance, np.ndarray):
             return _compiled(block, self.coefficients, self.low)
-        xp, parts = namespace(block.covariance), slices(block.n_candidates, max(1, _PAIRS // block.n_contexts))
+        if has_kernel(block.covariance):
+            return _kernel().each(block, self.coefficients, self.low)  # type: ignore[no-any-return]
+        xp, parts = namespace(block.covariance), _parts(block)
         found = [self._part(block.take(part, slice(None)).rho) for part in parts]
         return xp.concat([each for each, _ in found], axis=0), min(smallest for _, smallest in found)
+
+    def totals(self, block: GaussianBelief) -> Array:
+        """[n]: the sums of reductions over contexts, in double precision."""
+        if 0 in block.covariance.shape or not has_kernel(block.covariance):
+            return namespace(block.covariance).sum(double(self.reductions(block)[0]), axis=1)
+        return _kernel().sums(block, self.coefficients, self.low)[0]
 
     def _part(self, rho: Array) -> tuple[Array, float]:
         xp = namespace(rho)
@@ -104,10 +114,26 @@ def smallest_sd(belief: GaussianBelief) -> float:
     """The smallest posterior sd, over the prior sd, that a label leaves at a context; 1 where there is no label."""
     xp, largest = namespace(belief.covariance), 0.0
     share, target_share = (ratio(xp.ones_like(each), xp.sqrt(each)) for each in _variances(belief))
-    for part in slices(belief.n_candidates, max(1, _PAIRS // belief.n_contexts)) if belief.n_candidates else ():
+    for part in _parts(belief) if belief.n_candidates else ():
         correlation = share[part] * xp.max(xp.abs(belief.covariance[part, :]) * target_share, axis=1)  # [n]
         largest = max(largest, float(xp.max(correlation)))
     return math.sqrt(max(0.0, 1.0 - largest**2))
+
+
+def has_kernel(array: Array) -> bool:
+    """Whether curves are looked up by a kernel of Triton: a tensor on a GPU, where that is installed."""
+    return is_torch_array(array) and array.is_cuda and find_spec("triton") is not None
+
+
+def _kernel() -> Any:
+    from stakes.acquisition import curve_kernel
+
+    return curve_kernel
+
+
+def _parts(belief: GaussianBelief) -> Iterator[slice]:
+    """Candidates in blocks, whose pairs are held at once."""
+    return slices(belief.n_candidates, max(1, at_once(belief.covariance, _PAIRS) // belief.n_contexts))
 
 
 def _variances(belief: GaussianBelief) -> tuple[Array, Array]:

@@ -40,6 +40,8 @@ class Total:
     """A loss, a belief and shares [M] of contexts to a function: a block of candidates to [n], sum_m share EUR."""
     numbers: Callable[[Any, Any], int]
     """How many numbers it holds for each candidate of a block."""
+    in_logs: bool = False
+    """Whether the function gives logarithms of sums, which may be of any scale."""
 
 
 @dataclass(frozen=True)

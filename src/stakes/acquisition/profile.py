@@ -18,7 +18,7 @@ from stakes._array import Array, namespace, replaced
 from stakes.acquisition.curves import Curves, interpolated, smallest_sd
 from stakes.acquisition.finite_actions import Under, finite_actions_curve
 from stakes.acquisition.forms import ANY, Form, Reduction, register, today
-from stakes.acquisition.profile_values import Values, shared_reductions, tabulator
+from stakes.acquisition.profile_values import shared_reductions, tabulator
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_shared import SharedSplit
 from stakes.beliefs.switching import has_switches
@@ -49,32 +49,48 @@ def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
-    table = tabulator(loss, belief, under)
-    doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under, table.split)
-    return Reduction(_Profile(loss, table.values, doubt, belief).of, table.log_scale)
+    profile = Profile(loss, belief, under)
+    return Reduction(_LookUp(profile, profile.reaching(belief)).of, profile.log_scale)
 
 
-class _Profile:
-    """Curves that start where the smallest posterior sd of a belief is, or anew from 0 once a block goes beyond."""
+class _LookUp:
+    """Curves that start where the smallest posterior sd of a belief is, or at 0 once a block goes beyond."""
 
-    def __init__(self, loss: Any, values_at: Values, doubt: float, belief: GaussianBelief) -> None:
-        self.loss, self.values_at, self.doubt, self.dtype = loss, values_at, doubt, belief.mean.dtype
-        smallest = smallest_sd(belief)
-        self.curves = self._tabulated(next(low for low in _STARTS if low <= smallest))
+    def __init__(self, profile: Profile, curves: Curves) -> None:
+        self.profile, self.curves = profile, curves
 
     def of(self, block: GaussianBelief) -> Array:
         """[n, M]: rho times the curve."""
         reductions, smallest = self.curves.reductions(block)
         if smallest < self.curves.low - _SLACK:
-            self.curves = self._tabulated(0.0)
+            self.curves = self.profile.curves(0.0)
             reductions, _ = self.curves.reductions(block)
         return reductions
 
-    def _tabulated(self, low: float) -> Curves:
-        enough = _KINKED if self.loss.breakpoints else _SMOOTH
-        curves, error = interpolated(lambda sd: self.values_at(1.0 - sd**2), enough, low)
+
+class Profile:
+    """The curves of a loss for the contexts of a belief, each tabulated when it is first asked for."""
+
+    def __init__(self, loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> None:
+        table = tabulator(loss, belief, under)
+        self.loss, self.values_at, self.log_scale, self.dtype = loss, table.values, table.log_scale, belief.mean.dtype
+        self.doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under, table.split)
+        self.known: dict[float, tuple[Curves, float]] = {}
+
+    def reaching(self, belief: GaussianBelief) -> Curves:
+        """From the smallest posterior sd that a label of this belief leaves."""
+        smallest = smallest_sd(belief)
+        return self.curves(next(low for low in _STARTS if low <= smallest))
+
+    def curves(self, low: float) -> Curves:
+        """From a posterior sd on; told of where they are not accurate."""
+        if low not in self.known:
+            enough = _KINKED if self.loss.breakpoints else _SMOOTH
+            curves, error = interpolated(lambda sd: self.values_at(1.0 - sd**2), enough, low)
+            self.known[low] = curves.astype(self.dtype), error
+        curves, error = self.known[low]
         _warn(self.loss, max(error, self.doubt))
-        return curves.astype(self.dtype)
+        return curves
 
 
 def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: SharedSplit | None) -> float:
@@ -137,7 +153,8 @@ def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:
     return Reduction(lambda block: curve.of(block.latent), curve.log_scale)
 
 
-def _curve(prepare: Callable[[Any, Any], Reduction]) -> Form:
+def curve_form(prepare: Callable[[Any, Any], Reduction]) -> Form:
+    """A form that looks curves up."""
     return Form("profile curve EUR_c(rho)", prepare, _numbers, context_numbers=4096)
 
 
@@ -145,5 +162,4 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (any such belief)
     return 28 if has_switches(loss) else 10
 
 
-register(ANY, ANY, GaussianBelief, _curve(profile_curve))
-register(ANY, ANY, WarpedGaussianBelief, _curve(warped_profile_curve))
+register(ANY, ANY, WarpedGaussianBelief, curve_form(warped_profile_curve))

@@ -38,7 +38,8 @@ from stakes.beliefs import Belief
 from stakes.losses import AnyLoss
 
 _ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
-_RANGE = 600.0  # of log shares within which one product loses nothing
+SHARE_RANGE = 600.0
+"""Of log shares, within which one product loses nothing."""
 
 
 @overload
@@ -125,13 +126,13 @@ def _all_at_once(
     assert form.total is not None
     worth = form.total.prepare(loss, belief, weights)
     step = max(1, numbers_within(memory_limit) // form.total.numbers(loss, belief))
-    parts = ((worth, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
+    parts = ((worth, form.total.in_logs, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
     return namespace(belief.like).concat(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)))
 
 
-def _block_totals(worth: Callable[[Any], Array], block: Belief) -> Array:
+def _block_totals(worth: Callable[[Any], Array], in_logs: bool, block: Belief) -> Array:
     """[n]: the log of what a block is worth."""
-    return log_of(check_finite(worth(block)))
+    return worth(block) if in_logs else log_of(check_finite(worth(block)))
 
 
 def log_worth(part: Array, log_share: Array) -> Array:
@@ -141,10 +142,10 @@ def log_worth(part: Array, log_share: Array) -> Array:
     and nothing to learn does not drown the others.
     """
     xp = namespace(part)
-    _check_sign(check_finite(part))
+    check_sign(check_finite(part))
     counts = log_share > -xp.inf
     top = xp.max(log_share)
-    if float(xp.min(xp.where(counts, log_share, top))) > float(top) - _RANGE or float(top) == -math.inf:
+    if float(xp.min(xp.where(counts, log_share, top))) > float(top) - SHARE_RANGE or float(top) == -math.inf:
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         return log_of(xp.matmul(part, xp.exp(log_share - top))) + top
     logs = log_of(part) + log_share
@@ -153,7 +154,7 @@ def log_worth(part: Array, log_share: Array) -> Array:
     return log_of(xp.sum(xp.exp(logs - top), axis=1)) + top[:, 0]
 
 
-def _check_sign(part: Array) -> None:
+def check_sign(part: Array) -> None:
     """Refuse reductions that are negative by more than rounding: no label is worth less than nothing."""
     xp = namespace(part)
     if 0 not in part.shape and float(xp.min(part)) < -_ROUNDING * float(xp.max(abs(part))):

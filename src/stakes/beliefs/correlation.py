@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, namespace, slices
+from stakes._array import Array, at_once, namespace, slices
 from stakes._jit import has_jit, loop
 
 _PAIRS = 2**17  # of a block: 1 MiB, within the cache
@@ -20,7 +20,7 @@ def count_excess(covariance: Array, sd: Array, target_sd: Array) -> int:
     if has_jit() and isinstance(covariance, np.ndarray):
         return int(_count(covariance, sd, target_sd))
     xp, count = namespace(covariance), 0
-    for part in slices(covariance.shape[0], max(1, _PAIRS // covariance.shape[1])):
+    for part in slices(covariance.shape[0], max(1, at_once(covariance, _PAIRS) // covariance.shape[1])):
         count += int(xp.count_nonzero(xp.abs(covariance[part, :]) > sd[part, None] * target_sd))
     return count
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
-from botorch.posteriors import GPyTorchPosterior
+from botorch.posteriors.gpytorch import GPyTorchPosterior
 
-from stakes.beliefs import Belief, GaussianBelief, LogWarp, WarpedGaussianBelief
+from stakes.beliefs import Belief, LogWarp, WarpedGaussianBelief
 from stakes.models.base import Request, adapts
 from stakes.models.device_posterior import Tensor
 from stakes.models.joint_blocks import joint_belief
@@ -45,8 +45,8 @@ def botorch_belief(model: Any, pool: Any, contexts: Any, request: Request) -> Be
         if outcome is None or not _is_plain(model):
             return joint_belief(_joint(model), _noise(model), here, there, request)
         check_labels(model)
-        inputs = (_transformed(model, each) for each in (here, there))
-        belief = exact_belief(model, *inputs, request, outcome.offset, outcome.unit)
+        here, there = (_transformed(model, each) for each in (here, there))
+        belief = exact_belief(model, here, there, request, outcome.offset, outcome.unit)
     return WarpedGaussianBelief(belief, LogWarp()) if outcome.exponential else belief
 
 

@@ -14,7 +14,8 @@ from stakes._array import slices
 from stakes.beliefs import GaussianBelief
 from stakes.models.base import Request
 
-Tensor: TypeAlias = torch.Tensor
+Tensor: TypeAlias = Any
+"""One of torch."""
 
 _ON_HOST, _ON_DEVICE = 2**18, 2**26  # numbers of a block: within the cache; enough to keep a large device busy
 
@@ -58,7 +59,7 @@ class Targets(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DevicePosterior:
-    """cov(f(x), f(x')) = unit^2 (k(x, x') - v(x)' v(x')) with v(x) = L^-1 k(X, x), and L L' the covariance of labels."""
+    """cov(f(x), f(x')) = unit^2 (k(x, x') - v(x)' v(x')) with v(x) = L^-1 k(X, x), L L' the covariance of labels."""
 
     prior: Prior
     train: Tensor

@@ -25,10 +25,10 @@ _FEWEST = 64  # candidates of a block, however few the contexts are
 
 
 def joint_belief(joint: Joint, noise: Noise, pool: Tensor, contexts: Tensor, request: Request) -> GaussianBelief:
-    """About the labels of `pool` [N, p] and the targets at `contexts` [M, p], with as many candidates as contexts at a time.
+    """About the labels of `pool` [N, p] and the targets at `contexts` [M, p], as many candidates as contexts at a time.
 
-    All pairs of them are computed then, four times as many as are needed: fewer at a time would ask for the contexts
-    more often, more for the candidates.
+    All pairs of these are computed, four times as many as are needed: with fewer candidates at a time, pairs of
+    contexts are computed more often; with more, pairs of candidates are more.
     """
     (mean, covariance), target_noise = joint(contexts), noise(contexts)
     known, own, blocks = covariance.diagonal().clone(), [], []

@@ -110,7 +110,7 @@ def _sent(model: OnDevice, host: KernelPosterior) -> DevicePosterior:
 
 
 def _targets(model: OnDevice, posterior: DevicePosterior, contexts: Any) -> Targets:
-    """Those that are kept, unless posterior or contexts are others: compared by value, as arrays may be written over."""
+    """Those kept, unless posterior or contexts are others: compared by value, as arrays may be written over."""
     kept = model.kept.targets
     if kept is None or kept[0] is not posterior or not _same(kept[1], contexts):
         copy = contexts.clone() if hasattr(contexts, "clone") else contexts.copy()

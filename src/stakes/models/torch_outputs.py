@@ -6,17 +6,17 @@ Sizes: N candidates, M contexts, d outputs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
 
 
-def together(beliefs: Sequence[Belief]) -> Belief:
+def together(beliefs: Sequence[Any]) -> Belief:
     """The belief about labels and targets that hold a number of each of `beliefs`; of one, that one."""
     if len(beliefs) == 1:
-        return beliefs[0]
+        return cast(Belief, beliefs[0])
     if odd := [type(each).__name__ for each in beliefs if not isinstance(each, GaussianBelief)]:
         raise TypeError(
             "outputs are served together where each is one number with a Gaussian belief; one of these is a "
@@ -24,9 +24,11 @@ def together(beliefs: Sequence[Belief]) -> Belief:
         )
     return VectorGaussianBelief(
         torch.stack([each.mean for each in beliefs], dim=-1),
-        *(_diagonal(beliefs, name) for name in ("variance", "candidate_variance", "covariance")),
-        candidate_covariance=_rows(beliefs),
-        noise_variance=_diagonal(beliefs, "noise_variance"),
+        _diagonal(beliefs, "variance"),
+        _diagonal(beliefs, "candidate_variance"),
+        _diagonal(beliefs, "covariance"),
+        _rows(beliefs),
+        _diagonal(beliefs, "noise_variance"),
     )
 
 
@@ -36,7 +38,7 @@ def _diagonal(beliefs: Sequence[Any], name: str) -> Any:
 
 
 def _rows(beliefs: Sequence[Any]) -> Any:
-    """i -> [d, N, d], where covariances between candidates were asked for."""
+    """I -> [d, N, d], where covariances between candidates were asked for."""
     rows = [each.candidate_covariance for each in beliefs]
     if rows[0] is None:
         return None

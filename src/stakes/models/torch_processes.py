@@ -118,8 +118,8 @@ def noise_to_come(likelihood: Any) -> float:
     noise = likelihood.noise.detach()
     if float(noise.max()) > float(noise.min()):
         warnings.warn(
-            f"the likelihood has a noise variance for each of the {noise.numel()} labels so far, and none for labels to "
-            f"come: their mean, {float(noise.mean()):.4g}, is taken for those.",
+            f"the likelihood has a noise variance for each of the {noise.numel()} labels so far, and none for labels "
+            f"to come: their mean, {float(noise.mean()):.4g}, is taken for those.",
             UserWarning,
             stacklevel=2,
         )
