@@ -59,9 +59,8 @@ def _weighted_linex(loss: Linex, belief: GaussianBelief) -> Reduction:
 def _flat(loss: SquaredError | Linex, belief: GaussianBelief) -> tuple[Curves, Array]:
     """EUR_c / rho, which does not depend on rho here."""
     xp, half = namespace(belief.mean), loss.alpha**2 / 2.0 if isinstance(loss, Linex) else 1.0
-    level = half * belief.variance
-    weighted = isinstance(loss.weight, ExponentialWeight)
-    scale = log_mean_weight(loss.weight, belief) if weighted else xp.zeros_like(belief.mean)
+    weight, level = loss.weight, half * belief.variance
+    scale = log_mean_weight(weight, belief) if isinstance(weight, ExponentialWeight) else xp.zeros_like(level)
     return Curves(xp.stack([level, xp.zeros_like(level)], axis=0)), scale
 
 

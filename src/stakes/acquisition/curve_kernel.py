@@ -20,10 +20,10 @@ _ROWS, _COLUMNS = 16, 64  # of a tile: what a thread carries in double precision
 
 def sums(block: GaussianBelief, coefficients: Any, low: float) -> tuple[Any, float]:
     """[n]: rho times the series [R, M], summed over contexts, in double precision; and the smallest posterior sd."""
-    count = block.n_candidates
+    count, n_tiles = block.n_candidates, triton.cdiv(block.n_contexts, _COLUMNS)
     total = block.covariance.new_empty(count, dtype=torch.float64)
     largest = block.covariance.new_empty(count)
-    _launch(_sums, (triton.cdiv(count, _ROWS),), block, coefficients, low, total, largest)
+    _launch(_sums, (triton.cdiv(count, _ROWS),), block, coefficients, low, total, largest, n_tiles)
     return total, _smallest_sd(largest)
 
 
@@ -40,25 +40,19 @@ def _smallest_sd(rho: Any) -> float:
     return float(torch.sqrt(1.0 - rho.max()))
 
 
-def _launch(kernel: Any, grid: Any, block: GaussianBelief, coefficients: Any, low: float, *results: Any) -> None:
-    """A kernel on the device of the belief; numbers of double precision go by tensors, as arguments are rounded."""
+def _launch(
+    kernel: Any, grid: Any, block: GaussianBelief, coefficients: Any, low: float, one: Any, other: Any, *loops: int
+) -> None:
+    """A kernel on the device of the belief, with two results, compiled once for each length of its loops.
+
+    Numbers of double precision go by tensors, as arguments are rounded to single.
+    """
     covariance = block.covariance if block.covariance.stride(1) == 1 else block.covariance.contiguous()
     shares = [ratio(torch.ones_like(each), torch.sqrt(each)) for each in (block.candidate_variance, block.variance)]
     line = covariance.new_tensor([(1.0 + low) / 2.0, 2.0 / (1.0 - low)])
-    loops = coefficients.shape[0], triton.cdiv(block.n_contexts, _COLUMNS)  # compiled once for each
+    sizes = (*covariance.shape, covariance.stride(0), coefficients.shape[0], *loops, _ROWS, _COLUMNS)
     with torch.cuda.device_of(covariance):  # type: ignore[no-untyped-call]
-        kernel[grid](
-            covariance,
-            *shares,
-            coefficients.contiguous(),
-            line,
-            *results,
-            *covariance.shape,
-            covariance.stride(0),
-            *loops,
-            _ROWS,
-            _COLUMNS,
-        )
+        kernel[grid](covariance, *shares, coefficients.contiguous(), line, one, other, *sizes)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -115,7 +109,6 @@ def _each(
     n_contexts: Any,
     stride: Any,
     count: tl.constexpr,
-    n_tiles: tl.constexpr,
     n_rows: tl.constexpr,
     n_columns: tl.constexpr,
 ) -> None:

@@ -109,10 +109,9 @@ def _gaussian(model: Any, posterior: Any) -> Any:
     """The distribution [B] of a posterior; refused where it is none."""
     if type(posterior) is GPyTorchPosterior and posterior.distribution.mean.ndim == 1:
         return posterior.distribution
-    shape = list(posterior.batch_shape) + list(posterior.event_shape)
     raise TypeError(
         f"a {type(model).__name__} must have a Gaussian posterior of one output; it has a "
-        f"{type(posterior).__name__} of shape {shape}. Served are SingleTaskGP, also with several outputs, with "
+        f"{type(posterior).__name__} of {model.num_outputs} outputs. Served are SingleTaskGP, also with several outputs, with "
         "outcomes as they are, scaled (Standardize), or logarithms (Log) that may be scaled; lists of such models; "
         "and whatever else has one Gaussian output. Or draw members and give EnsembleOf."
     )
