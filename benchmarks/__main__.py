@@ -18,6 +18,7 @@ from benchmarks.measure import Settings, printed, save
 PARTS = {
     "ensembles": "benchmarks.ensembles",
     "gaussian": "benchmarks.gaussian",
+    "gpu_gaussian": "benchmarks.gpu_gaussian",
     "pools": "benchmarks.pools",
     "peers": "benchmarks.speed_of_peers",
 }

@@ -111,7 +111,7 @@ def _gaussian(model: Any, posterior: Any) -> Any:
         return posterior.distribution
     raise TypeError(
         f"a {type(model).__name__} must have a Gaussian posterior of one output; it has a "
-        f"{type(posterior).__name__} of {model.num_outputs} outputs. Served are SingleTaskGP, also with several outputs, with "
+        f"{type(posterior).__name__} of {model.num_outputs}. Served are SingleTaskGP, also with several outputs, with "
         "outcomes as they are, scaled (Standardize), or logarithms (Log) that may be scaled; lists of such models; "
         "and whatever else has one Gaussian output. Or draw members and give EnsembleOf."
     )
