@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import ensembles, measure, members, plain, speed_of_peers
+from benchmarks import ensembles, gpu_gaussian, measure, members, plain, speed_of_peers
 from benchmarks.__main__ import main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
@@ -176,3 +176,23 @@ def test_the_task_of_peers_is_the_belief_that_we_score():
     task = speed_of_peers.epig(*Shape(6, 3, 5, 2))
     belief = CategoricalEnsemble(task.arrays["candidates"], task.arrays["contexts"])
     np.testing.assert_array_equal(task.ours(), score(LogLoss(), belief))
+
+
+def test_without_a_gpu_it_is_said_that_nothing_was_timed():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    (row,) = gpu_gaussian.rows(measure.Settings(quick=True))
+    assert row.seconds is None
+    assert "no GPU" in row.job
+
+
+def test_processes_on_a_device_score_as_those_of_numpy(monkeypatch):
+    pytest.importorskip("torch", reason="torch is not installed")
+    monkeypatch.setattr(gpu_gaussian, "BLOCK", 64)
+    found = list(gpu_gaussian.table("cpu", gpu_gaussian.Shape(20, 150, 10, 2), 1))
+    errors = [row.error for row in found if row.error is not None]
+    assert len(errors) == 4
+    assert max(errors[:2]) < 1e-9
+    assert max(errors[2:]) < 1e-3
+    assert sum("as NumPy picks them" in row.job for row in found) == 2

@@ -62,6 +62,33 @@ def test_in_tritons_interpreter():
     assert passed >= 7, done.stdout
 
 
+COMPILED = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from stakes.acquisition import curve_kernel
+
+for kind in ("fp64", "fp32"):
+    for kernel in (curve_kernel._sums, curve_kernel._each):
+        sizes = {"count": 9, "n_tiles": 2, "n_rows": 16, "n_columns": 64}
+        known = {name: value for name, value in sizes.items() if name in kernel.arg_names}
+        whole = dict.fromkeys(("n_labels", "n_contexts", "stride"), "i32")
+        own = {"total": "*fp64", **dict.fromkeys(known, "constexpr"), **whole}
+        signature = {name: own.get(name, "*" + kind) for name in kernel.arg_names}
+        made = triton.compile(ASTSource(kernel, signature, known), target=GPUTarget("cuda", 90, 32))
+        print(len(made.asm["ptx"]) > 1000)
+"""
+
+
+def test_it_compiles_without_a_gpu():
+    """For one of compute capability 9.0: an interpreter takes what a compiler does not."""
+    if INTERPRETED:
+        pytest.skip("nothing is compiled in this process")
+    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["True"] * 4
+
+
 @runs
 @settings(max_examples=12)
 @given(

@@ -57,24 +57,24 @@ def _launch(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sums(
-    covariance: Any,
-    shares: Any,
-    target_shares: Any,
-    coefficients: Any,
-    line: Any,
-    total: Any,
-    largest: Any,
-    n_labels: Any,
-    n_contexts: Any,
-    stride: Any,
+    covariance: tl.tensor,
+    shares: tl.tensor,
+    target_shares: tl.tensor,
+    coefficients: tl.tensor,
+    line: tl.tensor,
+    total: tl.tensor,
+    largest: tl.tensor,
+    n_labels: tl.tensor,
+    n_contexts: tl.tensor,
+    stride: tl.tensor,
     count: tl.constexpr,
     n_tiles: tl.constexpr,
     n_rows: tl.constexpr,
     n_columns: tl.constexpr,
 ) -> None:
     rows = tl.program_id(0) * n_rows + tl.arange(0, n_rows)
-    added = tl.zeros([n_rows], dtype=tl.float64)
-    most = tl.zeros([n_rows], dtype=covariance.dtype.element_ty)
+    added = tl.zeros([n_rows, n_columns], dtype=tl.float64)
+    most = tl.zeros([n_rows, n_columns], dtype=covariance.dtype.element_ty)
     for tile in range(n_tiles):
         columns = tile * n_columns + tl.arange(0, n_columns)
         rho, value = _tile(
@@ -90,24 +90,24 @@ def _sums(
             stride,
             count,
         )
-        added += tl.sum(value.to(tl.float64), axis=1)
-        most = tl.maximum(most, tl.max(rho, axis=1))
-    tl.store(total + rows, added, mask=rows < n_labels)
-    tl.store(largest + rows, most, mask=rows < n_labels)
+        added += value.to(tl.float64)
+        most = tl.maximum(most, rho)
+    tl.store(total + rows, tl.sum(added, axis=1), mask=rows < n_labels)
+    tl.store(largest + rows, tl.max(most, axis=1), mask=rows < n_labels)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _each(
-    covariance: Any,
-    shares: Any,
-    target_shares: Any,
-    coefficients: Any,
-    line: Any,
-    result: Any,
-    largest: Any,
-    n_labels: Any,
-    n_contexts: Any,
-    stride: Any,
+    covariance: tl.tensor,
+    shares: tl.tensor,
+    target_shares: tl.tensor,
+    coefficients: tl.tensor,
+    line: tl.tensor,
+    result: tl.tensor,
+    largest: tl.tensor,
+    n_labels: tl.tensor,
+    n_contexts: tl.tensor,
+    stride: tl.tensor,
     count: tl.constexpr,
     n_rows: tl.constexpr,
     n_columns: tl.constexpr,
@@ -124,18 +124,18 @@ def _each(
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _tile(
-    covariance: Any,
-    shares: Any,
-    target_shares: Any,
-    coefficients: Any,
-    line: Any,
-    rows: Any,
-    columns: Any,
-    n_labels: Any,
-    n_contexts: Any,
-    stride: Any,
+    covariance: tl.tensor,
+    shares: tl.tensor,
+    target_shares: tl.tensor,
+    coefficients: tl.tensor,
+    line: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    n_labels: tl.tensor,
+    n_contexts: tl.tensor,
+    stride: tl.tensor,
     count: tl.constexpr,
-) -> Any:
+) -> tl.tensor:
     """Rho of a tile, and rho times the series there by Clenshaw's rule; both 0 outside."""
     known, here = columns < n_contexts, rows < n_labels
     own = tl.load(shares + rows, mask=here, other=0.0)
