@@ -90,7 +90,7 @@ def test_it_compiles_without_a_gpu():
 
 
 @runs
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 1000),
     count=st.integers(2, 9),
