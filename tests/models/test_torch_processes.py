@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -22,7 +24,8 @@ from gpytorch.likelihoods import (  # noqa: E402
     GaussianLikelihood,
 )
 
-import stakes.models.torch_processes  # noqa: E402, F401 (registers its adapters)
+from stakes.models import torch_processes  # noqa: E402
+from stakes.models.device_posterior import DevicePosterior  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -133,6 +136,51 @@ def test_rows_are_ranked_for_a_model_of_torch(given):
     np.testing.assert_allclose(ranking.scores, scores[list(ranking.indices)], rtol=1e-9)
 
 
+def test_what_labels_and_contexts_need_is_computed_once(given, monkeypatch):
+    rows, labels, pool, contexts = given
+    model, asked = process(rows, labels), []
+    known = torch_processes._solved
+    monkeypatch.setattr(torch_processes, "_solved", lambda model: asked.append("labels") or known(model))
+    targets = DevicePosterior.targets
+    monkeypatch.setattr(DevicePosterior, "targets", lambda self, at: asked.append(len(at)) or targets(self, at))
+    rank(model, SquaredError(), pool.numpy(), contexts.numpy(), n=2, chunk=2)
+    assert asked == ["labels", 5]
+
+
+CHANGES = {
+    "a length": lambda model: setattr(model.covar_module.base_kernel, "lengthscale", 0.3),
+    "noise": lambda model: setattr(model.likelihood, "noise", torch.tensor(0.2).double()),
+    "what is no parameter": lambda model: setattr(model.covar_module.base_kernel, "nu", 2.5),
+    "labels": lambda model: model.set_train_data(targets=model.train_targets + 1.0),
+    "labels in place": lambda model: model.train_targets.add_(1.0),
+    "rows": lambda model: model.set_train_data(model.train_inputs[0][:7], model.train_targets[:7], strict=False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_model_that_has_changed_is_asked_anew(change, given):
+    rows, labels, pool, contexts = given
+    model = process(rows, labels.clone())
+    before = belief_of(model, pool, contexts)
+    CHANGES[change](model)
+    after = belief_of(model, pool, contexts)
+    assert not torch.equal(before.mean, after.mean)
+    model.eval()
+    with torch.no_grad():
+        joint = model(torch.cat([pool, contexts]))
+        assert_told(after, joint.mean, joint.covariance_matrix, model.likelihood.noise[0])
+
+
+def test_a_model_that_is_gone_is_not_kept(given):
+    rows, labels, pool, contexts = given
+    model = process(rows, labels)
+    belief_of(model, pool, contexts)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
 def test_refusals_of_gpytorch_models(given):
     rows, labels, pool, contexts = given
     of_classes = process(rows, labels)
@@ -180,11 +228,13 @@ def test_a_single_task_is_what_its_posterior_says(name, botorch, given):
     rows, labels, pool, contexts = given
     model = botorch.models.SingleTaskGP(rows, labels[:, None], **outcomes(botorch)[name])
     belief = belief_of(model, pool, contexts, joint=True)
+    row = belief.candidate_covariance(4)
     assert model.training
     with torch.no_grad():
         joint = model.posterior(torch.cat([pool, contexts]))
         noise = model.posterior(contexts, observation_noise=True).variance - model.posterior(contexts).variance
     assert_told(belief, joint.mean[:, 0], joint.distribution.covariance_matrix, noise[0, 0])
+    torch.testing.assert_close(row, belief.candidate_covariance(4))
     check_belief(belief)
 
 

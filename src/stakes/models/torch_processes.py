@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from stakes.beliefs import Belief, GaussianBelief
 from stakes.models.base import Request, adapt, adapts
 from stakes.models.device_posterior import DevicePosterior, Tensor
 from stakes.models.joint_blocks import joint_belief
+from stakes.models.torch_kept import kept
 from stakes.models.torch_outputs import together
 
 
@@ -55,21 +56,28 @@ def exact_belief(
 ) -> GaussianBelief:
     """Of offset + unit f, for rows as `model.forward` takes them, of a model that is in the mode for asking."""
     noise, train = noise_to_come(model.likelihood), model.train_inputs[0]
-    prior = model.forward(train)
-    if prior.mean.ndim != 1:
+    if model.forward(train[:1]).mean.ndim != 1:
         raise TypeError(
             f"a {type(model).__name__} has several outputs that are correlated, which is not served. Give a model for "
             "each: BoTorch's ModelListGP of single outputs, or one of them alone."
         )
-    strategy = prediction_strategy(model.train_inputs, prior, model.train_targets, model.likelihood)
-    if type(strategy) is not DefaultPredictionStrategy:  # sparse or structured kernels predict in ways of their own
+    known = kept(model, _solved)
+    if known.solved is None:
         return joint_belief(*_told(model, noise, offset, unit), pool, contexts, request)
+    posterior = DevicePosterior(ModulePrior(model, noise), train, *known.solved, offset, unit)
+    return posterior.belief(pool, known.targets_at(contexts, posterior), request)
+
+
+def _solved(model: Any) -> tuple[Tensor, Tensor] | None:
+    """[n, n], [n]: L, and L^-1 (y - prior mean); None where a sparse or structured kernel predicts in its own way."""
+    prior = model.forward(model.train_inputs[0])
+    strategy = prediction_strategy(model.train_inputs, prior, model.train_targets, model.likelihood)
+    if type(strategy) is not DefaultPredictionStrategy:
+        return None
     labels = model.likelihood(prior, model.train_inputs)
     factor = psd_safe_cholesky(labels.covariance_matrix)
     rest = (model.train_targets - labels.mean)[:, None]
-    solved = torch.linalg.solve_triangular(factor, rest, upper=False)[:, 0]
-    posterior = DevicePosterior(ModulePrior(model, noise), train, factor, solved, offset, unit)
-    return posterior.belief(pool, posterior.targets(contexts), request)
+    return factor, torch.linalg.solve_triangular(factor, rest, upper=False)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +101,9 @@ class ModulePrior:
 
     def covariance(self, rows: Tensor, others: Tensor) -> Tensor:
         """[B, B']: that block of the lazy covariance of all, which is all that is computed of it."""
-        both = self.model.forward(torch.cat([rows, others])).lazy_covariance_matrix
-        return both[: len(rows), len(rows) :].to_dense().clone(memory_format=torch.contiguous_format)
+        with asking(self.model) if self.model.training else nullcontext():  # a batch asks when the belief is long made
+            both = self.model.forward(torch.cat([rows, others])).lazy_covariance_matrix
+            return both[: len(rows), len(rows) :].to_dense().clone(memory_format=torch.contiguous_format)
 
 
 def _told(model: Any, noise: float, offset: float, unit: float) -> tuple[Any, Any]:
