@@ -13,6 +13,8 @@ from functools import cache, partial, wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
+from array_api_compat import is_torch_array
+
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 _FAST_MATH = {"nsz", "contract", "reassoc", "arcp"}  # not "nnan" or "ninf": what is not finite must stay so
 
@@ -25,6 +27,16 @@ def has_jit() -> bool:
 @cache
 def _installed() -> bool:
     return importlib.util.find_spec("numba") is not None
+
+
+def has_kernel(array: Any) -> bool:
+    """Whether kernels of Triton run on this array: a tensor on a GPU, where that is installed."""
+    return is_torch_array(array) and bool(array.is_cuda) and _has_triton()
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
 
 
 def loop(function: _Loop) -> _Loop:

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stakes import ExponentialWeight, GaussianBelief, SquaredError, Weight, score
-from stakes.acquisition import curves as curves_module
 from stakes.acquisition.curves import Curves
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -152,8 +151,8 @@ def sigmoid(z):
 @runs
 @pytest.mark.parametrize("name", LOSSES)
 def test_scores_by_the_kernel_are_those_of_numpy(name, rng, monkeypatch):
-    monkeypatch.setattr(curves_module, "has_kernel", lambda array: isinstance(array, torch.Tensor))
-    monkeypatch.setattr("stakes.acquisition.curve_totals.has_kernel", curves_module.has_kernel)
+    for module in ("curves", "curve_totals"):
+        monkeypatch.setattr(f"stakes.acquisition.{module}.has_kernel", lambda array: isinstance(array, torch.Tensor))
     loss = SquaredError(Weight(sigmoid)) if name == "sigmoid weight" else LOSSES[name]
     belief, shares = random_belief(rng, 30, 20), np.arange(1.0, 21.0)
     wanted, log_scale = score(loss, belief, shares.tolist(), return_log_scale=True)

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-import numpy as np
 from array_api_compat import is_torch_array
 
-from stakes._array import Array, constant, double, log_of, namespace
-from stakes.acquisition.curves import Curves, clenshaw, has_kernel
+from stakes._array import Array, double, log_of, namespace, slices
+from stakes._jit import has_kernel
+from stakes.acquisition.curves import Curves
 from stakes.acquisition.forms import Form, Total
 from stakes.acquisition.reduction import check_finite
 from stakes.acquisition.scores import SHARE_RANGE, check_sign, log_worth
@@ -23,7 +23,7 @@ from stakes.beliefs.switching import has_switches
 CurvesOf: TypeAlias = Callable[[Any, Any], tuple[Curves, Array]]
 """A loss and a belief to the curves of its contexts, and the log of the scale [M] that was taken out of each."""
 
-_CHECKED = np.linspace(-1.0, 1.0, 33)[:, None]  # [33, 1]: where a curve is looked at
+_PAIRS = 2**20  # of candidates and contexts that are written at a time, where they must be
 
 
 def with_totals(form: Form, curves_of: CurvesOf) -> Form:
@@ -48,10 +48,20 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (whatever the loss)
 def _log_worths(curves: Curves, log_share: Array) -> Callable[[Any], Array]:
     """A block to [n]: the log of the sum over contexts, as `log_worth` has it."""
     xp, like = namespace(log_share), curves.coefficients
-    check_sign(check_finite(clenshaw(like, constant(_CHECKED, like) + xp.zeros_like(like[:1, :]))))
-    top = float(xp.max(log_share))
-    counts = log_share > -math.inf
+    top, counts = float(xp.max(log_share)), log_share > -math.inf
     if float(xp.min(xp.where(counts, log_share, top + xp.zeros_like(log_share)))) < top - SHARE_RANGE:
-        return lambda block: log_worth(double(curves.reductions(block)[0]), log_share)
+        return lambda block: _by_logarithms(curves, log_share, block)
     weighted = replace(curves, coefficients=like * xp.astype(xp.exp(log_share - top), like.dtype))
-    return lambda block: log_of(check_finite(weighted.totals(block))) + top
+
+    def log_worths(block: Any) -> Array:
+        totals = check_finite(weighted.totals(block))
+        check_sign(totals)
+        return log_of(totals) + top
+
+    return log_worths
+
+
+def _by_logarithms(curves: Curves, log_share: Array, block: Any) -> Array:
+    """[n]: where shares are too far apart for one sum; some candidates at a time, as all pairs are written."""
+    parts = (block.take(part, slice(None)) for part in slices(block.n_candidates, max(1, _PAIRS // block.n_contexts)))
+    return namespace(log_share).concat([log_worth(double(curves.reductions(each)[0]), log_share) for each in parts])

@@ -9,14 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_torch_array
 
 from stakes._array import Array, at_once, double, namespace, ratio, slices
-from stakes._jit import has_jit, loop
+from stakes._jit import has_jit, has_kernel, loop
 from stakes.acquisition import chebyshev
 from stakes.beliefs import GaussianBelief
 
@@ -118,11 +116,6 @@ def smallest_sd(belief: GaussianBelief) -> float:
         correlation = share[part] * xp.max(xp.abs(belief.covariance[part, :]) * target_share, axis=1)  # [n]
         largest = max(largest, float(xp.max(correlation)))
     return math.sqrt(max(0.0, 1.0 - largest**2))
-
-
-def has_kernel(array: Array) -> bool:
-    """Whether curves are looked up by a kernel of Triton: a tensor on a GPU, where that is installed."""
-    return is_torch_array(array) and array.is_cuda and find_spec("triton") is not None
 
 
 def _kernel() -> Any:

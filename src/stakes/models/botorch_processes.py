@@ -17,8 +17,9 @@ from stakes.beliefs import Belief, LogWarp, WarpedGaussianBelief
 from stakes.models.base import Request, adapts
 from stakes.models.device_posterior import Tensor
 from stakes.models.joint_blocks import joint_belief
+from stakes.models.torch_asking import asking, check_labels, rows_beside
 from stakes.models.torch_outputs import together
-from stakes.models.torch_processes import asking, check_labels, exact_belief, rows_beside
+from stakes.models.torch_processes import exact_belief
 
 
 class Outcome(NamedTuple):

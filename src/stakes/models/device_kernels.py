@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import torch
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, Product, Sum, WhiteKernel
 
+from stakes._jit import has_kernel
 from stakes.models.device_posterior import Tensor
 
 _Value: TypeAlias = Tensor | float
@@ -117,7 +117,7 @@ def _stationary(
     length = torch.as_tensor(kernel.length_scale, dtype=rows.dtype, device=rows.device)
     rows, others = (rows - centre) / length, (others - centre) / length
     nu = kernel.nu if isinstance(kernel, Matern) else math.inf
-    if rows.is_cuda and rows.shape[1] <= _FEW and find_spec("triton") is not None:
+    if rows.shape[1] <= _FEW and has_kernel(rows):
         from stakes.models import stationary_kernel
 
         return stationary_kernel.added(nu, rows, others, factor, whole)

@@ -119,9 +119,8 @@ def _targets(model: OnDevice, posterior: DevicePosterior, contexts: Any) -> Targ
 
 
 def _same(kept: Any, contexts: Any) -> bool:
-    if type(kept) is not type(contexts) or kept.shape != contexts.shape:
-        return False
-    return bool((kept == contexts).all())
+    alike = all(getattr(kept, name, None) == getattr(contexts, name, None) for name in ("shape", "dtype", "device"))
+    return type(kept) is type(contexts) and alike and bool((kept == contexts).all())
 
 
 def _host_posterior(process: Any) -> KernelPosterior:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import gpytorch
-import numpy as np
 import torch
 from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihood
 from gpytorch.models.exact_prediction_strategies import DefaultPredictionStrategy, prediction_strategy
@@ -23,6 +21,7 @@ from stakes.beliefs import Belief, GaussianBelief
 from stakes.models.base import Request, adapt, adapts
 from stakes.models.device_posterior import DevicePosterior, Tensor
 from stakes.models.joint_blocks import joint_belief
+from stakes.models.torch_asking import asking, check_labels, rows_beside
 from stakes.models.torch_kept import kept
 from stakes.models.torch_outputs import together
 
@@ -64,7 +63,7 @@ def exact_belief(
     known = kept(model, _solved)
     if known.solved is None:
         return joint_belief(*_told(model, noise, offset, unit), pool, contexts, request)
-    posterior = DevicePosterior(ModulePrior(model, noise), train, *known.solved, offset, unit)
+    posterior = DevicePosterior(ModulePrior(model, noise), train, *known.solved, offset=offset, unit=unit)
     return posterior.belief(pool, known.targets_at(contexts, posterior), request)
 
 
@@ -133,48 +132,6 @@ def noise_to_come(likelihood: Any) -> float:
             stacklevel=2,
         )
     return float(noise.mean())
-
-
-def check_labels(model: Any) -> None:
-    """Refuse a model without labels, with several inputs, or of several models at once."""
-    inputs = model.train_inputs
-    if inputs is None or model.train_targets is None or len(inputs) != 1:
-        count = 0 if inputs is None else len(inputs)
-        raise ValueError(
-            f"a {type(model).__name__} needs labels and one tensor of rows [n, p], as given to set_train_data; got "
-            f"{count} tensors of rows"
-        )
-    if inputs[0].ndim != 2 or model.train_targets.ndim != 1:
-        raise ValueError(
-            f"one model at a time is asked: rows [n, p] and labels [n]; this {type(model).__name__} is a batch, with "
-            f"rows {list(inputs[0].shape)} and labels {list(model.train_targets.shape)}. Give one of the batch."
-        )
-
-
-@contextmanager
-def asking(model: Any) -> Iterator[None]:
-    """The model in the mode for predictions, without gradients; then all its parts in the modes that they were in."""
-    modes = [(part, part.training) for part in model.modules()]
-    try:
-        with torch.no_grad():
-            model.eval()
-            yield
-    finally:
-        if modes[0][1]:
-            model.train()
-        for part, training in modes:
-            part.training = training
-
-
-def rows_beside(like: Tensor, rows: Any, width: int | None = None) -> Tensor:
-    """[B, p]: rows as a finite tensor beside `like`, of as many columns as are wanted."""
-    values = rows if isinstance(rows, torch.Tensor) else np.asarray(rows, dtype=np.float64)
-    tensor = torch.as_tensor(values, dtype=like.dtype, device=like.device)
-    if tensor.ndim != 2 or width not in (None, tensor.shape[1]):
-        raise ValueError(f"rows must be [B, {width or 'p'}], as the model has them; got {list(tensor.shape)}")
-    if not bool(tensor.isfinite().all()):
-        raise ValueError("rows must be finite; some are NaN or infinite")
-    return tensor
 
 
 if "botorch" in sys.modules:  # models that are not exact have adapters there
