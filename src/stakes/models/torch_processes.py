@@ -63,7 +63,8 @@ def exact_belief(
     known = kept(model, _solved)
     if known.solved is None:
         return joint_belief(*_told(model, noise, offset, unit), pool, contexts, request)
-    posterior = DevicePosterior(ModulePrior(model, noise), train, *known.solved, offset=offset, unit=unit)
+    factor, solved = known.solved
+    posterior = DevicePosterior(ModulePrior(model, noise), train, factor, solved, offset, unit)
     return posterior.belief(pool, known.targets_at(contexts, posterior), request)
 
 
