@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
     WhiteKernel,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -134,6 +135,18 @@ def test_steps_before_the_process_run_on_the_host(rng):
     assert device.n_features_in_ == 3
     search = GridSearchCV(pipeline, {"gaussianprocess__nu": [1.5, 2.5]}, cv=2).fit(rows, labels)
     assert_same(belief_of(OnDevice(search, "cpu"), pool, contexts), belief_of(search, pool, contexts))
+
+
+def test_gaps_and_columns_are_left_to_the_first_step(rng):
+    rows, labels, pool, contexts = data(rng)
+    pool[2, 1] = np.nan
+    pipeline = make_pipeline(SimpleImputer(), GaussianProcess(VALUES)).fit(rows, labels)
+    wanted = rank(pipeline, SquaredError(), pool, contexts, n=3)
+    assert rank(OnDevice(pipeline, "cpu"), SquaredError(), pool, contexts, n=3).indices == wanted.indices
+    with pytest.raises(ValueError, match="pool"):
+        rank(OnDevice(pipeline[-1], "cpu"), SquaredError(), pool, contexts, n=3)
+    with pytest.raises(ValueError, match="pool must have the 3 columns"):
+        rank(OnDevice(pipeline, "cpu"), SquaredError(), pool[:, :2], contexts[:, :2], n=3)
 
 
 def test_tensors_are_taken_as_rows(rng):

@@ -9,7 +9,16 @@ import weakref
 import numpy as np
 import pytest
 
-from stakes import GaussianBelief, Mahalanobis, SquaredError, VectorGaussianBelief, WarpedGaussianBelief, rank, score
+from stakes import (
+    GaussianBelief,
+    Mahalanobis,
+    SquaredError,
+    VectorGaussianBelief,
+    WarpedGaussianBelief,
+    rank,
+    score,
+    select,
+)
 from stakes.beliefs import LogWarp
 from stakes.models import belief_of
 from stakes.testing import check_belief
@@ -113,6 +122,18 @@ def test_the_mode_is_left_as_it_was_and_nothing_has_a_gradient(training, given):
     assert not belief.covariance.requires_grad
     for name, value in model.state_dict().items():
         torch.testing.assert_close(value, before[name])
+
+
+def test_single_precision_stays_single(given):
+    rows, labels, pool, contexts = given
+    double = belief_of(process(rows, labels), pool, contexts, joint=True)
+    model = process(rows, labels).float()
+    model.set_train_data(rows.float(), labels.float(), strict=False)
+    single = belief_of(model, pool.numpy(), contexts.numpy(), joint=True)
+    for name in ("mean", "variance", "candidate_variance", "covariance", "noise_variance"):
+        assert getattr(single, name).dtype == torch.float32
+        torch.testing.assert_close(getattr(single, name).double(), getattr(double, name), rtol=1e-4, atol=1e-5)
+    assert select(SquaredError(), single, 3).indices == select(SquaredError(), double, 3).indices
 
 
 def test_noise_of_each_label_is_averaged_for_labels_to_come(given):

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf
+from stakes.models.on_device import OnDevice
 from stakes.models.tables import Table, check_names, column_names, n_columns
 
 
@@ -88,6 +89,8 @@ def _tagged(model: Any) -> bool:
 
 def _inside(model: Any) -> list[Any]:
     """The estimators that `model` hands the features to as they came, where it does nothing else with them."""
+    if isinstance(model, OnDevice):
+        return [model.model]
     if isinstance(model, TransformedTargetRegressor):
         return [] if model.regressor is None else [model.regressor]
     if isinstance(model, MultiOutputRegressor | Bootstrap | BaggingClassifier | BaggingRegressor):
@@ -104,6 +107,8 @@ def _members(model: Any) -> list[Any]:
 
 def _first_step(model: Any) -> Any:
     """Whoever sees the features first."""
+    if isinstance(model, OnDevice):
+        return _first_step(model.model)
     if isinstance(model, BaseSearchCV):
         return _first_step(getattr(model, "best_estimator_", model.estimator))
     if isinstance(model, Pipeline):
