@@ -1,13 +1,8 @@
-"""Curves looked up in one kernel: on a GPU where there is one, and in Triton's interpreter anywhere.
-
-The interpreter must be chosen before Triton is imported, so these tests run once more in a process of their own.
-"""
+"""Curves looked up in one kernel, against NumPy: on a GPU, or interpreted, as tests/test_triton_kernels.py does."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -47,45 +42,6 @@ def random_belief(rng, n_candidates, n_contexts):
     return GaussianBelief(
         rng.standard_normal(n_contexts), variance[n_candidates:], variance[:n_candidates] * 1.2, cross
     )
-
-
-def test_in_tritons_interpreter():
-    """All tests below, in a process that interprets kernels."""
-    if INTERPRETED:
-        pytest.skip("this is that process")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", __file__]
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    passed = int(done.stdout.split(" passed")[0].split()[-1])
-    assert passed >= 7, done.stdout
-
-
-COMPILED = """
-import triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-from stakes.acquisition import curve_kernel
-
-for kind in ("fp64", "fp32"):
-    for kernel in (curve_kernel._sums, curve_kernel._each):
-        sizes = {"count": 9, "n_tiles": 2, "n_rows": 16, "n_columns": 64}
-        known = {name: value for name, value in sizes.items() if name in kernel.arg_names}
-        whole = dict.fromkeys(("n_labels", "n_contexts", "stride"), "i32")
-        own = {"total": "*fp64", **dict.fromkeys(known, "constexpr"), **whole}
-        signature = {name: own.get(name, "*" + kind) for name in kernel.arg_names}
-        made = triton.compile(ASTSource(kernel, signature, known), target=GPUTarget("cuda", 90, 32))
-        print(len(made.asm["ptx"]) > 1000)
-"""
-
-
-def test_it_compiles_without_a_gpu():
-    """For one of compute capability 9.0: an interpreter takes what a compiler does not."""
-    if INTERPRETED:
-        pytest.skip("nothing is compiled in this process")
-    done = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["True"] * 4
 
 
 @runs
