@@ -169,10 +169,12 @@ def test_what_contexts_need_is_computed_once(rng, monkeypatch):
     )
     rank(device, SquaredError(), pool, contexts, n=2, chunk=2)
     assert asked == [5]
+    before = contexts.copy()
     contexts[0] += 1.0  # in place
-    moved = belief_of(device, pool, contexts)
+    assert_same(belief_of(device, pool, before), belief_of(process, pool, before))
+    assert asked == [5]
+    assert_same(belief_of(device, pool, contexts), belief_of(process, pool, contexts))
     assert asked == [5, 5]
-    assert_same(moved, belief_of(process, pool, contexts))
     process.fit(rows[:7], labels[:7])
     assert_same(belief_of(device, pool, contexts), belief_of(process, pool, contexts))
 
@@ -201,7 +203,7 @@ def test_refusals_say_what_is_served(rng):
         OnDevice(process, "nowhere")
     other = GaussianProcessRegressor(RationalQuadratic(), alpha=0.1, optimizer=None).fit(rows, labels)
     with pytest.raises(TypeError, match=r"sums and products of .* got RationalQuadratic"):
-        belief_of(OnDevice(other, "cpu"), pool, contexts)
+        OnDevice(other, "cpu")
     several = GaussianProcessRegressor(alpha=0.1, optimizer=None).fit(rows, np.stack([labels, labels], axis=1))
     with pytest.raises(ValueError, match="one output; this model has 2"):
         OnDevice(several, "cpu")

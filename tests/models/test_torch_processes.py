@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import warnings
 import weakref
@@ -166,6 +167,11 @@ def test_what_labels_and_contexts_need_is_computed_once(given, monkeypatch):
     monkeypatch.setattr(DevicePosterior, "targets", lambda self, at: asked.append(len(at)) or targets(self, at))
     rank(model, SquaredError(), pool.numpy(), contexts.numpy(), n=2, chunk=2)
     assert asked == ["labels", 5]
+    before = contexts.clone()
+    contexts.add_(1.0)  # in place
+    for at in (before, contexts):
+        found = belief_of(model, pool, at)
+        torch.testing.assert_close(found.covariance, belief_of(copy.deepcopy(model), pool, at).covariance)
 
 
 CHANGES = {

@@ -67,6 +67,7 @@ class OnDevice:
             raise ValueError(f"dtype must be 'float64' or 'float32'; got {self.dtype!r}")
         _host_posterior(_process_of(self.model))
         _check_device(self.device)
+        _posterior(self)
 
     @property
     def n_features_in_(self) -> int:
@@ -114,7 +115,7 @@ def _targets(model: OnDevice, posterior: DevicePosterior, contexts: Any) -> Targ
     kept = model.kept.targets
     if kept is None or kept[0] is not posterior or not _same(kept[1], contexts):
         copy = contexts.clone() if hasattr(contexts, "clone") else contexts.copy()
-        kept = model.kept.targets = posterior, copy, posterior.targets(_tensor(model, contexts))
+        kept = model.kept.targets = posterior, copy, posterior.targets(_tensor(model, copy))
     return kept[2]
 
 

@@ -28,7 +28,8 @@ class Kept:
         """Those of these contexts."""
         kept = self.targets
         if kept is None or not _same(kept[0], contexts):
-            kept = self.targets = contexts.clone(), posterior.targets(contexts)
+            copy = contexts.clone()  # rows of the user's may be written over
+            kept = self.targets = copy, posterior.targets(copy)
         return kept[1]
 
 
