@@ -3,6 +3,7 @@
 from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
 from stakes.acquisition import decisions as _decisions  # noqa: F401 (registers its forms)
 from stakes.acquisition import densities as _densities  # noqa: F401 (registers its forms)
+from stakes.acquisition import fused as _fused  # noqa: F401 (registers its forms)
 from stakes.acquisition import quadratic as _quadratic  # noqa: F401 (registers its forms)
 from stakes.acquisition import soft as _soft  # noqa: F401 (registers its forms)
 from stakes.acquisition import vector as _vector  # noqa: F401 (registers its forms)
@@ -11,6 +12,7 @@ from stakes.acquisition.batches import Selection, select
 from stakes.acquisition.bounds import Best, best
 from stakes.acquisition.fallback import fallback_scores
 from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
+from stakes.acquisition.fused import fused_form
 from stakes.acquisition.profile import AccuracyWarning
 from stakes.acquisition.reduction import (
     expected_posterior_uncertainty,
@@ -35,6 +37,7 @@ __all__ = [
     "expected_regret",
     "fallback_scores",
     "find_form",
+    "fused_form",
     "integration_error",
     "register",
     "score",

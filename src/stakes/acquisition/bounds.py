@@ -16,7 +16,7 @@ from typing import Any
 
 from stakes._array import Array, constant, double, namespace, replaced, slices
 from stakes.acquisition.quadratic import covariance_matrix, quadratic_form
-from stakes.acquisition.reduction import MEMORY_LIMIT, numbers_within
+from stakes.acquisition.reduction import numbers_within
 from stakes.acquisition.scores import checked_context_weights, checked_costs, score
 from stakes.beliefs import Belief, CategoricalEnsemble
 from stakes.losses import AnyLoss, LogLoss
@@ -44,7 +44,7 @@ def best(
     context_weights: Any = None,
     costs: Any = None,
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    memory_limit: int | None = None,
 ) -> Best:
     """The `count` candidates with the largest scores (all of them where there are fewer), as `score` gives them."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -88,7 +88,7 @@ def _largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]
     return xp.take(positions, kept), xp.take(scores, kept)
 
 
-def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int) -> Array:
+def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int | None) -> Array:
     """[N]: what no score is above."""
     xp = namespace(belief.contexts)
     weights = double(constant(loss.class_weights or (1.0,) * belief.n_classes, belief.contexts))
@@ -99,7 +99,7 @@ def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_li
         return contexts * xp.sqrt(weights / xp.where(mean > 0, mean, xp.ones_like(mean)))
 
     matrix = covariance_matrix(belief, shares, values)
-    step = max(1, numbers_within(memory_limit) // (4 * belief.n_classes * belief.member_weights.shape[0]))
+    step = max(1, numbers_within(memory_limit, belief) // (4 * belief.n_classes * belief.member_weights.shape[0]))
     parts = slices(belief.n_candidates, step)
     return xp.concat([quadratic_form(belief.take(part, slice(None)), matrix) for part in parts])
 
