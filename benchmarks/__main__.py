@@ -20,6 +20,7 @@ PARTS = {
     "gaussian": "benchmarks.gaussian",
     "pools": "benchmarks.pools",
     "peers": "benchmarks.speed_of_peers",
+    "gpu": "benchmarks.gpu",
 }
 
 

@@ -21,6 +21,7 @@ from stakes.acquisition.reduction import (
     uncertainty,
 )
 from stakes.acquisition.scores import effective_context_weights, integration_error, score
+from stakes.acquisition.streaming import best_streamed
 
 __all__ = [
     "ANY",
@@ -31,6 +32,7 @@ __all__ = [
     "Selection",
     "Total",
     "best",
+    "best_streamed",
     "effective_context_weights",
     "expected_posterior_uncertainty",
     "expected_reduction",

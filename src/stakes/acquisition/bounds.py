@@ -47,8 +47,7 @@ def best(
     memory_limit: int | None = None,
 ) -> Best:
     """The `count` candidates with the largest scores (all of them where there are fewer), as `score` gives them."""
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"count must be a whole number, 1 or more: how many candidates are wanted; got {count!r}")
+    check_count(count)
     settings = {"context_weights": context_weights, "memory_limit": memory_limit}
     if not (isinstance(loss, LogLoss) and isinstance(belief, CategoricalEnsemble) and _pays(belief)):
         scores = score(loss, belief, costs=costs, **settings)
@@ -57,6 +56,12 @@ def best(
     bounds = _bounds(loss, belief, checked_context_weights(context_weights, belief), memory_limit)
     prices = None if costs is None else checked_costs(costs, belief)
     return _searched(loss, belief, count, bounds if prices is None else bounds / prices, prices, settings)
+
+
+def check_count(count: Any) -> None:
+    """Refuse what is not a number of candidates."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"count must be a whole number, 1 or more: how many candidates are wanted; got {count!r}")
 
 
 def _searched(
@@ -73,14 +78,14 @@ def _searched(
         positions = xp.concat([positions, some])
         scores = xp.concat([scores, double(score(loss, block, costs=prices_here, **settings))])
         done += some.shape[0]
-        positions, scores = _largest(positions, scores, count)
+        positions, scores = largest(positions, scores, count)
         left = float(bounds[int(order[done])]) if done < belief.n_candidates else 0.0  # what the rest cannot exceed
         if scores.shape[0] == count and float(scores[-1]) > (1.0 + _ROUNDING) * left:
             break
     return Best(positions, xp.astype(scores, belief.like.dtype), done)
 
 
-def _largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]:
+def largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]:
     """The `count` largest; of equal scores those of the first candidates."""
     xp = namespace(scores)
     first = xp.argsort(positions, stable=True)

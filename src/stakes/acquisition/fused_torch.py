@@ -134,42 +134,32 @@ class Job:
 
 def member_sums(loss: Any, belief: CategoricalEnsemble, shares: Array, precision: str) -> Callable[[Any], Array]:
     """A function from blocks of candidates to their scores [n], for contexts with `shares` [M]."""
-    terms, numbers = terms_of(loss, belief, shares), NUMBERS[precision]
-    job = _job(
-        terms.kind,
-        terms.weighted,
-        terms.scale,
-        numbers,
-        belief.n_classes,
-        belief.member_weights.shape[0],
-        terms.members,
-        terms.heights,
-        terms.offsets,
-        terms.heights[:0],
-    )
-    weights = belief.member_weights.to(torch.float32).contiguous()
+    job, weights = member_job(loss, belief, shares, precision), belief.member_weights.to(torch.float32).contiguous()
     return lambda block: job.sums(*centred_members(block.candidates, weights, job))[: block.n_candidates]
+
+
+def member_job(loss: Any, belief: CategoricalEnsemble, shares: Array, precision: str) -> Job:
+    """What the contexts of an ensemble bring."""
+    terms, sizes = terms_of(loss, belief, shares), (belief.n_classes, belief.member_weights.shape[0])
+    arrays = (terms.members, terms.heights, terms.offsets, terms.heights[:0])
+    return _job(terms.kind, terms.weighted, terms.scale, NUMBERS[precision], *sizes, *arrays)
 
 
 def vote_sums(loss: Any, belief: VoteEnsemble, shares: Array) -> Callable[[Any], Array]:
     """The same of votes, whose products are counts."""
-    members = belief.contexts.shape[1]
-    means = double(margins(belief.contexts, belief.n_classes)) / members  # [M, C]
+    job = vote_job(loss, belief, shares)
+    return lambda block: job.sums(*voted(block, job))[: block.n_candidates]
+
+
+def vote_job(loss: Any, belief: VoteEnsemble, shares: Array) -> Job:
+    """What the contexts of votes bring."""
+    sizes = (belief.n_classes, belief.contexts.shape[1])
+    means = double(margins(belief.contexts, belief.n_classes)) / sizes[1]  # [M, C]
     classes = classes_of(loss, means, shares)
-    scale = float(classes.heights.max())
-    job = _job(
-        kind_of(loss),
-        loss.class_weights is not None,
-        scale,
-        VOTES,
-        belief.n_classes,
-        members,
-        _indicators(belief.contexts, belief.n_classes),
-        classes.heights.T / scale,
-        means.T,
-        classes.shares.T,
-    )
-    return lambda block: job.sums(*_voted(block, job))[: block.n_candidates]
+    scale = float(classes.heights.max()) or 1.0
+    there = _indicators(belief.contexts, belief.n_classes)
+    arrays = (there, classes.heights.T / scale, means.T, classes.shares.T)
+    return _job(kind_of(loss), loss.class_weights is not None, scale, VOTES, *sizes, *arrays)
 
 
 def _job(
@@ -188,13 +178,13 @@ def _job(
     width = triton.cdiv(members, _WIDTH) * _WIDTH
     tiles = numbers.tiles(width)
     contexts = triton.cdiv(right.shape[1], tiles.columns) * tiles.columns
-    members_there = _padded(right, (right.shape[0], contexts, width), numbers.dtype)
+    there = _padded(right, (right.shape[0], contexts, width), numbers.dtype)
     if numbers.product == "tf32":
-        members_there = ((members_there.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)  # to the nearest
+        there = ((there.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)  # to the nearest
     heights, offsets, shares = (
         _padded(each, (each.shape[0], contexts), torch.float32) for each in (heights, offsets, shares)
     )
-    return Job(kind, weighted, scale, classes, members, numbers, tiles, members_there, heights, offsets, shares)
+    return Job(kind, weighted, scale, classes, members, numbers, tiles, there, heights, offsets, shares)
 
 
 def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, Any]:
@@ -223,7 +213,7 @@ def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, An
     return left, mass
 
 
-def _voted(block: VoteEnsemble, job: Job) -> tuple[Any, Any]:
+def voted(block: VoteEnsemble, job: Job) -> tuple[Any, Any]:
     """[C, n, K], [C, n]: votes as 0 and 1, and the share of members that vote so, padded."""
     rows = job.rows(block.n_candidates)
     votes = _indicators(block.candidates, job.classes)
