@@ -21,6 +21,7 @@ PARTS = {
     "gpu_gaussian": "benchmarks.gpu_gaussian",
     "pools": "benchmarks.pools",
     "peers": "benchmarks.speed_of_peers",
+    "gpu": "benchmarks.gpu",
 }
 
 

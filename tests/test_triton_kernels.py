@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
-pytest.importorskip("triton", reason="triton is not installed")
+pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 
 FOLDER = Path(__file__).parent
 FILES = ("acquisition/test_curve_kernel.py", "models/test_stationary_kernel.py")
@@ -65,6 +66,6 @@ def test_kernels_are_right_in_the_interpreter():
 
 def test_kernels_compile_for_a_gpu_that_is_not_there():
     """Of compute capability 9.0."""
-    sizes = [int(each) for each in run("-c", COMPILED).split()]
+    sizes = [int(each) for each in run("-c", COMPILED, TRITON_INTERPRET="0").split()]
     assert len(sizes) == 8
     assert min(sizes) > 1000

@@ -101,6 +101,11 @@ def constant(values: Any, like: Array) -> Array:
     return namespace(like).asarray(np.asarray(values), dtype=like.dtype, device=device(like))
 
 
+def on_accelerator(array: Array) -> bool:
+    """Whether `array` is in the memory of a device of its own, such as a GPU."""
+    return getattr(device(array), "type", "cpu") != "cpu"
+
+
 def filled(shape: int | tuple[int, ...], value: float, like: Array) -> Array:
     """An array of `value` in double precision beside `like`."""
     xp = namespace(like)
@@ -111,6 +116,12 @@ def double(array: Array) -> Array:
     """`array` in double precision: quadrature is done there whatever came in."""
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
+
+
+def single(array: Array) -> Array:
+    """`array` in single precision at least: half precision is for storage."""
+    xp = namespace(array)
+    return array if xp.finfo(array.dtype).bits >= 32 else xp.astype(array, xp.float32)
 
 
 def replaced(instance: T, **fields: Any) -> T:
@@ -128,7 +139,7 @@ def slices(length: int, block: int) -> Iterator[slice]:
 
 def at_once(like: Array, within_cache: int) -> int:
     """How many numbers a block may hold: what stays within a processor's cache, or enough to keep a GPU busy."""
-    return within_cache if getattr(device(like), "type", "cpu") == "cpu" else _ON_DEVICE
+    return _ON_DEVICE if on_accelerator(like) else within_cache
 
 
 def ratio(numerator: Array, denominator: Array) -> Array:

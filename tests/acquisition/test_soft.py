@@ -23,7 +23,7 @@ def ways():
 def found(loss, belief, compiled, cells=2**17):
     """The reductions by this path, whatever the size of the problem."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(soft, "_LARGE", 0)
+        patch.setattr(soft, "LARGE", 0)
         patch.setattr(soft, "_PRODUCT", 4 * cells)
         patch.setattr(soft, "_CACHE", cells)
         patch.setenv("STAKES_JIT", "1" if compiled else "0")
@@ -126,7 +126,7 @@ def test_weights_of_a_hundred_keep_their_digits_where_members_are_certain(compil
     ids=["weights far apart", "a member without weight"],
 )
 def test_what_float32_cannot_hold_takes_the_general_route(loss, belief, monkeypatch):
-    monkeypatch.setattr(soft, "_LARGE", 0)
+    monkeypatch.setattr(soft, "LARGE", 0)
     assert find_form(loss, belief).name == "expected regret over split moments"
 
 

@@ -3,6 +3,7 @@
 from stakes.acquisition import closed as _closed  # noqa: F401 (registers its forms)
 from stakes.acquisition import decisions as _decisions  # noqa: F401 (registers its forms)
 from stakes.acquisition import densities as _densities  # noqa: F401 (registers its forms)
+from stakes.acquisition import fused as _fused  # noqa: F401 (registers its forms)
 from stakes.acquisition import profile_totals as _profile_totals  # noqa: F401 (registers its forms)
 from stakes.acquisition import quadratic as _quadratic  # noqa: F401 (registers its forms)
 from stakes.acquisition import soft as _soft  # noqa: F401 (registers its forms)
@@ -12,6 +13,7 @@ from stakes.acquisition.batches import Selection, select
 from stakes.acquisition.bounds import Best, best
 from stakes.acquisition.fallback import fallback_scores
 from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
+from stakes.acquisition.fused import fused_form
 from stakes.acquisition.profile import AccuracyWarning
 from stakes.acquisition.reduction import (
     expected_posterior_uncertainty,
@@ -20,6 +22,7 @@ from stakes.acquisition.reduction import (
     uncertainty,
 )
 from stakes.acquisition.scores import effective_context_weights, integration_error, score
+from stakes.acquisition.streaming import best_streamed
 
 __all__ = [
     "ANY",
@@ -30,12 +33,14 @@ __all__ = [
     "Selection",
     "Total",
     "best",
+    "best_streamed",
     "effective_context_weights",
     "expected_posterior_uncertainty",
     "expected_reduction",
     "expected_regret",
     "fallback_scores",
     "find_form",
+    "fused_form",
     "integration_error",
     "register",
     "score",

@@ -16,7 +16,7 @@ from typing import Any
 
 from stakes._array import Array, constant, double, namespace, replaced, slices
 from stakes.acquisition.quadratic import covariance_matrix, quadratic_form
-from stakes.acquisition.reduction import MEMORY_LIMIT, numbers_within
+from stakes.acquisition.reduction import numbers_within
 from stakes.acquisition.scores import checked_context_weights, checked_costs, score
 from stakes.beliefs import Belief, CategoricalEnsemble
 from stakes.losses import AnyLoss, LogLoss
@@ -44,11 +44,10 @@ def best(
     context_weights: Any = None,
     costs: Any = None,
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    memory_limit: int | None = None,
 ) -> Best:
     """The `count` candidates with the largest scores (all of them where there are fewer), as `score` gives them."""
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"count must be a whole number, 1 or more: how many candidates are wanted; got {count!r}")
+    check_count(count)
     settings = {"context_weights": context_weights, "memory_limit": memory_limit}
     if not (isinstance(loss, LogLoss) and isinstance(belief, CategoricalEnsemble) and _pays(belief)):
         scores = score(loss, belief, costs=costs, **settings)
@@ -57,6 +56,12 @@ def best(
     bounds = _bounds(loss, belief, checked_context_weights(context_weights, belief), memory_limit)
     prices = None if costs is None else checked_costs(costs, belief)
     return _searched(loss, belief, count, bounds if prices is None else bounds / prices, prices, settings)
+
+
+def check_count(count: Any) -> None:
+    """Refuse what is not a number of candidates."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"count must be a whole number, 1 or more: how many candidates are wanted; got {count!r}")
 
 
 def _searched(
@@ -73,14 +78,14 @@ def _searched(
         positions = xp.concat([positions, some])
         scores = xp.concat([scores, double(score(loss, block, costs=prices_here, **settings))])
         done += some.shape[0]
-        positions, scores = _largest(positions, scores, count)
+        positions, scores = largest(positions, scores, count)
         left = float(bounds[int(order[done])]) if done < belief.n_candidates else 0.0  # what the rest cannot exceed
         if scores.shape[0] == count and float(scores[-1]) > (1.0 + _ROUNDING) * left:
             break
     return Best(positions, xp.astype(scores, belief.like.dtype), done)
 
 
-def _largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]:
+def largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]:
     """The `count` largest; of equal scores those of the first candidates."""
     xp = namespace(scores)
     first = xp.argsort(positions, stable=True)
@@ -88,7 +93,7 @@ def _largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]
     return xp.take(positions, kept), xp.take(scores, kept)
 
 
-def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int) -> Array:
+def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int | None) -> Array:
     """[N]: what no score is above."""
     xp = namespace(belief.contexts)
     weights = double(constant(loss.class_weights or (1.0,) * belief.n_classes, belief.contexts))
@@ -99,7 +104,7 @@ def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_li
         return contexts * xp.sqrt(weights / xp.where(mean > 0, mean, xp.ones_like(mean)))
 
     matrix = covariance_matrix(belief, shares, values)
-    step = max(1, numbers_within(memory_limit) // (4 * belief.n_classes * belief.member_weights.shape[0]))
+    step = max(1, numbers_within(memory_limit, belief) // (4 * belief.n_classes * belief.member_weights.shape[0]))
     parts = slices(belief.n_candidates, step)
     return xp.concat([quadratic_form(belief.take(part, slice(None)), matrix) for part in parts])
 

@@ -51,7 +51,7 @@ def _launch(
     shares = [ratio(torch.ones_like(each), torch.sqrt(each)) for each in (block.candidate_variance, block.variance)]
     line = covariance.new_tensor([(1.0 + low) / 2.0, 2.0 / (1.0 - low)])
     sizes = (*covariance.shape, covariance.stride(0), coefficients.shape[0], *loops, _ROWS, _COLUMNS)
-    with torch.cuda.device_of(covariance):  # type: ignore[no-untyped-call]
+    with torch.cuda.device_of(covariance):
         kernel[grid](covariance, *shares, coefficients.contiguous(), line, one, other, *sizes)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from stakes._array import Array, double, namespace, slices
+from stakes._array import Array, double, namespace, on_accelerator, slices
 from stakes.acquisition.forms import Form, check_pair, find_form, general_form, today
 from stakes.beliefs import Belief, Reference
 from stakes.domains import Domain, target_axes
@@ -19,6 +19,7 @@ from stakes.losses import AnyLoss, DistributionLoss, Loss
 
 MEMORY_LIMIT = 2**28
 """Bytes that temporaries may take beyond inputs and results, unless the caller says otherwise."""
+_ON_DEVICE = 2**32  # the same in the memory of a device, where small blocks would leave most of it idle
 AT_ONCE = 8
 """Blocks that may be in work at once: each keeps to its share of the limit, so that blocks are the same for one worker
 and for many."""
@@ -28,7 +29,7 @@ _PAIRS = 2**17  # of candidates and contexts, beyond which what is made of them 
 _CONTEXTS = 256  # contexts integrated at a time where there are no candidates
 
 
-def expected_reduction(loss: AnyLoss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+def expected_reduction(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
     """[N, M]: EUR(x; c), by how much the label of x is expected to lower the expected loss of acting well at c.
 
     By the registered form if there is one (`find_form` tells), by `expected_regret` otherwise.
@@ -36,7 +37,7 @@ def expected_reduction(loss: AnyLoss, belief: Belief, *, memory_limit: int = MEM
     return _matrix(find_form(loss, belief), loss, belief, memory_limit)
 
 
-def expected_regret(loss: AnyLoss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+def expected_regret(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
     """[N, M]: EUR(x; c) by the general route, sum_y P(y) E[w | y] D(a_y, a): right for every pair."""
     check_pair(loss, belief)
     return _matrix(general_form(loss), loss, belief, memory_limit)
@@ -64,7 +65,7 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Reference, Array]:
     return reference, block.moments(OfAction(loss, action, loss.pointwise), reference)[:, 0]
 
 
-def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limit: int = MEMORY_LIMIT) -> Array:
+def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
     """[N, M]: EPU(x; c) = h - EUR, the expected loss of acting well at c once the label of x is known."""
     return uncertainty(loss, belief) - expected_reduction(loss, belief, memory_limit=memory_limit)
 
@@ -101,10 +102,10 @@ class OfAction:
 
 
 def blocks(
-    form: Form, loss: AnyLoss, belief: Belief, memory_limit: int
+    form: Form, loss: AnyLoss, belief: Belief, memory_limit: int | None
 ) -> Iterator[tuple[slice, Array, Iterator[Block]]]:
     """Contexts in blocks: which, their log scales [m], and the blocks of candidates in order."""
-    numbers = numbers_within(memory_limit)
+    numbers = numbers_within(memory_limit, belief)
     pairs = max(1, min(_PAIRS, numbers // form.numbers(loss, belief)))  # candidates x contexts that fit
     for contexts in slices(belief.n_contexts, max(1, min(pairs, numbers // form.context_numbers))):
         here = belief.take(slice(None), contexts)
@@ -113,8 +114,10 @@ def blocks(
         yield contexts, reduction.log_scale, (partial(reduction.of, here.take(part, slice(None))) for part in parts)
 
 
-def numbers_within(memory_limit: int) -> int:
-    """How many numbers each of the blocks that are in work at once may hold."""
+def numbers_within(memory_limit: int | None, belief: Belief) -> int:
+    """How many numbers each of the blocks that are in work at once may hold; None: of 256 MB, or of 4 GB on a GPU."""
+    if memory_limit is None:
+        memory_limit = _ON_DEVICE if on_accelerator(belief.like) else MEMORY_LIMIT
     if not isinstance(memory_limit, int) or memory_limit <= 0:
         raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
     return memory_limit // (8 * AT_ONCE)
@@ -155,7 +158,7 @@ def check_finite(values: Array) -> Array:
     return values
 
 
-def _matrix(form: Form, loss: AnyLoss, belief: Belief, memory_limit: int) -> Array:
+def _matrix(form: Form, loss: AnyLoss, belief: Belief, memory_limit: int | None) -> Array:
     """[N, M]: the reductions of all blocks in plain numbers."""
     xp = namespace(belief.like)
     columns, scales = [], []

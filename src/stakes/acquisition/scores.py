@@ -25,7 +25,6 @@ from stakes._array import (
 from stakes.acquisition.forms import Form, check_pair, find_form
 from stakes.acquisition.reduction import (
     AT_ONCE,
-    MEMORY_LIMIT,
     Block,
     blocks,
     check_finite,
@@ -50,7 +49,8 @@ def score(
     costs: Any = None,
     return_log_scale: Literal[False] = False,
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    form: Form | None = None,
+    memory_limit: int | None = None,
     n_jobs: int | None = None,
 ) -> Array: ...
 
@@ -63,7 +63,8 @@ def score(
     costs: Any = None,
     *,
     return_log_scale: Literal[True],
-    memory_limit: int = MEMORY_LIMIT,
+    form: Form | None = None,
+    memory_limit: int | None = None,
     n_jobs: int | None = None,
 ) -> tuple[Array, float]: ...
 
@@ -75,18 +76,20 @@ def score(
     costs: Any = None,
     return_log_scale: bool = False,
     *,
-    memory_limit: int = MEMORY_LIMIT,
+    form: Form | None = None,
+    memory_limit: int | None = None,
     n_jobs: int | None = None,
 ) -> Array | tuple[Array, float]:
     """[N]: E_c[EUR(x; c)], what the label of each candidate is worth for one decision, in units of the loss.
 
     `context_weights` [M] say how often each context comes up (normalised; alike without them). With `costs` [N], the
     worth for each unit of labelling cost. With `return_log_scale`, scores relative to the largest, and a number: the
-    worth is `scores * exp(log_scale)`, however large or small. Temporaries of all workers together stay below
-    `memory_limit` bytes or one pair. `n_jobs` workers share blocks of candidates, 8 of them at most at once (None: one
+    worth is `scores * exp(log_scale)`, however large or small. By the form that `find_form` tells of, or another `form`
+    that was made for such a pair. Temporaries of all workers together stay below `memory_limit` bytes or one pair
+    (None: 256 MB, or 4 GB on a GPU). `n_jobs` workers share blocks of candidates, 8 of them at most at once (None: one
     worker, or what `joblib.parallel_config` says; -1: all cores); scores are the same for any number of them.
     """
-    form = find_form(loss, belief)
+    form = find_form(loss, belief) if form is None else _checked_form(form, loss, belief)
     xp = namespace(belief.like)
     weights = checked_context_weights(context_weights, belief)  # [M]
     summed = _one_by_one if form.total is None else _all_at_once
@@ -101,8 +104,19 @@ def score(
     return xp.astype(relative, belief.like.dtype), top
 
 
+def _checked_form(form: Form, loss: AnyLoss, belief: Belief) -> Form:
+    """A form of the caller's choice, refused where it is not meant for the pair."""
+    chosen = find_form(loss, belief)
+    if form.name != chosen.name and not form.serves(loss, belief):
+        raise ValueError(
+            f"the form {form.name!r} is not meant for {type(loss).__name__} and this {type(belief).__name__}: leave it "
+            f"out, and {chosen.name!r} runs"
+        )
+    return form
+
+
 def _one_by_one(
-    form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int, n_jobs: int | None
+    form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int | None, n_jobs: int | None
 ) -> Array:
     """[N]: log scores, from the reductions of each context."""
     xp = namespace(belief.like)
@@ -120,12 +134,12 @@ def _block_worths(block: Block, log_share: Array) -> Array:
 
 
 def _all_at_once(
-    form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int, n_jobs: int | None
+    form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int | None, n_jobs: int | None
 ) -> Array:
     """[N]: log scores, by the form's own way to sum over contexts."""
     assert form.total is not None
     worth = form.total.prepare(loss, belief, weights)
-    step = max(1, numbers_within(memory_limit) // form.total.numbers(loss, belief))
+    step = max(1, numbers_within(memory_limit, belief) // form.total.numbers(loss, belief))
     parts = ((worth, form.total.in_logs, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
     return namespace(belief.like).concat(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)))
 

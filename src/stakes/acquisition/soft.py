@@ -19,13 +19,13 @@ import numpy as np
 from stakes._array import Array, slices
 from stakes._jit import has_jit
 from stakes.acquisition import soft_loops
+from stakes.acquisition.centred import within_reach
 from stakes.acquisition.forms import ANY, Form, Reduction, register
-from stakes.acquisition.votes import weight_ratio
 from stakes.beliefs import CategoricalEnsemble
 from stakes.losses import LogLoss
 
-_LARGE = 2**22  # cells, pairs of classes of pairs of rows: below, the general route takes no time either
-_WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which float32 keeps five digits
+LARGE = 2**22
+"""Cells, pairs of classes of pairs of rows: below, the general route takes no time either."""
 _LIGHTEST = 1e-6  # of member weights: p / mean may be as large as its inverse
 _TYPES = (np.dtype(np.float32), np.dtype(np.float64))
 _PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
@@ -70,7 +70,7 @@ def _information(loss: LogLoss, belief: CategoricalEnsemble, compiled: bool) -> 
             rows = sides.centred.reshape(-1, len(weights))  # [n C, K]
             r = np.matmul(rows, members.T, out=product[: len(rows)]).reshape(len(rows), *shares.shape)  # [n C, C, M]
             _add_excesses(r, shares, sides.means, found[part], compiled)
-        return (found * total).astype(belief.contexts.dtype)
+        return (found * total).astype(belief.like.dtype)
 
     return Reduction(of, belief.reference(loss).log_scale)
 
@@ -108,12 +108,7 @@ def _plain_excesses(r: Array, shares: Array, means: Array, found: Array) -> None
 def _large(belief: CategoricalEnsemble) -> bool:
     """Whether the belief is in NumPy's hands and large enough for float32 to be worth its rounding."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
-    return isinstance(belief.contexts, np.ndarray) and belief.contexts.dtype in _TYPES and size >= _LARGE
-
-
-def _within_float32(loss: LogLoss, belief: CategoricalEnsemble) -> bool:
-    """Whether r keeps its digits: no class outweighs another by far, and no member counts for next to nothing."""
-    return weight_ratio(loss) <= _WEIGHTS_APART and float(np.min(belief.member_weights)) >= _LIGHTEST
+    return isinstance(belief.contexts, np.ndarray) and belief.contexts.dtype in _TYPES and size >= LARGE
 
 
 def _form(name: str, compiled: bool, otherwise: Form | None = None) -> Form:
@@ -121,7 +116,9 @@ def _form(name: str, compiled: bool, otherwise: Form | None = None) -> Form:
         name,
         lambda loss, belief: _information(loss, belief, compiled),
         lambda loss, belief: 4,
-        serves=lambda loss, belief: _large(belief) and _within_float32(loss, belief) and (has_jit() or not compiled),
+        serves=lambda loss, belief: (
+            _large(belief) and within_reach(loss, belief, _LIGHTEST) and (has_jit() or not compiled)
+        ),
         otherwise=otherwise,
     )
 

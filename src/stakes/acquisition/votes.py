@@ -20,6 +20,7 @@ from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.vote_counts import MOST_MEMBERS, Indicated, Packed, margins
 from stakes.beliefs import VoteEnsemble
 from stakes.losses import LogLoss, Loss
+from stakes.losses.classes import weight_ratio
 
 _CACHE = 2**17  # weights of labels that loops write at a time, so that they stay near the processor
 _PRODUCT = 2**20  # counts of one label that a product makes at a time: fewer, and it reads the contexts more often
@@ -144,13 +145,7 @@ def _regret(loss: Loss, belief: VoteEnsemble, split_moments: Callable[[VoteEnsem
     return Reduction(of, belief.reference(loss).log_scale)
 
 
-def weight_ratio(loss: Any) -> float:
-    """Of the heaviest class that weighs anything to the lightest."""
-    weights = [weight for weight in getattr(loss, "class_weights", None) or (1.0,) if weight > 0]
-    return max(weights) / min(weights)
-
-
-def _alike(belief: VoteEnsemble) -> bool:
+def alike(belief: VoteEnsemble) -> bool:
     """Whether members count alike, so that counts are whole numbers."""
     weights = belief.member_weights
     return bool(namespace(weights).all(weights == weights[0])) and belief.contexts.shape[1] < MOST_MEMBERS
@@ -160,7 +155,7 @@ def _compiled(belief: VoteEnsemble) -> bool:
     """Whether loops are compiled, can read the votes, and have enough to do."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2 * belief.contexts.shape[1]
     host = isinstance(belief.candidates, np.ndarray) and isinstance(belief.contexts, np.ndarray)
-    return _alike(belief) and host and size >= _WORTH_COMPILING and has_jit()
+    return alike(belief) and host and size >= _WORTH_COMPILING and has_jit()
 
 
 def _form(packed: Any, product: Any, numbers: Callable[[VoteEnsemble], int], most: float = math.inf) -> Form:
@@ -176,7 +171,7 @@ def _form(packed: Any, product: Any, numbers: Callable[[VoteEnsemble], int], mos
         "counts of votes by a matrix product",
         product,
         size,
-        serves=lambda loss, belief: weight_ratio(loss) <= most and _alike(belief),
+        serves=lambda loss, belief: weight_ratio(loss) <= most and alike(belief),
     )
     return Form(
         "counts of packed votes",

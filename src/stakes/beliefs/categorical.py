@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from stakes._array import Array, asarrays, check_all, check_shape, constant, filled, namespace, replaced, shares
+from stakes._array import Array, asarrays, check_all, check_shape, constant, filled, namespace, replaced, shares, single
 from stakes.beliefs.base import Integrand, Reference
 from stakes.domains import Classes, check_labels, check_probabilities, labels_to_indicators
 
@@ -22,7 +22,8 @@ from stakes.domains import Classes, check_labels, check_probabilities, labels_to
 class CategoricalEnsemble:
     """Class probabilities of K members for N candidates and M contexts, members in the same order in both.
 
-    `member_weights` [K] are normalised; without them members count alike.
+    `member_weights` [K] are normalised; without them members count alike. Probabilities may be kept in half precision;
+    all that is computed from them is in single precision at least.
     """
 
     candidates: Array
@@ -66,8 +67,8 @@ class CategoricalEnsemble:
 
     @property
     def like(self) -> Array:
-        """The contexts."""
-        return self.contexts
+        """The member weights, which are in single precision at least."""
+        return self.member_weights
 
     def n_cells(self, integrand: Integrand) -> int:
         """C."""
@@ -79,24 +80,25 @@ class CategoricalEnsemble:
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
-        probabilities = namespace(self.contexts).sum(self.member_weights[:, None] * self.contexts, axis=1)  # [M, C]
-        return _mean_of(_statistics(integrand, reference, self.n_classes, self.contexts), probabilities)
+        weighted = self.member_weights[:, None] * single(self.contexts)
+        probabilities = namespace(self.contexts).sum(weighted, axis=1)  # [M, C]
+        return _mean_of(_statistics(integrand, reference, self.n_classes, self.like), probabilities)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
         xp = namespace(self.contexts)
-        weighted = self.member_weights[:, None] * self.candidates  # [N, K, C]
+        weighted = self.member_weights[:, None] * single(self.candidates)  # [N, K, C]
         split = xp.tensordot(weighted, self.member_moments(integrand, reference), axes=([1], [1]))  # [N, C, M, D]
         return xp.permute_dims(split, (0, 2, 1, 3))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, K, D]: E[S(z) | c, k]."""
-        table = _statistics(integrand, reference, self.n_classes, self.contexts)
-        return namespace(self.contexts).matmul(self.contexts, table)
+        table = _statistics(integrand, reference, self.n_classes, self.like)
+        return namespace(self.contexts).matmul(single(self.contexts), table)
 
     def member_outcomes(self) -> Array:
         """[N, C, K]: p(y | x, k)."""
-        return namespace(self.candidates).permute_dims(self.candidates, (0, 2, 1))
+        return namespace(self.candidates).permute_dims(single(self.candidates), (0, 2, 1))
 
     def take(self, candidates: slice, contexts: slice) -> CategoricalEnsemble:
         """A block of candidates and contexts."""
@@ -214,9 +216,9 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
         raise ValueError("an ensemble needs at least one member; got none")
     if weights is None:
         alike = filled(count, 1.0 / count, like)
-        return xp.astype(alike, like.dtype) if xp.isdtype(like.dtype, "real floating") else alike
+        return xp.astype(alike, single(like[:0, ...]).dtype) if xp.isdtype(like.dtype, "real floating") else alike
     check_shape("member_weights", weights, (count,))
-    return shares("member_weights", weights)
+    return shares("member_weights", single(weights))
 
 
 def _whole_numbers(candidates: Any, contexts: Any, weights: Any) -> tuple[Array, Array, Array | None]:

@@ -23,7 +23,7 @@ def added(nu: float, rows: Any, others: Any, factor: float, whole: Any) -> Any:
     numbers = rows.new_tensor([factor, 0.0 if nu == math.inf else math.sqrt(2.0 * nu)])
     grid = triton.cdiv(len(rows), _ROWS), triton.cdiv(len(others), _COLUMNS)
     sizes = (*result.shape, result.stride(0), rows.shape[1], _SMOOTHNESS[nu], whole is None, _ROWS, _COLUMNS)
-    with torch.cuda.device_of(result):  # type: ignore[no-untyped-call]
+    with torch.cuda.device_of(result):
         _added[grid](rows.contiguous(), others.contiguous(), numbers, result, *sizes)
     return result
 

@@ -14,7 +14,7 @@ from array_api_compat import is_array_api_obj
 from stakes._array import double, log_of, namespace, slices
 from stakes._words import number
 from stakes.acquisition import find_form, uncertainty
-from stakes.acquisition.reduction import MEMORY_LIMIT, blocks
+from stakes.acquisition.reduction import blocks
 from stakes.beliefs import Belief
 from stakes.domains import Classes
 from stakes.evaluation import bayes_prediction
@@ -44,7 +44,7 @@ def helped_contexts(question: Question, rows: Host, chunk: int) -> tuple[list[tu
 def log_reductions(question: Question, belief: Belief) -> Host:
     """[n, M]: the log of p(c) EUR(x; c)."""
     xp, columns = namespace(belief.like), []
-    for _, log_scale, parts in blocks(find_form(question.loss, belief), question.loss, belief, MEMORY_LIMIT):
+    for _, log_scale, parts in blocks(find_form(question.loss, belief), question.loss, belief, None):
         columns.append(on_host(log_of(double(xp.concat([part() for part in parts], axis=0))) + double(log_scale)))
     return np.asarray(np.concatenate(columns, axis=1) + log_of(np.asarray(question.weights)))
 

@@ -1,0 +1,97 @@
+"""The best of more candidates than a device has room for: they come from the host in blocks and are forgotten.
+
+Sizes: N candidates, n of a block, k candidates asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from array_api_compat import device, is_array_api_obj, is_numpy_array, is_torch_array
+
+from stakes._array import Array, constant, namespace, on_accelerator, slices
+from stakes.acquisition.bounds import Best, check_count, largest
+from stakes.acquisition.forms import Form
+from stakes.acquisition.scores import score
+from stakes.beliefs import CategoricalEnsemble, VoteEnsemble
+from stakes.losses import AnyLoss
+
+_BLOCK = 2**28  # bytes of candidates that are on their way at once
+
+
+def best_streamed(
+    loss: AnyLoss,
+    belief: CategoricalEnsemble | VoteEnsemble,
+    candidates: Any,
+    count: int = 1,
+    context_weights: Any = None,
+    costs: Any = None,
+    *,
+    form: Form | None = None,
+    block: int | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> Best:
+    """The `count` best of `candidates` in host memory, for the contexts of `belief`, wherever that is.
+
+    `candidates` are what the belief would hold, [N, K, C] probabilities or [N, K] votes: a NumPy array (a memory map,
+    too) or a tensor, best in the precision in which they are to travel. Those that the belief holds itself are not
+    looked at. To a GPU they are copied through pinned memory, `block` rows at a time (None: 256 MB), while the block
+    before is scored; the best are kept there. `progress(what, share)` is called after each block.
+    """
+    check_count(count)
+    _check(belief, candidates)
+    total, xp = candidates.shape[0], namespace(belief.like)
+    if costs is not None and len(costs) != total:
+        raise ValueError(f"costs must have one number for each of the {total} candidates; got {len(costs)}")
+    step = _rows(candidates) if block is None else block
+    positions, scores, start = None, None, 0
+    with closing(_blocks(candidates, belief, step)) as arriving:
+        for rows in arriving:
+            part = replace(belief, candidates=rows)
+            here = slice(start, start + part.n_candidates)
+            prices = None if costs is None else _beside(costs[here], belief.like)
+            found = score(loss, part, context_weights, prices, form=form)
+            where = xp.arange(here.start, here.stop, device=device(found))
+            positions = where if positions is None else xp.concat([positions, where])
+            scores = found if scores is None else xp.concat([scores, found])
+            positions, scores = largest(positions, scores, count)
+            start = here.stop
+            if progress is not None:
+                progress("scoring candidates", start / total)
+    return Best(positions, scores, total)
+
+
+def _blocks(candidates: Any, belief: Any, step: int) -> Generator[Array]:
+    """Blocks of candidates beside the belief, one after the other."""
+    if is_torch_array(belief.contexts) and on_accelerator(belief.contexts):
+        from stakes.acquisition.pinned import travelling
+
+        return travelling(candidates, belief.contexts.device, step)
+    xp, place = namespace(belief.contexts), device(belief.contexts)
+    return (xp.asarray(candidates[part, ...], device=place) for part in slices(candidates.shape[0], step))
+
+
+def _rows(candidates: Any) -> int:
+    """How many make a block of 256 MB."""
+    return int(max(1, _BLOCK // (candidates.dtype.itemsize * math.prod(candidates.shape[1:]))))
+
+
+def _check(belief: Any, candidates: Any) -> None:
+    if not isinstance(belief, CategoricalEnsemble | VoteEnsemble):
+        raise TypeError(
+            f"candidates are streamed to a CategoricalEnsemble or a VoteEnsemble; got {type(belief).__name__}. "
+            "stakes.rank reads rows of a pool in chunks for any model."
+        )
+    wanted = ["N", *belief.contexts.shape[1:]]
+    if not is_array_api_obj(candidates) or list(candidates.shape[1:]) != wanted[1:] or candidates.shape[0] == 0:
+        got = list(candidates.shape) if hasattr(candidates, "shape") else type(candidates).__name__
+        raise ValueError(f"candidates must be an array {wanted} as the contexts are, with a row at least; got {got}")
+
+
+def _beside(costs: Any, like: Array) -> Array:
+    """Costs of a block where its scores are."""
+    return constant(costs, like) if not is_array_api_obj(costs) or is_numpy_array(costs) else costs
