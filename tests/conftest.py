@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import array_api_compat
 import numpy as np
@@ -20,13 +21,18 @@ def xp(request):
         module = importlib.import_module(request.param)
     except ImportError:
         pytest.skip(f"{request.param} is not installed")
-    return array_api_compat.array_namespace(module.zeros(1))
+    if request.param != "torch" or not (place := os.environ.get("STAKES_TEST_DEVICE")):
+        yield array_api_compat.array_namespace(module.zeros(1))
+        return
+    module.set_default_device(place)  # such as cuda, where no copy to the host goes unseen
+    yield array_api_compat.array_namespace(module.zeros(1))
+    module.set_default_device(None)
 
 
 @pytest.fixture
 def host():
     """A function that brings any array back to NumPy."""
-    return lambda array: np.asarray(array.numpy() if hasattr(array, "numpy") else array)
+    return lambda array: np.asarray(array.cpu().numpy() if hasattr(array, "cpu") else array)
 
 
 @pytest.fixture

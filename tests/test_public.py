@@ -36,9 +36,9 @@ NAMES = {
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
-        ANY AccuracyWarning Best Form Reduction Selection Total best effective_context_weights
-        expected_posterior_uncertainty expected_reduction expected_regret fallback_scores find_form integration_error
-        register score select uncertainty
+        ANY AccuracyWarning Best Form Reduction Selection Total best best_streamed effective_context_weights
+        expected_posterior_uncertainty expected_reduction expected_regret fallback_scores find_form fused_form
+        integration_error register score select uncertainty
     """,
     "stakes.acquisition.baselines": """
         BASELINES bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
