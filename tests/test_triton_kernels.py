@@ -17,15 +17,15 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 
 FOLDER = Path(__file__).parent
-FILES = ("acquisition/test_curve_kernel.py", "models/test_stationary_kernel.py")
-FEWEST = 15  # tests that are in them
+FILES = ("acquisition/test_centred_kernels.py", "acquisition/test_curve_kernel.py", "models/test_stationary_kernel.py")
+FEWEST = 35  # tests that are in them
 
 COMPILED = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from stakes.acquisition import curve_kernel
+from stakes.acquisition import centred_kernels, curve_kernel
 from stakes.models import stationary_kernel
 
 
@@ -45,6 +45,18 @@ sizes = dict.fromkeys(("n_rows", "n_others", "stride"), "i32")
 for smoothness in range(4):
     known = {"n_features": 8, "smoothness": smoothness, "alone": False, "tile_rows": 32, "tile_columns": 64}
     print(size(stationary_kernel._added, "fp64", known, **sizes))
+sizes = {**dict.fromkeys(("n_rows", "n_contexts"), "i32"), "n_members": "fp32"}
+of = (("fp16", "ieee", 128), ("bf16", "ieee", 1024), ("fp32", "tf32", 128), ("i8", "ieee", 64))
+for kind, precision, width in of:
+    tile = {"CLASSES": 3, "WIDTH": width, "PRECISION": precision, "ROWS": 64, "COLUMNS": 64, "DEEP": 64}
+    sides = dict.fromkeys(("left", "right"), f"tensordesc<{kind}[64,64]>")
+    for weighted in (False, True):
+        known = {"LOG": True, "WEIGHTED": weighted, "COUNTS": kind == "i8", "FAST": True}
+        print(size(centred_kernels.class_sums, "fp32", {**tile, **known}, **sizes, **sides))
+    if kind != "i8":
+        print(size(centred_kernels.action_sums, "fp32", {**tile, "ACTIONS": 4}, **sizes, **sides))
+known = {"MEMBERS": 100, "CLASSES": 10, "WIDTH": 128, "SOME": 64, "ALL": 16, "TF32": False}
+print(size(centred_kernels.centre, "fp16", known, n_rows="i32", padded_rows="i32", weights="*fp32", mass="*fp32"))
 """
 
 
@@ -67,5 +79,5 @@ def test_kernels_are_right_in_the_interpreter():
 def test_kernels_compile_for_a_gpu_that_is_not_there():
     """Of compute capability 9.0."""
     sizes = [int(each) for each in run("-c", COMPILED, TRITON_INTERPRET="0").split()]
-    assert len(sizes) == 8
+    assert len(sizes) == 20
     assert min(sizes) > 1000

@@ -7,13 +7,12 @@ are made in blocks. Sizes: M contexts, K members, C classes.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
 from typing import Any, Literal
 
 from array_api_compat import is_torch_array
 
 from stakes._array import on_accelerator
+from stakes._jit import has_kernel
 from stakes.acquisition.centred import within_reach
 from stakes.acquisition.centred_blocks import block_numbers, block_sums
 from stakes.acquisition.forms import ANY, GENERAL, Form, Total, register
@@ -87,14 +86,7 @@ def _held(belief: Any, width: int) -> int:
 
 
 def _on_gpu(belief: Any) -> bool:
-    here = is_torch_array(belief.contexts) and on_accelerator(belief.contexts)
-    return here and belief.contexts.device.type == "cuda" and belief.domain.count <= _MOST_CLASSES and has_triton()
-
-
-@cache
-def has_triton() -> bool:
-    """Whether kernels can be compiled."""
-    return find_spec("triton") is not None
+    return belief.domain.count <= _MOST_CLASSES and has_kernel(belief.contexts)
 
 
 def _blocks_serve(loss: Any, belief: CategoricalEnsemble) -> bool:
