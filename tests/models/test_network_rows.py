@@ -8,7 +8,8 @@ import pytest
 
 import stakes
 from stakes.models import belief_of
-from stakes.models.tables import check_same_columns, check_table, first_gap, n_rows, take_rows
+from stakes.models.table_checks import check_same_columns, check_table, first_gap
+from stakes.models.tables import n_rows, take_rows
 from stakes.ranking import Pool
 
 torch = pytest.importorskip("torch", reason="networks need torch")

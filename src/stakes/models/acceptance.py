@@ -18,7 +18,8 @@ from stakes.models.base import adapter_of
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf
-from stakes.models.tables import Table, check_names, column_names, n_columns
+from stakes.models.table_checks import check_names
+from stakes.models.tables import Table, column_names, n_columns
 
 
 def check_fitted(model: Any) -> None:

@@ -16,7 +16,8 @@ from stakes._array import slices
 from stakes.files import open_pool
 from stakes.files.pools import MappedPool
 from stakes.models.acceptance import accepts_shapes
-from stakes.models.tables import Host, Table, check_table, labels_at, n_rows, take_rows
+from stakes.models.table_checks import check_table
+from stakes.models.tables import Host, Table, labels_at, n_rows, take_rows
 
 _CHECKED = 2**16  # rows that are checked at a time
 

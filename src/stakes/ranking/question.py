@@ -17,7 +17,8 @@ from stakes.domains import Interval, Vectors
 from stakes.losses import AnyLoss
 from stakes.models import belief_of
 from stakes.models.acceptance import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
-from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
+from stakes.models.table_checks import check_same_columns, check_table, first_gap
+from stakes.models.tables import Host, Table, n_rows, row_labels, take_rows
 from stakes.ranking.chance import DRAWS, generator
 from stakes.ranking.futures import stand_ins, weights_of
 from stakes.ranking.pools import Pool, TablePool, checked_pool, pool_labels
