@@ -80,6 +80,12 @@ def test_a_data_set_is_a_pool(model, images):
     assert ranking == stakes.rank(model, stakes.LogLoss(), images, n=3, batch=True, max_contexts=20)
 
 
+def test_reading_a_data_set_draws_no_random_number(images):
+    before = torch.random.get_rng_state()
+    assert len(list(DatasetPool(list(images)).chunks(20))) == 3
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
 class Two(nn.Module):
     """Of two parts of a row, by name."""
 
@@ -154,6 +160,7 @@ class Stream(IterableDataset):
         (lambda: DatasetPool(DataLoader(list(range(9)), shuffle=True)), ValueError, "a RandomSampler mixes them"),
         (lambda: DatasetPool(Stream()), TypeError, "asked for by position.*got Stream"),
         (lambda: DatasetPool(DataLoader(Stream())), TypeError, "asked for by position.*got Stream"),
+        (lambda: check_table("pool", TensorDataset(torch.zeros(2, 2))), ValueError, "a pool by .*DatasetPool"),
         (lambda: DatasetPool([(1.0, 2)]).take([0]), ValueError, "2 parts: say which is the input"),
     ],
 )

@@ -146,6 +146,29 @@ def test_networks_in_half_precision_are_read_in_single(rows):
     assert belief_of(modules, rows[:25], rows[25:]).candidates.dtype == torch.float32
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("kind", [lambda rows: rows, lambda rows: rows.numpy(), lambda rows: rows.cuda()])
+def test_predictions_stay_on_the_device(rows, kind):
+    modules = networks()
+    wanted = belief_of(modules, rows[:25], rows[25:])
+    moved = [copy.deepcopy(each).cuda() for each in modules]
+    every = StackedNetworks(moved[0], *torch.func.stack_module_state(moved))
+    for model in (moved, every, NetworkEnsemble(moved, device="cuda", batch_size=4)):
+        belief = belief_of(model, kind(rows[:25]), kind(rows[25:]))
+        assert belief.candidates.is_cuda
+        close(belief.candidates.cpu(), wanted.candidates, 1e-9)
+    ranked = [stakes.rank(each, stakes.LogLoss(), kind(rows), n=5, chunk=7).indices for each in (moved, modules)]
+    assert ranked[0] == ranked[1]
+    dropped = Dropout(nn.Sequential(moved[0], nn.Dropout(0.5)), draws=3)
+    assert belief_of(dropped, kind(rows[:25]), kind(rows[25:])).contexts.is_cuda
+
+
+def test_a_device_may_be_named_where_the_networks_are(rows):
+    modules = networks()
+    found = belief_of(NetworkEnsemble(modules, device="cpu"), rows[:25], rows[25:])
+    assert torch.equal(found.candidates, belief_of(modules, rows[:25], rows[25:]).candidates)
+
+
 def test_networks_are_left_as_they_were(rows):
     modules = networks()
     modules[1].eval()
@@ -247,6 +270,7 @@ def test_what_is_wrong_is_said(model, message, rows):
     ("model", "message"),
     [
         (lambda: NetworkEnsemble(3), "list of networks.*got int"),
+        (lambda: EnsembleOf(networks(), noise_sd=1.0), "got Sequential. Networks of torch .*NetworkEnsemble"),
         (lambda: NetworkEnsemble(networks(), dtype=np.float32), "a floating dtype of torch"),
         (lambda: [networks()[0], "no"], "all be networks.*got str"),
         (lambda: [lambda batch: 1, networks()[0]], "got function"),

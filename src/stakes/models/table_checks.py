@@ -121,6 +121,8 @@ def _as_table(name: str, data: Any, any_shape: bool) -> Table:
     ):
         got = type(data).__name__ if shape is None else f"shape {list(shape)}"
         advice = " Give one row as data.reshape(1, -1), one column as data.reshape(-1, 1)." if shape else ""
+        if any(kind.__module__.startswith("torch.utils.data") for kind in type(data).__mro__):
+            advice = " A data set or a loader is a pool by stakes.models.networks.DatasetPool."
         raise ValueError(f"{name} must have rows and columns, [N, p] (or be a list of texts); got {got}.{advice}")
     return data
 

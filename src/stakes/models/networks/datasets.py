@@ -10,6 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, default_collate
 
 
@@ -49,8 +50,11 @@ class DatasetPool:
 
     def chunks(self, size: int) -> Iterator[tuple[int, Any]]:
         """Where each chunk begins, and its rows."""
-        start = 0
-        for rows in DataLoader(self.dataset, size, num_workers=self.workers, collate_fn=self._rows):
+        start, own = 0, torch.Generator()  # a loader draws a seed for its workers: not from the user's numbers
+        loader = DataLoader(
+            self.dataset, size, num_workers=self.workers, collate_fn=self._rows, generator=own.manual_seed(0)
+        )
+        for rows in loader:
             yield start, rows
             start = min(start + size, self.n_rows)
 

@@ -60,13 +60,18 @@ class NetworkEnsemble:
         if self.dtype is not None and not (isinstance(self.dtype, torch.dtype) and self.dtype.is_floating_point):
             raise TypeError(f"dtype must be a floating dtype of torch such as torch.float16; got {self.dtype!r}")
         like = as_members(self.members).like()
-        if self.device is not None and like is not None and like.device != torch.device(self.device):
+        if self.device is not None and like is not None and not _is_at(like, torch.device(self.device)):
             raise ValueError(f"the networks are on {like.device}: move them to {self.device} yourself, by network.to")
 
     @property
     def classes_(self) -> Sequence[Any] | None:
         """The classes of the columns, where they have names."""
         return self.classes
+
+
+def _is_at(tensor: torch.Tensor, device: torch.device) -> bool:
+    """Whether a tensor is on a device, any of its kind where no number is given."""
+    return tensor.device.type == device.type and device.index in (None, tensor.device.index)
 
 
 @adapts(NetworkEnsemble)
