@@ -99,6 +99,12 @@ def test_members_are_the_network_with_each_draw_for_its_last_layer(rows):
     )
 
 
+def test_draws_of_a_layer_in_half_precision_are_not_rounded(rows):
+    model = last_layer_laplace(network(3).to(torch.bfloat16), rows, draws=6)
+    assert model.weights.dtype == torch.float32
+    assert belief_of(model, rows[:12], rows[12:]).candidates.shape == (12, 6, 3)
+
+
 def test_the_network_is_left_as_it_was(rows):
     module = network(3)
     belief_of(last_layer_laplace(module, rows), rows[:12], rows[12:])

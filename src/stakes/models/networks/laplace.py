@@ -49,7 +49,8 @@ class LastLayer:
 
             def predict(batch: Batch) -> torch.Tensor:
                 called(self.module, batch)
-                return torch.einsum("bh,kch->kbc", _extended(self.layer, seen[-1][1]), self.weights)
+                features = _extended(self.layer, seen[-1][1]).to(self.weights.dtype)
+                return torch.einsum("bh,kch->kbc", features, self.weights)
 
             yield predict
 
@@ -84,7 +85,8 @@ def last_layer_laplace(
         precision += prior_precision * torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
         mean = _extended_weights(layer)  # [C, h]
         deviations = _deviations(precision, draws, seed).reshape(draws, *mean.shape)
-        return LastLayer(module, layer, (mean + deviations).to(layer.weight.dtype), noise_sd)
+        dtype = torch.promote_types(layer.weight.dtype, torch.float32)  # half precision would round draws away
+        return LastLayer(module, layer, (mean + deviations).to(dtype), noise_sd)
 
 
 def _curvature(module: nn.Module, linear: list[nn.Linear], parts: Any, noise: Any) -> tuple[nn.Linear, torch.Tensor]:
