@@ -113,6 +113,14 @@ def test_the_network_is_left_as_it_was(rows):
     assert all(part.training and not part._forward_hooks for part in module.modules())
 
 
+def test_a_layer_of_means_has_no_classes(rows):
+    model = last_layer_laplace(network(1), rows, noise_sd=0.5, draws=4)
+    with pytest.raises(ValueError, match="got both"):
+        NetworkEnsemble(model, classes=["a"])
+    wider = belief_of(NetworkEnsemble(model, noise_sd=0.75), rows[:12], rows[12:])
+    assert wider.candidate_sd.unique().tolist() == [0.75]
+
+
 def test_an_output_without_its_last_axis_is_one_output(rows):
     class Flat(nn.Module):
         def __init__(self):

@@ -47,7 +47,13 @@ def saved(images, folder):
     return array
 
 
+def in_file(images, folder):
+    np.save(folder / "b.npy", images.numpy())
+    return folder / "b.npy"
+
+
 KINDS = {
+    "file": in_file,
     "tensor": lambda images, folder: images,
     "array": lambda images, folder: readonly(images),
     "list": lambda images, folder: images.tolist(),
@@ -139,12 +145,13 @@ def test_contexts_have_the_shape_of_the_pool(model, images):
     check_same_columns(images, images[:3])
 
 
-def test_models_of_columns_refuse_other_shapes(images):
+def test_models_of_columns_refuse_other_shapes(images, tmp_path):
     from sklearn.linear_model import LogisticRegression
 
     forest = [LogisticRegression().fit(np.eye(4), [0, 1, 0, 1])]
-    with pytest.raises(ValueError, match="must have rows and columns"):
-        stakes.rank(forest, stakes.LogLoss(), images)
+    for pool in (images, in_file(images, tmp_path), DatasetPool(list(images))):
+        with pytest.raises(ValueError, match="must have rows and columns"):
+            stakes.rank(forest, stakes.LogLoss(), pool)
     with pytest.raises(ValueError, match="must have rows and columns"):
         stakes.cold_start(images)
 

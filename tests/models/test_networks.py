@@ -79,6 +79,22 @@ def test_a_function_that_gives_all_members(rows):
     close(belief_of(soft, rows[:25], rows[25:]).contexts, wanted.contexts)
 
 
+def test_a_module_that_gives_all_members(rows):
+    class Every(nn.Module):
+        def __init__(self, modules):
+            super().__init__()
+            self.inside = nn.ModuleList(modules)
+
+        def forward(self, batch):
+            return torch.stack([each(batch) for each in self.inside])  # [K, n, C]
+
+    module = Every(networks())
+    found = belief_of(module, rows[:25], rows[25:])
+    close(found.candidates, torch.softmax(plain(networks(), rows[:25]), dim=2))
+    assert module.training
+    assert module.inside[0][2].training
+
+
 def test_a_function_of_any_ensemble_keeps_its_tensors(rows):
     modules = [each.eval() for each in networks(dtype=torch.float32)]
 

@@ -38,7 +38,8 @@ class NetworkEnsemble:
     classes: Sequence[Any] | None = None
     """The classes of the columns; None: 0 .. C - 1."""
     noise_sd: Any = None
-    """The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes."""
+    """The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes, and for a last
+    layer that was fitted with it."""
     member_weights: Any = None
     """[K]; None: alike."""
     device: Any = None
@@ -53,7 +54,7 @@ class NetworkEnsemble:
     def __post_init__(self) -> None:
         if self.output not in ("logits", "probabilities"):
             raise ValueError(f"output must be 'logits' or 'probabilities', or means with noise_sd; got {self.output!r}")
-        if self.noise_sd is not None and self.classes is not None:
+        if _noise(self) is not None and self.classes is not None:
             raise ValueError("give classes for networks that classify, or noise_sd for networks of means; got both")
         if not isinstance(self.batch_size, int) or self.batch_size < 1:
             raise ValueError(f"batch_size must be a whole number, 1 or more; got {self.batch_size!r}")
@@ -74,9 +75,15 @@ def _is_at(tensor: torch.Tensor, device: torch.device) -> bool:
     return tensor.device.type == device.type and device.index in (None, tensor.device.index)
 
 
+def _noise(model: NetworkEnsemble) -> Any:
+    """The noise sd that is given, or that a last layer was fitted with; None for classes."""
+    known = model.members.noise_sd if isinstance(model.members, LastLayer) else None
+    return known if model.noise_sd is None else model.noise_sd
+
+
 @adapts(NetworkEnsemble)
 def _belief(model: NetworkEnsemble, pool: Any, contexts: Any, request: Request) -> Belief:
-    noise = getattr(model.members, "noise_sd", None) if model.noise_sd is None else model.noise_sd
+    noise = _noise(model)
     candidates, targets = (_predicted(model, rows, noise is None) for rows in (pool, contexts))
     known = None
     if noise is None:
