@@ -153,3 +153,17 @@ def test_vectors_are_checked_by_their_last_axis(xp):
 
 def test_how_many_axes_belong_to_a_target():
     assert [target_axes(domain) for domain in (REAL, POSITIVE, Classes(), Classes(3), Vectors(2))] == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_probabilities_may_carry_the_rounding_of_half_precision(kind):
+    torch = pytest.importorskip("torch", reason="bfloat16 needs torch")
+    dtype = getattr(torch, kind)
+    rows = torch.as_tensor(np.random.default_rng(0).dirichlet(np.full(100, 0.3), size=500))
+    assert float((rows.to(dtype).double().sum(1) - 1).abs().max()) > 5e-5  # more than single precision may carry
+    check_probabilities("p", rows.to(dtype))
+    for off in (1.0 - 3 * torch.finfo(dtype).eps, 1.0 + 3 * torch.finfo(dtype).eps):
+        with pytest.raises(ValueError, match="sum to one"):
+            check_probabilities("p", (off * rows).to(dtype))
+    with pytest.raises(ValueError, match="sum to one"):  # but nobody else may
+        check_probabilities("p", rows.to(dtype).float())

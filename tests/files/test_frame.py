@@ -8,7 +8,8 @@ from sklearn.pipeline import make_pipeline
 import stakes
 from stakes.files import Frame, TableError
 from stakes.models import DefaultModel, TableEncoder, default
-from stakes.models.tables import check_table, column, column_names, n_columns, n_rows, row_labels, take_rows
+from stakes.models.table_checks import check_table
+from stakes.models.tables import column, column_names, n_columns, n_rows, row_labels, take_rows
 
 N = 40
 

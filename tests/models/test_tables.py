@@ -16,16 +16,8 @@ from table_kinds import KINDS, ArrowLike, FrameLike, PolarsLike, as_columns, den
 
 from stakes.models import TableEncoder
 from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
-from stakes.models.tables import (
-    check_same_columns,
-    check_table,
-    column,
-    column_names,
-    n_columns,
-    n_rows,
-    row_labels,
-    take_rows,
-)
+from stakes.models.table_checks import check_same_columns, check_table
+from stakes.models.tables import column, column_names, n_columns, n_rows, row_labels, take_rows
 
 ROWS = np.arange(12.0).reshape(4, 3)
 

@@ -23,7 +23,7 @@ from stakes.files.read import ARROW, checked_path, read_table
 
 @dataclass(frozen=True, eq=False)
 class MappedPool:
-    """The rows of an array [N, p] that is mapped from a file."""
+    """The rows of an array [N, p], or N rows of any shape for networks, that is mapped from a file."""
 
     array: np.memmap[Any, Any]
 
@@ -97,7 +97,7 @@ def _mapped(path: Path) -> np.memmap[Any, Any]:
         array = np.load(path, mmap_mode="r")
     except (OSError, ValueError) as error:
         raise TableError(f"{path} cannot be read as an array of NumPy ({error}). Save it with numpy.save.") from error
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
+    if array.ndim < 2 or array.dtype.kind not in "fiu":
         raise TableError(f"{path} must hold an array of numbers [N, p]; it holds {array.dtype} {list(array.shape)}")
     mapped: np.memmap[Any, Any] = array
     return mapped

@@ -14,11 +14,13 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from stakes.models.base import adapter_of
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf
 from stakes.models.on_device import OnDevice
-from stakes.models.tables import Table, check_names, column_names, n_columns
+from stakes.models.table_checks import check_names
+from stakes.models.tables import Table, column_names, n_columns
 
 
 def check_fitted(model: Any) -> None:
@@ -48,6 +50,11 @@ def check_columns(model: Any, name: str, table: Table) -> None:
             )
 
 
+def accepts_shapes(model: Any) -> bool:
+    """Whether rows may have any shape: scikit-learn's models want columns, all others see for themselves."""
+    return not any(isinstance(_first_step(each), BaseEstimator) for each in _members(model))
+
+
 def accepts_missing(model: Any) -> bool:
     """Whether NaN may be among the features: by scikit-learn's tags, through all steps up to an imputer.
 
@@ -58,9 +65,7 @@ def accepts_missing(model: Any) -> bool:
 
 def served_by_own_belief(model: Any) -> bool:
     """Whether the belief comes from a method `belief(pool, contexts)`, which is told neither target nor classes."""
-    from stakes.models.base import _ADAPTERS
-
-    return not any(kind in _ADAPTERS for kind in type(_last_step(model)).__mro__)
+    return adapter_of(_last_step(model)) is None
 
 
 def _accepts_missing(model: Any) -> bool:

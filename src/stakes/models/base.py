@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -39,6 +40,13 @@ class Adapter(Protocol):
 
 
 _ADAPTERS: dict[type, Adapter] = {}
+_LISTED: dict[type, Adapter] = {}
+_EXTRAS = {
+    "torch": "stakes.models.networks",
+    "gpytorch": "stakes.models.torch_processes",
+    "botorch": "stakes.models.botorch_processes",
+}
+"""What registers the adapters for models of a package: imported when the first such model comes."""
 
 
 def register_model(kind: type, adapter: Adapter) -> None:
@@ -46,6 +54,13 @@ def register_model(kind: type, adapter: Adapter) -> None:
     if kind in _ADAPTERS:
         raise ValueError(f"an adapter for {kind.__name__} is registered already")
     _ADAPTERS[kind] = adapter
+
+
+def register_list(kind: type, adapter: Adapter) -> None:
+    """Let `adapter` serve lists of models whose first is of type `kind`."""
+    if kind in _LISTED:
+        raise ValueError(f"an adapter for lists of {kind.__name__} is registered already")
+    _LISTED[kind] = adapter
 
 
 def adapts(kind: type) -> Callable[[Adapter], Adapter]:
@@ -79,12 +94,12 @@ def belief_of(
 
 def has_belief(model: Any) -> bool:
     """Whether `belief_of` knows models of this type."""
-    return _adapter(model) is not None or callable(getattr(model, "belief", None))
+    return adapter_of(model) is not None or callable(getattr(model, "belief", None))
 
 
 def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
     """The belief by the adapter of the first type, in the order of inheritance, that has one."""
-    if (adapter := _adapter(model)) is not None:
+    if (adapter := adapter_of(model)) is not None:
         return adapter(model, pool, contexts, request)
     if callable(own := getattr(model, "belief", None)):
         belief = own(pool, contexts)
@@ -124,9 +139,23 @@ def best_of(search: BaseSearchCV) -> Any:
     return search.best_estimator_
 
 
-def _adapter(model: Any) -> Adapter | None:
-    """That of the model's type, of one that it inherits from, or of one that it passes itself off as (an ABC)."""
-    for kind in type(model).__mro__:
-        if kind in _ADAPTERS:
-            return _ADAPTERS[kind]
+def adapter_of(model: Any) -> Adapter | None:
+    """That of the model's type, of one that it inherits from, or of one that it passes itself off as (an ABC).
+
+    For a list: that of lists of the type of its first model, where there is one.
+    """
+    first = model[0] if isinstance(model, list | tuple) and model else model
+    _load_extras(first)
+    kinds = [(_LISTED, kind) for kind in type(first).__mro__ if first is not model]
+    for table, kind in [*kinds, *((_ADAPTERS, kind) for kind in type(model).__mro__)]:
+        if kind in table:
+            return table[kind]
     return next((adapter for kind, adapter in _ADAPTERS.items() if isinstance(model, kind)), None)
+
+
+def _load_extras(model: Any) -> None:
+    """Import what knows models of the packages that the model's type, or one it inherits from, comes from."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(model).__mro__]
+    for package in dict.fromkeys(packages):
+        if package in _EXTRAS:
+            import_module(_EXTRAS[package])

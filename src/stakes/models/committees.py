@@ -46,7 +46,10 @@ def _listed(models: Sequence[Any]) -> Members:
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
         if not hasattr(model, "predict"):
-            raise TypeError(f"a list of models must hold fitted estimators with predict; got {type(model).__name__}")
+            raise TypeError(
+                f"a list of models must hold fitted estimators with predict; got {type(model).__name__}. Networks of "
+                "torch with a noise level or weights go into stakes.models.networks.NetworkEnsemble."
+            )
         if isinstance(getattr(model, "classes_", None), list):
             raise ValueError(f"{type(model).__name__} has several class outputs: give one output at a time")
     kinds = {hasattr(model, "classes_") for model in models}

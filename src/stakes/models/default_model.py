@@ -25,7 +25,8 @@ from stakes.beliefs import Belief
 from stakes.models.base import Request, adapt, adapts
 from stakes.models.encoding import TableEncoder
 from stakes.models.priors import MostProbable
-from stakes.models.tables import Host, check_table, n_columns, n_rows
+from stakes.models.table_checks import check_table
+from stakes.models.tables import Host, n_columns, n_rows
 from stakes.models.targets import Task, check_classes, positions_of, read_labels, task_of
 
 _TREES = 100

@@ -12,20 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from stakes.models.tables import (
-    Host,
-    Table,
-    check_names,
-    check_same_columns,
-    check_table,
-    column,
-    column_names,
-    is_gap,
-    is_number,
-    joined,
-    n_columns,
-    n_rows,
-)
+from stakes.models.table_checks import check_names, check_same_columns, check_table
+from stakes.models.tables import Host, Table, column, column_names, is_gap, is_number, joined, n_columns, n_rows
 
 _RARE = 50  # indicators of one column, beyond which the rarer categories share one
 

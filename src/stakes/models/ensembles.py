@@ -10,14 +10,16 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
-from stakes._array import Array, check_shape
+from stakes._array import Array, check_shape, namespace
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapts
 from stakes.models.classes import union_of
 from stakes.models.forests import members_of
-from stakes.models.members import ensemble_belief, means_of, table_members
+from stakes.models.members import ensemble_belief, means_of
 from stakes.models.noise import moment_noise
+from stakes.models.predictions import table_belief
 from stakes.models.tables import n_rows
 
 
@@ -53,10 +55,10 @@ def _ensemble(model: EnsembleOf, pool: Any, contexts: Any, request: Request) -> 
 
 
 def _of_function(model: EnsembleOf, pool: Any, contexts: Any, request: Request) -> Belief:
-    """Both tables at once, and members that look up their part of them."""
+    """Both tables as they come, of any array library and wherever they are."""
     if model.noise_sd is not None and model.classes is not None:
         raise ValueError("give classes for a function of probabilities, or noise_sd for one of means; got both")
-    tables = [np.asarray(model.members(rows)) for rows in (pool, contexts)]
+    tables = [_as_array(model.members(rows)) for rows in (pool, contexts)]
     last = ("C",) if model.noise_sd is None or tables[0].ndim == 3 else ()
     for name, rows, table in zip(("pool", "contexts"), (pool, contexts), tables, strict=True):
         count = "K" if name == "pool" else len(tables[0])
@@ -64,9 +66,16 @@ def _of_function(model: EnsembleOf, pool: Any, contexts: Any, request: Request) 
     known = None
     if model.noise_sd is None:
         known = range(tables[0].shape[2]) if model.classes is None else model.classes
-    members = table_members(len(tables[0]), known, model.member_weights)
-    by_row = [np.swapaxes(table, 0, 1) for table in tables]  # [n, K, C], or [n, K(, d)]
-    return ensemble_belief(members, by_row[0], by_row[1], request, model.noise_sd)
+    candidates, targets = (namespace(table).moveaxis(table, 0, 1) for table in tables)  # [n, K, C], or [n, K(, d)]
+    return table_belief(
+        candidates, targets, request, known=known, noise_sd=model.noise_sd, weights=model.member_weights
+    )
+
+
+def _as_array(table: Any) -> Array:
+    """An array of whatever library it is, without the gradients that a network would keep; lists as NumPy's."""
+    table = table.detach() if hasattr(table, "detach") else table
+    return table if is_array_api_obj(table) else np.asarray(table)
 
 
 def known_classes(model: Any) -> Sequence[Any] | None:

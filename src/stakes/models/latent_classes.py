@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes._array import Array, slices
 from stakes.beliefs import Belief
 from stakes.models.base import Request, adapts
-from stakes.models.members import ensemble_belief, table_members
+from stakes.models.predictions import table_belief
 
 _DRAWS = 100  # draws show a squared correlation of 1 / K between rows that have nothing to do with each other
 _ANCHORS = 1000  # rows whose draws are exact together: A^3 / 3 operations, a second at most
@@ -53,8 +53,7 @@ def belief_by_draws(
     both = np.concatenate(rows)  # [R, p]
     chances = np.stack([expit(latent_draws(each, both, draws, anchors, request.rng)) for each in binary], axis=2)
     table = np.concatenate([1.0 - chances, chances], axis=2) if one else _normalised(chances)  # [R, K, C]
-    members = table_members(draws, known=model.classes_.tolist())
-    return ensemble_belief(members, table[: len(rows[0])], table[len(rows[0]) :], request)
+    return table_belief(table[: len(rows[0])], table[len(rows[0]) :], request, known=model.classes_.tolist())
 
 
 def latent_draws(binary: Any, rows: Array, draws: int, anchors: int, rng: np.random.Generator) -> Array:

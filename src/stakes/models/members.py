@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from stakes._array import Array
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.models.base import Request
 from stakes.models.classes import all_classes, columns_of, union_of
+from stakes.models.tables import on_host
 
 
 def _unchanged(rows: Any) -> Any:
@@ -61,16 +61,6 @@ class Members:
         )
 
 
-def table_members(count: int, known: Sequence[Any] | None = None, weights: Any = None) -> Members:
-    """Members whose predictions are known already: rows are then tables [n, K, C], or [n, K(, d)] without classes."""
-    return Members(
-        predict=tuple(itemgetter((slice(None), k)) for k in range(count)),
-        classes=None if known is None else (known,) * count,
-        known=known,
-        weights=weights,
-    )
-
-
 def ensemble_belief(members: Members, pool: Any, contexts: Any, request: Request, noise_sd: Any = None) -> Belief:
     """The belief of `members`: votes or probabilities for classes, normals about their means for real targets.
 
@@ -78,13 +68,23 @@ def ensemble_belief(members: Members, pool: Any, contexts: Any, request: Request
     """
     if not members.predict:
         raise ValueError("an ensemble needs at least one fitted member; got none")
+    check_request(members.classes is not None, request, noise_sd)
     if members.classes is None:
         return _normal_belief(members, pool, contexts, request, noise_sd)
-    if noise_sd is not None:
-        raise ValueError("noise_sd is for real targets: the members are classifiers, whose noise is in probabilities")
-    if request.target == "latent":
-        raise ValueError("classes have no latent target: z is the class that is realised. Ask for target='label'.")
     return _class_belief(members, pool, contexts, request)
+
+
+def check_request(of_classes: bool, request: Request, noise_sd: Any) -> None:
+    """Refuse what members of this kind, of classes or of numbers, cannot be asked for."""
+    if not of_classes and request.classes is not None:
+        raise ValueError(
+            f"classes {list(request.classes)!r} were given, but the members predict numbers: leave classes out, or "
+            "give classifiers"
+        )
+    if of_classes and noise_sd is not None:
+        raise ValueError("noise_sd is for real targets: the members are classifiers, whose noise is in probabilities")
+    if of_classes and request.target == "latent":
+        raise ValueError("classes have no latent target: z is the class that is realised. Ask for target='label'.")
 
 
 def _class_belief(members: Members, pool: Any, contexts: Any, request: Request) -> Belief:
@@ -105,7 +105,7 @@ def probabilities_of(members: Members, rows: Any, classes: list[Any]) -> Array:
     table, prepared = None, members.prepare(rows)
     for k, (predict, own) in enumerate(zip(members.predict, members.classes, strict=True)):
         values = np.asarray(predict(prepared))  # [n, c]
-        _check_columns(values, own)
+        check_columns_of(values, own)
         if table is None:
             table = np.zeros((len(values), len(members.predict), len(classes)), dtype=values.dtype)
         if table.dtype != (finer := np.result_type(table, values)):
@@ -150,26 +150,22 @@ def _stacked(column: Callable[[int], Array], count: int, dtype: Any) -> Array:
 
 
 def _normal_belief(members: Members, pool: Any, contexts: Any, request: Request, noise_sd: Any) -> Belief:
-    if request.classes is not None:
-        raise ValueError(
-            f"classes {list(request.classes)!r} were given, but the members predict numbers: leave classes out, or "
-            "give classifiers"
-        )
     candidates, targets = means_of(members, pool), means_of(members, contexts)
-    noise = _checked_noise(members, targets, noise_sd)
+    known = members.noise(targets) if noise_sd is None and members.noise is not None else noise_sd
+    noise = checked_noise(known)
     kind = NormalEnsemble if candidates.ndim == 2 else VectorNormalEnsemble
     return kind(candidates, noise, targets, noise if request.target == "label" else 0.0, members.weights)
 
 
-def _checked_noise(members: Members, means: Array, noise_sd: Any) -> Array:
-    """The noise sd, positive: as given, or as the model knows it."""
-    if noise_sd is None and members.noise is None:
+def checked_noise(noise_sd: Any) -> Array:
+    """The noise sd on the host, positive."""
+    if noise_sd is None:
         raise ValueError(
             "members predict means, and the noise of a label has to come from elsewhere: give "
             "EnsembleOf(model, noise_sd=...), where out_of_bag_noise(model, X, y) estimates it for bootstrapped "
             "members; or fit RandomForestRegressor(oob_score=True) or Bootstrap(estimator), which know it themselves"
         )
-    noise = np.asarray(noise_sd if members.noise is None or noise_sd is not None else members.noise(means), dtype=float)
+    noise = np.asarray(on_host(noise_sd), dtype=float)
     if not (np.all(np.isfinite(noise)) and np.all(noise > 0)):
         raise ValueError(
             f"noise_sd, the sd of a label about its mean, must be positive and finite; got {noise!r}. Where the labels "
@@ -178,8 +174,9 @@ def _checked_noise(members: Members, means: Array, noise_sd: Any) -> Array:
     return noise
 
 
-def _check_columns(values: Array, own: Sequence[Any]) -> None:
-    if values.ndim != 2 or values.shape[1] != len(own):
+def check_columns_of(values: Array, own: Sequence[Any]) -> None:
+    """Refuse probabilities of one member [n, c], or of all [n, K, c], without a column for each of its classes."""
+    if values.ndim not in (2, 3) or values.shape[-1] != len(own):
         raise ValueError(
             f"a member must predict probabilities [n, {len(own)}], a column for each of its classes; got "
             f"{list(values.shape)}. Classifiers with several outputs have no belief here: give one output at a time."

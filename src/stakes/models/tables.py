@@ -1,12 +1,14 @@
 """Rows and columns of whatever holds features: arrays, sparse matrices, data frames, Arrow tables, lists.
 
+Networks also take rows of any shape (images [N, 1, 8, 8]) and dicts of arrays, a part of each row in each of them.
+
 No library of tables is imported: each is known by what it offers (`iloc`: pandas; `to_series`: polars; `column_names`:
 Arrow; `tocsr`: sparse matrices). Rows are told apart by position. Sizes: N rows, p columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +17,7 @@ from array_api_compat import device, is_array_api_obj
 from stakes._array import namespace
 
 Table: TypeAlias = Any
-"""N rows of p features, or N texts."""
+"""N rows of p features, N texts, or N rows of any shape."""
 Host: TypeAlias = np.ndarray[Any, Any]
 
 _NUMBERS = "fiu"  # kinds of dtype that are numbers
@@ -23,6 +25,8 @@ _NUMBERS = "fiu"  # kinds of dtype that are numbers
 
 def n_rows(table: Table) -> int:
     """N."""
+    if isinstance(table, Mapping):
+        return n_rows(next(iter(table.values())))
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
 
 
@@ -58,9 +62,13 @@ def take_rows(table: Table, rows: slice | Sequence[int] | Host) -> Table:
         return table.take(np.arange(n_rows(table))[where])
     if hasattr(table, "tocsr"):
         return table.tocsr()[where]
+    if isinstance(table, Mapping):
+        return {name: take_rows(part, rows) for name, part in table.items()}
     if isinstance(table, list | tuple):
         return table[where] if isinstance(where, slice) else [table[i] for i in where]
     if is_array_api_obj(table) and not isinstance(table, np.ndarray):
+        if isinstance(where, slice):
+            return table[where, ...]
         xp = namespace(table)
         where = xp.asarray(np.arange(n_rows(table))[where], device=device(table))
         return xp.take(table, where, axis=0)
@@ -92,90 +100,13 @@ def on_host(values: Any) -> Host:
     """An array, or a column of a table, as a NumPy array."""
     if hasattr(values, "cpu"):
         values = values.detach().cpu()
+        values = values.float() if "bfloat16" in str(values.dtype) else values  # which NumPy does not know
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
 def is_number(values: Host) -> bool:
     """Whether a column holds numbers; flags (bool) are not."""
     return values.dtype.kind in _NUMBERS
-
-
-def check_table(name: str, data: Any, allow_nan: bool = False, rows: Sequence[int] | Host | None = None) -> Table:
-    """`data` as a table: N x p with finite numbers (NaN too with `allow_nan`), or a list of texts.
-
-    Nested lists of numbers become an array; all else stays what it is. Columns that hold no numbers are the model's
-    affair. `rows` [N] are where its rows are in a larger table, for the words of an error.
-    """
-    table = _as_table(name, data)
-    if n_rows(table) == 0:
-        raise ValueError(f"{name} must have at least one row; got none")
-    for row, position, value in _first_bad(table, allow_nan):
-        place = _place(table, row, position, rows)
-        advice = "" if np.isinf(value) else ", or put an imputer before the model in a Pipeline"
-        raise ValueError(
-            f"{name} must hold finite numbers; the first that is not is {value} at {place}. Impute or drop it{advice}."
-        )
-    return table
-
-
-def _place(table: Table, row: int, position: int, rows: Sequence[int] | Host | None) -> str:
-    """A row and a column in words, by name where they have names."""
-    names, where = column_names(table), row if rows is None else int(rows[row])
-    label = labels_at(table, [row])[0] if hasattr(table, "iloc") else where
-    called = "" if label == where else f" (label {label!r})"
-    return f"row {where}{called}, column {names[position]!r}" if names else f"row {where}, column {position}"
-
-
-def first_gap(table: Table, rows: Sequence[int] | Host | None = None) -> str | None:
-    """Where the first gap among the numbers is, in words; None where there is none."""
-    return next((_place(table, row, position, rows) for row, position, _ in _first_bad(table, allow_nan=False)), None)
-
-
-def check_same_columns(table: Table, other: Table, name: str = "the pool", other_name: str = "contexts") -> None:
-    """Refuse another table whose columns are not those of the first, in the same order."""
-    if (ours := n_columns(table)) != (theirs := n_columns(other)):
-        raise ValueError(f"{other_name} must have the {ours} columns of {name}; got {theirs}")
-    check_names(other_name, column_names(other), column_names(table), f"those of {name}")
-
-
-def check_names(name: str, got: list[str] | None, wanted: list[str] | None, whose: str) -> None:
-    """Refuse columns with other names, or in another order, where both have names."""
-    if got is None or wanted is None or got == wanted:
-        return
-    missing, other = [each for each in wanted if each not in got], [each for each in got if each not in wanted]
-    differ = [i for i, pair in enumerate(zip(got, wanted, strict=False)) if pair[0] != pair[1]]
-    if missing or other:
-        detail = f"missing {missing}, not expected {other}"
-    elif differ:
-        first = differ[0]
-        detail = f"column {first} is {got[first]!r}, {wanted[first]!r} was expected: put them in the same order"
-    else:
-        detail = f"{len(got)} came, {len(wanted)} were expected"
-    raise ValueError(f"the columns of {name} must be {whose}, in that order; {detail}")
-
-
-def _as_table(name: str, data: Any) -> Table:
-    if isinstance(data, list | tuple):
-        if len(data) == 0 or all(isinstance(each, str) for each in data):
-            return data
-        data = _array(name, data)
-    if isinstance(data, np.ma.MaskedArray) and is_number(data):
-        data = np.where(np.ma.getmaskarray(data), np.nan, data.data)  # what is masked is a gap, not the number beneath
-    shape = getattr(data, "shape", None)
-    if shape is None or not (len(shape) == 2 or (len(shape) == 1 and on_host(data).dtype.kind in "OUST")):
-        got = type(data).__name__ if shape is None else f"shape {list(shape)}"
-        advice = " Give one row as data.reshape(1, -1), one column as data.reshape(-1, 1)." if shape else ""
-        raise ValueError(f"{name} must have rows and columns, [N, p] (or be a list of texts); got {got}.{advice}")
-    return data
-
-
-def _array(name: str, data: Any) -> Host:
-    """Nested lists as [N, p]: of numbers where all are, else of objects, so that no number becomes text."""
-    try:
-        array = np.asarray(data)
-        return array if is_number(array) else np.asarray(data, dtype=object)
-    except ValueError as error:
-        raise ValueError(f"{name} must have rows of one length; {error}") from error
 
 
 def _numbers(values: Host) -> Host:
@@ -201,28 +132,3 @@ def is_gap(values: Host) -> Host:
         return np.isnan(values)
     gaps = [_is_gap(each) for each in values] if values.dtype.kind == "O" else np.zeros(len(values))
     return np.asarray(gaps, dtype=bool)
-
-
-def _first_bad(table: Table, allow_nan: bool) -> list[tuple[int, int, float]]:
-    """Row, column and value of the first number that is not finite, if there is one."""
-    if hasattr(table, "tocoo"):
-        return _first_bad_sparse(table, allow_nan)
-    if len(getattr(table, "shape", ())) != 2:
-        return []
-    found = []
-    for position in range(n_columns(table)):
-        values = column(table, position)
-        if values.dtype.kind == "f" and (bad := _bad(values, allow_nan)).any():
-            row = int(np.argmax(bad))
-            found.append((row, position, float(values[row])))
-    return sorted(found)[:1]
-
-
-def _first_bad_sparse(table: Table, allow_nan: bool) -> list[tuple[int, int, float]]:
-    entries = table.tocoo()
-    bad = np.flatnonzero(_bad(entries.data, allow_nan))
-    return sorted((int(entries.row[i]), int(entries.col[i]), float(entries.data[i])) for i in bad)[:1]
-
-
-def _bad(values: Host, allow_nan: bool) -> Host:
-    return np.isinf(values) if allow_nan else ~np.isfinite(values)

@@ -51,11 +51,12 @@ def rank(
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
     `pool` [N, p] and `contexts` [M, p] go to the fitted `model` as they are: arrays, sparse matrices, data frames,
-    Arrow tables. A pool may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a
-    folder of these, or a `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md). Rows are told
-    apart by position; the index of a pandas frame comes back as labels. Without contexts the pool stands for the
-    future: all of it, or `max_contexts` rows drawn with the seed. `context_weights` [M] say how often each context
-    comes up (without contexts: one for each row of the pool).
+    Arrow tables; to networks also rows of any shape, texts and dicts of tensors (docs/torch.md). A pool may be larger
+    than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a folder of these, or a
+    `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md). Rows are told apart by position; the
+    index of a pandas frame comes back as labels. Without contexts the pool stands for the future: all of it, or
+    `max_contexts` rows drawn with the seed. `context_weights` [M] say how often each context comes up (without
+    contexts: one for each row of the pool).
 
     With `costs` [N], by worth for each unit of cost; a `budget` passes over rows that it does not reach (each costs 1
     without costs). With `batch`, rows are chosen for what their labels are worth together, which needs a belief about

@@ -30,7 +30,7 @@ def cold_start(pool: Any, n: int = 10, *, known: Any = None, seed: int = 0) -> R
     before all others; without any, the first row is drawn with the seed. Scores are that distance, infinite for a row
     that was drawn. No loss has a say. Of a file that is read in chunks, 100,000 rows are looked at.
     """
-    source, wanted = checked_pool(pool, None, True, silent), at_least_one("n", n)
+    source, wanted = checked_pool(pool, TableEncoder(), True, silent), at_least_one("n", n)
     looked, drawn = _looked_at(source, seed)
     pool, size = source.take(looked), len(looked)
     encoder = TableEncoder().fit(pool, pool=known)

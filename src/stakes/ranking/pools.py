@@ -15,7 +15,9 @@ import numpy as np
 from stakes._array import slices
 from stakes.files import open_pool
 from stakes.files.pools import MappedPool
-from stakes.models.tables import Host, Table, check_table, labels_at, n_rows, take_rows
+from stakes.models.acceptance import accepts_shapes
+from stakes.models.table_checks import check_table
+from stakes.models.tables import Host, Table, labels_at, n_rows, take_rows
 
 _CHECKED = 2**16  # rows that are checked at a time
 
@@ -70,15 +72,15 @@ def opened(pool: Any, model: Any) -> Any:
 def checked_pool(pool: Any, model: Any, gaps: bool, progress: Callable[[str, float | None], None]) -> Pool:
     """The rows of a table, an array in a file, a path or a `Pool`, all of them checked: finite, or with `gaps`."""
     source = opened(pool, model)
-    source = MappedPool(source) if isinstance(source, np.memmap) else source
+    source, shapes = MappedPool(source) if isinstance(source, np.memmap) else source, accepts_shapes(model)
     if not isinstance(source, Pool):
-        return TablePool(check_table("pool", source, gaps))
+        return TablePool(check_table("pool", source, gaps, any_shape=shapes))
     if source.n_rows == 0:
         raise ValueError("pool must have at least one row; got none")
     seen = 0
     for start, rows in source.chunks(_CHECKED):
         progress("checking rows", start / source.n_rows)
-        check_table("pool", rows, gaps, range(start, start + n_rows(rows)))
+        check_table("pool", rows, gaps, range(start, start + n_rows(rows)), shapes)
         seen += n_rows(rows)
     if seen != source.n_rows:
         raise ValueError(f"pool says that it has {source.n_rows} rows, but its chunks hold {seen}")

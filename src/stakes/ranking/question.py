@@ -16,8 +16,9 @@ from stakes.beliefs import Belief
 from stakes.domains import Interval, Vectors
 from stakes.losses import AnyLoss
 from stakes.models import belief_of
-from stakes.models.acceptance import accepts_missing, check_columns, check_fitted, served_by_own_belief
-from stakes.models.tables import Host, Table, check_same_columns, check_table, first_gap, n_rows, row_labels, take_rows
+from stakes.models.acceptance import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
+from stakes.models.table_checks import check_same_columns, check_table, first_gap
+from stakes.models.tables import Host, Table, n_rows, row_labels, take_rows
 from stakes.ranking.chance import DRAWS, generator
 from stakes.ranking.futures import stand_ins, weights_of
 from stakes.ranking.pools import Pool, TablePool, checked_pool, pool_labels
@@ -128,7 +129,7 @@ def ask(
     check_columns(model, "pool", head)
     weighted = "each as likely" if context_weights is None else "weighted as given"
     if contexts is not None:
-        contexts = check_table("contexts", contexts, gaps)
+        contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
         check_same_columns(head, contexts)
         weights = weights_of(context_weights, n_rows(contexts))
         positions, said = None, f"The {n_rows(contexts)} contexts given stand for the future, {weighted}."

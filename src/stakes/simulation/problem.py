@@ -15,7 +15,8 @@ from stakes.domains import Classes, Interval
 from stakes.losses import AnyLoss, LogLoss, SquaredError
 from stakes.models.acceptance import accepts_missing
 from stakes.models.classes import plain, union_of
-from stakes.models.tables import Host, Table, check_table, is_gap, n_rows, on_host
+from stakes.models.table_checks import check_table
+from stakes.models.tables import Host, Table, is_gap, n_rows, on_host
 from stakes.simulation.trial import rows_in_words
 
 _NAMED = 5  # labels that an error names

@@ -1,0 +1,131 @@
+"""MC dropout: a network with dropout left on is an ensemble, each member the network under one set of masks.
+
+A member must be one function, so that what a label says of a row says the same of every context: its masks are drawn
+once, from the seed, and are the same for all rows, batches and calls. Sizes: b rows of a batch, K draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from stakes.models.networks.batches import Batch, called
+from stakes.models.networks.members import Predict, stacked
+
+_CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.FeatureAlphaDropout)  # drop whole channels, axis 1
+_SELU = (nn.AlphaDropout, nn.FeatureAlphaDropout)
+_ALPHA = -1.0507009873554805 * 1.6732632423543772  # where SELU saturates: what a unit that is dropped is set to
+
+
+@dataclass(frozen=True, eq=False)
+class Dropout:
+    """One network under `draws` sets of dropout masks; all layers but dropout are in evaluation mode.
+
+    The rows must be the first axis of what dropout layers are given. Dropout in a function call
+    (`torch.nn.functional.dropout`) or inside a recurrent layer is no layer of its own and stays off.
+    """
+
+    module: nn.Module
+    _: KW_ONLY
+    draws: int = 30
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.module, nn.Module):
+            raise TypeError(f"Dropout needs a network (torch.nn.Module); got {type(self.module).__name__}")
+        for name, value, least in (("draws", self.draws, 1), ("seed", self.seed, 0)):
+            if not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}")
+        if not _layers(self.module):
+            raise ValueError(
+                f"{type(self.module).__name__} has no dropout layer (nn.Dropout and its kin) with p above 0: all draws "
+                "would be the same. Dropout called as a function in `forward` must become a layer."
+            )
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """The network."""
+        return (self.module,)
+
+    def like(self) -> torch.Tensor | None:
+        """The first parameter."""
+        return next(self.module.parameters(), None)
+
+    @contextmanager
+    def predicting(self) -> Iterator[Predict]:
+        """One draw after the other; the hooks that mask are taken away afterwards."""
+        masks = _Masks(self.seed)
+        with ExitStack() as hooks:
+            for place, layer in enumerate(_layers(self.module)):
+                handle = layer.register_forward_hook(partial(masks.masked, place))
+                hooks.callback(handle.remove)
+            yield lambda batch: stacked([self._draw(masks, k, batch) for k in range(self.draws)])
+
+    def _draw(self, masks: _Masks, draw: int, batch: Batch) -> torch.Tensor:
+        masks.begin(draw, _size(batch))
+        output = called(self.module, batch)
+        if not masks.calls:
+            raise ValueError(f"no dropout layer of {type(self.module).__name__} is called in `forward`: nothing varies")
+        return output
+
+
+class _Masks:
+    """The masks of one network, each drawn when it is first needed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.draw, self.size = seed, 0, 0
+        self.calls: Counter[int] = Counter()
+        self.drawn: dict[tuple[Any, ...], torch.Tensor] = {}
+
+    def begin(self, draw: int, size: int) -> None:
+        """From here the network is run under the masks of one draw, on `size` rows."""
+        self.draw, self.size, self.calls = draw, size, Counter()
+
+    def masked(self, place: int, layer: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> torch.Tensor:
+        """What a dropout layer gives in place of its `output`, which in evaluation mode is its input."""
+        if output.ndim < 2 or output.shape[0] != self.size:
+            raise ValueError(
+                f"a dropout layer is given {list(output.shape)} for {self.size} rows: the rows must be its first axis, "
+                "so that all of them can have the same mask"
+            )
+        shape = tuple(output.shape[1:])
+        if isinstance(layer, _CHANNELS):
+            shape = (shape[0], *(1 for _ in shape[1:]))
+        return _dropped(output, self._mask(place, shape, layer.p, output.device), layer)
+
+    def _mask(self, place: int, shape: tuple[int, ...], p: float, device: Any) -> torch.Tensor:
+        """True where a number is kept. Drawn row by row, so that a longer text has the mask of a shorter one."""
+        key = (self.draw, place, self.calls[place], shape)
+        self.calls[place] += 1  # a layer that is called twice has two masks
+        if key not in self.drawn:
+            rng = np.random.default_rng([self.seed, *key[:3]])
+            self.drawn[key] = torch.as_tensor(rng.random(shape) >= p, device=device)
+        return self.drawn[key]
+
+
+def _dropped(values: torch.Tensor, kept: torch.Tensor, layer: Any) -> torch.Tensor:
+    """As the layer does in training: what is kept is scaled so that means (for SELU also variances) stay."""
+    if isinstance(layer, _SELU):
+        scale = 1.0 / math.sqrt((1.0 - layer.p) * (1.0 + layer.p * _ALPHA**2)) if layer.p < 1 else 0.0
+        return scale * (torch.where(kept, values, torch.full_like(values, _ALPHA)) - _ALPHA * layer.p)
+    return values * kept / (1.0 - layer.p) if layer.p < 1 else torch.zeros_like(values)
+
+
+def _layers(module: nn.Module) -> list[nn.Module]:
+    return [each for each in module.modules() if isinstance(each, _DropoutNd) and each.p > 0]
+
+
+def _size(batch: Batch) -> int:
+    if isinstance(batch, dict):
+        batch = tuple(batch.values())
+    return len(batch[0] if isinstance(batch, tuple) else batch)

@@ -1,0 +1,169 @@
+"""A Gaussian over the weights of the last layer (Laplace): draws of it are the members.
+
+The curvature of cross entropy or squared error in the weights of the last linear layer is exact and does not depend on
+the labels: sum_n Lambda_n (x) phi_n phi_n', with features phi_n and Lambda_n = diag(p) - p p' (1 / noise^2 for means).
+Sizes: n rows, b rows of a batch, K draws, C outputs, h features (and one for the bias), P = C h weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from stakes.models.members import checked_noise
+from stakes.models.networks.batches import Batch, batches, called
+from stakes.models.networks.members import Predict
+from stakes.models.networks.modes import in_evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class LastLayer:
+    """A network whose last linear layer is replaced by each of K draws of its weights; see `last_layer_laplace`."""
+
+    module: nn.Module
+    layer: nn.Linear
+    weights: torch.Tensor
+    """[K, C, h]: the bias, where there is one, last."""
+    noise_sd: Any = None
+    """The sd of labels about means; None for classes."""
+
+    @property
+    def modules(self) -> tuple[nn.Module, ...]:
+        """The network."""
+        return (self.module,)
+
+    def like(self) -> torch.Tensor | None:
+        """The weights of the layer that is replaced."""
+        return self.layer.weight
+
+    @contextmanager
+    def predicting(self) -> Iterator[Predict]:
+        """The network once, and all draws on its features."""
+        with _features_of([self.layer]) as seen:
+
+            def predict(batch: Batch) -> torch.Tensor:
+                called(self.module, batch)
+                features = _extended(self.layer, seen[-1][1]).to(self.weights.dtype)
+                return torch.einsum("bh,kch->kbc", features, self.weights)
+
+            yield predict
+
+
+def last_layer_laplace(
+    module: nn.Module,
+    rows: Any,
+    *,
+    prior_precision: float = 1.0,
+    noise_sd: Any = None,
+    draws: int = 50,
+    seed: int = 0,
+    batch_size: int = 256,
+    prepare: Callable[[Any], Any] | None = None,
+) -> LastLayer:
+    """Draws of the last linear layer of a trained network: from N(its weights, (curvature at `rows` + prior)^-1).
+
+    `rows` are those it was trained on. The network gives logits, or with `noise_sd` means; `prior_precision` is that of
+    each weight and bias, the weight decay of training on the sum of losses over rows. It must end in the layer.
+    """
+    if not (isinstance(prior_precision, int | float) and prior_precision > 0):
+        raise ValueError(f"prior_precision must be positive; got {prior_precision!r}")
+    if not isinstance(draws, int) or draws < 1:
+        raise ValueError(f"draws must be a whole number, 1 or more; got {draws!r}")
+    noise = None if noise_sd is None else checked_noise(noise_sd)
+    linear = [each for each in module.modules() if isinstance(each, nn.Linear)]
+    if not linear:
+        raise ValueError(f"{type(module).__name__} has no nn.Linear layer, which must be its last")
+    with torch.no_grad(), in_evaluation([module]):
+        parts = batches(rows, batch_size, prepare, linear[0].weight, None)
+        layer, precision = _curvature(module, linear, (batch for _, batch in parts), noise)
+        precision += prior_precision * torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
+        mean = _extended_weights(layer)  # [C, h]
+        deviations = _deviations(precision, draws, seed).reshape(draws, *mean.shape)
+        dtype = torch.promote_types(layer.weight.dtype, torch.float32)  # half precision would round draws away
+        return LastLayer(module, layer, (mean + deviations).to(dtype), noise_sd)
+
+
+def _curvature(module: nn.Module, linear: list[nn.Linear], parts: Any, noise: Any) -> tuple[nn.Linear, torch.Tensor]:
+    """The last layer that was called, and [P, P] in double precision."""
+    total: Any = 0.0
+    with _features_of(linear) as seen:
+        for batch in parts:
+            output = called(module, batch)
+            layer, features, outputs = seen[-1]
+            _check_last(output, outputs)
+            total = total + _batch_curvature(_extended(layer, features).double(), outputs.double(), noise)
+    return layer, total
+
+
+def _batch_curvature(features: torch.Tensor, outputs: torch.Tensor, noise: Any) -> torch.Tensor:
+    """[P, P]: sum_n Lambda_n (x) phi_n phi_n', one row of Lambda at a time; weights in the order of [C, h]."""
+    curvature = _output_curvature(outputs, noise)  # [b, C, C]
+    blocks = [
+        features.T @ (curvature[:, c, :, None] * features[:, None, :]).flatten(1)  # [h, C h]
+        for c in range(outputs.shape[1])
+    ]
+    return torch.cat(blocks)
+
+
+def _output_curvature(outputs: torch.Tensor, noise: Any) -> torch.Tensor:
+    """[b, C, C]: of the loss in what the network gives; one logit alone is beside one of 0."""
+    if noise is not None:
+        precision = torch.as_tensor(1.0 / np.broadcast_to(noise, outputs.shape[1]) ** 2, device=outputs.device)
+        return torch.diag(precision).expand(len(outputs), -1, -1)
+    if outputs.shape[1] == 1:
+        p = torch.sigmoid(outputs)[..., None]
+        return p * (1.0 - p)
+    p = torch.softmax(outputs, dim=1)
+    return torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
+
+
+def _deviations(precision: torch.Tensor, draws: int, seed: int) -> torch.Tensor:
+    """[K, P]: draws from N(0, precision^-1), by the Cholesky factor L: L' d = e."""
+    normal = np.random.default_rng(seed).standard_normal((len(precision), draws))
+    factor = torch.linalg.cholesky(precision)
+    right = torch.as_tensor(normal, device=precision.device)
+    solved: torch.Tensor = torch.linalg.solve_triangular(factor.T, right, upper=True)  # [P, K]
+    return solved.T
+
+
+@contextmanager
+def _features_of(layers: list[nn.Linear]) -> Iterator[list[tuple[nn.Linear, torch.Tensor, torch.Tensor]]]:
+    """A list that is told, at each call of one of the layers, which it is, what it is given and what it gives."""
+    seen: list[tuple[nn.Linear, torch.Tensor, torch.Tensor]] = []
+
+    def tell(layer: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        seen[:] = [(layer, inputs[0], output)]  # the last call alone: others need not be kept
+
+    with ExitStack() as hooks:
+        for each in layers:
+            hooks.callback(each.register_forward_hook(tell).remove)
+        yield seen
+
+
+def _check_last(output: torch.Tensor, outputs: torch.Tensor) -> None:
+    if (
+        outputs.ndim != 2
+        or output.numel() != outputs.numel()
+        or not torch.equal(output.reshape(outputs.shape), outputs)
+    ):
+        raise ValueError(
+            "the network must end in its last nn.Linear, which gives a row [C] of logits or means for each row; what "
+            f"that layer gives is {list(outputs.shape)}, the network {list(output.shape)}, and they differ"
+        )
+
+
+def _extended(layer: nn.Linear, features: torch.Tensor) -> torch.Tensor:
+    """[b, h]: features, with a 1 for the bias."""
+    return features if layer.bias is None else torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
+
+
+def _extended_weights(layer: nn.Linear) -> torch.Tensor:
+    """[C, h]: weights and bias in double precision."""
+    parts = [layer.weight] if layer.bias is None else [layer.weight, layer.bias[:, None]]
+    return torch.cat(parts, dim=1).double()

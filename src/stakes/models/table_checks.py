@@ -1,0 +1,179 @@
+"""Tables at the door: rows of one kind, finite numbers, the columns that are expected; errors name the place.
+
+Sizes: N rows, p columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+
+from stakes._array import namespace, slices
+from stakes.models.tables import (
+    Host,
+    Table,
+    column,
+    column_names,
+    is_number,
+    labels_at,
+    n_columns,
+    n_rows,
+    on_host,
+)
+
+_LOOKED_AT = 2**16  # rows that are looked at together for numbers that are not finite
+
+
+def check_table(
+    name: str,
+    data: Any,
+    allow_nan: bool = False,
+    rows: Sequence[int] | Host | None = None,
+    any_shape: bool = False,
+) -> Table:
+    """`data` as a table: N x p with finite numbers (NaN too with `allow_nan`), or a list of texts.
+
+    With `any_shape` also arrays N x anything, and dicts of them. Nested lists of numbers become an array; all else
+    stays what it is. Columns that hold no numbers are the model's affair. `rows` [N] are where its rows are in a larger
+    table, for the words of an error.
+    """
+    if any_shape and isinstance(data, Mapping):
+        return _checked_parts(name, data, allow_nan, rows)
+    table = _as_table(name, data, any_shape)
+    if n_rows(table) == 0:
+        raise ValueError(f"{name} must have at least one row; got none")
+    for row, position, value in _first_bad(table, allow_nan):
+        place = _place(table, row, position, rows)
+        advice = "" if np.isinf(value) else ", or put an imputer before the model in a Pipeline"
+        raise ValueError(
+            f"{name} must hold finite numbers; the first that is not is {value} at {place}. Impute or drop it{advice}."
+        )
+    return table
+
+
+def _checked_parts(
+    name: str, data: Mapping[str, Any], allow_nan: bool, rows: Sequence[int] | Host | None
+) -> Mapping[str, Any]:
+    """A dict of arrays, each checked, all with the same number of rows."""
+    parts = {key: check_table(f"{name}[{key!r}]", part, allow_nan, rows, True) for key, part in data.items()}
+    lengths = {key: n_rows(part) for key, part in parts.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(f"{name} must have as many rows in each of its parts, and one part at least; got {lengths}")
+    return parts
+
+
+def _place(table: Table, row: int, position: int | tuple[int, ...], rows: Sequence[int] | Host | None) -> str:
+    """A row and a column in words, by name where they have names; or where it is in a row of any shape."""
+    names, where = column_names(table), row if rows is None else int(rows[row])
+    label = labels_at(table, [row])[0] if hasattr(table, "iloc") else where
+    called = "" if label == where else f" (label {label!r})"
+    if isinstance(position, tuple):
+        return f"row {where}, at {list(position)} there"
+    return f"row {where}{called}, column {names[position]!r}" if names else f"row {where}, column {position}"
+
+
+def first_gap(table: Table, rows: Sequence[int] | Host | None = None) -> str | None:
+    """Where the first gap among the numbers is, in words; None where there is none."""
+    if isinstance(table, Mapping):
+        return next((gap for part in table.values() if (gap := first_gap(part, rows)) is not None), None)
+    return next((_place(table, row, position, rows) for row, position, _ in _first_bad(table, allow_nan=False)), None)
+
+
+def check_same_columns(table: Table, other: Table, name: str = "the pool", other_name: str = "contexts") -> None:
+    """Refuse another table whose columns are not those of the first, in the same order; or rows of another shape."""
+    shapes = [list(getattr(each, "shape", ()))[1:] for each in (table, other)]
+    if max(map(len, shapes)) > 1 and shapes[0] != shapes[1]:
+        raise ValueError(f"{other_name} must have rows of the shape {shapes[0]} of {name}; got {shapes[1]}")
+    if (ours := n_columns(table)) != (theirs := n_columns(other)):
+        raise ValueError(f"{other_name} must have the {ours} columns of {name}; got {theirs}")
+    check_names(other_name, column_names(other), column_names(table), f"those of {name}")
+
+
+def check_names(name: str, got: list[str] | None, wanted: list[str] | None, whose: str) -> None:
+    """Refuse columns with other names, or in another order, where both have names."""
+    if got is None or wanted is None or got == wanted:
+        return
+    missing, other = [each for each in wanted if each not in got], [each for each in got if each not in wanted]
+    differ = [i for i, pair in enumerate(zip(got, wanted, strict=False)) if pair[0] != pair[1]]
+    if missing or other:
+        detail = f"missing {missing}, not expected {other}"
+    elif differ:
+        first = differ[0]
+        detail = f"column {first} is {got[first]!r}, {wanted[first]!r} was expected: put them in the same order"
+    else:
+        detail = f"{len(got)} came, {len(wanted)} were expected"
+    raise ValueError(f"the columns of {name} must be {whose}, in that order; {detail}")
+
+
+def _as_table(name: str, data: Any, any_shape: bool) -> Table:
+    if isinstance(data, list | tuple):
+        if len(data) == 0 or all(isinstance(each, str) for each in data):
+            return data
+        data = _array(name, data)
+    if isinstance(data, np.ma.MaskedArray) and is_number(data):
+        data = np.where(np.ma.getmaskarray(data), np.nan, data.data)  # what is masked is a gap, not the number beneath
+    shape = getattr(data, "shape", None)
+    if shape is None or not (
+        len(shape) == 2 or (len(shape) > 2 and any_shape) or (len(shape) == 1 and on_host(data).dtype.kind in "OUST")
+    ):
+        got = type(data).__name__ if shape is None else f"shape {list(shape)}"
+        advice = " Give one row as data.reshape(1, -1), one column as data.reshape(-1, 1)." if shape else ""
+        if any(kind.__module__.startswith("torch.utils.data") for kind in type(data).__mro__):
+            advice = " A data set or a loader is a pool by stakes.models.networks.DatasetPool."
+        raise ValueError(f"{name} must have rows and columns, [N, p] (or be a list of texts); got {got}.{advice}")
+    return data
+
+
+def _array(name: str, data: Any) -> Host:
+    """Nested lists as [N, p]: of numbers where all are, else of objects, so that no number becomes text."""
+    try:
+        array = np.asarray(data)
+        return array if is_number(array) else np.asarray(data, dtype=object)
+    except ValueError as error:
+        raise ValueError(f"{name} must have rows of one length; {error}") from error
+
+
+def _first_bad(table: Table, allow_nan: bool) -> Sequence[tuple[int, int | tuple[int, ...], float]]:
+    """Row, column and value of the first number that is not finite, if there is one."""
+    if hasattr(table, "tocoo"):
+        return _first_bad_sparse(table, allow_nan)
+    dimensions = len(getattr(table, "shape", ()))
+    if is_array_api_obj(table) and dimensions >= 2 and (dimensions > 2 or not isinstance(table, np.ndarray)):
+        return _first_bad_anywhere(table, allow_nan)
+    if dimensions != 2:
+        return []
+    found = []
+    for position in range(n_columns(table)):
+        values = column(table, position)
+        if values.dtype.kind == "f" and (bad := _bad(values, allow_nan)).any():
+            row = int(np.argmax(bad))
+            found.append((row, position, float(values[row])))
+    return sorted(found)[:1]
+
+
+def _first_bad_anywhere(table: Any, allow_nan: bool) -> list[tuple[int, int | tuple[int, ...], float]]:
+    """The same in rows of any shape, looked for where the array is; a place within the row for the column."""
+    xp = namespace(table)
+    if not xp.isdtype(table.dtype, "real floating"):
+        return []
+    for part in slices(n_rows(table), _LOOKED_AT):
+        bad = xp.isinf(table[part, ...]) if allow_nan else ~xp.isfinite(table[part, ...])
+        if bool(xp.any(bad)):
+            first = int(xp.argmax(xp.astype(xp.reshape(bad, (-1,)), xp.uint8)))
+            row, *within = (int(each) for each in np.unravel_index(first, tuple(bad.shape)))
+            place = (part.start + row, *within)
+            return [(place[0], within[0] if len(within) == 1 else tuple(within), float(table[place]))]
+    return []
+
+
+def _first_bad_sparse(table: Table, allow_nan: bool) -> list[tuple[int, int, float]]:
+    entries = table.tocoo()
+    bad = np.flatnonzero(_bad(entries.data, allow_nan))
+    return sorted((int(entries.row[i]), int(entries.col[i]), float(entries.data[i])) for i in bad)[:1]
+
+
+def _bad(values: Host, allow_nan: bool) -> Host:
+    return np.isinf(values) if allow_nan else ~np.isfinite(values)

@@ -1,0 +1,298 @@
+"""Lists of networks, stacked networks and functions of tensors: what they predict is the belief, to the last bit."""
+
+import copy
+import threading
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import stakes
+from stakes.models import EnsembleOf, belief_of
+from stakes.testing import check_belief
+
+torch = pytest.importorskip("torch", reason="networks need torch")
+from torch import nn  # noqa: E402
+
+from stakes.models.networks import DatasetPool, Dropout, NetworkEnsemble, StackedNetworks  # noqa: E402
+
+
+def networks(outputs=3, count=4, dtype=torch.float64):
+    torch.manual_seed(0)
+    return [
+        nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, outputs)).to(dtype)
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture
+def rows():
+    return torch.as_tensor(np.random.default_rng(3).standard_normal((40, 3, 4)))
+
+
+def plain(modules, rows):
+    """[n, K, C], module by module and row by row."""
+    modules = [copy.deepcopy(each).eval() for each in modules]
+    with torch.no_grad():
+        return torch.stack([torch.cat([each(row[None]) for row in rows]) for each in modules], dim=1)
+
+
+def close(got, wanted, tolerance=1e-12):
+    torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_a_list_of_networks(rows, size):
+    modules = networks()
+    belief = belief_of(NetworkEnsemble(modules, batch_size=size), rows[:25], rows[25:])
+    assert isinstance(belief, stakes.CategoricalEnsemble)
+    close(belief.candidates, torch.softmax(plain(modules, rows[:25]), dim=2))
+    close(belief.contexts, torch.softmax(plain(modules, rows[25:]), dim=2))
+    check_belief(belief)
+    torch.testing.assert_close(belief_of(modules, rows[:25], rows[25:]).contexts, belief.contexts)
+    torch.testing.assert_close(belief_of(nn.ModuleList(modules), rows[:25], rows[25:]).contexts, belief.contexts)
+
+
+def test_stacked_networks(rows):
+    modules = networks()
+    base = copy.deepcopy(modules[0]).to("meta")
+    every = StackedNetworks(base, *torch.func.stack_module_state(modules))
+    belief = belief_of(NetworkEnsemble(every, batch_size=9), rows[:25], rows[25:])
+    close(belief.candidates, torch.softmax(plain(modules, rows[:25]), dim=2))
+    with pytest.raises(ValueError, match=r"stacked, \[K, ...\].*got K of \[\]"):
+        StackedNetworks(base, {}, {})
+    with pytest.raises(ValueError, match=r"got K of \[2, 3\]"):
+        StackedNetworks(base, {"a": torch.zeros(2, 1), "b": torch.zeros(3)}, {})
+
+
+def test_a_function_that_gives_all_members(rows):
+    modules = [each.eval() for each in networks()]
+
+    def every(batch):
+        return torch.stack([each(batch) for each in modules])  # [K, n, C]
+
+    wanted = belief_of(modules, rows[:25], rows[25:])
+    found = belief_of(NetworkEnsemble(every, batch_size=9), rows[:25], rows[25:])
+    close(found.candidates, wanted.candidates)
+    assert not found.candidates.requires_grad
+    soft = NetworkEnsemble(lambda batch: torch.softmax(every(batch), dim=2), output="probabilities")
+    close(belief_of(soft, rows[:25], rows[25:]).contexts, wanted.contexts)
+
+
+def test_a_module_that_gives_all_members(rows):
+    class Every(nn.Module):
+        def __init__(self, modules):
+            super().__init__()
+            self.inside = nn.ModuleList(modules)
+
+        def forward(self, batch):
+            return torch.stack([each(batch) for each in self.inside])  # [K, n, C]
+
+    module = Every(networks())
+    found = belief_of(module, rows[:25], rows[25:])
+    close(found.candidates, torch.softmax(plain(networks(), rows[:25]), dim=2))
+    assert module.training
+    assert module.inside[0][2].training
+
+
+def test_a_function_of_any_ensemble_keeps_its_tensors(rows):
+    modules = [each.eval() for each in networks(dtype=torch.float32)]
+
+    def every(batch):
+        return torch.softmax(torch.stack([each(batch.float()) for each in modules]), dim=2)
+
+    belief = belief_of(EnsembleOf(every), rows[:25], rows[25:])
+    assert belief.candidates.dtype == torch.float32
+    close(belief.candidates, torch.softmax(plain(modules, rows[:25].float()), dim=2), 1e-6)
+    assert not belief.candidates.requires_grad
+    more = belief_of(EnsembleOf(every, classes="abc"), rows[:25], rows[25:], classes=list("xcba"))
+    torch.testing.assert_close(more.contexts[..., [3, 2, 1]], belief.contexts)
+    assert float(more.contexts[..., 0].sum()) == 0.0
+    half = EnsembleOf(lambda batch: every(batch)[:, :, 0], noise_sd=0.5, member_weights=[1.0, 1.0, 2.0, 0.0])
+    assert isinstance(found := belief_of(half, rows[:25], rows[25:]), stakes.NormalEnsemble)
+    assert found.context_sd.dtype == torch.float32
+
+
+def test_means(rows):
+    modules = networks(outputs=1)
+    belief = belief_of(NetworkEnsemble(modules, noise_sd=0.3), rows[:25], rows[25:])
+    assert isinstance(belief, stakes.NormalEnsemble)
+    close(belief.candidate_mean, plain(modules, rows[:25])[..., 0])
+    assert belief.context_sd.unique().tolist() == [0.3]
+    latent = belief_of(NetworkEnsemble(modules, noise_sd=0.3), rows[:25], rows[25:], target="latent")
+    assert latent.context_sd.unique().tolist() == [0.0]
+    check_belief(belief)
+    modules = networks(outputs=2)
+    vectors = belief_of(NetworkEnsemble(modules, noise_sd=torch.tensor([0.25, 0.5])), rows[:25], rows[25:])
+    assert isinstance(vectors, stakes.VectorNormalEnsemble)
+    close(vectors.context_mean, plain(modules, rows[25:]))
+    assert vectors.candidate_sd[0, 0].tolist() == [0.25, 0.5]
+
+
+def test_one_logit_is_that_of_the_second_class(rows):
+    modules = networks(outputs=1)
+    belief = belief_of(modules, rows[:25], rows[25:])
+    close(belief.candidates[..., 1], torch.sigmoid(plain(modules, rows[:25])[..., 0]))
+    assert belief.n_classes == 2
+
+
+def test_classes_by_name_and_weights(rows):
+    modules = networks()
+    model = NetworkEnsemble(modules, classes=["a", "b", "c"], member_weights=[1, 1, 2, 0])
+    belief = belief_of(model, rows[:25], rows[25:], classes=["c", "new", "a", "b"])
+    close(belief.contexts[..., [2, 3, 0]], torch.softmax(plain(modules, rows[25:]), dim=2))
+    assert belief.member_weights.tolist() == [0.25, 0.25, 0.5, 0.0]
+    ranking = stakes.rank(model, stakes.ZeroOne(), rows, n=1)
+    assert any(name in str(ranking.reasons[0]) for name in ("class 'a'", "class 'b'", "class 'c'"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_predictions_are_kept_in_the_precision_asked_for(rows, dtype):
+    modules = networks()
+    belief = belief_of(NetworkEnsemble(modules, dtype=dtype), rows[:25], rows[25:])
+    assert belief.candidates.dtype == belief.contexts.dtype == dtype
+    wanted = torch.softmax(plain(modules, rows[:25]), dim=2)
+    close(belief.candidates.double(), wanted, torch.finfo(dtype).eps)
+    ranking = stakes.rank(NetworkEnsemble(modules, dtype=dtype), stakes.LogLoss(), rows, n=3)
+    assert ranking.indices[0] == stakes.rank(modules, stakes.LogLoss(), rows, n=1).indices[0]
+
+
+def test_networks_in_half_precision_are_read_in_single(rows):
+    modules = networks(dtype=torch.bfloat16)
+    assert belief_of(modules, rows[:25], rows[25:]).candidates.dtype == torch.float32
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("kind", [lambda rows: rows, lambda rows: rows.numpy(), lambda rows: rows.cuda()])
+def test_predictions_stay_on_the_device(rows, kind):
+    modules = networks()
+    wanted = belief_of(modules, rows[:25], rows[25:])
+    moved = [copy.deepcopy(each).cuda() for each in modules]
+    every = StackedNetworks(moved[0], *torch.func.stack_module_state(moved))
+    for model in (moved, every, NetworkEnsemble(moved, device="cuda", batch_size=4)):
+        belief = belief_of(model, kind(rows[:25]), kind(rows[25:]))
+        assert belief.candidates.is_cuda
+        close(belief.candidates.cpu(), wanted.candidates, 1e-9)
+    ranked = [stakes.rank(each, stakes.LogLoss(), kind(rows), n=5, chunk=7).indices for each in (moved, modules)]
+    assert ranked[0] == ranked[1]
+    dropped = Dropout(nn.Sequential(moved[0], nn.Dropout(0.5)), draws=3)
+    assert belief_of(dropped, kind(rows[:25]), kind(rows[25:])).contexts.is_cuda
+
+
+def test_a_device_may_be_named_where_the_networks_are(rows):
+    modules = networks()
+    found = belief_of(NetworkEnsemble(modules, device="cpu"), rows[:25], rows[25:])
+    assert torch.equal(found.candidates, belief_of(modules, rows[:25], rows[25:]).candidates)
+
+
+def test_networks_are_left_as_they_were(rows):
+    modules = networks()
+    modules[1].eval()
+    modules[2][2].eval()
+    before = [(part.training, len(part._forward_hooks)) for each in modules for part in each.modules()]
+    state = [copy.deepcopy(each.state_dict()) for each in modules]
+    belief_of(modules, rows[:25], rows[25:])
+    broken = nn.Sequential(nn.Dropout(0.5), nn.Linear(5, 3))
+    for model in (broken, Dropout(broken), [*modules, broken]):
+        with pytest.raises(RuntimeError):
+            belief_of(model, rows[:25], rows[25:])
+    assert before == [(part.training, len(part._forward_hooks)) for each in modules for part in each.modules()]
+    assert broken.training
+    assert not broken[0]._forward_hooks
+    for each, kept in zip(modules, state, strict=True):
+        assert all(torch.equal(each.state_dict()[name], kept[name]) for name in kept)
+
+
+def test_threads_that_share_a_network_do_not_change_its_mode(rows):
+    modules = networks()
+    wanted = belief_of(modules, rows[:25], rows[25:]).candidates
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(belief_of(modules, rows[:25], rows[25:]).candidates))
+        for _ in range(8)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert all(torch.equal(each, wanted) for each in found)
+    assert len(found) == 8
+    assert modules[0].training
+
+
+def test_the_answer_is_the_same_for_any_chunk_and_any_number_of_workers(rows):
+    modules, loss = networks(), stakes.LogLoss([1.0, 1.0, 5.0])
+    wanted = stakes.rank(modules, loss, rows, n=8)
+    for options in ({"chunk": 1}, {"chunk": 7}, {"chunk": 7, "n_jobs": 2}):
+        found = stakes.rank(modules, loss, rows, n=8, **options)
+        assert found.indices == wanted.indices
+        np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-9)
+    batch = stakes.rank(modules, loss, rows, rows[:20], n=3, batch=True)
+    assert batch.indices == stakes.rank(modules, loss, rows, rows[:20], n=3, batch=True, chunk=7).indices
+
+
+class Named(nn.Module):
+    """Takes two arguments by name, and gives an object."""
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(30, 3).double()
+
+    def forward(self, ids, mask):
+        return SimpleNamespace(logits=(self.words(ids) * mask[..., None]).sum(dim=1))
+
+
+def tokens(texts):
+    ids = torch.tensor([[ord(letter) - ord("a") for letter in text.ljust(4, "z")[:4]] for text in texts])
+    return {"ids": ids, "mask": (ids != 25).double()}
+
+
+def test_texts_go_through_a_tokenizer():
+    torch.manual_seed(0)
+    modules, texts = [Named() for _ in range(3)], ["a", "bc", "def", "ghij", "abc", "da"]
+    model = NetworkEnsemble(modules, prepare=tokens, batch_size=2)
+    ranking = stakes.rank(model, stakes.LogLoss(), texts, n=3)
+    ready = stakes.rank(modules, stakes.LogLoss(), tokens(texts), n=3, chunk=2)
+    assert ranking.indices == ready.indices
+    np.testing.assert_allclose(ranking.scores, ready.scores, rtol=1e-9)
+    pool = DatasetPool(list(zip(texts, range(6), strict=True)), inputs=0)
+    assert stakes.rank(model, stakes.LogLoss(), pool, n=3).indices == ranking.indices
+    with pytest.raises(TypeError, match="prepare=a function from some rows to tensors"):
+        belief_of(modules, texts, texts)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda: networks()[0], "One network alone is no ensemble"),
+        (lambda: NetworkEnsemble(networks(), noise_sd=0.0), "positive and finite"),
+        (lambda: NetworkEnsemble(networks(), classes="ab"), "a column for each of its classes"),
+        (lambda: NetworkEnsemble(networks(), classes="abc", noise_sd=1.0), "got both"),
+        (lambda: NetworkEnsemble(networks(), output="logit"), "'logits' or 'probabilities'"),
+        (lambda: NetworkEnsemble(networks(), output="probabilities"), "probabilities, none negative"),
+        (lambda: NetworkEnsemble(networks(), batch_size=0), "1 or more"),
+        (lambda: NetworkEnsemble(networks(), device="meta"), "on cpu: move them to meta yourself"),
+        (lambda: NetworkEnsemble([]), "at least one network"),
+        (lambda: [*networks(), *networks(outputs=2)], "same shape"),
+        (lambda: [*networks(), copy.deepcopy(networks()[0]).to("meta")], "on one device"),
+    ],
+)
+def test_what_is_wrong_is_said(model, message, rows):
+    with pytest.raises(ValueError, match=message):
+        belief_of(model(), rows[:25], rows[25:])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (lambda: NetworkEnsemble(3), "list of networks.*got int"),
+        (lambda: EnsembleOf(networks(), noise_sd=1.0), "got Sequential. Networks of torch .*NetworkEnsemble"),
+        (lambda: NetworkEnsemble(networks(), dtype=np.float32), "a floating dtype of torch"),
+        (lambda: [networks()[0], "no"], "all be networks.*got str"),
+        (lambda: [lambda batch: 1, networks()[0]], "got function"),
+        (lambda: NetworkEnsemble(lambda batch: 1), "must give a tensor.*got int"),
+    ],
+)
+def test_what_is_no_network_is_refused(model, message, rows):
+    with pytest.raises(TypeError, match=message):
+        belief_of(model(), rows[:25], rows[25:])

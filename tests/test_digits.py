@@ -1,0 +1,50 @@
+"""The worked example on digits runs, and the loss that drives it pays: below random on the same seeds."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROW = re.compile(r"^ *(\d+) +([\d.]+) \( *[\d.]+\) +([\d.]+) \( *[\d.]+\) +([\d.]+) \( *[\d.]+\)$", re.M)
+
+
+def table(text):
+    """[rounds, 4]: labels, and the cost under random choice, EPIG and the loss."""
+    return np.array([[float(each) for each in row] for row in ROW.findall(text)])
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    pytest.importorskip("torch", reason="torch is not installed, and the example has networks")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed, and the example draws a picture")
+    folder = tmp_path_factory.mktemp("digits")
+    command = [sys.executable, "-W", "error", str(ROOT / "docs" / "examples" / "digits.py")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "digits.png").read_bytes().startswith(b"\x89PNG")
+    return done.stdout
+
+
+def test_the_loss_ends_below_random(printed):
+    costs = table(printed)
+    assert costs[:, 0].tolist() == [20, 28, 36, 44, 52, 60]
+    assert len(set(costs[0, 1:])) == 1  # all begin with the same labels and the same networks
+    last = costs[3:].mean(axis=0)
+    assert last[3] < 0.93 * last[1]
+    assert last[3] < 0.8 * costs[0, 3]
+
+
+def test_the_page_shows_what_the_script_prints_of_more_seeds(printed):
+    page = (ROOT / "docs" / "torch.md").read_text()
+    shown = re.search(r"```text\n(Cost of 1000.*?)\n```", page, re.S)[1]
+    assert [re.sub(r"[\d.]+", "#", line) for line in shown.splitlines()][:2] == [
+        re.sub(r"[\d.]+", "#", line) for line in printed.splitlines()
+    ][:2]
+    costs = table(shown)
+    assert costs.shape == (6, 4)
+    assert costs[-1, 3] < costs[-1, 1]
+    np.testing.assert_allclose(table(printed)[0, 1], costs[0, 1], rtol=0.35)
