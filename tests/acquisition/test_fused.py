@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -56,6 +57,26 @@ def test_half_precision_is_for_storage():
     found = score(LogLoss(), stored)
     assert found.dtype == torch.float32
     np.testing.assert_allclose(found.cpu(), score(LogLoss(), half).cpu(), rtol=0.02)
+
+
+@pytest.mark.parametrize("kinds", [(0, 0), (0, 1), (1, 0)])
+def test_each_side_keeps_half_precision_of_its_own(kinds):
+    whole = ensemble(6, 5, 4, 3, 1.0)
+    sides = [rounded(each) for each in (whole.candidates, whole.contexts)]
+    mixed = [each.double() if kind else each for each, kind in zip(sides, kinds, strict=True)]
+    belief = CategoricalEnsemble(*mixed, [0.4, 0.3, 0.2, 0.1])
+    assert [belief.candidates.dtype, belief.contexts.dtype] == [each.dtype for each in mixed]
+    again = replace(belief, candidates=belief.candidates)  # the weights, which are wider, do not widen it
+    assert again.candidates.dtype == mixed[0].dtype
+    wide = CategoricalEnsemble(*(each.double() for each in sides), [0.4, 0.3, 0.2, 0.1])
+    for loss in (LogLoss(), CostMatrix(1.0 - np.eye(3))):
+        found = expected_regret(loss, belief).double()
+        np.testing.assert_allclose(found.cpu(), expected_regret(loss, wide).cpu(), atol=1e-6)
+
+
+def test_half_precision_that_is_not_finite_is_refused():
+    with pytest.raises(ValueError, match="contexts must be finite; 1 of 2"):
+        CategoricalEnsemble(np.float16([[[0.5, 0.5]]]), np.float16([[[np.nan, 0.5]]]))
 
 
 def test_a_precision_that_is_not_one_is_refused():

@@ -96,7 +96,7 @@ def largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]:
 def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int | None) -> Array:
     """[N]: what no score is above."""
     xp = namespace(belief.contexts)
-    weights = double(constant(loss.class_weights or (1.0,) * belief.n_classes, belief.contexts))
+    weights = double(constant(loss.class_weights or (1.0,) * belief.n_classes, belief.like))
 
     def values(block: CategoricalEnsemble) -> Array:
         contexts = double(block.contexts)

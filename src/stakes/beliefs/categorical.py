@@ -34,16 +34,14 @@ class CategoricalEnsemble:
     """[K]"""
 
     def __post_init__(self) -> None:
-        candidates, contexts, weights = asarrays(
-            candidates=self.candidates, contexts=self.contexts, member_weights=self.member_weights
-        )
+        candidates, contexts, weights, like = _probabilities(self.candidates, self.contexts, self.member_weights)
         check_shape("candidates", candidates, ("N", "K", "C"))
         _check_members("contexts", contexts, ("M", *candidates.shape[1:]))
         check_probabilities("candidates", candidates)
         check_probabilities("contexts", contexts)
         object.__setattr__(self, "candidates", candidates)
         object.__setattr__(self, "contexts", contexts)
-        object.__setattr__(self, "member_weights", normalised_members(weights, candidates))
+        object.__setattr__(self, "member_weights", normalised_members(weights, like))
 
     @property
     def n_candidates(self) -> int:
@@ -80,25 +78,29 @@ class CategoricalEnsemble:
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_z p(z | c) S(z)."""
-        weighted = self.member_weights[:, None] * single(self.contexts)
+        weighted = self.member_weights[:, None] * self._wide(self.contexts)
         probabilities = namespace(self.contexts).sum(weighted, axis=1)  # [M, C]
         return _mean_of(_statistics(integrand, reference, self.n_classes, self.like), probabilities)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
         xp = namespace(self.contexts)
-        weighted = self.member_weights[:, None] * single(self.candidates)  # [N, K, C]
+        weighted = self.member_weights[:, None] * self._wide(self.candidates)  # [N, K, C]
         split = xp.tensordot(weighted, self.member_moments(integrand, reference), axes=([1], [1]))  # [N, C, M, D]
         return xp.permute_dims(split, (0, 2, 1, 3))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, K, D]: E[S(z) | c, k]."""
         table = _statistics(integrand, reference, self.n_classes, self.like)
-        return namespace(self.contexts).matmul(single(self.contexts), table)
+        return namespace(self.contexts).matmul(self._wide(self.contexts), table)
 
     def member_outcomes(self) -> Array:
         """[N, C, K]: p(y | x, k)."""
-        return namespace(self.candidates).permute_dims(single(self.candidates), (0, 2, 1))
+        return namespace(self.candidates).permute_dims(self._wide(self.candidates), (0, 2, 1))
+
+    def _wide(self, side: Array) -> Array:
+        """Probabilities in the precision of the weights."""
+        return namespace(side).astype(side, self.member_weights.dtype, copy=False)
 
     def take(self, candidates: slice, contexts: slice) -> CategoricalEnsemble:
         """A block of candidates and contexts."""
@@ -219,6 +221,23 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
         return xp.astype(alike, single(like[:0, ...]).dtype) if xp.isdtype(like.dtype, "real floating") else alike
     check_shape("member_weights", weights, (count,))
     return shares("member_weights", single(weights))
+
+
+def _probabilities(candidates: Any, contexts: Any, weights: Any) -> tuple[Array, Array, Array | None, Array]:
+    """Both sides, checked, in one precision but for those in half precision, which stay; and an empty array in that."""
+    sides = {"candidates": candidates, "contexts": contexts}
+    half = {name: side for name, side in sides.items() if _is_half(side)}
+    empty = {name: single(side[:0, ...]) for name, side in half.items()}  # in their place
+    found = asarrays(**{**sides, **empty}, member_weights=weights)
+    kept = [
+        asarrays(**{name: half[name]})[0] if name in half else side for name, side in zip(sides, found, strict=False)
+    ]
+    return kept[0], kept[1], found[2], found[0][:0, ...]
+
+
+def _is_half(side: Any) -> bool:
+    xp = namespace(side) if is_array_api_obj(side) and side.ndim else None
+    return xp is not None and xp.isdtype(side.dtype, "real floating") and xp.finfo(side.dtype).bits < 32
 
 
 def _whole_numbers(candidates: Any, contexts: Any, weights: Any) -> tuple[Array, Array, Array | None]:
