@@ -106,6 +106,11 @@ def on_accelerator(array: Array) -> bool:
     return getattr(device(array), "type", "cpu") != "cpu"
 
 
+def on_host(array: Array) -> np.ndarray[Any, Any]:
+    """`array` as NumPy has it, wherever it was: an explicit copy where that is a device."""
+    return np.asarray(array.cpu() if on_accelerator(array) else array)
+
+
 def filled(shape: int | tuple[int, ...], value: float, like: Array) -> Array:
     """An array of `value` in double precision beside `like`."""
     xp = namespace(like)

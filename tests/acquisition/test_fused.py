@@ -17,6 +17,7 @@ from stakes.acquisition.centred_blocks import block_numbers, block_sums
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from tests.centred_cases import CUDA, DEVICE, LOSSES, close, ensemble, exact, rounded, shares_of  # noqa: E402
 
+FUSED = "fused kernel over centred members"
 needs_gpu = pytest.mark.skipif(not CUDA or find_spec("triton") is None, reason="there is no CUDA device, or no Triton")
 
 
@@ -37,9 +38,8 @@ def test_members_with_weights_of_their_own_count_by_them():
 def test_large_ensembles_of_tensors_are_scored_in_blocks_and_small_ones_exactly():
     belief = ensemble(130, 330, 3, 10, 1.0)
     form = find_form(LogLoss(), belief)
-    if not CUDA:
-        assert form.name == "products of centred members in float32, in blocks"
-        assert "split moments" in find_form(LogLoss(), ensemble(3, 4, 3, 10, 1.0)).name
+    assert form.name == (f"{FUSED} in float32" if CUDA else "products of centred members in float32, in blocks")
+    assert "split moments" in find_form(LogLoss(), ensemble(3, 4, 3, 10, 1.0)).name
     wanted = exact(LogLoss(), belief, torch.full((330,), 1 / 330, dtype=torch.float64, device=DEVICE))
     close(score(LogLoss(), belief, memory_limit=2**24), wanted, 1e-3 if CUDA else 1e-5)
     assert block_numbers(LogLoss(), belief) >= 10 * 10 * 330  # the joint of a candidate
@@ -101,15 +101,15 @@ class TestOnAGpu:
     @pytest.mark.parametrize("name", LOSSES)
     @pytest.mark.parametrize("spread", [0.1, 300.0])
     def test_rankings_are_those_of_float64(self, name, spread):
-        belief, shares = ensemble(500, 90, 110, 6, spread), None
-        loss = LOSSES[name](6)
-        wanted = expected_regret(loss, belief).mean(1)
-        found = score(loss, belief, shares)
+        belief, loss = ensemble(2000, 90, 110, 6, spread), LOSSES[name](6)
+        wanted, found = expected_regret(loss, belief).mean(1), score(loss, belief)
         if float(wanted.max()) > 1e-12:
             assert float(wanted[found.argmax()]) >= 0.999 * float(wanted.max())
 
     def test_the_form_says_which_kernel_runs(self):
-        assert find_form(LogLoss(), ensemble(5, 4, 3, 3, 1.0)).name == "fused kernel over centred members in float16"
+        names = [find_form(LogLoss(), ensemble(900, 600, k, 3, 1.0)).name for k in (32, 33)]
+        assert names == [f"fused kernel over centred members in {kind}" for kind in ("float32", "float16")]
+        assert "split moments" in find_form(LogLoss(), ensemble(5, 4, 40, 3, 1.0)).name
         votes = torch.zeros((4, 3), dtype=torch.int64, device="cuda")
         assert find_form(LogLoss(), VoteEnsemble(votes, votes, 3)).name == "fused kernel over counts of votes"
         assert "counts" in find_form(CostMatrix(np.eye(3)), VoteEnsemble(votes, votes, 3)).name
@@ -126,5 +126,6 @@ class TestOnAGpu:
         close(score(loss, belief).double(), expected_regret(loss, belief).mean(1), 1e-5)
 
     def test_many_classes(self):
-        belief = ensemble(20, 15, 30, 128, 1.0)
+        belief = ensemble(20, 15, 40, 128, 1.0)
+        assert "float16" in find_form(LogLoss(), belief).name
         close(score(LogLoss(), belief).double(), expected_regret(LogLoss(), belief).mean(1), 2e-3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stakes import BrierLoss, CategoricalEnsemble, GaussianBelief, LogLoss, SquaredError, VoteEnsemble, score
+from stakes import BrierLoss, CategoricalEnsemble, GaussianBelief, LogLoss, SquaredError, VoteEnsemble, ZeroOne, score
 from stakes.acquisition import best_streamed
 
 
@@ -73,6 +73,13 @@ def test_costs_and_weights_of_contexts_count(contexts):
     found = best_streamed(LogLoss(), belief, rows, 4, given, costs, block=9)
     scores = score(LogLoss(), CategoricalEnsemble(rows, on_host(contexts)), weights, costs)
     np.testing.assert_array_equal(on_host(found.positions), np.argsort(-scores, kind="stable")[:4])
+
+
+def test_where_nothing_is_worth_anything_the_first_lead_with_nothing():
+    rows = np.repeat(probabilities(8, seed=1, k=1), 3, axis=1)  # members agree
+    belief = CategoricalEnsemble(rows[:1], np.repeat(probabilities(3, seed=2, k=1), 3, axis=1))
+    found = best_streamed(ZeroOne(), belief, rows, 2, block=3)
+    assert (found.positions.tolist(), found.scores.tolist()) == ([0, 1], [0.0, 0.0])
 
 
 def test_of_equal_candidates_the_first_lead():

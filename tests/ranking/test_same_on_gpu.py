@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -56,9 +58,9 @@ def test_classes(loss):
     images, digits = torch.asarray(images / 16.0, dtype=torch.float32), torch.asarray(digits)
     known, pool = list(range(20)), np.arange(20, 420)
     for step in range(ROUNDS):
-        members = networks(images[known], digits[known], seed=step)
+        members, rows = networks(images[known], digits[known], seed=step), (images[pool], images[500:560])
         answers = [
-            rank(NetworkEnsemble(members, device=place), loss, images[pool], images[500:560], n=len(pool))
+            rank(NetworkEnsemble([deepcopy(each).to(place) for each in members]), loss, *rows, n=len(pool))
             for place in ("cpu", DEVICE)
         ]
         check_same(*answers, LABELS, TOLERANCE["classes"])

@@ -7,11 +7,12 @@ are made in blocks. Sizes: M contexts, K members, C classes.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any, Literal
 
 from array_api_compat import is_torch_array
 
-from stakes._array import on_accelerator
 from stakes._jit import has_kernel
 from stakes.acquisition.centred import within_reach
 from stakes.acquisition.centred_blocks import block_numbers, block_sums
@@ -26,6 +27,7 @@ from stakes.losses.weights import ClassWeights
 Precision = Literal["float16", "bfloat16", "tf32", "float32"]
 _BYTES = {"float16": 2, "bfloat16": 2, "tf32": 4, "float32": 4}
 _MOST_CLASSES = 128
+_FEW = 32  # members, over which what float16 rounds does not average out
 _WEIGHTS_APART = 1e4  # of votes: 1 + rbar is then known to three digits at least
 
 
@@ -34,6 +36,8 @@ def fused_form(precision: Precision = "float16") -> Form:
 
     Only the covariance of members is rounded, so that float16 ranks as float64 does; bfloat16 has a wider range and an
     eighth of its accuracy, tf32 the same accuracy as float16 at half the speed, and float32 is nearly exact and slow.
+    `find_form` takes float16, or float32 for up to 32 members, over which rounding does not average out; a small
+    ensemble it leaves to the general route.
     """
     if precision not in _BYTES:
         raise ValueError(f"precision must be one of {', '.join(_BYTES)}; got {precision!r}")
@@ -50,7 +54,6 @@ def fused_form(precision: Precision = "float16") -> Form:
         GENERAL.context_numbers,
         total=Total(prepare, lambda loss, belief: _held(belief, _BYTES[precision])),
         serves=lambda loss, belief: _on_gpu(belief) and within_reach(loss, belief),
-        otherwise=_BLOCKED,
     )
 
 
@@ -89,12 +92,20 @@ def _on_gpu(belief: Any) -> bool:
     return belief.domain.count <= _MOST_CLASSES and has_kernel(belief.contexts)
 
 
-def _blocks_serve(loss: Any, belief: CategoricalEnsemble) -> bool:
-    """On a GPU always, on the CPU where single precision is worth its rounding."""
+def _large(belief: CategoricalEnsemble) -> bool:
+    """Whether the belief is torch's and large enough for single precision to be worth its rounding."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
-    if not is_torch_array(belief.contexts) or not within_reach(loss, belief):
-        return False
-    return on_accelerator(belief.contexts) or size >= LARGE
+    return is_torch_array(belief.contexts) and size >= LARGE
+
+
+def _where_large(form: Form, otherwise: Form | None, most_members: float = math.inf) -> Form:
+    """The form for large ensembles of no more members than that."""
+
+    def serves(loss: Any, belief: CategoricalEnsemble) -> bool:
+        few = belief.member_weights.shape[0] <= most_members
+        return few and _large(belief) and form.serves(loss, belief)
+
+    return replace(form, serves=serves, otherwise=otherwise)
 
 
 _BLOCKED = Form(
@@ -103,9 +114,10 @@ _BLOCKED = Form(
     GENERAL.numbers,
     GENERAL.context_numbers,
     total=Total(block_sums, block_numbers),
-    serves=_blocks_serve,
+    serves=within_reach,
 )
-_FUSED = fused_form()
+_FUSED = _where_large(fused_form("float16"), _where_large(_BLOCKED, None))
+_FUSED = _where_large(fused_form("float32"), _FUSED, _FEW)
 for _weight in (None, ClassWeights):  # before those for NumPy, which are registered for any weight
     register(LogLoss, _weight, CategoricalEnsemble, _FUSED)
     register(LogLoss, _weight, VoteEnsemble, _votes(_vote_sums, 3))

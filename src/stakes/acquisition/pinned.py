@@ -15,7 +15,7 @@ import torch
 
 from stakes._array import slices
 
-_THREADS = 4  # that fill a buffer from memory which torch does not own
+_THREADS = 8  # that fill a buffer: one alone does not keep up with the copy to a device
 
 
 def travelling(source: Any, place: Any, step: int) -> Generator[Any]:
@@ -38,6 +38,7 @@ def travelling(source: Any, place: Any, step: int) -> Generator[Any]:
         finally:
             ahead.result()
             carrier.stream.synchronize()  # buffers are not given back while a copy into them is under way
+            carrier.copiers.shutdown()
 
 
 class _Carrier:
@@ -51,6 +52,7 @@ class _Carrier:
         self.staged = [] if self.pinned else [torch.empty(shape, dtype=dtype, pin_memory=True) for _ in range(2)]
         self.there = [torch.empty(shape, dtype=dtype, device=place) for _ in range(2)]
         self.stream = torch.cuda.Stream(place)
+        self.copiers = ThreadPoolExecutor(_THREADS)
         self.sent, self.free = ([torch.cuda.Event() for _ in range(2)] for _ in range(2))
 
     def send(self, turn: int, part: slice) -> tuple[Any, Any]:
@@ -66,11 +68,17 @@ class _Carrier:
 
     def _staged(self, place: int, part: slice, count: int) -> Any:
         self.sent[place].synchronize()  # what was there has left
-        buffer = self.staged[place][:count]
-        if isinstance(self.source, torch.Tensor):
-            return buffer.copy_(self.source[part])
-        rows, to = self.source[part], buffer.numpy()
-        with ThreadPoolExecutor(_THREADS) as copiers:
-            some = list(slices(count, -(-count // _THREADS)))
-            list(copiers.map(lambda few: np.copyto(to[few], rows[few]), some))
+        buffer, rows = self.staged[place][:count], self.source[part]
+        to = _bytes(buffer)
+        if isinstance(rows, torch.Tensor):
+            rows = _bytes(rows.contiguous())
+        else:
+            rows = np.ascontiguousarray(rows).view(np.uint8)
+        some = slices(count, -(-count // _THREADS))
+        list(self.copiers.map(lambda few: np.copyto(to[few], rows[few]), some))
         return buffer
+
+
+def _bytes(tensor: Any) -> Any:
+    """A tensor on the host as NumPy has it, whatever its numbers are."""
+    return tensor.view(torch.uint8).numpy()

@@ -89,7 +89,7 @@ def score(
     (None: 256 MB, or 4 GB on a GPU). `n_jobs` workers share blocks of candidates, 8 of them at most at once (None: one
     worker, or what `joblib.parallel_config` says; -1: all cores); scores are the same for any number of them.
     """
-    form = find_form(loss, belief) if form is None else _checked_form(form, loss, belief)
+    form = chosen_form(form, loss, belief)
     xp = namespace(belief.like)
     weights = checked_context_weights(context_weights, belief)  # [M]
     summed = _one_by_one if form.total is None else _all_at_once
@@ -104,9 +104,11 @@ def score(
     return xp.astype(relative, belief.like.dtype), top
 
 
-def _checked_form(form: Form, loss: AnyLoss, belief: Belief) -> Form:
-    """A form of the caller's choice, refused where it is not meant for the pair."""
+def chosen_form(form: Form | None, loss: AnyLoss, belief: Belief) -> Form:
+    """The form of the caller's choice, refused where it is not meant for the pair; None: that of `find_form`."""
     chosen = find_form(loss, belief)
+    if form is None:
+        return chosen
     if form.name != chosen.name and not form.serves(loss, belief):
         raise ValueError(
             f"the form {form.name!r} is not meant for {type(loss).__name__} and this {type(belief).__name__}: leave it "
@@ -139,6 +141,28 @@ def _all_at_once(
     """[N]: log scores, by the form's own way to sum over contexts."""
     assert form.total is not None
     worth = form.total.prepare(loss, belief, weights)
+    return _in_blocks(form, worth, loss, belief, memory_limit, n_jobs)
+
+
+def log_scorer(form: Form, loss: AnyLoss, belief: Belief, context_weights: Any) -> Callable[[Belief], Array]:
+    """A function from other candidates of the same contexts to their log scores [n]; contexts are prepared once."""
+    weights = checked_context_weights(context_weights, belief)
+    if form.total is None:
+        return lambda block: _one_by_one(form, loss, block, weights, None, None)
+    worth = form.total.prepare(loss, belief, weights)
+    return lambda block: _in_blocks(form, worth, loss, block, None, None)
+
+
+def _in_blocks(
+    form: Form,
+    worth: Callable[[Any], Array],
+    loss: AnyLoss,
+    belief: Belief,
+    memory_limit: int | None,
+    n_jobs: int | None,
+) -> Array:
+    """[N]: log scores, of as many candidates at a time as the limit has room for."""
+    assert form.total is not None
     step = max(1, numbers_within(memory_limit, belief) // form.total.numbers(loss, belief))
     parts = ((worth, form.total.in_logs, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
     return namespace(belief.like).concat(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)))

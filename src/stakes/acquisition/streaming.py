@@ -16,7 +16,8 @@ from array_api_compat import device, is_array_api_obj, is_numpy_array, is_torch_
 from stakes._array import Array, constant, namespace, on_accelerator, slices
 from stakes.acquisition.bounds import Best, check_count, largest
 from stakes.acquisition.forms import Form
-from stakes.acquisition.scores import score
+from stakes.acquisition.reduction import unscaled
+from stakes.acquisition.scores import checked_costs, chosen_form, log_scorer
 from stakes.beliefs import CategoricalEnsemble, VoteEnsemble
 from stakes.losses import AnyLoss
 
@@ -44,7 +45,7 @@ def best_streamed(
     """
     check_count(count)
     _check(belief, candidates)
-    total, xp = candidates.shape[0], namespace(belief.like)
+    total, xp, scored = candidates.shape[0], namespace(belief.like), None
     if costs is not None and len(costs) != total:
         raise ValueError(f"costs must have one number for each of the {total} candidates; got {len(costs)}")
     step = _rows(candidates) if block is None else block
@@ -53,8 +54,10 @@ def best_streamed(
         for rows in arriving:
             part = replace(belief, candidates=rows)
             here = slice(start, start + part.n_candidates)
-            prices = None if costs is None else _beside(costs[here], belief.like)
-            found = score(loss, part, context_weights, prices, form=form)
+            scored = scored or log_scorer(chosen_form(form, loss, part), loss, part, context_weights)
+            found = scored(part)
+            if costs is not None:
+                found = found - xp.log(checked_costs(_beside(costs[here], belief.like), part))
             where = xp.arange(here.start, here.stop, device=device(found))
             positions = where if positions is None else xp.concat([positions, where])
             scores = found if scores is None else xp.concat([scores, found])
@@ -62,7 +65,8 @@ def best_streamed(
             start = here.stop
             if progress is not None:
                 progress("scoring candidates", start / total)
-    return Best(positions, scores, total)
+    top = float(scores[0]) if float(scores[0]) > -math.inf else 0.0
+    return Best(positions, unscaled(xp.exp(scores - top), top, belief), total)
 
 
 def _blocks(candidates: Any, belief: Any, step: int) -> Generator[Array]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from stakes._array import Array, asarrays, check_shape, column, constant, namespace
+from stakes._array import Array, asarrays, check_shape, column, constant, namespace, on_host
 from stakes.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
 
@@ -73,7 +73,7 @@ class CostMatrix(FiniteChoice):
 
     def __post_init__(self) -> None:
         (given,) = asarrays(costs=self.costs)
-        costs = np.array(np.asarray(given), dtype=float)  # a copy of our own
+        costs = np.array(on_host(given), dtype=float)  # a copy of our own
         check_shape("costs", costs, ("C", "A"))
         if 0 in costs.shape:
             raise ValueError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
