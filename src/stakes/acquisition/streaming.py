@@ -13,7 +13,7 @@ from typing import Any
 
 from array_api_compat import device, is_array_api_obj, is_numpy_array, is_torch_array
 
-from stakes._array import Array, constant, namespace, on_accelerator, slices
+from stakes._array import Array, constant, filled, namespace, on_accelerator, slices
 from stakes.acquisition.bounds import Best, check_count, largest
 from stakes.acquisition.forms import Form
 from stakes.acquisition.reduction import unscaled
@@ -45,11 +45,11 @@ def best_streamed(
     """
     check_count(count)
     _check(belief, candidates)
-    total, xp, scored = candidates.shape[0], namespace(belief.like), None
+    total, xp, place = candidates.shape[0], namespace(belief.like), device(belief.like)
     if costs is not None and len(costs) != total:
         raise ValueError(f"costs must have one number for each of the {total} candidates; got {len(costs)}")
     step = _rows(candidates) if block is None else block
-    positions, scores, start = None, None, 0
+    positions, scores, start, scored = xp.arange(0, device=place), filled(0, 0.0, belief.like), 0, None
     with closing(_blocks(candidates, belief, step)) as arriving:
         for rows in arriving:
             part = replace(belief, candidates=rows)
@@ -58,10 +58,8 @@ def best_streamed(
             found = scored(part)
             if costs is not None:
                 found = found - xp.log(checked_costs(_beside(costs[here], belief.like), part))
-            where = xp.arange(here.start, here.stop, device=device(found))
-            positions = where if positions is None else xp.concat([positions, where])
-            scores = found if scores is None else xp.concat([scores, found])
-            positions, scores = largest(positions, scores, count)
+            positions = xp.concat([positions, xp.arange(here.start, here.stop, device=place)])
+            positions, scores = largest(positions, xp.concat([scores, found]), count)
             start = here.stop
             if progress is not None:
                 progress("scoring candidates", start / total)

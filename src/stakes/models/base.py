@@ -6,7 +6,7 @@ Sizes: N candidates (the pool), M contexts, p features.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
@@ -30,6 +30,23 @@ class Request:
     """Whether covariances between candidates are wanted, which joint batches need."""
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
     """For models that are known by draws only."""
+    keep: dict[Any, Any] | None = None
+    """Where adapters keep what the contexts need from one part of a pool to the next; None: nowhere."""
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made once for all requests that keep in the same place."""
+        if self.keep is None:
+            return make()
+        if name not in self.keep:
+            self.keep[name] = make()
+        return self.keep[name]
+
+    def of(self, model: Any) -> Request:
+        """The same request, with a place of its own for a part of a model."""
+        if self.keep is None:
+            return self
+        _, place = self.keep.setdefault(id(model), (model, {}))  # the model too, so that its id stays its own
+        return replace(self, keep=place)
 
 
 class Adapter(Protocol):
@@ -82,14 +99,16 @@ def belief_of(
     classes: Sequence[Any] | None = None,
     joint: bool = False,
     rng: np.random.Generator | None = None,
+    keep: dict[Any, Any] | None = None,
 ) -> Belief:
     """What a fitted `model` believes of the labels of `pool` and the targets at `contexts`.
 
-    A model of your own has a method `belief(pool, contexts)`, or an adapter given to `register_model`.
+    A model of your own has a method `belief(pool, contexts)`, or an adapter given to `register_model`. For pools that
+    come in parts, give the same dict as `keep` each time: what the contexts need is then computed once.
     """
     if target not in ("label", "latent"):
         raise ValueError(f"target must be 'label' or 'latent'; got {target!r}")
-    return adapt(model, pool, contexts, Request(target, classes, joint, rng or np.random.default_rng(0)))
+    return adapt(model, pool, contexts, Request(target, classes, joint, rng or np.random.default_rng(0), keep))
 
 
 def has_belief(model: Any) -> bool:
@@ -100,7 +119,7 @@ def has_belief(model: Any) -> bool:
 def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
     """The belief by the adapter of the first type, in the order of inheritance, that has one."""
     if (adapter := adapter_of(model)) is not None:
-        return adapter(model, pool, contexts, request)
+        return adapter(model, pool, contexts, request.of(model))
     if callable(own := getattr(model, "belief", None)):
         belief = own(pool, contexts)
         if not isinstance(belief, Belief):

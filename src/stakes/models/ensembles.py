@@ -58,7 +58,8 @@ def _of_function(model: EnsembleOf, pool: Any, contexts: Any, request: Request) 
     """Both tables as they come, of any array library and wherever they are."""
     if model.noise_sd is not None and model.classes is not None:
         raise ValueError("give classes for a function of probabilities, or noise_sd for one of means; got both")
-    tables = [_as_array(model.members(rows)) for rows in (pool, contexts)]
+    there = request.kept("predictions", lambda: _as_array(model.members(contexts)))
+    tables = [_as_array(model.members(pool)), there]
     last = ("C",) if model.noise_sd is None or tables[0].ndim == 3 else ()
     for name, rows, table in zip(("pool", "contexts"), (pool, contexts), tables, strict=True):
         count = "K" if name == "pool" else len(tables[0])

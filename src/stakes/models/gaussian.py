@@ -29,7 +29,8 @@ def _process(model: GaussianProcessRegressor, pool: Any, contexts: Any, request:
     k(x, x) is jitter, not noise. An `alpha` for each label so far says nothing of labels to come: its mean is taken,
     with a warning.
     """
-    return gaussian_belief(posterior_of(model), rows_of(model, pool), rows_of(model, contexts), request)
+    posterior = request.kept("posterior", lambda: posterior_of(model))
+    return gaussian_belief(posterior, rows_of(model, pool), rows_of(model, contexts), request)
 
 
 def posterior_of(model: GaussianProcessRegressor) -> KernelPosterior:

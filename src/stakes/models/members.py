@@ -92,9 +92,11 @@ def _class_belief(members: Members, pool: Any, contexts: Any, request: Request) 
     known = union_of(members.classes) if members.known is None else members.known
     classes = all_classes(request.classes, known)
     if members.pure or members.votes is not None:
-        votes, at_contexts = (_votes(members, rows, classes) for rows in (pool, contexts))
+        votes = _votes(members, pool, classes)
+        at_contexts = request.kept("votes", lambda: _votes(members, contexts, classes))
         return VoteEnsemble(votes, at_contexts, len(classes), members.weights)
-    tables = [probabilities_of(members, rows, classes) for rows in (pool, contexts)]
+    there = request.kept("probabilities", lambda: probabilities_of(members, contexts, classes))
+    tables = [probabilities_of(members, pool, classes), there]
     belief = CategoricalEnsemble(tables[0], tables[1], members.weights)
     return belief.as_votes() if all(np.all((table == 0) | (table == 1)) for table in tables) else belief
 
@@ -150,7 +152,7 @@ def _stacked(column: Callable[[int], Array], count: int, dtype: Any) -> Array:
 
 
 def _normal_belief(members: Members, pool: Any, contexts: Any, request: Request, noise_sd: Any) -> Belief:
-    candidates, targets = means_of(members, pool), means_of(members, contexts)
+    candidates, targets = means_of(members, pool), request.kept("means", lambda: means_of(members, contexts))
     known = members.noise(targets) if noise_sd is None and members.noise is not None else noise_sd
     noise = checked_noise(known)
     kind = NormalEnsemble if candidates.ndim == 2 else VectorNormalEnsemble

@@ -58,7 +58,7 @@ def gaussian_belief(
 
     Covariances between candidates, where they are asked for, are computed a row at a time when a batch needs them.
     """
-    there = posterior.places(contexts)
+    there = request.kept("places", lambda: posterior.places(contexts))
     return belief_at(posterior, candidates_at(posterior, pool, there, keep=request.joint), there, request)
 
 

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stakes.beliefs import GaussianBelief
-from stakes.models.base import Request, adapts
+from stakes.models.base import Request, register_model
 from stakes.models.hyperparameters import Hyperparameters, most_likely, plug_in
 from stakes.models.kernels import Numbers
 from stakes.models.posterior import KernelPosterior
@@ -123,11 +123,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self, pool: Any, contexts: Any, *, target: Literal["label", "latent"] = "label", joint: bool = False
     ) -> GaussianBelief:
         """What it believes of the labels of `pool` and the targets at `contexts`, jointly."""
-        check_is_fitted(self)
-        pool, contexts = (validate_data(self, each, reset=False, dtype=np.float64) for each in (pool, contexts))
-        belief = gaussian_belief(self.posterior(), pool, contexts, Request(target=target, joint=joint))
-        assert isinstance(belief, GaussianBelief)
-        return belief
+        return _belief(self, pool, contexts, Request(target=target, joint=joint))
 
     def posterior(self) -> KernelPosterior:
         """What it knows of f: means and covariances at any rows."""
@@ -137,10 +133,16 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
 
 
-@adapts(GaussianProcess)
-def _process(model: GaussianProcess, pool: Any, contexts: Any, request: Request) -> GaussianBelief:
+def _belief(model: GaussianProcess, pool: Any, contexts: Any, request: Request) -> GaussianBelief:
     """The exact joint posterior."""
-    return model.belief(pool, contexts, target=request.target, joint=request.joint)
+    check_is_fitted(model)
+    pool, contexts = (validate_data(model, each, reset=False, dtype=np.float64) for each in (pool, contexts))
+    belief = gaussian_belief(request.kept("posterior", model.posterior), pool, contexts, request)
+    assert isinstance(belief, GaussianBelief)
+    return belief
+
+
+register_model(GaussianProcess, _belief)
 
 
 def _factorised(covariance: Numbers) -> tuple[Numbers, float]:

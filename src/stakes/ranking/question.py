@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -49,6 +49,8 @@ class Question:
     classes: Sequence[Any] | None
     seed: int
     progress: Progress
+    keep: dict[Any, Any] = field(default_factory=dict)
+    """What the model needs to know of the contexts, so that no part of the pool asks for it again."""
 
     @property
     def size(self) -> int:
@@ -79,7 +81,14 @@ class Question:
         rng = generator(self.seed, DRAWS)
         try:
             return belief_of(
-                self.model, part, self.contexts, target=self.target, classes=self.classes, joint=joint, rng=rng
+                self.model,
+                part,
+                self.contexts,
+                target=self.target,
+                classes=self.classes,
+                joint=joint,
+                rng=rng,
+                keep=self.keep,
             )
         except ValueError as error:
             if "NaN" not in str(error):
@@ -95,7 +104,7 @@ class Question:
 
     def to_send(self) -> Question:
         """The question without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=TablePool(self.head), positions=None, progress=silent)
+        return replace(self, pool=TablePool(self.head), positions=None, progress=silent, keep={})
 
     def with_target(self, target: Literal["label", "latent"]) -> Question:
         """The same question about another target."""

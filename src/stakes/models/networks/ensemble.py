@@ -84,7 +84,8 @@ def _noise(model: NetworkEnsemble) -> Any:
 @adapts(NetworkEnsemble)
 def _belief(model: NetworkEnsemble, pool: Any, contexts: Any, request: Request) -> Belief:
     noise = _noise(model)
-    candidates, targets = (_predicted(model, rows, noise is None) for rows in (pool, contexts))
+    candidates = _predicted(model, pool, noise is None)
+    targets = request.kept("predictions", lambda: _predicted(model, contexts, noise is None))
     known = None
     if noise is None:
         known = range(targets.shape[2]) if model.classes is None else model.classes
