@@ -14,25 +14,39 @@ from stakes import CostMatrix, LogLoss, SquaredError, Weight, rank
 from stakes.models import OnDevice
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
-NetworkEnsemble = pytest.importorskip("stakes.models.networks").NetworkEnsemble
+Dropout = pytest.importorskip("stakes.models.networks").Dropout
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 ROUNDS, LABELS = 5, 4
 TOLERANCE = {"classes": 1e-3, "reals": 1e-9}  # relative: products in float16, and all in float64
 
 
-def networks(rows, labels, seed=0):
-    """A few layers for each of six members, trained on the CPU whoever asks."""
-    torch.manual_seed(seed)
-    members = []
-    for _ in range(6):
-        member = torch.nn.Sequential(torch.nn.Linear(64, 16), torch.nn.ReLU(), torch.nn.Linear(16, 10))
-        steps = torch.optim.Adam(member.parameters(), lr=0.03)
-        for _ in range(40):
-            steps.zero_grad()
-            torch.nn.functional.cross_entropy(member(rows), labels).backward()
-            steps.step()
-        members.append(member)
-    return members
+def trained(rows, labels):
+    """A few layers, trained on the CPU whoever asks."""
+    layers = torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(32, 10)
+    network = torch.nn.Sequential(*layers)
+    steps = torch.optim.Adam(network.parameters(), lr=0.03)
+    for _ in range(40):
+        steps.zero_grad()
+        torch.nn.functional.cross_entropy(network(rows), labels).backward()
+        steps.step()
+    return network
+
+
+def several(rows, labels):
+    """Six networks: a kernel in float32, as members are few."""
+    return [trained(rows, labels) for _ in range(6)]
+
+
+def masked(rows, labels):
+    """One under forty masks: a kernel in float16."""
+    return Dropout(trained(rows, labels), draws=40)
+
+
+def placed(model, place):
+    """The same model on a device."""
+    if isinstance(model, list):
+        return [deepcopy(each).to(place) for each in model]
+    return Dropout(deepcopy(model.module).to(place), draws=40)
 
 
 def chosen(ranking, count):
@@ -53,16 +67,16 @@ def check_same(first, second, count, tolerance):
 @pytest.mark.parametrize(
     "loss", [LogLoss([20.0] + [1.0] * 9), CostMatrix(1.0 - np.eye(10) + 4.0 * np.eye(10, k=1))], ids=["log", "costs"]
 )
-def test_classes(loss):
+@pytest.mark.parametrize("made", [several, masked])
+def test_classes(loss, made):
     images, digits = load_digits(return_X_y=True)
     images, digits = torch.asarray(images / 16.0, dtype=torch.float32), torch.asarray(digits)
     known, pool = list(range(20)), np.arange(20, 420)
     for step in range(ROUNDS):
-        members, rows = networks(images[known], digits[known], seed=step), (images[pool], images[500:560])
-        answers = [
-            rank(NetworkEnsemble([deepcopy(each).to(place) for each in members]), loss, *rows, n=len(pool))
-            for place in ("cpu", DEVICE)
-        ]
+        torch.manual_seed(step)
+        model, rows = made(images[known], digits[known]), (images[pool], images[500:620])
+        answers = [rank(placed(model, place), loss, *rows, n=len(pool)) for place in ("cpu", DEVICE)]
+        assert DEVICE == "cpu" or "fused kernel" in str(answers[1])
         check_same(*answers, LABELS, TOLERANCE["classes"])
         bought = pool[list(answers[0].indices)[:LABELS]]
         known, pool = [*known, *bought.tolist()], np.setdiff1d(pool, bought)
