@@ -114,7 +114,7 @@ def test_probabilities_may_carry_the_rounding_of_single_precision(xp):
         ([[0.5, 0.6]], r"p must hold probabilities that sum to one over the last axis; got values from 1.1 to 1.1"),
         ([[0.0, 0.0]], "divide by the sum if that is what you mean"),
         ([[1.5, -0.5]], r"p must hold probabilities, none negative; got values from -0.5 to 1.5"),
-        ([[np.nan, 1.0]], "p must hold probabilities, none negative"),
+        ([[np.nan, 1.0]], "p must be finite; 1 of 2 values are NaN"),
     ],
 )
 def test_probabilities_are_refused_rather_than_renormalised(xp, bad, message):

@@ -115,17 +115,20 @@ def check_labels(name: str, labels: Array, count: int | None) -> None:
 
 
 def check_probabilities(name: str, probabilities: Array) -> None:
-    """Refuse rows [..., C] that are negative or do not sum to one: within 1e-5, a network's float32 rounding.
+    """Refuse rows [..., C] that are not finite, are negative or do not sum to one: within 1e-5, a network's rounding.
 
     In half precision within the spacing of numbers at one: each is off by half of that, relative, and so is their sum.
     """
     xp = namespace(probabilities)
     eps = float(xp.finfo(probabilities.dtype).eps)
-    finer = xp.float64 if eps < 1e-10 else xp.float32
+    total = xp.sum(probabilities, axis=-1, dtype=xp.float64 if eps < 1e-10 else xp.float32)
+    summed = abs(total - 1.0) <= max(1e-5, eps)
+    if 0 not in probabilities.shape and bool(xp.all(summed & (xp.min(probabilities, axis=-1) >= 0))):
+        return  # which what is not finite does not pass
+    (probabilities,) = asarrays(**{name: probabilities})
     check_all(probabilities >= 0, f"{name} must hold probabilities, none negative; {_extremes(probabilities)}")
-    total = xp.sum(probabilities, axis=-1, dtype=finer)
     check_all(
-        abs(total - 1.0) <= max(1e-5, eps),
+        summed,
         f"{name} must hold probabilities that sum to one over the last axis; {_extremes(total)}. Nothing is "
         "renormalised for you: divide by the sum if that is what you mean.",
     )

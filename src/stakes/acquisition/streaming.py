@@ -21,7 +21,7 @@ from stakes.acquisition.scores import checked_costs, chosen_form, log_scorer
 from stakes.beliefs import CategoricalEnsemble, VoteEnsemble
 from stakes.losses import AnyLoss
 
-_BLOCK = 2**28  # bytes of candidates that are on their way at once
+_BLOCK = 2**29  # bytes of candidates that are on their way at once
 
 
 def best_streamed(
@@ -40,7 +40,7 @@ def best_streamed(
 
     `candidates` are what the belief would hold, [N, K, C] probabilities or [N, K] votes: a NumPy array (a memory map,
     too) or a tensor, best in the precision in which they are to travel. Those that the belief holds itself are not
-    looked at. To a GPU they are copied through pinned memory, `block` rows at a time (None: 256 MB), while the block
+    looked at. To a GPU they are copied through pinned memory, `block` rows at a time (None: 512 MB), while the block
     before is scored; the best are kept there. `progress(what, share)` is called after each block.
     """
     check_count(count)
@@ -58,8 +58,9 @@ def best_streamed(
             found = scored(part)
             if costs is not None:
                 found = found - xp.log(checked_costs(_beside(costs[here], belief.like), part))
-            positions = xp.concat([positions, xp.arange(here.start, here.stop, device=place)])
-            positions, scores = largest(positions, xp.concat([scores, found]), count)
+            first = xp.argsort(-found, stable=True)[:count]
+            positions = xp.concat([positions, start + first])
+            positions, scores = largest(positions, xp.concat([scores, xp.take(found, first)]), count)
             start = here.stop
             if progress is not None:
                 progress("scoring candidates", start / total)
@@ -78,7 +79,7 @@ def _blocks(candidates: Any, belief: Any, step: int) -> Generator[Array]:
 
 
 def _rows(candidates: Any) -> int:
-    """How many make a block of 256 MB."""
+    """How many make a block of 512 MB."""
     return int(max(1, _BLOCK // (candidates.dtype.itemsize * math.prod(candidates.shape[1:]))))
 
 

@@ -224,14 +224,12 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
 
 
 def _probabilities(candidates: Any, contexts: Any, weights: Any) -> tuple[Array, Array, Array | None, Array]:
-    """Both sides, checked, in one precision but for those in half precision, which stay; and an empty array in that."""
+    """Both sides, in one precision but for those in half precision, which stay; and an empty array in that."""
     sides = {"candidates": candidates, "contexts": contexts}
     half = {name: side for name, side in sides.items() if _is_half(side)}
     empty = {name: single(side[:0, ...]) for name, side in half.items()}  # in their place
     found = asarrays(**{**sides, **empty}, member_weights=weights)
-    kept = [
-        asarrays(**{name: half[name]})[0] if name in half else side for name, side in zip(sides, found, strict=False)
-    ]
+    kept = [half.get(name, side) for name, side in zip(sides, found, strict=False)]
     return kept[0], kept[1], found[2], found[0][:0, ...]
 
 
