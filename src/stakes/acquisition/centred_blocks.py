@@ -46,8 +46,8 @@ def _excesses(r: Array, terms: Terms, heights: Array, _: Array) -> Array:
         return xp.sum(_made(r, terms) * heights, axis=(1, 2))
     mean = r[:, -1:, :]
     left_over = xp.where(1.0 + mean > EMPTY, 1.0 + mean, xp.zeros_like(mean))
-    q = ratio(r[:, :-1, :] - mean, left_over + xp.zeros_like(r[:, :-1, :]))
-    return xp.sum(_made(q, terms) * heights * left_over, axis=(1, 2))
+    q = (r[:, :-1, :] - mean) * ratio(xp.ones_like(mean), left_over)
+    return xp.sum(xp.sum(_made(q, terms) * heights, axis=1) * left_over[:, 0, :], axis=1)
 
 
 def _made(q: Array, terms: Terms) -> Array:

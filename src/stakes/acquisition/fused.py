@@ -1,8 +1,8 @@
 """Forms for losses of classes on a GPU, where products of centred members and what is made of them are one kernel.
 
 `find_form` chooses it for torch tensors on a CUDA device: log loss and Brier loss, weighted or not, cost matrices and
-zero-one loss, of up to 128 classes. Without Triton, and for large ensembles of torch tensors on the CPU, the same sums
-are made in blocks. Sizes: M contexts, K members, C classes.
+zero-one loss, of up to 128 classes. Without Triton, and for large ensembles on the host but for log loss, which has a
+form of its own there, the same sums are made in blocks. Sizes: M contexts, K members, C classes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import math
 from dataclasses import replace
 from typing import Any, Literal
 
-from array_api_compat import is_torch_array
+from array_api_compat import is_numpy_array, is_torch_array
 
+from stakes._array import on_accelerator
 from stakes._jit import has_kernel
 from stakes.acquisition.centred import within_reach
 from stakes.acquisition.centred_blocks import block_numbers, block_sums
@@ -93,9 +94,9 @@ def _on_gpu(belief: Any) -> bool:
 
 
 def _large(belief: CategoricalEnsemble) -> bool:
-    """Whether the belief is torch's and large enough for single precision to be worth its rounding."""
+    """Whether the belief is NumPy's or torch's, and large enough for single precision to be worth its rounding."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
-    return is_torch_array(belief.contexts) and size >= LARGE
+    return size >= LARGE and (is_torch_array(belief.contexts) or is_numpy_array(belief.contexts))
 
 
 def _where_large(form: Form, otherwise: Form | None, most_members: float = math.inf) -> Form:
@@ -116,10 +117,21 @@ _BLOCKED = Form(
     total=Total(block_sums, block_numbers),
     serves=within_reach,
 )
-_FUSED = _where_large(fused_form("float16"), _where_large(_BLOCKED, None))
-_FUSED = _where_large(fused_form("float32"), _FUSED, _FEW)
-for _weight in (None, ClassWeights):  # before those for NumPy, which are registered for any weight
-    register(LogLoss, _weight, CategoricalEnsemble, _FUSED)
+
+
+def _first_of(blocked: Form) -> Form:
+    """The kernel where there is a GPU, else blocks."""
+    many = _where_large(fused_form("float16"), _where_large(blocked, None))
+    return _where_large(fused_form("float32"), many, _FEW)
+
+
+def _on_device(loss: Any, belief: CategoricalEnsemble) -> bool:
+    return on_accelerator(belief.contexts) and within_reach(loss, belief)
+
+
+_FUSED = _first_of(_BLOCKED)
+for _weight in (None, ClassWeights):  # before those on the host, which are registered for any weight
+    register(LogLoss, _weight, CategoricalEnsemble, _first_of(replace(_BLOCKED, serves=_on_device)))
     register(LogLoss, _weight, VoteEnsemble, _votes(_vote_sums, 3))
 register(BrierLoss, ANY, CategoricalEnsemble, _FUSED)  # without weights, after one matrix over members
 register(BrierLoss, ANY, VoteEnsemble, _votes(_vote_sums, 3))

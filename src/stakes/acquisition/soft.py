@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_torch_array
 
-from stakes._array import Array, slices
+from stakes._array import Array, namespace, on_accelerator, slices
 from stakes._jit import has_jit
 from stakes.acquisition import soft_loops
 from stakes.acquisition.centred import within_reach
@@ -54,8 +55,8 @@ class _Sides:
 
 def _information(loss: LogLoss, belief: CategoricalEnsemble, compiled: bool) -> Reduction:
     """EUR of log loss, a few candidates at a time."""
-    weights = np.asarray(belief.member_weights, dtype=float)
-    contexts = _Sides.of(belief.contexts, weights, compiled)
+    xp, weights = namespace(belief.contexts), np.asarray(belief.member_weights, dtype=float)
+    contexts = _Sides.of(np.asarray(belief.contexts), weights, compiled)
     heavy = contexts.means * np.asarray(loss.class_weights or 1.0)  # [M, C]
     total = np.sum(heavy, axis=1)  # [M]
     shares = np.ascontiguousarray((heavy / np.where(total > 0, total, 1.0)[:, None]).T, dtype=np.float32)  # [C, M]
@@ -66,11 +67,11 @@ def _information(loss: LogLoss, belief: CategoricalEnsemble, compiled: bool) -> 
         found = np.zeros((block.n_candidates, block.n_contexts), dtype=np.float32)
         product = np.empty((step * block.n_classes, shares.size), dtype=np.float32)
         for part in slices(block.n_candidates, step):
-            sides = _Sides.of(block.candidates[part], weights, compiled)
+            sides = _Sides.of(np.asarray(block.candidates[part, ...]), weights, compiled)
             rows = sides.centred.reshape(-1, len(weights))  # [n C, K]
             r = np.matmul(rows, members.T, out=product[: len(rows)]).reshape(len(rows), *shares.shape)  # [n C, C, M]
             _add_excesses(r, shares, sides.means, found[part], compiled)
-        return (found * total).astype(belief.like.dtype)
+        return xp.astype(xp.asarray(found * total), belief.like.dtype, copy=False)
 
     return Reduction(of, belief.reference(loss).log_scale)
 
@@ -106,9 +107,16 @@ def _plain_excesses(r: Array, shares: Array, means: Array, found: Array) -> None
 
 
 def _large(belief: CategoricalEnsemble) -> bool:
-    """Whether the belief is in NumPy's hands and large enough for float32 to be worth its rounding."""
+    """Whether the belief is where loops read it, and large enough for float32 to be worth its rounding."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
-    return isinstance(belief.contexts, np.ndarray) and belief.contexts.dtype in _TYPES and size >= LARGE
+    return size >= LARGE and all(_readable(each) for each in (belief.candidates, belief.contexts))
+
+
+def _readable(side: Array) -> bool:
+    """An array of NumPy's, or a tensor on the host that shares its memory with one."""
+    if is_torch_array(side):
+        side = None if on_accelerator(side) or side.requires_grad or side.dtype.itemsize < 4 else np.asarray(side[:0])
+    return isinstance(side, np.ndarray) and side.dtype in _TYPES
 
 
 def _form(name: str, compiled: bool, otherwise: Form | None = None) -> Form:
