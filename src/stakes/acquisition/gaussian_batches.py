@@ -19,7 +19,7 @@ from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.losses import AnyLoss
 
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
-_PAIRS = 2**17  # of candidates and contexts that are held at once: 1 MiB, within the cache
+_PAIRS = 2**18  # of candidates and contexts that are held at once: 2 MiB, near the cache, and few enough blocks
 _ALL = 1.0 - 2.0**-53  # the largest share below one, whose logarithm is finite
 
 
@@ -60,6 +60,7 @@ class GaussianBatch:
         self.blocks = [Block(part, self.latent.covariance[part, :]) for part in self._parts()]
         self.left = filled((belief.n_candidates, 0), 0.0, belief.like)  # G: [N, t]
         self.right = filled((belief.n_contexts, 0), 0.0, belief.like)  # F: [M, t]
+        self.share = self._variance_share()  # [N]
 
     def log_joint(self) -> float:
         """The log of E_c[EUR_c(rho_B)]."""
@@ -101,11 +102,12 @@ class GaussianBatch:
         xp, latent, rows = namespace(self.left), self.latent, self.latent.candidate_covariance
         assert rows is not None
         row = rows(candidate) if callable(rows) else rows[candidate, :]
-        scale = xp.sqrt(self._variance_share(slice(candidate, candidate + 1)))  # [1]
+        scale = xp.sqrt(self.share[candidate])
         left = double(row) - xp.matmul(self.left, self.left[candidate, :])
         right = latent.covariance[candidate, :] - xp.matmul(self.right, self.left[candidate, :])
         self.left = xp.concat([self.left, (left * scale)[:, None]], axis=1)
         self.right = xp.concat([self.right, (right * scale)[:, None]], axis=1)
+        self.share = self._variance_share()
         return 0.0
 
     def _parts(self) -> Iterator[slice]:
@@ -121,7 +123,7 @@ class GaussianBatch:
         """[n, M]: the variance that each label of a block removes of what the batch leaves."""
         covariance = block.given(self.left, self.right)
         removed = covariance * covariance
-        removed *= self._variance_share(block.part)[:, None]
+        removed *= self.share[block.part, None]
         return removed
 
     def _repeated(self, removed: Array, count: int) -> Array:
@@ -147,11 +149,10 @@ class GaussianBatch:
         whole = pair if self.latent is self.belief else replaced(self.belief, latent=pair)
         return double(self.reduction.of(whole))
 
-    def _variance_share(self, part: slice) -> Array:
-        """[n]: one over the variance of each label given the batch; 0 where the batch tells it."""
-        xp = namespace(self.left)
-        variance = self.latent.candidate_variance[part]
-        rest = variance - xp.sum(self.left[part, :] ** 2, axis=1)
+    def _variance_share(self) -> Array:
+        """[N]: one over the variance of each label given the batch; 0 where the batch tells it."""
+        xp, variance = namespace(self.left), self.latent.candidate_variance
+        rest = variance - xp.sum(self.left**2, axis=1)
         return ratio(xp.ones_like(rest), xp.where(rest > _SINGULAR * variance, rest, xp.zeros_like(rest)))
 
 
