@@ -21,7 +21,7 @@ _THREADS = 8  # that fill a buffer: one alone does not keep up with the copy to 
 def travelling(source: Any, place: Any, step: int) -> Generator[Any]:
     """Blocks of `step` rows of a NumPy array or a tensor on the host, as tensors on the device `place`.
 
-    A block is good until the next but one is asked for.
+    A block is good until the next is asked for: for what was queued on the current stream by then.
     """
     parts = list(slices(source.shape[0], step))
     carrier = _Carrier(source, place, min(step, source.shape[0]))
