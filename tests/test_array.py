@@ -225,3 +225,22 @@ def test_column_picks_by_position_and_broadcasts(xp, host):
     rows = xp.asarray(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     np.testing.assert_array_equal(host(column(rows, xp.asarray(np.array([[2], [0]])))), [3.0, 4.0])
     np.testing.assert_array_equal(host(column(rows, xp.asarray(np.array([1.0])))), [2.0, 5.0])
+
+
+def test_numpy_arrays_join_the_array_that_they_are_to_be_like(xp, host):
+    like, weights = asarrays(like=xp.asarray(np.float32([1.0])), weights=np.float64([1, 2])[::-1])
+    assert type(weights) is type(like)
+    assert weights.dtype == like.dtype
+    np.testing.assert_array_equal(host(weights), [2, 1])
+
+
+def test_arrays_of_several_libraries_are_refused_in_plain_words():
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    with pytest.raises(TypeError, match="a, b must be arrays of one library; got arrays of numpy and torch"):
+        asarrays(a=np.zeros(2), b=torch.zeros(2))
+
+
+def test_gradients_are_left_behind():
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    (array,) = asarrays(a=torch.ones(2, requires_grad=True))
+    assert not array.requires_grad

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
 from numpy.polynomial import Chebyshev
 from scipy.special import erfcx
 
@@ -34,11 +34,14 @@ def asarrays(**values: Any) -> tuple[Array, ...]:
     """`values` as finite floating arrays of one library, one dtype and one device.
 
     Arrays keep their library; lists and numbers join the arrays beside them, or become NumPy arrays. None stays None.
+    NumPy arrays, too, join the array that is given as `like`. Gradients are left behind.
     """
     own = [value for value in values.values() if is_array_api_obj(value)] or [np.zeros(0)]
-    xp = array_namespace(*own)
+    if "like" in values and not is_numpy_array(values["like"]):
+        own = [value for value in own if not is_numpy_array(value)]
+    xp = _one_library(own, values)
     for name, value in values.items():
-        if is_array_api_obj(value) and xp.isdtype(value.dtype, "complex floating"):
+        if is_array_api_obj(value) and namespace(value).isdtype(value.dtype, "complex floating"):
             raise TypeError(f"{name} must hold real numbers; got {value.dtype}")
     floats = [array.dtype for array in own if xp.isdtype(array.dtype, "real floating")]
     dtype = xp.result_type(*floats) if floats else xp.float64
@@ -49,11 +52,28 @@ def asarrays(**values: Any) -> tuple[Array, ...]:
     )
 
 
+def _one_library(arrays: list[Array], values: dict[str, Any]) -> Namespace:
+    """That of all arrays; refused where they are of several."""
+    kinds = " and ".join(sorted({type(array).__module__.split(".")[0] for array in arrays}))
+    try:
+        return array_namespace(*arrays)
+    except TypeError as error:
+        names = ", ".join(name for name in values if name != "like")
+        raise TypeError(
+            f"{names} must be arrays of one library; got arrays of {kinds}. Convert them first, such as by "
+            "torch.asarray(array, device=...)."
+        ) from error
+
+
+def detached(array: Array) -> Array:
+    """The array without a history for gradients, which would keep all that is computed from it."""
+    return array.detach() if getattr(array, "requires_grad", False) else array
+
+
 def _array(name: str, value: Any, xp: Namespace, dtype: Any, place: Any) -> Array:
     try:
-        return xp.asarray(
-            value if is_array_api_obj(value) else np.asarray(value, dtype=float), dtype=dtype, device=place
-        )
+        own = is_array_api_obj(value) and namespace(value) is xp
+        return xp.asarray(detached(value) if own else np.array(value, dtype=float), dtype=dtype, device=place)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be an array of numbers; got {type(value).__name__} ({error})") from error
 

@@ -135,3 +135,14 @@ def test_a_large_block_takes_one_pass(rng):
     found, _ = curve_kernel.sums(large, series, 0.0)
     assert time.perf_counter() - start < 1.0
     torch.testing.assert_close(found, small.repeat(1000))
+
+
+@runs
+def test_no_candidates_have_no_sums():
+    from stakes.acquisition import curve_kernel
+
+    belief = tensors(random_belief(np.random.default_rng(0), 0, 3), torch.float64)
+    coefficients = torch.ones((4, 3), dtype=torch.float64, device=DEVICE)
+    for kernel, shape in ((curve_kernel.sums, (0,)), (curve_kernel.each, (0, 3))):
+        found, smallest = kernel(belief, coefficients, 0.1)
+        assert (tuple(found.shape), smallest) == (shape, 1.0)

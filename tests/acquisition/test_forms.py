@@ -151,3 +151,17 @@ def test_an_error_inside_a_form_stays_an_error():
 def test_pairs_that_do_not_fit_are_refused(function, loss, belief, message):
     with pytest.raises(TypeError, match=message):
         function(loss, belief)
+
+
+def test_a_form_of_another_loss_is_refused():
+    with pytest.raises(ValueError, match="the form 'closed form: rho v' is not meant for Linex"):
+        score(Linex(2.0), GAUSSIAN, form=find_form(SquaredError(), GAUSSIAN))
+    with pytest.raises(TypeError, match="form must be a Form, such as find_form and fused_form give; got str"):
+        score(Linex(2.0), GAUSSIAN, form="closed")
+
+
+def test_the_general_route_and_a_form_of_ones_own_may_be_chosen():
+    own = Form("one's own", lambda loss, belief: Reduction(lambda block: 2.0 + block.covariance, np.zeros(2)))
+    exactly, general = (score(Linex(2.0), GAUSSIAN, form=form) for form in (None, forms_module.GENERAL))
+    np.testing.assert_allclose(general, exactly, rtol=1e-6)
+    np.testing.assert_allclose(score(Linex(2.0), GAUSSIAN, form=own), 2.0 + GAUSSIAN.covariance.mean(1))

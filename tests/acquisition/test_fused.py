@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stakes import CategoricalEnsemble, CostMatrix, LogLoss, VoteEnsemble, ZeroOne, expected_regret, score
+from stakes import (
+    CategoricalEnsemble,
+    CostMatrix,
+    LogLoss,
+    SphericalLoss,
+    VoteEnsemble,
+    ZeroOne,
+    expected_regret,
+    score,
+)
 from stakes.acquisition import find_form, fused_form
 from stakes.acquisition.centred_blocks import block_numbers, block_sums
 
@@ -111,6 +120,22 @@ def test_the_form_that_would_run_anyway_may_be_given():
     belief = CategoricalEnsemble(np.array([[[0.9, 0.1], [0.1, 0.9]]]), np.array([[[0.8, 0.2], [0.3, 0.7]]]))
     form = find_form(LogLoss(), belief)
     np.testing.assert_array_equal(score(LogLoss(), belief, form=form), score(LogLoss(), belief))
+
+
+def test_a_form_for_another_loss_is_refused_though_it_takes_such_a_belief():
+    belief = ensemble(130, 330, 3, 10, 1.0)
+    form = find_form(LogLoss(), belief)
+    with pytest.raises(ValueError, match="is not meant for SphericalLoss and this CategoricalEnsemble"):
+        score(SphericalLoss(), belief, form=form)
+    assert not fused_form().serves(SphericalLoss(), belief)
+
+
+def test_an_action_that_is_never_worth_taking_may_cost_anything():
+    belief, shares = ensemble(6, 5, 8, 3, 0.5), shares_of(5)
+    plain, beside = [[0.0, 1.0], [5.0, 0.0], [2.0, 3.0]], [1e60, 1e60, 2e60]
+    wanted = exact(CostMatrix(plain), belief, shares)
+    loss = CostMatrix(np.column_stack([plain, beside]))
+    close(block_sums(loss, belief, shares)(belief), wanted, 2e-6)
 
 
 @needs_gpu

@@ -219,3 +219,13 @@ def test_single_precision_in_single_precision_out(rng):
         assert expected_reduction(loss, single).dtype == np.float32
         np.testing.assert_allclose(expected_reduction(loss, single), expected_reduction(loss, exact), rtol=1e-4)
         np.testing.assert_allclose(expected_regret(loss, single), expected_reduction(loss, exact), rtol=1e-4)
+
+
+def test_what_single_precision_cannot_hold_comes_in_double():
+    members = np.tile(np.float32([[[0.3, 0.7]]]), (1, 3, 1))  # they agree: what is left is rounding
+    scores = score(BrierLoss(), CategoricalEnsemble(np.repeat(members, 4, axis=0), members))
+    assert np.all((scores >= 0) & (scores < 1e-12))
+    far = [np.float32(each) for each in ([-100.0], [1.0], [2.0], [[1.0]])]  # w = exp(z) is e^-100 there
+    found = score(SquaredError(ExponentialWeight(1.0)), GaussianBelief(*far))
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, 0.5 * np.exp(-99.5), rtol=1e-5)

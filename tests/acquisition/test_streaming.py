@@ -98,6 +98,32 @@ def test_a_memory_map_is_read_block_by_block(tmp_path):
     assert said == [0.4, 0.8, 1.0]
 
 
+@pytest.mark.parametrize("kind", ["read-only", "backwards", "bytes in another order", "with gradients"])
+def test_memory_of_any_kind_is_taken(contexts, kind):
+    rows = probabilities(11, seed=6)
+    belief = CategoricalEnsemble(contexts[:0, ...], contexts)
+    wanted = on_host(best_streamed(LogLoss(), belief, rows, 3, block=4).positions)
+    if kind == "read-only":
+        given = rows.copy()
+        given.flags.writeable = False
+    elif kind == "backwards":
+        given = rows[::-1].copy()[::-1]
+    elif kind == "with gradients":
+        given = pytest.importorskip("torch", reason="torch is an extra").asarray(rows.copy()).requires_grad_()
+    else:
+        given = rows.astype(rows.dtype.newbyteorder())
+        if "cuda" in str(getattr(contexts, "device", "")):
+            pytest.skip("pinned memory has the order of the machine")
+    np.testing.assert_array_equal(on_host(best_streamed(LogLoss(), belief, given, 3, block=4).positions), wanted)
+
+
+@pytest.mark.parametrize("block", [0, -1, 2.5, True])
+def test_a_block_is_a_number_of_candidates(block):
+    rows = probabilities(5, seed=1)
+    with pytest.raises(ValueError, match="block must be a whole number of candidates, 1 or more; got"):
+        best_streamed(LogLoss(), CategoricalEnsemble(rows[:1], rows), rows, block=block)
+
+
 def test_what_cannot_be_streamed_is_refused():
     rows = probabilities(5, seed=1)
     belief = CategoricalEnsemble(rows[:1], rows)
@@ -105,8 +131,10 @@ def test_what_cannot_be_streamed_is_refused():
         best_streamed(LogLoss(), belief, rows[:, :2])
     with pytest.raises(ValueError, match="with a row at least; got list"):
         best_streamed(LogLoss(), belief, rows.tolist())
-    with pytest.raises(ValueError, match="one number for each of the 5 candidates; got 2"):
+    with pytest.raises(ValueError, match=r"one number for each of the 5 candidates; got \[2\]"):
         best_streamed(LogLoss(), belief, rows, costs=[1.0, 2.0])
+    with pytest.raises(ValueError, match=r"one number for each of the 5 candidates; got \[\]"):
+        best_streamed(LogLoss(), belief, rows, costs=2.0)
     with pytest.raises(ValueError, match="count must be a whole number"):
         best_streamed(LogLoss(), belief, rows, 0)
     with pytest.raises(ValueError, match="candidates must hold probabilities that sum to one"):

@@ -139,7 +139,14 @@ def test_an_output_without_its_last_axis_is_one_output(rows):
     [
         (lambda rows: last_layer_laplace(nn.Tanh(), rows), "no nn.Linear layer"),
         (lambda rows: last_layer_laplace(network(3).append(nn.Softmax(1)), rows), "must end in its last nn.Linear"),
-        (lambda rows: last_layer_laplace(network(3), rows, prior_precision=0.0), "prior_precision must be positive"),
+        (
+            lambda rows: last_layer_laplace(network(3), rows, prior_precision=float("inf")),
+            "positive and finite; got inf",
+        ),
+        (
+            lambda rows: last_layer_laplace(network(3), rows, prior_precision=0.0),
+            "prior_precision must be a number, positive and finite",
+        ),
         (lambda rows: last_layer_laplace(network(3), rows, draws=0), "draws must be"),
         (lambda rows: last_layer_laplace(network(3), rows, noise_sd=-1.0), "positive and finite"),
         (lambda rows: last_layer_laplace(network(3), rows.reshape(5, 6, 3)), "must end in its last nn.Linear"),

@@ -288,6 +288,7 @@ def test_what_is_wrong_is_said(model, message, rows):
         (lambda: NetworkEnsemble(3), "list of networks.*got int"),
         (lambda: EnsembleOf(networks(), noise_sd=1.0), "got Sequential. Networks of torch .*NetworkEnsemble"),
         (lambda: NetworkEnsemble(networks(), dtype=np.float32), "a floating dtype of torch"),
+        (lambda: NetworkEnsemble(networks(), dtype=torch.float8_e4m3fn), "of 16 bits or more; got torch.float8"),
         (lambda: [networks()[0], "no"], "all be networks.*got str"),
         (lambda: [lambda batch: 1, networks()[0]], "got function"),
         (lambda: NetworkEnsemble(lambda batch: 1), "must give a tensor.*got int"),
@@ -296,3 +297,11 @@ def test_what_is_wrong_is_said(model, message, rows):
 def test_what_is_no_network_is_refused(model, message, rows):
     with pytest.raises(TypeError, match=message):
         belief_of(model(), rows[:25], rows[25:])
+
+
+def test_networks_that_give_no_numbers_are_named_as_the_cause(rows):
+    spoilt = networks()
+    with torch.no_grad():
+        list(spoilt[0].parameters())[-1].fill_(torch.nan)
+    with pytest.raises(ValueError, match="the members must give finite numbers; for 30 of 30 rows some give NaN"):
+        belief_of(spoilt, rows[:30], rows)

@@ -64,3 +64,14 @@ def test_members_that_are_sure_are_votes(xp):
 def test_what_cannot_be_asked_for_is_refused(options, request_of, message):
     with pytest.raises(ValueError, match=message):
         table_belief(POOL, CONTEXTS, request_of, **options)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_half_precision_of_predictions_does_not_round_weights_or_scores(kind):
+    torch = pytest.importorskip("torch", reason="torch is an extra")
+    half = torch.full((2, 3, 2), 0.5, dtype=getattr(torch, kind))
+    belief = table_belief(half, half, Request(), known=range(2), weights=[0.1, 0.3, 0.6])
+    np.testing.assert_allclose(belief.member_weights, [0.1, 0.3, 0.6], rtol=1e-6)
+    means = torch.asarray(POOL[..., 0]).to(half.dtype)
+    of_means = table_belief(means, means, Request(), noise_sd=0.1)
+    assert stakes.score(stakes.SquaredError(), of_means).dtype == torch.float32

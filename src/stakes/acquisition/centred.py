@@ -107,6 +107,8 @@ def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Ter
     kept = loss.action(xp.sum(costs * weights, axis=2))  # [M, 1]
     chosen = xp.astype(kept == xp.arange(costs.shape[1], device=kept.device)[None, :], costs.dtype)  # [M, A]
     gains = xp.sum(costs * chosen[..., None], axis=1, keepdims=True) - costs  # [M, A, K]: l_a - l_b
+    hopeless = xp.max(gains, axis=2, keepdims=True) <= 0  # no member prefers b, so no label can: it must set no scale
+    gains = xp.where(hopeless, xp.zeros_like(gains), gains)
     offsets = xp.sum(gains * weights, axis=2)  # [M, A]: D
     gaps = (gains - offsets[..., None]) * (weights * gains.shape[2])
     largest = xp.max(abs(gaps), axis=2)  # [M, A]

@@ -37,7 +37,7 @@ def each(block: GaussianBelief, coefficients: Any, low: float) -> tuple[Any, flo
 
 
 def _smallest_sd(rho: Any) -> float:
-    return float(torch.sqrt(1.0 - rho.max()))
+    return float(torch.sqrt(1.0 - rho.max())) if rho.numel() else 1.0
 
 
 def _launch(

@@ -7,7 +7,7 @@ Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,16 +80,33 @@ def register(loss: type, weight: type | None, belief: type, form: Form) -> None:
 def find_form(loss: AnyLoss, belief: Belief) -> Form:
     """The form that `expected_reduction` and `score` will run for this pair."""
     check_pair(loss, belief)
+    for key in _keys(loss, belief):
+        for form in _with_others(_FORMS.get(key)):
+            if form.serves(loss, belief):
+                return form
+    return general_form(loss)
+
+
+def is_meant_for(form: Form, loss: AnyLoss, belief: Belief) -> bool:
+    """Whether a form serves this pair, and was registered for its types; one that never was registered is trusted."""
+    if form is GENERAL or form is OVER_DISTRIBUTIONS:
+        return form is general_form(loss)
+    known = [key for key, first in _FORMS.items() if any(form is each for each in _with_others(first))]
+    return (not known or not set(known).isdisjoint(_keys(loss, belief))) and form.serves(loss, belief)
+
+
+def _keys(loss: AnyLoss, belief: Belief) -> tuple[tuple[type, type | None, type], ...]:
+    """Where forms for this pair are registered, the closest first."""
     weight = getattr(loss, "weight", None)
     own = (type(loss), None if weight is None else type(weight), type(belief))
-    keys = (own, (own[0], ANY, own[2]), (ANY, ANY, own[2]))
-    for key in keys:
-        form = _FORMS.get(key)
-        while form is not None and not form.serves(loss, belief):
-            form = form.otherwise
-        if form is not None:
-            return form
-    return general_form(loss)
+    return own, (own[0], ANY, own[2]), (ANY, ANY, own[2])
+
+
+def _with_others(form: Form | None) -> Iterator[Form]:
+    """A form and those that stand in for it, in turn."""
+    while form is not None:
+        yield form
+        form = form.otherwise
 
 
 def general_form(loss: AnyLoss) -> Form:

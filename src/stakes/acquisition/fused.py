@@ -27,6 +27,7 @@ from stakes.losses.weights import ClassWeights
 
 Precision = Literal["float16", "bfloat16", "tf32", "float32"]
 _BYTES = {"float16": 2, "bfloat16": 2, "tf32": 4, "float32": 4}
+_LOSSES = (LogLoss, BrierLoss, CostMatrix, ZeroOne)
 _MOST_CLASSES = 128
 _FEW = 32  # members, over which what float16 rounds does not average out
 _WEIGHTS_APART = 1e4  # of votes: 1 + rbar is then known to three digits at least
@@ -54,8 +55,13 @@ def fused_form(precision: Precision = "float16") -> Form:
         GENERAL.numbers,
         GENERAL.context_numbers,
         total=Total(prepare, lambda loss, belief: _held(belief, _BYTES[precision])),
-        serves=lambda loss, belief: _on_gpu(belief) and within_reach(loss, belief),
+        serves=lambda loss, belief: _is_served(loss, belief) and _on_gpu(belief) and within_reach(loss, belief),
     )
+
+
+def _is_served(loss: Any, belief: Any) -> bool:
+    """Whether the sums are those of this very loss: a form of the caller's choice may meet any pair."""
+    return type(loss) in _LOSSES and type(belief) is CategoricalEnsemble
 
 
 def _vote_sums(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:

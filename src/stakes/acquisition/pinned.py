@@ -7,7 +7,7 @@ a stream of its own. Two buffers on either side take turns.
 from __future__ import annotations
 
 from collections.abc import Generator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ _THREADS = 8  # that fill a buffer: one alone does not keep up with the copy to 
 def travelling(source: Any, place: Any, step: int) -> Generator[Any]:
     """Blocks of `step` rows of a NumPy array or a tensor on the host, as tensors on the device `place`.
 
-    A block is good until the next but one is asked for.
+    A block is good until the next is asked for: for what was queued on the current stream by then.
     """
     parts = list(slices(source.shape[0], step))
     carrier = _Carrier(source, place, min(step, source.shape[0]))
@@ -36,7 +36,7 @@ def travelling(source: Any, place: Any, step: int) -> Generator[Any]:
                 yield block
                 carrier.free[turn % 2].record(torch.cuda.current_stream(place))
         finally:
-            ahead.result()
+            wait([ahead])
             carrier.stream.synchronize()  # buffers are not given back while a copy into them is under way
             carrier.copiers.shutdown()
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from stakes._array import Array, double, namespace, on_accelerator, slices
 from stakes.acquisition.forms import Form, check_pair, find_form, general_form, today
@@ -129,22 +129,29 @@ def context_blocks(belief: Belief) -> Iterator[Belief]:
 
 
 def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
-    """`values * exp(log_scale)` in the dtype of the belief, or an error where the scale takes it out of range."""
-    xp = namespace(values)
+    """`values * exp(log_scale)` in the dtype of the belief, or in double precision where the scale leaves its range.
+
+    An error where it leaves that, too.
+    """
+    xp, dtype = namespace(values), belief.like.dtype
     values = check_finite(double(values))
     something = values != 0
     log_scale = xp.where(something, log_scale + xp.zeros_like(values), xp.zeros_like(values))
     if bool(xp.any(log_scale != 0)):
         log_values = log_scale + xp.log(xp.where(something, abs(values), xp.ones_like(values)))
         largest = float(xp.max(xp.where(something, log_values, xp.full_like(values, -xp.inf))))
-        info = namespace(belief.like).finfo(belief.like.dtype)
-        if not math.log(info.smallest_normal) <= largest <= math.log(info.max):
+        dtype = dtype if _holds(xp.finfo(dtype), largest) else xp.float64
+        if not _holds(xp.finfo(dtype), largest):
             raise FloatingPointError(
-                f"the largest result is exp({largest:.1f}), beyond the range of {belief.like.dtype}: ask for scores "
+                f"the largest result is exp({largest:.1f}), beyond the range of {dtype}: ask for scores "
                 "relative to a common scale, score(..., return_log_scale=True)"
             )
     half = xp.exp(log_scale / 2.0)  # applied twice: the scale alone may be out of range
-    return xp.astype(values * half * half, belief.like.dtype)
+    return xp.astype(values * half * half, dtype)
+
+
+def _holds(info: Any, log_value: float) -> bool:
+    return bool(math.log(info.smallest_normal) <= log_value <= math.log(info.max))
 
 
 def check_finite(values: Array) -> Array:

@@ -22,7 +22,7 @@ from stakes._array import (
     shares,
     slices,
 )
-from stakes.acquisition.forms import Form, check_pair, find_form
+from stakes.acquisition.forms import Form, check_pair, find_form, is_meant_for
 from stakes.acquisition.reduction import (
     AT_ONCE,
     Block,
@@ -109,7 +109,9 @@ def chosen_form(form: Form | None, loss: AnyLoss, belief: Belief) -> Form:
     chosen = find_form(loss, belief)
     if form is None:
         return chosen
-    if form.name != chosen.name and not form.serves(loss, belief):
+    if not isinstance(form, Form):
+        raise TypeError(f"form must be a Form, such as find_form and fused_form give; got {type(form).__name__}")
+    if not is_meant_for(form, loss, belief):
         raise ValueError(
             f"the form {form.name!r} is not meant for {type(loss).__name__} and this {type(belief).__name__}: leave it "
             f"out, and {chosen.name!r} runs"

@@ -11,9 +11,10 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from array_api_compat import device, is_array_api_obj, is_numpy_array, is_torch_array
 
-from stakes._array import Array, constant, filled, namespace, on_accelerator, slices
+from stakes._array import Array, constant, detached, filled, namespace, on_accelerator, slices
 from stakes.acquisition.bounds import Best, check_count, largest
 from stakes.acquisition.forms import Form
 from stakes.acquisition.reduction import unscaled
@@ -45,10 +46,11 @@ def best_streamed(
     """
     check_count(count)
     _check(belief, candidates)
-    total, xp, place = candidates.shape[0], namespace(belief.like), device(belief.like)
-    if costs is not None and len(costs) != total:
-        raise ValueError(f"costs must have one number for each of the {total} candidates; got {len(costs)}")
-    step = _rows(candidates) if block is None else block
+    candidates, xp, place = detached(candidates), namespace(belief.like), device(belief.like)
+    total = candidates.shape[0]
+    if costs is not None and (shape := np.shape(costs)) != (total,):
+        raise ValueError(f"costs must have one number for each of the {total} candidates; got {list(shape)}")
+    step = _rows(candidates) if block is None else _checked(block)
     positions, scores, start, scored = xp.arange(0, device=place), filled(0, 0.0, belief.like), 0, None
     with closing(_blocks(candidates, belief, step)) as arriving:
         for rows in arriving:
@@ -75,7 +77,20 @@ def _blocks(candidates: Any, belief: Any, step: int) -> Generator[Array]:
 
         return travelling(candidates, belief.contexts.device, step)
     xp, place = namespace(belief.contexts), device(belief.contexts)
-    return (xp.asarray(candidates[part, ...], device=place) for part in slices(candidates.shape[0], step))
+    own = is_numpy_array(candidates) and not is_numpy_array(belief.contexts)
+    parts = (candidates[part, ...] for part in slices(candidates.shape[0], step))
+    return (xp.asarray(_native(each) if own else each, device=place) for each in parts)
+
+
+def _native(rows: Any) -> Any:
+    """A copy: other libraries take no memory that is read-only, backwards or in a foreign order of bytes."""
+    return np.array(rows, dtype=rows.dtype.newbyteorder("="), order="C")
+
+
+def _checked(block: Any) -> int:
+    if isinstance(block, int) and not isinstance(block, bool) and block >= 1:
+        return block
+    raise ValueError(f"block must be a whole number of candidates, 1 or more; got {block!r}")
 
 
 def _rows(candidates: Any) -> int:

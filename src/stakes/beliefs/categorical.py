@@ -13,7 +13,19 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from stakes._array import Array, asarrays, check_all, check_shape, constant, filled, namespace, replaced, shares, single
+from stakes._array import (
+    Array,
+    asarrays,
+    check_all,
+    check_shape,
+    constant,
+    detached,
+    filled,
+    namespace,
+    replaced,
+    shares,
+    single,
+)
 from stakes.beliefs.base import Integrand, Reference
 from stakes.domains import Classes, check_labels, check_probabilities, labels_to_indicators
 
@@ -226,7 +238,7 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
 def _probabilities(candidates: Any, contexts: Any, weights: Any) -> tuple[Array, Array, Array | None, Array]:
     """Both sides, in one precision but for those in half precision, which stay; and an empty array in that."""
     sides = {"candidates": candidates, "contexts": contexts}
-    half = {name: side for name, side in sides.items() if _is_half(side)}
+    half = {name: detached(side) for name, side in sides.items() if _is_half(side)}
     empty = {name: single(side[:0, ...]) for name, side in half.items()}  # in their place
     found = asarrays(**{**sides, **empty}, member_weights=weights)
     kept = [half.get(name, side) for name, side in zip(sides, found, strict=False)]

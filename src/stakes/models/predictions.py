@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stakes._array import Array, constant, double, namespace
+from stakes._array import Array, constant, double, namespace, single
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble
 from stakes.models.base import Request
 from stakes.models.classes import all_classes, columns_of
@@ -31,8 +31,9 @@ def table_belief(
     """
     check_request(known is not None, request, noise_sd)
     pool, contexts = _floating(pool), _floating(contexts)
-    weights = None if weights is None else constant(on_host(weights), contexts)
+    weights = None if weights is None else constant(on_host(weights), single(contexts[:0, ...]))
     if known is None:
+        pool, contexts = single(pool), single(contexts)  # scores are in the precision of means
         noise = constant(checked_noise(noise_sd), contexts)
         kind = NormalEnsemble if contexts.ndim == 2 else VectorNormalEnsemble
         return kind(pool, noise, contexts, noise if request.target == "label" else 0.0, weights)

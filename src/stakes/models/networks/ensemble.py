@@ -58,8 +58,10 @@ class NetworkEnsemble:
             raise ValueError("give classes for networks that classify, or noise_sd for networks of means; got both")
         if not isinstance(self.batch_size, int) or self.batch_size < 1:
             raise ValueError(f"batch_size must be a whole number, 1 or more; got {self.batch_size!r}")
-        if self.dtype is not None and not (isinstance(self.dtype, torch.dtype) and self.dtype.is_floating_point):
-            raise TypeError(f"dtype must be a floating dtype of torch such as torch.float16; got {self.dtype!r}")
+        if self.dtype not in (None, torch.float16, torch.bfloat16, torch.float32, torch.float64):
+            raise TypeError(
+                f"dtype must be a floating dtype of torch such as torch.float16, of 16 bits or more; got {self.dtype!r}"
+            )
         like = as_members(self.members).like()
         if self.device is not None and like is not None and not _is_at(like, torch.device(self.device)):
             raise ValueError(f"the networks are on {like.device}: move them to {self.device} yourself, by network.to")
@@ -118,7 +120,18 @@ def _predicted(model: NetworkEnsemble, rows: Any, of_classes: bool) -> torch.Ten
                 table = torch.empty((count_rows(rows), *values.shape[1:]), dtype=dtype, device=values.device)
             table[part] = values
     assert table is not None  # there is at least one batch, be it empty
+    _check_numbers(table)
     return table
+
+
+def _check_numbers(table: torch.Tensor) -> None:
+    """Said here: that rows should be imputed, as beliefs say, is no advice where a network is at fault."""
+    bad = ~table.isfinite().flatten(1).all(dim=1)
+    if bool(bad.any()):
+        raise ValueError(
+            f"the members must give finite numbers; for {int(bad.sum())} of {len(table)} rows some give NaN or "
+            "infinity. Look for training that diverged, rows in other units, or numbers beyond the range of the dtype."
+        )
 
 
 def _check_output(values: torch.Tensor, size: int, of_classes: bool) -> None:

@@ -7,9 +7,11 @@ Sizes: n rows, b rows of a batch, K draws, C outputs, h features (and one for th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -71,8 +73,8 @@ def last_layer_laplace(
     `rows` are those it was trained on. The network gives logits, or with `noise_sd` means; `prior_precision` is that of
     each weight and bias, the weight decay of training on the sum of losses over rows. It must end in the layer.
     """
-    if not (isinstance(prior_precision, int | float) and prior_precision > 0):
-        raise ValueError(f"prior_precision must be positive; got {prior_precision!r}")
+    if not (isinstance(prior_precision, Real) and 0 < prior_precision < math.inf):
+        raise ValueError(f"prior_precision must be a number, positive and finite; got {prior_precision!r}")
     if not isinstance(draws, int) or draws < 1:
         raise ValueError(f"draws must be a whole number, 1 or more; got {draws!r}")
     noise = None if noise_sd is None else checked_noise(noise_sd)
