@@ -75,9 +75,9 @@ def test_half_precision_is_for_storage():
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_large_ensembles_on_the_host_are_scored_in_single_precision(name, library):
-    belief, loss = ensemble(60, 800, 5, 10, 0.5), LOSSES[name](10)
-    if library == "numpy":
-        belief = CategoricalEnsemble(belief.candidates.cpu().numpy(), belief.contexts.cpu().numpy())
+    somewhere, loss = ensemble(60, 800, 5, 10, 0.5), LOSSES[name](10)
+    sides = [each.cpu() for each in (somewhere.candidates, somewhere.contexts)]
+    belief = CategoricalEnsemble(*(each.numpy() if library == "numpy" else each for each in sides))
     assert ("float32" in find_form(loss, belief).name) == (name not in ("Brier",))  # which has one matrix for all
     wanted = expected_regret(loss, belief).mean(1)
     found = score(loss, belief, memory_limit=2**24)
