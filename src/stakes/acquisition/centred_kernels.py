@@ -10,17 +10,9 @@ Sizes: n candidates, M contexts, K members, C classes, T terms.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import triton
 import triton.language as tl
 
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """A kernel, or a part of one, once it is called with arguments of some types."""
-    return triton.jit(function)
-
+from stakes._kernel import kernel
 
 _EMPTY = tl.constexpr(1e-6)
 _LEAST = tl.constexpr(1e-30)
@@ -35,7 +27,7 @@ _D = tl.constexpr(-0.0519343718)
 _E = tl.constexpr(0.0350870335)
 
 
-@compiled
+@kernel
 def _log2(x: tl.tensor, FAST: tl.constexpr) -> tl.tensor:
     """By the unit for special functions, which Triton's interpreter has none of."""
     if FAST:
@@ -45,7 +37,7 @@ def _log2(x: tl.tensor, FAST: tl.constexpr) -> tl.tensor:
     return logs
 
 
-@compiled
+@kernel
 def _excess(q: tl.tensor, LOG: tl.constexpr, FAST: tl.constexpr) -> tl.tensor:
     """(1 + q) log(1 + q) - q, or q^2."""
     square = q * q
@@ -57,7 +49,7 @@ def _excess(q: tl.tensor, LOG: tl.constexpr, FAST: tl.constexpr) -> tl.tensor:
     return tl.where(tl.abs(q) < _SMALL, near, far)
 
 
-@compiled
+@kernel
 def _product(
     left: tl.tensor_descriptor,
     row: tl.tensor,
@@ -86,7 +78,7 @@ def _product(
     return total
 
 
-@compiled
+@kernel
 def class_sums(
     left: tl.tensor_descriptor,
     right: tl.tensor_descriptor,
@@ -171,7 +163,7 @@ def class_sums(
     tl.store(result + tile * n_rows + rows, total)
 
 
-@compiled
+@kernel
 def _of_counts(
     count: tl.tensor, votes: tl.tensor, per_vote: tl.tensor, theirs: tl.tensor, n_members: tl.tensor
 ) -> tl.tensor:
@@ -180,7 +172,7 @@ def _of_counts(
     return (count * n_members - votes[:, None] * theirs[None, :]) * per_vote[:, None] * inverse[None, :]
 
 
-@compiled
+@kernel
 def action_sums(
     left: tl.tensor_descriptor,
     right: tl.tensor_descriptor,
@@ -222,7 +214,7 @@ def action_sums(
     tl.store(result + tile * n_rows + rows, total)
 
 
-@compiled
+@kernel
 def centre(
     probabilities: tl.tensor,
     weights: tl.tensor,

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 
 from stakes._array import ratio
+from stakes._kernel import kernel
 from stakes.beliefs import GaussianBelief
 
 _ROWS, _COLUMNS = 16, 64  # of a tile: what a thread carries in double precision stays in its registers
@@ -41,7 +42,7 @@ def _smallest_sd(rho: Any) -> float:
 
 
 def _launch(
-    kernel: Any, grid: Any, block: GaussianBelief, coefficients: Any, low: float, one: Any, other: Any, *loops: int
+    compiled: Any, grid: Any, block: GaussianBelief, coefficients: Any, low: float, one: Any, other: Any, *loops: int
 ) -> None:
     """A kernel on the device of the belief, with two results, compiled once for each length of its loops.
 
@@ -52,10 +53,10 @@ def _launch(
     line = covariance.new_tensor([(1.0 + low) / 2.0, 2.0 / (1.0 - low)])
     sizes = (*covariance.shape, covariance.stride(0), coefficients.shape[0], *loops, _ROWS, _COLUMNS)
     with torch.cuda.device_of(covariance):
-        kernel[grid](covariance, *shares, coefficients.contiguous(), line, one, other, *sizes)
+        compiled[grid](covariance, *shares, coefficients.contiguous(), line, one, other, *sizes)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@kernel
 def _sums(
     covariance: tl.tensor,
     shares: tl.tensor,
@@ -96,7 +97,7 @@ def _sums(
     tl.store(largest + rows, tl.max(most, axis=1), mask=rows < n_labels)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@kernel
 def _each(
     covariance: tl.tensor,
     shares: tl.tensor,
@@ -122,7 +123,7 @@ def _each(
     tl.store(largest + tl.program_id(1) * n_labels + rows, tl.max(rho, axis=1), mask=rows < n_labels)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@kernel
 def _tile(
     covariance: tl.tensor,
     shares: tl.tensor,

@@ -13,6 +13,8 @@ import torch
 import triton
 import triton.language as tl
 
+from stakes._kernel import kernel
+
 _ROWS, _COLUMNS = 32, 64  # of a tile
 _SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2, math.inf: 3}
 
@@ -28,7 +30,7 @@ def added(nu: float, rows: Any, others: Any, factor: float, whole: Any) -> Any:
     return result
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@kernel
 def _added(
     rows: tl.tensor,
     others: tl.tensor,
@@ -59,7 +61,7 @@ def _added(
     tl.store(places, value, mask=inside)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@kernel
 def _decay(square: tl.tensor, root: tl.tensor, smoothness: tl.constexpr) -> tl.tensor:
     if smoothness == 3:
         return tl.exp(-0.5 * square)
