@@ -5,11 +5,14 @@ from campaign_processes import create, labelled, start
 from stakes.campaigns import Journal
 
 ASK = """
+import time
+
 rows = [f"{number}" for number in range(400)]
 say("ready")
 sys.stdin.readline()
 while batch := journal.lease(rows, 5, who=arguments[0]):
     say(*batch)
+    time.sleep(0.01)  # so that the other comes to ask, too, on a busy machine
 """
 
 TELL_SAME = """

@@ -236,11 +236,11 @@ def centre(
     """
     row = tl.program_id(0).to(tl.int64)
     some, classes = tl.arange(0, SOME), tl.arange(0, ALL)
-    known = (classes < CLASSES)[None, :]
+    known, members = (classes < CLASSES)[None, :], tl.where(row < n_rows, MEMBERS, 0)  # padding has none
     mean = tl.zeros((ALL,), dtype=tl.float32)
     for k in range(0, WIDTH, SOME):
         k_here = k + some
-        inside = known & (k_here < MEMBERS)[:, None] & (row < n_rows)
+        inside = known & (k_here < members)[:, None]
         at = probabilities + row * MEMBERS * CLASSES + k_here[:, None] * CLASSES + classes[None, :]
         share = tl.load(weights + k_here, mask=k_here < MEMBERS, other=0.0)
         mean += tl.sum(tl.load(at, mask=inside, other=0.0).to(tl.float32) * share[:, None], axis=0)
@@ -248,7 +248,7 @@ def centre(
     inverse = tl.where(mean > _LEAST, 1.0 / tl.maximum(mean, _LEAST), 0.0)
     for k in range(0, WIDTH, SOME):
         k_here = k + some
-        inside = known & (k_here < MEMBERS)[:, None] & (row < n_rows)
+        inside = known & (k_here < members)[:, None]
         at = probabilities + row * MEMBERS * CLASSES + k_here[:, None] * CLASSES + classes[None, :]
         gap = (tl.load(at, mask=inside, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
         to = left + (classes[None, :].to(tl.int64) * padded_rows + row) * WIDTH + k_here[:, None]
