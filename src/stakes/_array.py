@@ -128,7 +128,10 @@ def on_accelerator(array: Array) -> bool:
 
 def on_host(array: Array) -> np.ndarray[Any, Any]:
     """`array` as NumPy has it, wherever it was: an explicit copy where that is a device."""
-    return np.asarray(array.cpu() if on_accelerator(array) else array)
+    if hasattr(array, "cpu"):
+        array = array.detach().cpu()
+        array = array.float() if "bfloat16" in str(array.dtype) else array  # which NumPy does not know
+    return np.asarray(array)
 
 
 def filled(shape: int | tuple[int, ...], value: float, like: Array) -> Array:

@@ -38,7 +38,7 @@ Kind = Literal["log", "square", "actions"]
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class ClassShares:
     """What the means of contexts say of each class."""
 
     means: Array
@@ -69,17 +69,17 @@ class Terms:
 
 def terms_of(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     """The terms for contexts that come up as often as `shares` [M] say."""
-    of = _action_terms if getattr(loss, "switches", False) else _class_terms
+    of = _action_terms if kind_of(loss) == "actions" else _class_terms
     return of(loss, belief, shares)
 
 
-def classes_of(loss: Any, means: Array, shares: Array) -> Classes:
+def class_shares(loss: Any, means: Array, shares: Array) -> ClassShares:
     """For contexts with means [M, C] that come up as often as `shares` [M] say."""
     xp = namespace(means)
     heavy = means if loss.class_weights is None else means * constant(loss.class_weights, means)
     total = xp.sum(heavy, axis=1, keepdims=True)  # [M, 1]: W
     share = ratio(heavy, total + xp.zeros_like(heavy))
-    return Classes(means, share, shares[:, None] * total * (share**2 if isinstance(loss, BrierLoss) else share))
+    return ClassShares(means, share, shares[:, None] * total * (share**2 if isinstance(loss, BrierLoss) else share))
 
 
 def kind_of(loss: Any) -> Kind:
@@ -92,7 +92,7 @@ def kind_of(loss: Any) -> Kind:
 def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     xp, weights = namespace(belief.contexts), double(belief.member_weights)
     means, gaps = centred(double(belief.contexts), weights)  # [M, C], [M, C, K]
-    classes, gaps = classes_of(loss, means, shares), gaps * (weights * gaps.shape[2])
+    classes, gaps = class_shares(loss, means, shares), gaps * (weights * gaps.shape[2])
     if loss.class_weights is not None:
         mean = xp.sum(classes.shares[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
         gaps = xp.concat([gaps, mean], axis=1)

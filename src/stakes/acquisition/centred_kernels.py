@@ -13,9 +13,10 @@ from __future__ import annotations
 import triton.language as tl
 
 from stakes._kernel import kernel
+from stakes.acquisition.centred import EMPTY, NOTHING
 
-_EMPTY = tl.constexpr(1e-6)
-_LEAST = tl.constexpr(1e-30)
+_EMPTY = tl.constexpr(EMPTY)
+_LEAST = tl.constexpr(NOTHING)
 _LN2 = tl.constexpr(0.6931471805599453)
 _SMALL = tl.constexpr(0.25)
 # Chebyshev's interpolation of ((1 + q) log(1 + q) - q) / q^2 for |q| < 1/4, to 3e-6; beyond, a logarithm that is off by

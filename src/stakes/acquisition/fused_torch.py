@@ -16,7 +16,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from stakes._array import Array, double
 from stakes.acquisition import centred_kernels as kernels
-from stakes.acquisition.centred import Kind, classes_of, kind_of, terms_of
+from stakes.acquisition.centred import Kind, class_shares, kind_of, terms_of
 from stakes.acquisition.vote_counts import margins
 from stakes.beliefs import CategoricalEnsemble, VoteEnsemble
 
@@ -155,7 +155,7 @@ def vote_job(loss: Any, belief: VoteEnsemble, shares: Array) -> Job:
     """What the contexts of votes bring."""
     sizes = (belief.n_classes, belief.contexts.shape[1])
     means = double(margins(belief.contexts, belief.n_classes)) / sizes[1]  # [M, C]
-    classes = classes_of(loss, means, shares)
+    classes = class_shares(loss, means, shares)
     scale = float(classes.heights.max()) or 1.0
     there = _indicators(belief.contexts, belief.n_classes)
     arrays = (there, classes.heights.T / scale, means.T, classes.shares.T)

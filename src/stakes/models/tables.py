@@ -15,6 +15,7 @@ import numpy as np
 from array_api_compat import device, is_array_api_obj
 
 from stakes._array import namespace
+from stakes._array import on_host as array_on_host
 
 Table: TypeAlias = Any
 """N rows of p features, N texts, or N rows of any shape."""
@@ -98,10 +99,7 @@ def joined(columns: Sequence[Host]) -> Host:
 
 def on_host(values: Any) -> Host:
     """An array, or a column of a table, as a NumPy array."""
-    if hasattr(values, "cpu"):
-        values = values.detach().cpu()
-        values = values.float() if "bfloat16" in str(values.dtype) else values  # which NumPy does not know
-    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    return np.asarray(values.to_numpy()) if hasattr(values, "to_numpy") else array_on_host(values)
 
 
 def is_number(values: Host) -> bool:
