@@ -19,10 +19,10 @@ from sklearn.ensemble import RandomForestClassifier
 from benchmarks import members, plain
 from benchmarks.measure import Row, Settings, both_ways, race
 from benchmarks.members import error, weighted_epig
+from experiments.datasets import load
 from stakes import score
-from stakes.datasets import load
 from stakes.models import belief_of
-from stakes.models.trees import Trees
+from stakes.models.forests import Trees
 
 LABELS = (30, 130)
 

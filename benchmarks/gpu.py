@@ -86,7 +86,7 @@ def _class_rows(name: str, shape: Shape, limit: float) -> Iterator[Row]:
 def _ours(loss: Any, belief: CategoricalEnsemble, precision: str) -> tuple[float, float, Any]:
     """Seconds of the kernel alone, with members centred first, and scores."""
     from benchmarks.gpu_plain import seconds
-    from stakes.acquisition.fused_torch import centred_members, member_job
+    from stakes.gpu.centred import centred_members, member_job
 
     job, share = member_job(loss, belief, _shares(belief), precision), belief.member_weights.float()
     sides = centred_members(belief.candidates, share, job)
@@ -100,7 +100,7 @@ def _vote_rows(name: str, shape: Shape, loss: LogLoss) -> Iterator[Row]:
     import torch
 
     from benchmarks.gpu_plain import seconds
-    from stakes.acquisition.fused_torch import vote_job, voted
+    from stakes.gpu.centred import vote_job, voted
 
     sides = (shape.candidates, shape.members), (shape.contexts, shape.members)
     belief = VoteEnsemble(*(torch.randint(0, shape.classes, size, device="cuda") for size in sides), shape.classes)

@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
 from stakes import CostMatrix, rank
-from stakes.future_error import expected_future_error
+from stakes.baselines import expected_future_error
 
 try:
     from skactiveml.classifier import SklearnClassifier
@@ -101,7 +101,7 @@ def _queried(strategy: Any, scene: Scene, **more: Any) -> int:
 STRATEGIES: dict[str, Callable[[Scene], int]] = {
     "stakes.rank": by_stakes,
     "random": by_chance,
-    "stakes.future_error": by_refitting,
+    "stakes.baselines": by_refitting,
     "MonteCarloEER": by_monte_carlo,
     "ValueOfInformationEER": by_value_of_information,
 }

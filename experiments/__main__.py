@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from experiments.datasets import DatasetError
 from experiments.paper import classification, linex, regression, table2
 from experiments.paper.classification import Classification
 from experiments.paper.figures import draw, drawn
@@ -24,7 +25,6 @@ from experiments.paper.report import content, report
 from experiments.paper.results import read, write
 from experiments.paper.study import Place, Study
 from experiments.paper.summary import summarised
-from stakes.datasets import DatasetError
 
 STUDIES: dict[str, tuple[Study, ...]] = {
     "table2": table2.STUDIES,

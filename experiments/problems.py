@@ -16,16 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from stakes import (
-    BrierLoss,
-    CostMatrix,
-    ExponentialWeight,
-    Linex,
-    LogLoss,
-    Pinball,
-    SquaredError,
-    ThresholdDecision,
-)
+from stakes import BrierLoss, CostMatrix, ExponentialWeight, Linex, LogLoss, Pinball, SquaredError, ThresholdDecision
 from stakes.models import Bootstrap, DefaultModel
 
 
@@ -57,7 +48,7 @@ class Problem:
     loss: Any
     model: Model
     usual: str
-    """a usual rule that knows no loss, by its name in `stakes.acquisition.baselines.BASELINES`"""
+    """a usual rule that knows no loss, by its name in `stakes.baselines.BASELINES`"""
     runs: int
     heavy: Any = None
     """the class that counts most, where there is one"""

@@ -10,7 +10,7 @@ from scipy.integrate import cumulative_simpson
 from scipy.stats import norm
 
 from stakes.beliefs import reference_at
-from stakes.domains import REAL, Interval
+from stakes.losses.domains import REAL, Interval
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,10 +23,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from table_kinds import KINDS, as_columns
 
 import stakes
 from stakes.models import Bootstrap, EnsembleOf, GaussianProcess, belief_of, default
+from tests.table_kinds import KINDS, as_columns
 
 RNG = np.random.default_rng(7)
 ROWS, POOL, CONTEXTS = (RNG.standard_normal((count, 3)) for count in (40, 24, 3))

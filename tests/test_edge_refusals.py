@@ -13,12 +13,12 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from table_kinds import KINDS
 
 import stakes
 from stakes.models import Bootstrap, EnsembleOf, belief_of
 from stakes.ranking import TrainedWeightWarning
-from stakes.simulation.describe import data_hash
+from stakes.simulation.metrics import data_hash
+from tests.table_kinds import KINDS
 
 RNG = np.random.default_rng(11)
 ROWS, POOL = RNG.standard_normal((40, 3)), RNG.standard_normal((12, 3))

@@ -40,17 +40,18 @@ NAMES = {
         expected_posterior_uncertainty expected_reduction expected_regret fallback_scores find_form fused_form
         integration_error register score select uncertainty
     """,
-    "stakes.acquisition.baselines": """
-        BASELINES bald least_confident margin predictive_entropy predictive_variance query_by_committee random_scores
+    "stakes.baselines": """
+        BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
+        query_by_committee random_scores
     """,
-    "stakes.campaigns": "Asked AskedRow Campaign CampaignError Event Journal Outcome RowState Status",
-    "stakes.datasets": "Dataset DatasetError Synthetic load synthetic",
+    "stakes.campaign": "Asked AskedRow Campaign Event Journal Outcome RowState Status",
+    "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
     "stakes.files": """
-        Fingerprint Frame Source TableError changes escape fingerprint ids open_pool read_table unescape write_csv
+        Fingerprint Frame Source changes escape fingerprint ids open_pool read_table unescape write_csv
     """,
     "stakes.models": """
         Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice Request
@@ -59,18 +60,16 @@ NAMES = {
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
-    "stakes.future_error": "expected_future_error",
     "stakes.ranking": """
         Amount HelpedContext Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
-    "stakes.reports": "ReportError write_report",
+    "stakes.report": "write_report",
     "stakes.simulation": "Comparison Estimate Reached Simulation Trial simulate simulate_trials",
-    "stakes.specs": """
-        LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option SpecError build_loss build_model decisions_of
-        parse_class_weights parse_options parse_weight read_cost_matrix
+    "stakes.tabular": """
+        Appraisal Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet appraise build_loss
+        build_model decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
     """,
     "stakes.testing": "check_belief check_loss",
-    "stakes.worksheets": "Appraisal Brief LabelError ModelError Worksheet appraise read_worksheet",
 }
 
 
@@ -122,6 +121,6 @@ def test_a_campaign_is_at_hand_without_scikit_learn():
 
 def test_a_name_of_the_worksheets_is_no_module():
     for _ in range(2):  # the first look imports a module, which must not take the place of the function
-        from stakes.worksheets import appraise
+        from stakes.tabular import appraise
 
         assert callable(appraise)

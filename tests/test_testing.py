@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brute import random_table
 
 from stakes import CategoricalEnsemble, CostMatrix, ExponentialWeight, LogLoss, SquaredError
 from stakes.losses import Identity, Square, WeightedBregman
 from stakes.testing import check_belief, check_loss
+from tests.brute import random_table
 
 TARGETS = [-1.0, 0.3, 0.9, 2.0]
 

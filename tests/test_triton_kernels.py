@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 
 FOLDER = Path(__file__).parent
-FILES = ("acquisition/test_centred_kernels.py", "acquisition/test_curve_kernel.py", "models/test_stationary_kernel.py")
+FILES = ("gpu/test_centred.py", "gpu/test_curve_kernel.py", "gpu/test_stationary_kernel.py")
 FEWEST = 35  # tests that are in them
 
 COMPILED = """
@@ -25,8 +25,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from stakes.acquisition import centred_kernels, curve_kernel
-from stakes.models import stationary_kernel
+from stakes.gpu import centred as centred_kernels
+from stakes.gpu import curve_kernel, stationary_kernel
 
 
 def size(kernel, kind, known, **own):

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from experiments.datasets import Dataset, load
 from experiments.paper.forests import Forest, forest
 from experiments.paper.study import Place, Preset
 from stakes import LogLoss
 from stakes.beliefs import Belief
-from stakes.datasets import Dataset, load
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.simulation import Simulation, Trial, simulate_trials
 

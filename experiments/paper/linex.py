@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 
+from experiments.datasets import load
 from experiments.paper.linex_scores import clipped_scores, variance_scores, warped_scores
 from experiments.paper.refreshed import Refreshed
 from experiments.paper.regression import Splits, Unit
 from experiments.paper.study import Place, Preset
 from stakes import GaussianBelief, Linex, SquaredError, WarpedGaussianBelief, score
 from stakes.beliefs import Belief
-from stakes.datasets import load
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.losses import AnyLoss
 from stakes.models import GaussianProcess

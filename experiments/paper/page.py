@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from experiments.paper.blocks import Block, Heading, Picture, Strong, Table, Words
-from stakes.reports.markup import Content, Markup, image, page, table, tag
-from stakes.reports.style import STYLE
+from stakes.report.page import STYLE, Content, Markup, image, page, table, tag
 
 _MORE = """
 h2 { border-bottom: 1px solid var(--line); padding-bottom: .3rem; margin-top: 3rem; }

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from experiments.datasets import load
 from experiments.paper.metrics import Answer, Carrying, Charged, weighted_error
 from experiments.paper.refreshed import Refreshed
 from experiments.paper.rules import ScoreOf
 from experiments.paper.study import Place, Preset
 from stakes import ExponentialWeight, SquaredError
-from stakes.datasets import load
 from stakes.models import GaussianProcess
 from stakes.simulation import Simulation, Trial, simulate_trials
 

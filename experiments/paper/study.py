@@ -18,7 +18,7 @@ class Place:
     """Where a study finds its data and keeps its runs."""
 
     data: Path | None
-    """a folder of data files; None: as `stakes.datasets.load` finds them"""
+    """a folder of data files; None: as `experiments.datasets.load` finds them"""
     store: Path | None
     """a folder of finished runs"""
     jobs: int = 1

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from experiments.datasets import Synthetic, synthetic
 from experiments.paper.metrics import Answer, weighted_error
 from experiments.paper.monte_carlo import NestedMonteCarlo
 from experiments.paper.study import Place, Preset
 from stakes import ExponentialWeight, SquaredError
-from stakes.datasets import Synthetic, synthetic
 from stakes.models import GaussianProcess, Hyperparameters
 from stakes.simulation import Simulation, Trial, simulate_trials
 
@@ -23,7 +23,7 @@ class Table2:
 
     preset: Preset
     reading: Preset
-    """of the function, the noise and the start: `stakes.datasets.synthetic`"""
+    """of the function, the noise and the start: `experiments.datasets.synthetic`"""
     answer: Answer
     """what SEL_w charges"""
     divided: bool

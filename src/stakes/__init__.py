@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         VoteEnsemble,
         WarpedGaussianBelief,
     )
-    from stakes.campaigns import Campaign
+    from stakes.campaign import Campaign
     from stakes.losses import (
         CRPS,
         AbsoluteError,
@@ -114,7 +114,7 @@ __all__ = [
 
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
-_ELSEWHERE = {"Campaign": "stakes.campaigns"}  # which needs none of those
+_ELSEWHERE = {"Campaign": "stakes.campaign"}  # which needs none of those
 
 
 def __getattr__(name: str) -> Any:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, asarrays, constant, double, filled, namespace, replaced
+from stakes._utils.array import Array, asarrays, constant, double, filled, namespace, replaced
 from stakes.acquisition import expected_regret
 from stakes.acquisition.reduction import OfAction
 from stakes.beliefs import Belief, Distribution, GivesDistributions, NormalEnsemble
 from stakes.beliefs.base import log_weight
-from stakes.domains import Classes, Domain, Vectors, labels_to_indicators, target_axes
 from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses.domains import Classes, Domain, Vectors, labels_to_indicators, target_axes
 
 __all__ = ["check_belief", "check_loss"]
 

@@ -4,7 +4,6 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from brute import random_table, squared_regret
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +27,7 @@ from stakes import (
     score,
     select,
 )
+from tests.brute import random_table, squared_regret
 
 N, M, NOISE = 9, 5, 0.2
 SIGMOID = Weight(lambda z: 1 / (1 + np.exp(-2 * z)))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from brute import reduction_from_definition
 from scipy.optimize import minimize
 
 from stakes import (
@@ -20,6 +19,7 @@ from stakes import (
     uncertainty,
 )
 from stakes.losses import ConvexFunction
+from tests.brute import reduction_from_definition
 
 N, M, K, C = 5, 4, 9, 3
 WEIGHTS = (1.0, 50.0, 0.3)

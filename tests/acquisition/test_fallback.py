@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from brute import normal_expectation, random_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -27,8 +26,9 @@ from stakes import (
     uncertainty,
 )
 from stakes.acquisition import fallback_scores
+from stakes.acquisition.batch_states import start_batch
 from stakes.acquisition.fallback import worth_floor
-from stakes.acquisition.joint import start_batch
+from tests.brute import normal_expectation, random_table
 
 FAR = (0, 1)
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from brute import gaussian_pair
 
 import stakes
 from stakes import (
@@ -29,6 +28,7 @@ from stakes import (
 from stakes.acquisition import ANY, Form, Reduction
 from stakes.acquisition import forms as forms_module
 from stakes.losses import Square, WeightedBregman
+from tests.brute import gaussian_pair
 
 CLASSES = CategoricalEnsemble(np.full((2, 3, 2), 0.5), np.full((2, 3, 2), 0.5))
 NORMALS = NormalEnsemble(np.zeros((2, 3)), 1.0, np.zeros((2, 3)), 1.0)

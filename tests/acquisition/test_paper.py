@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from brute import TableBelief, gaussian_pair, random_table, reduction_from_definition
 
 from stakes import (
     BoxCox,
@@ -23,7 +22,8 @@ from stakes import (
     score,
     uncertainty,
 )
-from stakes.domains import POSITIVE
+from stakes.losses.domains import POSITIVE
+from tests.brute import TableBelief, gaussian_pair, random_table, reduction_from_definition
 
 VALUES = np.array([0.2, 0.9, 1.7, 3.1, 4.0])
 WEIGHT = Weight(lambda z: 1.0 + z**2)

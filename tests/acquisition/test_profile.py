@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from brute import gaussian_pair, gaussian_reduction, squared_regret
 
 from stakes import (
     AccuracyWarning,
@@ -24,6 +23,7 @@ from stakes import (
 )
 from stakes.acquisition.profile import profile_curve
 from stakes.losses import Square
+from tests.brute import gaussian_pair, gaussian_reduction, squared_regret
 
 RHO = np.array([1e-12, 1e-8, 1e-3, 0.2, 0.6, 0.9, 0.97, 0.99, 0.999, 1 - 1e-6, 1 - 1e-12])
 

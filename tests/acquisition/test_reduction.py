@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from brute import gaussian_pair, random_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,8 +29,9 @@ from stakes import (
     score,
     uncertainty,
 )
-from stakes.domains import POSITIVE
 from stakes.losses import Square
+from stakes.losses.domains import POSITIVE
+from tests.brute import gaussian_pair, random_table
 
 CLASS_LOSSES = [LogLoss(), LogLoss([1, 50, 0.1]), BrierLoss(), SphericalLoss([2, 1, 1]), ZeroOne()]
 CLASS_LOSSES += [CostMatrix([[0, 3], [1, 0], [2, 2]])]

@@ -4,7 +4,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from brute import gaussian_pair, random_table
 
 from stakes import (
     CRPS,
@@ -28,6 +27,7 @@ from stakes import (
 )
 from stakes.acquisition import Form, Reduction, scores
 from stakes.beliefs import MemberNodes
+from tests.brute import gaussian_pair, random_table
 
 
 def gaussian(rng, n, m):

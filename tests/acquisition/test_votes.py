@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from stakes import BrierLoss, CostMatrix, LogLoss, SphericalLoss, VoteEnsemble, ZeroOne, score
 from stakes.acquisition import expected_reduction, expected_regret, find_form, votes
-from stakes.acquisition.vote_counts import Indicated, Packed, margins
+from stakes.acquisition.votes import Indicated, Packed, margins
 
 PACKED, PRODUCT, GENERAL = (
     "counts of packed votes",

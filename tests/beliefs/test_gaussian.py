@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from brute import gaussian_pair
 
 from stakes import ExponentialWeight, GaussianBelief, InterpolatedWeight, Linex, SquaredError, Weight
 from stakes.testing import check_belief
+from tests.brute import gaussian_pair
 
 GOOD = {
     "mean": [0.0, 1.0],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from brute import gaussian_pair, normal_expectation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from stakes import FiniteActions, GaussianBelief, NormalEnsemble, ThresholdDecis
 from stakes.beliefs import MemberNodes, MemberPanels, MixtureGrid
 from stakes.beliefs.switching import has_switches, switching_points
 from stakes.losses import SquaredError, ZeroOne
+from tests.brute import gaussian_pair, normal_expectation
 
 
 def normal_density(u):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from brute import normal_grid
 
 from stakes import (
     ExponentialLinearWeight,
@@ -15,6 +14,7 @@ from stakes import (
 )
 from stakes.beliefs import MixtureGrid, SymmetricNodes
 from stakes.testing import check_belief
+from tests.brute import normal_grid
 
 N, M, K = 3, 2, 4
 MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from brute import gaussian_pair, gaussian_reduction
 
 from stakes import (
     BoxCox,
@@ -24,6 +23,7 @@ from stakes import (
 )
 from stakes.beliefs import MonotoneWarp
 from stakes.testing import check_belief
+from tests.brute import gaussian_pair, gaussian_reduction
 
 RHO = np.array([1e-10, 0.01, 0.5, 0.93, 0.999, 1.0])
 MEAN, VARIANCE = np.array([0.4, -1.0, 11.0]), np.array([0.3, 1.0, 4.0])

@@ -1,7 +1,8 @@
 """Where commands under test are run."""
 
 import pytest
-from cli_cases import NUMBERS, class_rows, number_rows, run, write
+
+from tests.cli.cli_cases import NUMBERS, class_rows, number_rows, run, write
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ import os
 import shutil
 
 import pytest
-from cli_cases import CLASSES, NUMBERS, class_rows, digest, number_rows, run, write
+
+from tests.cli.cli_cases import CLASSES, NUMBERS, class_rows, digest, number_rows, run, write
 
 
 def asked(*words):

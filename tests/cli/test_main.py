@@ -9,9 +9,10 @@ import time
 
 import click
 import pytest
-from cli_cases import CLASSES, NUMBERS, number_rows, run, write
 
-from stakes.cli import main, waiting
+from stakes.cli import main
+from stakes.cli import output as waiting
+from tests.cli.cli_cases import CLASSES, NUMBERS, number_rows, run, write
 
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "matplotlib", "sqlite3")
 CODES = ("0 done", "1 refused", "2 wrong usage", "3 unexpected", "130 interrupted", "143 terminated")

@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 import pytest
-from cli_cases import run
 
-from stakes.campaigns import Journal
+from stakes.campaign import Journal
+from tests.cli.cli_cases import run
 
 ONE = [sys.executable, "-m", "stakes"]
 
@@ -53,8 +53,8 @@ def test_stopped_at_any_moment_the_campaign_is_sound(how):
 def test_a_stop_in_the_middle_says_so_and_records_nothing(campaign):
     code = (
         "import signal, os\n"
-        "from stakes.campaigns import asking\n"
-        "asking._ranking = lambda *rest: os.kill(os.getpid(), signal.{})\n"
+        "from stakes.campaign import campaign\n"
+        "campaign._ranking = lambda *rest: os.kill(os.getpid(), signal.{})\n"
         "from stakes.cli.main import main\n"
         "main(['ask', 'c.stakes', '--json'])"
     )

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from cli_cases import CLASSES, NUMBERS, class_rows, number_rows, run, write
 
 from stakes import LogLoss, SquaredError, rank
 from stakes.files import read_table
 from stakes.models import DefaultModel
+from tests.cli.cli_cases import CLASSES, NUMBERS, class_rows, number_rows, run, write
 
 
 def rows_of(answer):

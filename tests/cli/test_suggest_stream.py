@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
-from cli_cases import run
 
 from stakes.files import read_table
-from stakes.worksheets import streamed
+from stakes.tabular import streamed
+from tests.cli.cli_cases import run
 
 arrow = pytest.importorskip("pyarrow", reason="files of Parquet and Arrow need pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -52,15 +52,15 @@ def test_where_every_row_has_a_label(tmp_path):
 def test_an_interrupt_says_how_far_it_came(table):
     code = (
         "import os, signal\n"
-        "from stakes.worksheets import streamed\n"
+        "from stakes.tabular import streamed\n"
         "streamed.LARGE = 100\n"
-        "from stakes.ranking import worths\n"
-        "plain, seen = worths._worths, []\n"
+        "from stakes.ranking import top_k\n"
+        "plain, seen = top_k._worths, []\n"
         "def slow(*rest):\n"
         "    seen.append(rest)\n"
         "    if len(seen) == 3: os.kill(os.getpid(), signal.SIGINT)\n"
         "    return plain(*rest)\n"
-        "worths._worths = slow\n"
+        "top_k._worths = slow\n"
         "from stakes.ranking import outlook\n"
         "outlook.__kwdefaults__['chunk'] = 345\n"
         "from stakes.cli.main import main\n"

@@ -4,18 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from brute import random_table
 from scipy.stats import norm
 
-from stakes import (
-    CategoricalEnsemble,
-    GaussianBelief,
-    LogWarp,
-    NormalEnsemble,
-    VoteEnsemble,
-    WarpedGaussianBelief,
-)
+from stakes import CategoricalEnsemble, GaussianBelief, LogWarp, NormalEnsemble, VoteEnsemble, WarpedGaussianBelief
 from stakes.evaluation import calibration
+from tests.brute import random_table
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from evaluation_cases import CLASS_LOSSES, OTHER_LOSSES, REAL_LOSSES, SEEDS, draws, mean_and_weights
 from hypothesis import given, settings
 
 from stakes import (
@@ -22,6 +21,7 @@ from stakes import (
     ZeroOne,
 )
 from stakes.evaluation import bias_variance, decompose
+from tests.evaluation.evaluation_cases import CLASS_LOSSES, OTHER_LOSSES, REAL_LOSSES, SEEDS, draws, mean_and_weights
 
 
 @pytest.mark.parametrize("loss", REAL_LOSSES + CLASS_LOSSES + OTHER_LOSSES, ids=lambda loss: repr(loss)[:70])

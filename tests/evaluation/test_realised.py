@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from brute import random_table
-from evaluation_cases import CLASS_LOSSES, OTHER_LOSSES, REAL_LOSSES, draws, mean_and_weights
 
 from stakes import (
     BregmanLoss,
@@ -23,6 +21,8 @@ from stakes import (
 )
 from stakes.evaluation import bayes_prediction, decompose, realised_loss
 from stakes.losses import Exponential, Square
+from tests.brute import random_table
+from tests.evaluation.evaluation_cases import CLASS_LOSSES, OTHER_LOSSES, REAL_LOSSES, draws, mean_and_weights
 
 # Bayes answers
 

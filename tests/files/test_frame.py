@@ -6,10 +6,10 @@ from sklearn.linear_model import BayesianRidge
 from sklearn.pipeline import make_pipeline
 
 import stakes
-from stakes.files import Frame, TableError
+from stakes._utils.tables import check_table, column, column_names, n_columns, n_rows, row_labels, take_rows
+from stakes.exceptions import StakesError
+from stakes.files import Frame
 from stakes.models import DefaultModel, TableEncoder, default
-from stakes.models.table_checks import check_table
-from stakes.models.tables import column, column_names, n_columns, n_rows, row_labels, take_rows
 
 N = 40
 
@@ -37,9 +37,9 @@ def test_columns_are_chosen_by_name(rng):
     assert table.drop(["heat"]).names == ("kind",)
     assert table.select([]).shape == (N, 0)
     assert len(table.select([]).take([0, 1, 1])) == 3
-    with pytest.raises(TableError, match=r"no column 'Heat'; there are heat, kind. Did you mean 'heat'\?"):
+    with pytest.raises(StakesError, match=r"no column 'Heat'; there are heat, kind. Did you mean 'heat'\?"):
         table.select(["Heat"])
-    with pytest.raises(TableError, match="no column 'x'"):
+    with pytest.raises(StakesError, match="no column 'x'"):
         table.drop(["x"])
 
 
@@ -52,9 +52,9 @@ def test_it_cannot_be_changed(rng):
 
 
 def test_columns_must_fit():
-    with pytest.raises(TableError, match=r"'a' must hold 3 values; got shape \[2\]"):
+    with pytest.raises(StakesError, match=r"'a' must hold 3 values; got shape \[2\]"):
         Frame(("a",), (np.zeros(2),), 3)
-    with pytest.raises(TableError, match="a name of its own"):
+    with pytest.raises(StakesError, match="a name of its own"):
         Frame(("a", "a"), (np.zeros(2), np.zeros(2)), 2)
     with pytest.raises(IndexError):
         Frame((), (), 2).take([2])

@@ -4,8 +4,8 @@ from array_api_compat import array_namespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stakes.domains import REAL, Classes
 from stakes.losses import CostMatrix, FiniteActions, Loss, ThresholdDecision, ZeroOne
+from stakes.losses.domains import REAL, Classes
 from stakes.testing import check_loss
 
 # two classes (healthy, ill), three actions (wait, test, treat); treating the ill is a gain

@@ -7,7 +7,6 @@ from array_api_compat import array_namespace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from stakes.domains import NONNEGATIVE, POSITIVE, REAL
 from stakes.losses import (
     BoxCox,
     BregmanLoss,
@@ -28,6 +27,7 @@ from stakes.losses import (
     SquaredError,
     Weight,
 )
+from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL
 from stakes.testing import check_loss
 
 

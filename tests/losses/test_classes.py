@@ -4,7 +4,6 @@ from array_api_compat import array_namespace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stakes.domains import Classes
 from stakes.losses import (
     BrierLoss,
     ConvexFunction,
@@ -16,6 +15,7 @@ from stakes.losses import (
     SphericalLoss,
     Square,
 )
+from stakes.losses.domains import Classes
 from stakes.testing import check_loss
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from brute import gaussian_pair, random_table
 from scipy.stats import lognorm, norm
 
 from stakes import (
@@ -24,6 +23,7 @@ from stakes import (
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.losses import DistributionLoss, Loss
 from stakes.testing import check_loss
+from tests.brute import gaussian_pair, random_table
 
 SIGMOID = Weight(lambda z: 1 / (1 + np.exp(-2 * z)))
 WEIGHTS = [None, SIGMOID, ExponentialWeight(-0.7), InterpolatedWeight([-1.0, 1.0], [0.5, 3.0])]

@@ -6,8 +6,8 @@ from array_api_compat import array_namespace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stakes.domains import POSITIVE, REAL, Classes
 from stakes.losses import Exponential, Function, Identity, Indicator, Power, Transform
+from stakes.losses.domains import POSITIVE, REAL, Classes
 from stakes.losses.transforms import as_transform
 
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
-from table_kinds import KINDS, ArrowLike, FrameLike, PolarsLike, as_columns
 
 import stakes
 from stakes.models import DefaultModel, TableEncoder, belief_of, default
+from tests.table_kinds import KINDS, ArrowLike, FrameLike, PolarsLike, as_columns
 
 
 @pytest.fixture

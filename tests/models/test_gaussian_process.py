@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from regression_cases import check_reduction, data
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -16,8 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from stakes import GaussianBelief, SquaredError, score, select
 from stakes.models import GaussianProcess, Hyperparameters, belief_of
-from stakes.models.hyperparameters import neighbour_ratio
+from stakes.models.gaussian_process import neighbour_ratio
 from stakes.testing import check_belief
+from tests.models.regression_cases import check_reduction, data
 
 VALUES = Hyperparameters(linear=0.5, signal=1.2, length=1.5, noise=0.3, mean=2.0)
 

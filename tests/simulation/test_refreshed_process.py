@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
-from trial_cases import trials
 
 from stakes import SquaredError, score
 from stakes.models import GaussianProcess
 from stakes.simulation import Trial
+from tests.simulation.trial_cases import trials
 
 
 class Refreshed(BaseEstimator):

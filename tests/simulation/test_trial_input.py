@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulation_cases import BayesianLine, Committee, class_data
-from trial_cases import noisy_line, per_class, trials
 
 from stakes import CostMatrix, ItakuraSaito, LogLoss
 from stakes.simulation import Trial
+from tests.simulation.simulation_cases import BayesianLine, Committee, class_data
+from tests.simulation.trial_cases import noisy_line, per_class, trials
 
 X, Y = np.eye(6), np.arange(6.0)
 PARTS = {"initial": [0], "pool": [1, 2], "contexts": [3], "test": [4, 5]}

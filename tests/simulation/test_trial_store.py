@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from simulation_cases import COSTS, Committee, breaks_on_demand, same
-from trial_cases import noisy_line, per_class, trials
 
 from stakes.simulation import Trial
-from stakes.simulation.describe import described
+from stakes.simulation.metrics import described
+from tests.simulation.simulation_cases import COSTS, Committee, breaks_on_demand, same
+from tests.simulation.trial_cases import noisy_line, per_class, trials
 
 SHIFT = {"by": 0.0}
 

@@ -1,10 +1,10 @@
 """Trials that tests of simulations share; a module, so that other processes can import them."""
 
 import numpy as np
-from simulation_cases import BayesianLine, class_data
 
 from stakes import SquaredError
 from stakes.simulation import Trial, simulate_trials
+from tests.simulation.simulation_cases import BayesianLine, class_data
 
 GRID = np.linspace(-1.0, 1.0, 9)
 

@@ -1,7 +1,7 @@
-"""Several labels at once: the batch whose labels together lower the expected loss most, chosen one by one.
+"""Stochastic batches: candidates drawn by their single scores (Kirsch et al., "Stochastic Batch Acquisition").
 
-Greedy on the marginal gain of the *joint* reduction, E_c[EUR(batch; c)], or drawn by single scores.
-Sizes: N candidates, n picks.
+Scores change as labels come in, and a batch of the top n holds n of much the same. Drawing spreads it out at the price
+of one scoring, without joint worth. Sizes: N candidates.
 """
 
 from __future__ import annotations
@@ -10,20 +10,62 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, Literal
 
 import numpy as np
 
-from stakes._array import Array, constant, filled, namespace
+from stakes._utils.array import Array, constant, double, filled, log_of, namespace
+from stakes.acquisition.batch_states import Batch, obstacle, start_batch
 from stakes.acquisition.fallback import MAX_CONFIGURATIONS, checked_prices, gains_of, log_floor, log_smallest
 from stakes.acquisition.forms import check_pair
-from stakes.acquisition.joint import Batch, obstacle, start_batch
 from stakes.acquisition.reduction import unscaled
 from stakes.acquisition.scores import score
-from stakes.acquisition.stochastic import Stochastic, check_stochastic, drawn_order
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
+
+Stochastic = Literal["power", "softmax"]
+
+
+def check_stochastic(stochastic: str, coldness: float, rng: np.random.Generator | None) -> np.random.Generator:
+    """The generator, or an error that says which setting is wrong."""
+    if stochastic not in ("power", "softmax"):
+        raise StakesError(f'stochastic must be "power", "softmax" or None; got {stochastic!r}')
+    if not (isinstance(coldness, Real) and math.isfinite(coldness) and coldness > 0):
+        raise StakesError(f"coldness must be a positive number: the larger, the nearer to the top n; got {coldness!r}")
+    if rng is None:
+        raise StakesError(f"stochastic={stochastic!r} draws the batch: give rng, such as numpy.random.default_rng(1)")
+    return rng
+
+
+def drawn_order(scores: Array, stochastic: Stochastic, coldness: float, rng: np.random.Generator) -> Array:
+    """[N]: all candidates in the order they are drawn, without replacement, each in proportion to a weight.
+
+    The weight is score^coldness ("power") or exp(coldness score / largest score) ("softmax": relative to the largest,
+    so that units do not matter). By Gumbel noise on its log, sorted once. Under "power" scores of 0 come last, in any
+    order.
+    """
+    xp, scores = namespace(scores), double(scores)
+    noise = constant(rng.gumbel(size=scores.shape[0]), scores)
+    largest = float(xp.max(scores))
+    if stochastic == "softmax":
+        return _descending(noise + coldness * scores / (largest if largest > 0 else 1.0))
+    positive = scores > 0
+    keys = noise + coldness * log_of(scores / (largest if largest > 0 else 1.0))
+    lowest = float(xp.min(xp.where(positive, keys, xp.zeros_like(keys))))
+    return _descending(xp.where(positive, keys, noise + (lowest - float(xp.max(noise)) - 1.0)))
+
+
+def _descending(keys: Array) -> Array:
+    return namespace(keys).argsort(keys, descending=True, stable=True)
+
+
+# ----------------------------------------------------------------------
+# Several labels at once: the batch whose labels together lower the expected loss most, chosen one by one.
+#
+# Greedy on the marginal gain of the *joint* reduction, E_c[EUR(batch; c)], or drawn by single scores. Sizes: N
+# candidates, n picks.
 
 _ROUNDING = 1e-12  # of the budget: three labels at 0.1 are within one of 0.3
 
@@ -95,20 +137,20 @@ def select(
 
 def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
     if not isinstance(n, Integral) or not 0 < n <= belief.n_candidates:
-        raise ValueError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
+        raise StakesError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
     if budget is not None and not budget > 0:
-        raise ValueError(f"budget must be positive, in the unit of the costs; got {budget!r}")
+        raise StakesError(f"budget must be positive, in the unit of the costs; got {budget!r}")
     if not isinstance(max_configurations, int) or max_configurations < 1:
-        raise ValueError(f"max_configurations must be a whole number, 1 or more; got {max_configurations!r}")
+        raise StakesError(f"max_configurations must be a whole number, 1 or more; got {max_configurations!r}")
 
 
 def _checked_pending(belief: Belief, n: int, pending: Sequence[int]) -> tuple[int, ...]:
     """The candidates on their way, each once; there are n others."""
     waiting = tuple(dict.fromkeys(pending))
     if bad := [each for each in waiting if not isinstance(each, Integral) or not 0 <= each < belief.n_candidates]:
-        raise ValueError(f"pending must hold positions from 0 to {belief.n_candidates - 1}; got {bad[0]!r}")
+        raise StakesError(f"pending must hold positions from 0 to {belief.n_candidates - 1}; got {bad[0]!r}")
     if n > (free := belief.n_candidates - len(waiting)):
-        raise ValueError(f"n must be at most {free}, the candidates that are not pending; got {n}")
+        raise StakesError(f"n must be at most {free}, the candidates that are not pending; got {n}")
     return tuple(int(each) for each in waiting)
 
 

@@ -17,14 +17,19 @@ Sizes: n candidates, M contexts, K members, C classes, A actions, T terms (C, C 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from array_api_compat import is_torch_array
 
-from stakes._array import Array, constant, double, namespace, ratio, single
-from stakes.beliefs import CategoricalEnsemble
-from stakes.losses import BrierLoss, Loss
+from stakes._utils.array import Array, constant, double, log_excess, namespace, on_accelerator, ratio, single, slices
+from stakes._utils.jit import has_jit, loop
+from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
+from stakes.acquisition.reduction import context_blocks
+from stakes.beliefs import CategoricalEnsemble, NormalEnsemble
+from stakes.losses import BrierLoss, LogLoss, Loss, SquaredError
 from stakes.losses.classes import weight_ratio
 
 NOTHING = 1e-30
@@ -144,3 +149,323 @@ def within_reach(loss: Any, belief: CategoricalEnsemble, least: float = _LIGHTES
     """Whether r keeps its digits: no class outweighs another by far, and no member counts for next to nothing."""
     lightest = namespace(belief.member_weights).min(belief.member_weights)
     return weight_ratio(loss) <= _WEIGHTS_APART and float(lightest) >= least
+
+
+# ----------------------------------------------------------------------
+# Sums over products of centred members, block by block in any array library: what a GPU does without Triton.
+#
+# Sizes: n candidates of a block, M contexts, K members, C classes, T terms.
+
+
+def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:
+    """A function from blocks of candidates to their scores [n], for contexts with `shares` [M]: in single precision."""
+    xp, terms = namespace(belief.contexts), terms_of(loss, belief, shares)
+    count, contexts, members = terms.members.shape
+    right = xp.permute_dims(xp.reshape(terms.members, (count * contexts, members)), (1, 0))  # [K, T M]
+    right, heights, offsets = (xp.astype(each, xp.float32) for each in (right, terms.heights, terms.offsets))
+    of = _best_actions if terms.kind == "actions" else _excesses
+
+    def sums(block: CategoricalEnsemble) -> Array:
+        means, gaps = centred(block.candidates, block.member_weights)  # [n, C], [n, C, K]
+        rows = xp.reshape(xp.astype(gaps, xp.float32), (-1, members))  # [n C, K]
+        r = xp.reshape(xp.matmul(rows, right) / members, (rows.shape[0], count, contexts))
+        found = xp.reshape(of(r, terms, heights, offsets), means.shape)  # [n, C]
+        return terms.scale * xp.sum(double(means) * double(found), axis=1)
+
+    return sums
+
+
+def block_numbers(loss: Any, belief: CategoricalEnsemble) -> int:
+    """The products of a candidate, and as many numbers for each of the few temporaries of what is made of them."""
+    terms = loss.statistics(constant(np.eye(belief.n_classes), belief.like), None).shape[-1]  # C + 1, or A
+    return int(8 * belief.n_classes * terms * belief.n_contexts + 2 * belief.n_classes * belief.member_weights.shape[0])
+
+
+def _excesses(r: Array, terms: Terms, heights: Array, _: Array) -> Array:
+    """[n C]: sum_c (1 + rbar) sum_z h f(q), for r [n C, T, M]."""
+    xp = namespace(r)
+    if not terms.weighted:
+        return xp.sum(_made(r, terms) * heights, axis=(1, 2))
+    mean = r[:, -1:, :]
+    left_over = xp.where(1.0 + mean > EMPTY, 1.0 + mean, xp.zeros_like(mean))
+    q = (r[:, :-1, :] - mean) * ratio(xp.ones_like(mean), left_over)
+    return xp.sum(xp.sum(_made(q, terms) * heights, axis=1) * left_over[:, 0, :], axis=1)
+
+
+def _made(q: Array, terms: Terms) -> Array:
+    """f(q); rounding may put q below -1, where no probability is."""
+    return log_excess(namespace(q).clip(q, -1.0, None)) if terms.kind == "log" else q * q
+
+
+def _best_actions(r: Array, _: Terms, heights: Array, offsets: Array) -> Array:
+    """[n C]: sum_c max_b (D_b + d_b)."""
+    xp = namespace(r)
+    return xp.sum(xp.max(offsets + heights * r, axis=1), axis=1)
+
+
+# ----------------------------------------------------------------------
+# Log loss from the covariances of members, cell by cell: loops that are compiled where numba is installed.
+#
+# In float32, contexts along the last axis, so that the machine takes many at a time. Sizes: n candidates, M contexts,
+# K members, C classes.
+
+_ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(1e-30)
+NEGLIGIBLE = 1e-300
+"""A probability whose inverse leaves the range of numbers: of no account."""
+EMPTY_SINGLE = np.float32(1e-6)
+"""Of its mass: a label whose weighted mass has all but gone adds nothing."""
+_SMALL = np.float32(0.15)  # below, (1 + q) log(1 + q) - q is its series
+_SERIES = tuple(np.float32(sign / (k * (k - 1))) for sign, k in zip((1, -1) * 4, range(2, 10), strict=True))
+_SQUARE = _SMALL * _SMALL
+
+
+@loop
+def centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
+    """Fill `means` [n, C] with sum_k q_k p_k and `centred` [n, C, K] with p_k / mean - 1, 0 where that is nothing."""
+    for n in range(probabilities.shape[0]):
+        means[n] = 0.0
+        for k in range(probabilities.shape[1]):
+            for c in range(probabilities.shape[2]):
+                means[n, c] += weights[k] * probabilities[n, k, c]
+        for c in range(probabilities.shape[2]):
+            scale = 1.0 / means[n, c] if means[n, c] > NEGLIGIBLE else 0.0
+            for k in range(probabilities.shape[1]):
+                centred[n, c, k] = (probabilities[n, k, c] - means[n, c]) * scale
+
+
+@loop
+def ratios(r: Any, shares: Any, q: Any, x: Any, mean: Any) -> None:
+    """Of r = J / (p_y p_z) - 1 [n C, C, M]: `mean` rbar [n C, M], q = (r - rbar) / (1 + rbar), and x = 1 + q.
+
+    rbar is the mean of r over z with `shares` [C, M].
+    """
+    for i in range(r.shape[0]):
+        mean[i] = _ZERO
+        for z in range(r.shape[1]):
+            for m in range(r.shape[2]):
+                mean[i, m] += shares[z, m] * r[i, z, m]
+        for z in range(r.shape[1]):
+            for m in range(r.shape[2]):
+                mass = _ONE + mean[i, m]
+                near = _ONE / mass if mass > EMPTY_SINGLE else _ZERO
+                q[i, z, m] = (r[i, z, m] - mean[i, m]) * near
+                x[i, z, m] = max(_ONE + q[i, z, m], _LEAST)
+
+
+@loop
+def excesses(q: Any, logs: Any, shares: Any, mean: Any, means: Any, out: Any) -> None:
+    """Add to `out` [n, M] sum_y p_y (1 + rbar) sum_z share (x log x - q), for `logs` of x = 1 + q.
+
+    By a series where q is small: there the two terms cancel.
+    """
+    a, b, c, d, e, f, g, h = _SERIES
+    total = np.empty(q.shape[2], np.float32)
+    for i in range(q.shape[0]):
+        total[:] = _ZERO
+        for z in range(q.shape[1]):
+            for m in range(q.shape[2]):
+                v = q[i, z, m]
+                excess = (_ONE + v) * logs[i, z, m] - v
+                if v * v < _SQUARE:
+                    excess = v * v * (a + v * (b + v * (c + v * (d + v * (e + v * (f + v * (g + v * h)))))))
+                total[m] += shares[z, m] * excess
+        n, y = divmod(i, q.shape[1])
+        for m in range(q.shape[2]):
+            out[n, m] += means[n, y] * max(_ONE + mean[i, m], _ZERO) * total[m]
+
+
+# ----------------------------------------------------------------------
+# Log loss on an ensemble of classifiers, from products of centred members in float32.
+#
+# With J[y, z] = p_y p_z (1 + r), where p_y p_z r is the covariance of members at x and c,
+#
+#     EUR = sum_y p_y (1 + rbar_y) sum_z w_z p_z ((1 + q) log(1 + q) - q),    q = (r - rbar_y) / (1 + rbar_y),
+#
+# rbar_y the mean of r over z with weights w_z p_z. Only r is rounded, so that float32 ranks like float64 even where
+# members hardly differ. Used for large problems, where memory and time are saved; small ones take the general route.
+# Sizes: N candidates, n of a block, M contexts, K members, C classes.
+
+LARGE = 2**22
+"""Cells, pairs of classes of pairs of rows: below, the general route takes no time either."""
+_SOFT_LIGHTEST = 1e-6  # of member weights: p / mean may be as large as its inverse
+_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
+_PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """What a block of rows brings to the product: its means [n, C] and centred members [n C, K]."""
+
+    means: Any
+    centred: Any
+
+    @staticmethod
+    def of(probabilities: Any, weights: Any, compiled: bool) -> _Sides:
+        n, members, classes = probabilities.shape
+        if compiled:
+            means, centred = np.empty((n, classes)), np.empty((n, classes, members), dtype=np.float32)
+            centre(probabilities, weights, means, centred)
+        else:
+            means = np.einsum("nkc,k->nc", probabilities, weights)
+            scale = np.divide(1.0, means, out=np.zeros_like(means), where=means > NEGLIGIBLE)
+            gaps = (probabilities - means[:, None, :]) * scale[:, None, :]
+            centred = np.ascontiguousarray(np.swapaxes(gaps, 1, 2), dtype=np.float32)
+        return _Sides(means, centred)
+
+
+def _information(loss: LogLoss, belief: CategoricalEnsemble, compiled: bool) -> Reduction:
+    """EUR of log loss, a few candidates at a time."""
+    xp, weights = namespace(belief.contexts), np.asarray(belief.member_weights, dtype=float)
+    contexts = _Sides.of(np.asarray(belief.contexts), weights, compiled)
+    heavy = contexts.means * np.asarray(loss.class_weights or 1.0)  # [M, C]
+    total = np.sum(heavy, axis=1)  # [M]
+    shares = np.ascontiguousarray((heavy / np.where(total > 0, total, 1.0)[:, None]).T, dtype=np.float32)  # [C, M]
+    members = np.swapaxes(contexts.centred, 0, 1).reshape(-1, len(weights)) * weights.astype(np.float32)  # [C M, K]
+    step = max(1, _PRODUCT // (shares.size * belief.n_classes))
+
+    def of(block: CategoricalEnsemble) -> Array:
+        found = np.zeros((block.n_candidates, block.n_contexts), dtype=np.float32)
+        product = np.empty((step * block.n_classes, shares.size), dtype=np.float32)
+        for part in slices(block.n_candidates, step):
+            sides = _Sides.of(np.asarray(block.candidates[part, ...]), weights, compiled)
+            rows = sides.centred.reshape(-1, len(weights))  # [n C, K]
+            r = np.matmul(rows, members.T, out=product[: len(rows)]).reshape(len(rows), *shares.shape)  # [n C, C, M]
+            _add_excesses(r, shares, sides.means, found[part], compiled)
+        return xp.astype(xp.asarray(found * total), belief.like.dtype, copy=False)
+
+    return Reduction(of, belief.reference(loss).log_scale)
+
+
+def _add_excesses(r: Array, shares: Array, means: Array, found: Array, compiled: bool) -> None:
+    """Add sum_y p_y (1 + rbar) sum_z share ((1 + q) log(1 + q) - q) to `found` [n, M], for r [n C, C, M]."""
+    classes = len(shares)
+    add = _compiled_excesses if compiled else _plain_excesses
+    for part in slices(len(found), max(1, _CACHE // (shares.size * classes))):
+        add(r[part.start * classes : part.stop * classes], shares, means[part].astype(np.float32), found[part])
+
+
+def _compiled_excesses(r: Array, shares: Array, means: Array, found: Array) -> None:
+    q, x, mean = np.empty_like(r), np.empty_like(r), np.empty_like(r[:, 0])
+    ratios(r, shares, q, x, mean)
+    excesses(q, np.log(x, out=x), shares, mean, means, found)
+
+
+def _plain_excesses(r: Array, shares: Array, means: Array, found: Array) -> None:
+    """In double precision, where x log x - (x - 1) keeps its digits near 1 without a series."""
+    mean = np.einsum("izm,zm->im", r, shares)[:, None, :]  # [n C, 1, M]
+    near = np.divide(1.0, 1.0 + mean, out=np.zeros_like(mean), where=mean > EMPTY_SINGLE - 1.0)
+    x = np.subtract(r, mean, dtype=np.float64)
+    x *= near
+    x += 1.0
+    np.maximum(x, 1e-30, out=x)
+    excess = np.log(x)
+    excess *= x
+    x -= 1.0
+    excess -= x
+    weighted = np.einsum("izm,zm->im", excess, shares) * np.maximum(1.0 + mean[:, 0, :], 0.0)  # [n C, M]
+    found += np.einsum("nym,ny->nm", weighted.reshape(*means.shape, shares.shape[1]), means)
+
+
+def _large(belief: CategoricalEnsemble) -> bool:
+    """Whether the belief is where loops read it, and large enough for float32 to be worth its rounding."""
+    size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
+    return size >= LARGE and all(_readable(each) for each in (belief.candidates, belief.contexts))
+
+
+def _readable(side: Array) -> bool:
+    """An array of NumPy's, or a tensor on the host that shares its memory with one."""
+    if is_torch_array(side):
+        side = None if on_accelerator(side) or side.requires_grad or side.dtype.itemsize < 4 else np.asarray(side[:0])
+    return isinstance(side, np.ndarray) and side.dtype in _TYPES
+
+
+def _form(name: str, compiled: bool, otherwise: Form | None = None) -> Form:
+    return Form(
+        name,
+        lambda loss, belief: _information(loss, belief, compiled),
+        lambda loss, belief: 4,
+        serves=lambda loss, belief: (
+            _large(belief) and within_reach(loss, belief, _SOFT_LIGHTEST) and (has_jit() or not compiled)
+        ),
+        otherwise=otherwise,
+    )
+
+
+_PLAIN = _form("products of centred members in float32", compiled=False)
+register(LogLoss, ANY, CategoricalEnsemble, _form("products of centred members in float32, compiled", True, _PLAIN))
+
+
+# ----------------------------------------------------------------------
+# Squared losses on an ensemble: all contexts together are one K x K matrix, however many they are.
+#
+# With u_jk = q_k P_k(y_j), whose sum over members is P(y_j), and b_k = E[T(z) | c, k] - E[T(z) | c], by coordinates
+# of T,
+#
+#   sum_c s_c EUR(x; c) = sum_c s_c sum_j |sum_k u_jk b_k|^2 / P(y_j) = sum_j u_j' G u_j / P(y_j),  G = sum_c s_c b b'.
+#
+# Sizes: N candidates, n of a block, M contexts, J cells of y, K members, d coordinates of T.
+
+
+def quadratic_form(block: CategoricalEnsemble | NormalEnsemble, matrix: Array) -> Array:
+    """[n]: sum_j u_j' G u_j / P(y_j), less the same of all cells together: 0, but for the rounding of a rule."""
+    xp, weights = namespace(matrix), double(block.member_weights)
+    masses = double(block.member_outcomes()) * weights  # [n, J, K]
+    all_cells = xp.sum(masses, axis=1, keepdims=True)  # [n, 1, K]
+    split, whole = (_over_mass(each, matrix, weights) for each in (masses, all_cells))
+    return xp.clip(split - whole, 0.0, None)
+
+
+def _over_mass(masses: Array, matrix: Array, weights: Array) -> Array:
+    """[n]: sum_j u_j' G u_j / P(y_j), of masses u [n, J, K].
+
+    From u - P q, which makes no difference, as G q = 0, and is nothing where all members agree.
+    """
+    xp = namespace(matrix)
+    mass = xp.sum(masses, axis=2, keepdims=True)  # [n, J, 1]
+    gaps = masses - mass * weights
+    values = xp.sum(xp.matmul(gaps, matrix) * gaps, axis=2)  # [n, J]
+    return xp.sum(ratio(values, mass[..., 0]), axis=1)
+
+
+def covariance_matrix(belief: Any, shares: Array, values: Callable[[Any], Array]) -> Array:
+    """[K, K]: G, from what each member expects of T at each context, `values` [m, K, d] of a block."""
+    xp, start, total = namespace(shares), 0, 0.0
+    for block in context_blocks(belief):
+        expected, part = double(values(block)), slice(start, start + block.n_contexts)
+        gaps = expected - xp.sum(double(belief.member_weights)[:, None] * expected, axis=1, keepdims=True)  # [m, K, d]
+        total = total + xp.tensordot(shares[part, None, None] * gaps, gaps, axes=([0, 2], [0, 2]))
+        start = part.stop
+    return total
+
+
+def _over_classes(loss: BrierLoss, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001 (nothing to set)
+    matrix = covariance_matrix(belief, shares, lambda block: block.contexts)
+    return lambda block: quadratic_form(block, matrix)
+
+
+def _over_normals(loss: SquaredError, belief: NormalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001 (nothing to set)
+    matrix = covariance_matrix(belief, shares, lambda block: block.context_mean[..., None])
+    return lambda block: quadratic_form(block, matrix)
+
+
+def _numbers(loss: Any, belief: Any) -> int:
+    """The masses of cells under members, their product with the matrix, and what made them."""
+    return int(4 * belief.n_cells(loss) * belief.member_weights.shape[0])
+
+
+def _quadratic_form(
+    total: Callable[[Any, Any, Array], Callable[[Any], Array]], coordinates: Callable[[Any], int]
+) -> Form:
+    """The general route for single contexts, the matrix for all of them where there are more than members."""
+    return Form(
+        "one matrix over members for all contexts",
+        GENERAL.prepare,
+        GENERAL.numbers,
+        GENERAL.context_numbers,
+        total=Total(total, _numbers),
+        serves=lambda loss, belief: belief.member_weights.shape[0] < belief.n_contexts * coordinates(belief),
+    )
+
+
+register(BrierLoss, None, CategoricalEnsemble, _quadratic_form(_over_classes, lambda belief: belief.n_classes - 1))
+register(SquaredError, None, NormalEnsemble, _quadratic_form(_over_normals, lambda belief: 1))

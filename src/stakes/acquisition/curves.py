@@ -1,7 +1,6 @@
-"""Curves EUR_c(rho) / rho as Chebyshev series, looked up for every candidate and context.
+"""Chebyshev series on [-1, 1], for curves that are tabulated once and looked up for every candidate.
 
-Where loops are compiled, one pass goes from covariances to reductions; elsewhere the same steps in blocks that stay
-within the cache, and on a GPU one kernel. Sizes: N candidates, n of a block, M contexts, R coefficients.
+Sizes: R nodes, M contexts.
 """
 
 from __future__ import annotations
@@ -9,14 +8,157 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from array_api_compat import is_torch_array
 
-from stakes._array import Array, at_once, double, namespace, ratio, slices
-from stakes._jit import has_jit, has_kernel, loop
-from stakes.acquisition import chebyshev
+from stakes._utils.array import Array, at_once, constant, double, log_of, namespace, ratio, replaced, slices
+from stakes._utils.jit import has_jit, has_kernel, loop
+from stakes.acquisition.forms import Form, Total
+from stakes.acquisition.reduction import check_finite
+from stakes.acquisition.scores import SHARE_RANGE, check_sign, log_worth
 from stakes.beliefs import GaussianBelief
+from stakes.beliefs.quadrature import CHUNK
+from stakes.beliefs.switching import has_switches
+
+
+def points(count: int) -> np.ndarray[Any, Any]:
+    """The nodes, from 1 down to -1."""
+    return np.asarray(np.cos(np.pi * (np.arange(count) + 0.5) / count))
+
+
+def series(values: Array, size: int) -> Array:
+    """[size, M]: the coefficients of values [R, M] at the nodes, then zeros."""
+    count = values.shape[0]
+    angles = np.pi * (np.arange(count) + 0.5) / count
+    transform = 2.0 / count * np.cos(np.outer(np.arange(size), angles)) * (np.arange(size) < count)[:, None]
+    transform[0] /= 2.0
+    return namespace(values).matmul(constant(transform, values), values)
+
+
+# ----------------------------------------------------------------------
+# Curves EUR_c(rho) of decisions, one for each context, that range over many orders of magnitude.
+#
+# At indifference EUR grows like sqrt(rho); k standard deviations from a switch it is exp(-k^2 / (2 rho)) small. So it
+# is the logarithm that is interpolated, in panels: in s = sqrt(1 - rho) where rho is large, below in log2(sqrt(rho)),
+# one panel an octave. Sizes: M contexts, O panels, R nodes of a panel (fewer in an octave), n candidates.
+
+_TOP, _NODES = 24, 12  # nodes of the panel of large rho, and of each octave below
+_OCTAVES = 20  # to rho = 1e-12; below, EUR is either 0 or grows like sqrt(rho)
+_SPLIT = 0.35  # rho between the top panel and the octaves, away from what is singular: s at rho = 0, log2 at rho = 1
+
+LogValues = Callable[[Any, Array, Array], Array]
+"""rho [R], mean [m] and variance [m] of some contexts to log EUR [R, m]; -inf where it is too small to know."""
+
+
+def octaves_of(belief: GaussianBelief) -> int:
+    """How many octaves of sqrt(rho) the candidates reach into."""
+    xp, smallest = namespace(belief.mean), 1.0
+    for part in slices(belief.n_candidates, max(1, CHUNK // belief.n_contexts)) if belief.n_candidates else ():
+        rho = double(belief.take(part, slice(None)).rho)
+        smallest = min(smallest, float(xp.min(xp.where(rho > 0, rho, xp.ones_like(rho)))))
+    return min(_OCTAVES, max(0, math.ceil(0.5 * math.log2(_SPLIT / smallest))))
+
+
+@dataclass(frozen=True, eq=False)
+class LogTable:
+    """Chebyshev series of log EUR in each panel and context."""
+
+    coefficients: Array
+    """[O, R, M]: those of octaves end in zeros."""
+    doubt: Array
+    """[M]: what interpolation may be wrong by, as a fraction of EUR at rho = 1."""
+
+    @classmethod
+    def of(cls, mean: Array, variance: Array, octaves: int, log_values: LogValues, effort: int = 1) -> LogTable:
+        """From values at `effort` times the usual number of nodes."""
+        rho, values = [_top_nodes(effort)], [log_values(_top_nodes(effort), mean, variance)]
+        for octave in range(octaves):
+            rho.append(_octave_nodes(octave, effort))
+            values.append(_values_where_known(log_values, rho[-1], mean, variance, values[-1]))
+        xp, ends = namespace(mean), np.cumsum([len(each) for each in rho])
+        logs = _continued(xp.concat(values, axis=0), np.concatenate(rho))
+        panels = [logs[int(end) - len(each) : int(end), :] for each, end in zip(rho, ends, strict=True)]
+        coefficients = [series(each, len(rho[0])) for each in panels]
+        doubts = [_doubt(s, each, xp.max(panels[0], axis=0)) for s, each in zip(coefficients, panels, strict=True)]
+        return cls(xp.stack(coefficients), xp.max(xp.stack(doubts), axis=0))
+
+    def take(self, contexts: Array) -> LogTable:
+        """The table of some contexts, by their positions."""
+        xp = namespace(self.doubt)
+        return replaced(
+            self, coefficients=xp.take(self.coefficients, contexts, axis=2), doubt=xp.take(self.doubt, contexts)
+        )
+
+    def at(self, rho: Array) -> Array:
+        """[n, M]: EUR at rho [n, M]."""
+        xp = namespace(rho)
+        panels, size, count = self.coefficients.shape
+        smallest = _SPLIT * 4.0 ** (1 - panels)
+        depth = 0.5 * xp.log2(_SPLIT / xp.clip(rho, smallest, 1.0))  # which octave, and how far into it
+        panel = xp.clip(xp.floor(depth) + 1.0, 0.0, panels - 1.0)
+        x = xp.where(panel == 0, 2.0 * xp.sqrt((1.0 - rho) / (1.0 - _SPLIT)), 2.0 * (depth - panel + 1.0)) - 1.0
+        start = xp.astype(panel, xp.int64) * (size * count) + xp.arange(count, device=getattr(rho, "device", None))
+        flat = xp.reshape(self.coefficients, (-1,))
+        ahead, further = xp.zeros_like(x), xp.zeros_like(x)
+        for r in range(size - 1, 0, -1):
+            ahead, further = _taken(flat, start + r * count) + 2.0 * x * ahead - further, ahead
+        logs = _taken(flat, start) + x * ahead - further
+        return xp.exp(logs) * xp.sqrt(xp.clip(rho / smallest, 0.0, 1.0))  # below the table, in proportion to sqrt(rho)
+
+
+def _top_nodes(effort: int) -> Any:
+    return 1.0 - (1.0 - _SPLIT) * ((1.0 + points(effort * _TOP)) / 2.0) ** 2
+
+
+def _octave_nodes(octave: int, effort: int) -> Any:
+    return _SPLIT * 4.0 ** -(octave + (1.0 + points(effort * _NODES)) / 2.0)
+
+
+def _values_where_known(log_values: LogValues, rho: Any, mean: Array, variance: Array, before: Array) -> Array:
+    """[R, M]: the values of an octave, for those contexts whose values in the one before were all large enough."""
+    xp = namespace(mean)
+    known = xp.all(xp.isfinite(before), axis=0)  # [M]
+    some = xp.nonzero(known)[0]
+    unknown = xp.full_like(constant(rho, mean)[:, None], -xp.inf)
+    if some.shape[0] == 0:
+        return unknown + xp.zeros_like(mean)
+    values = log_values(rho, xp.take(mean, some), xp.take(variance, some))  # [R, m]
+    place = xp.cumulative_sum(xp.astype(known, xp.int64)) - 1
+    place = xp.where(known, place, xp.full_like(place, some.shape[0]))
+    return xp.take(xp.concat([values, unknown], axis=1), place, axis=1)
+
+
+def _continued(logs: Array, rho: Any) -> Array:
+    """[R, M]: log EUR where it is -inf goes on as -k^2 / (2 rho) does, from the smallest rho where it is known."""
+    xp = namespace(logs)
+    shares = constant(rho, logs)[:, None]
+    known = xp.isfinite(logs)
+    last = xp.min(xp.where(known, shares, xp.ones_like(logs)), axis=0)  # [M]
+    top = xp.max(logs, axis=0)
+    top = xp.where(xp.isfinite(top), top, xp.full_like(top, -1e4))  # nothing anywhere: exp(-1e4) is 0
+    lowest = xp.min(xp.where(known, logs, xp.zeros_like(logs) + top), axis=0)
+    return xp.where(known, logs, top + (lowest - top) * ratio(1.0 / shares - 1.0, 1.0 / last - 1.0 + 0.0 * shares))
+
+
+def _doubt(series: Array, values: Array, top: Array) -> Array:
+    """[M]: the last two coefficients, as an error of the largest value of the panel, over exp(top)."""
+    xp, count = namespace(values), values.shape[0]
+    last = xp.sum(abs(series[count - 2 : count, :]), axis=0)
+    return xp.expm1(xp.clip(last, 0.0, 60.0)) * xp.exp(xp.max(values, axis=0) - top)
+
+
+def _taken(flat: Array, positions: Array) -> Array:
+    xp = namespace(flat)
+    return xp.reshape(xp.take(flat, xp.reshape(positions, (-1,))), positions.shape)
+
+
+# ----------------------------------------------------------------------
+# Curves EUR_c(rho) / rho as Chebyshev series, looked up for every candidate and context.
+#
+# Where loops are compiled, one pass goes from covariances to reductions; elsewhere the same steps in blocks that stay
+# within the cache, and on a GPU one kernel. Sizes: N candidates, n of a block, M contexts, R coefficients.
 
 _FEWEST, _TRIPLINGS = 9, 2  # nodes, of which each tripling keeps those before
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
@@ -88,17 +230,17 @@ def interpolated(values: Callable[[np.ndarray[Any, Any]], Array], enough: float,
     """
     found = values(_nodes(_FEWEST, low))
     for _ in range(_TRIPLINGS):
-        if Curves(chebyshev.series(found, found.shape[0])).tail() < enough:
+        if Curves(series(found, found.shape[0])).tail() < enough:
             break
         between = np.delete(_nodes(3 * found.shape[0], low), slice(1, None, 3))
         found = _interleaved(found, values(between))
-    curves = Curves(chebyshev.series(found, found.shape[0]), low)
+    curves = Curves(series(found, found.shape[0]), low)
     return curves.truncated(_SPARE * enough), curves.tail()
 
 
 def _nodes(count: int, low: float) -> np.ndarray[Any, Any]:
     """[R]: posterior sds from 1 down to `low`."""
-    return np.asarray(low + (1.0 - low) * (1.0 + chebyshev.points(count)) / 2.0)
+    return np.asarray(low + (1.0 - low) * (1.0 + points(count)) / 2.0)
 
 
 def _interleaved(found: Array, between: Array) -> Array:
@@ -119,7 +261,7 @@ def smallest_sd(belief: GaussianBelief) -> float:
 
 
 def _kernel() -> Any:
-    from stakes.acquisition import curve_kernel
+    from stakes.gpu import curve_kernel
 
     return curve_kernel
 
@@ -179,3 +321,58 @@ def _look_up(covariance: Any, share: Any, target_share: Any, coefficients: Any, 
         for m in range(n_contexts):
             rho[m] *= first[m] + 0.5 * twice[m] * ahead[m] - further[m]
     return largest
+
+
+# ----------------------------------------------------------------------
+# Scores of tensors from curves, summed over contexts as they are looked up: nothing of all pairs is written.
+#
+# Sizes: n candidates of a block, M contexts, R coefficients.
+
+CurvesOf: TypeAlias = Callable[[Any, Any], tuple[Curves, Array]]
+"""A loss and a belief to the curves of its contexts, and the log of the scale [M] that was taken out of each."""
+
+_CURVE_TOTALS_PAIRS = 2**20  # of candidates and contexts that are written at a time, where they must be
+
+
+def with_totals(form: Form, curves_of: CurvesOf) -> Form:
+    """The form, and for tensors of torch one that sums over contexts by curves, on a GPU in one kernel."""
+
+    def prepare(loss: Any, belief: Any, shares: Array) -> Callable[[Any], Array]:
+        curves, log_scale = curves_of(loss, belief)
+        return _log_worths(curves, double(log_scale) + log_of(shares))
+
+    return replace(form, total=Total(prepare, _numbers, in_logs=True), serves=_serves, otherwise=form)
+
+
+def _serves(loss: Any, belief: Any) -> bool:
+    return is_torch_array(belief.like) and not has_switches(loss)
+
+
+def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (whatever the loss)
+    """Sums alone in the kernel, else a few numbers for each context."""
+    return 4 if has_kernel(belief.covariance) else 10 * int(belief.n_contexts)
+
+
+def _log_worths(curves: Curves, log_share: Array) -> Callable[[Any], Array]:
+    """A block to [n]: the log of the sum over contexts, as `log_worth` has it."""
+    xp, like = namespace(log_share), curves.coefficients
+    top, counts = float(xp.max(log_share)), log_share > -math.inf
+    if float(xp.min(xp.where(counts, log_share, top + xp.zeros_like(log_share)))) < top - SHARE_RANGE:
+        return lambda block: _by_logarithms(curves, log_share, block)
+    weighted = replace(curves, coefficients=like * xp.astype(xp.exp(log_share - top), like.dtype))
+
+    def log_worths(block: Any) -> Array:
+        totals = check_finite(weighted.totals(block))
+        check_sign(totals)
+        return log_of(totals) + top
+
+    return log_worths
+
+
+def _by_logarithms(curves: Curves, log_share: Array, block: Any) -> Array:
+    """[n]: where shares are too far apart for one sum; some candidates at a time, as all pairs are written."""
+    parts = (
+        block.take(part, slice(None))
+        for part in slices(block.n_candidates, max(1, _CURVE_TOTALS_PAIRS // block.n_contexts))
+    )
+    return namespace(log_share).concat([log_worth(double(curves.reductions(each)[0]), log_share) for each in parts])

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, filled, log_of, namespace
-from stakes.acquisition.ensemble_batches import variance_of
+from stakes._utils.array import Array, filled, log_of, namespace
+from stakes.acquisition.batch_states import Batch, has_batches, start_batch, variance_of
 from stakes.acquisition.forms import check_pair
-from stakes.acquisition.joint import Batch, has_batches, start_batch
 from stakes.acquisition.reduction import unscaled
 from stakes.acquisition.scores import checked_costs, log_worth, score
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble

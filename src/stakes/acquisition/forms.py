@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from stakes._array import Array, filled, namespace
+from stakes._utils.array import Array, filled, namespace
 from stakes.beliefs import Belief, GivesDistributions, Reference
-from stakes.distributions import Distribution
-from stakes.domains import Classes, Domain, Vectors
+from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.losses.distributions import Distribution
+from stakes.losses.domains import Classes, Domain, Vectors
 
 
 class ANY:
@@ -73,7 +74,7 @@ def register(loss: type, weight: type | None, belief: type, form: Form) -> None:
     """
     key = (loss, weight, belief)
     if key in _FORMS:
-        raise ValueError(f"{_FORMS[key].name!r} is registered for {[getattr(part, '__name__', part) for part in key]}")
+        raise StakesError(f"{_FORMS[key].name!r} is registered for {[getattr(part, '__name__', part) for part in key]}")
     _FORMS[key] = form
 
 

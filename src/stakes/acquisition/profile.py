@@ -1,28 +1,165 @@
-"""The profile curve: under a Gaussian belief EUR depends on rho alone, one curve EUR_c(rho) for each context.
+"""Any finite set of actions under a Gaussian belief: curves EUR_c(rho), integrated between switching points.
 
-Whatever the loss, tabulate the curve by the general route at a few rho and interpolate for all candidates. What is
-interpolated is EUR / rho, which tends to a constant as rho -> 0 (so small reductions keep their relative accuracy), as
-a polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to rho = 1. Sizes: M contexts, R nodes.
+Contexts whose curve a table does not resolve get more nodes, and in the end no table: an action that is best only in a
+window of targets has no worth at all up to some rho, and a singular one there. Sizes: M contexts, R values of rho, n
+candidates, P pairs of a context and a rho.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from array_api_compat import device
 
-from stakes._array import Array, namespace, replaced
-from stakes.acquisition.curves import Curves, interpolated, smallest_sd
-from stakes.acquisition.finite_actions import Under, finite_actions_curve
-from stakes.acquisition.forms import ANY, Form, Reduction, register, today
-from stakes.acquisition.profile_values import shared_reductions, tabulator
+from stakes._utils.array import Array, constant, double, filled, log_of, namespace, replaced, slices
+from stakes.acquisition.curves import Curves, LogTable, interpolated, octaves_of, smallest_sd, with_totals
+from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, general_form, register, today
+from stakes.acquisition.reduction import check_finite
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
-from stakes.beliefs.gaussian_shared import SharedSplit
+from stakes.beliefs.gaussian_integration import KINKED, SharedSplit
 from stakes.beliefs.switching import has_switches
-from stakes.losses import DistributionLoss
+from stakes.losses import DistributionLoss, Loss
+
+_RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
+_PAIRS = 1024  # that are integrated at once
+_EFFORTS = (1, 2)  # by how much tables are refined
+_FEW = 64  # candidates that are not worth a table
+_DOUBT = 1e-7  # of the worth of knowing the target, by which a table may be wrong
+
+Under: TypeAlias = Callable[[GaussianBelief], Any]
+"""From a Gaussian belief to the one that a loss is integrated under: itself, or one about a warped target."""
+
+
+def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Reduction:
+    """Tables for contexts where they serve, the general route for each pair of the others."""
+    xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
+    if belief.n_candidates == 0:
+        return Reduction(lambda block: xp.zeros_like(block.covariance), xp.zeros_like(mean))
+
+    def log_values(rho: Any, mean: Array, variance: Array) -> Array:
+        shares, shape = constant(rho, mean)[:, None], (len(rho), mean.shape[0])
+        values = _reductions(loss, under, *(xp.broadcast_to(each, shape) for each in (mean, variance, shares)))
+        resolved = values > math.exp(-_RESOLVED) * _worst_cost(loss, under, mean, variance)
+        return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
+
+    groups: list[tuple[Array, LogTable]] = []
+    left = xp.arange(mean.shape[0], device=device(mean))
+    for effort in _EFFORTS if belief.n_candidates > _FEW else ():
+        if left.shape[0]:
+            here = xp.take(mean, left), xp.take(variance, left)
+            table = LogTable.of(*here, octaves_of(belief), log_values, effort)
+            good, bad = xp.nonzero(table.doubt <= _DOUBT)[0], xp.nonzero(~(table.doubt <= _DOUBT))[0]
+            groups.append((xp.take(left, good), table.take(good)))
+            left = xp.take(left, bad)
+
+    def of(block: GaussianBelief) -> Array:
+        rho, parts = double(block.rho), [table.at(xp.take(double(block.rho), at, axis=1)) for at, table in groups]
+        here = xp.take(mean, left), xp.take(variance, left), xp.take(rho, left, axis=1)
+        parts.append(_reductions(loss, under, *(xp.broadcast_to(each, here[2].shape) for each in here)))
+        order = xp.argsort(xp.concat([*(at for at, _ in groups), left]))
+        return xp.astype(xp.take(xp.concat(parts, axis=1), order, axis=1), block.mean.dtype)
+
+    return Reduction(of, xp.zeros_like(mean))
+
+
+def _reductions(loss: Loss, under: Under, mean: Array, variance: Array, rho: Array) -> Array:
+    """[R, M]: EUR by the general route for each pair, those of similar rho at once."""
+    xp, shape = namespace(mean), rho.shape
+    if 0 in shape:
+        return xp.zeros_like(rho)
+    flat = [xp.reshape(each, (-1,)) for each in (mean, variance, rho)]  # [P] each
+    depth = xp.floor(xp.log2(xp.clip(xp.sqrt(1.0 - flat[2]), KINKED, 1.0)))
+    places, values = [], []
+    for each in range(math.floor(math.log2(KINKED)), 1):
+        at = xp.nonzero(depth == float(each))[0]
+        for part in slices(at.shape[0], _PAIRS) if at.shape[0] else ():
+            places.append(at[part])
+            values.append(_at_once(loss, under, *(xp.take(one, at[part]) for one in flat)))
+    return xp.reshape(xp.take(xp.concat(values), xp.argsort(xp.concat(places))), shape)
+
+
+def _at_once(loss: Loss, under: Under, mean: Array, variance: Array, rho: Array) -> Array:
+    """[P]: of one candidate, each pair as one of its contexts."""
+    xp = namespace(mean)
+    table = under(GaussianBelief(mean, variance, xp.ones_like(mean[:1]), xp.sqrt(rho * variance)[None, :]))
+    return GENERAL.prepare(loss, table).of(table)[0, :]
+
+
+def _worst_cost(loss: Loss, under: Under, mean: Array, variance: Array) -> Array:
+    """[M]: what the worst action is expected to cost beyond the best: the scale of all reductions."""
+    alone = under(GaussianBelief(mean, variance, mean[:0], namespace(mean).zeros_like(mean)[None, :][:0, :]))
+    return namespace(mean).max(alone.moments(loss, alone.reference(loss)), axis=-1)
+
+
+# ----------------------------------------------------------------------
+# Values of the curves EUR_c(rho) / rho at a few rho, by integration: what a profile curve interpolates.
+#
+# Sizes: M contexts, m of a block, R values of rho, J cells of a label, D statistics.
+
+Values: TypeAlias = Callable[[np.ndarray[Any, Any]], Array]
+"""From rho [R], each above 0, to EUR_c / rho [R, M]."""
+
+
+class Table(NamedTuple):
+    """Curves to be, of all contexts."""
+
+    values: Values
+    log_scale: Array
+    """[M]: the log of the scale that was taken out of each"""
+    split: SharedSplit | None
+    """The nodes that contexts share; None where each has its own"""
+
+
+def tabulator(loss: Any, belief: GaussianBelief, under: Under) -> Table:
+    """By one product for each rho where contexts share their nodes, by the general route otherwise."""
+    mean, variance = double(belief.mean), double(belief.variance)
+    empty = GaussianBelief(mean, variance, filled((0,), 1.0, mean), filled((0, mean.shape[0]), 0.0, mean))
+    split = None if isinstance(loss, DistributionLoss) else under(empty).shared_split(loss)
+    if split is not None:
+        return Table(_rows(lambda rho: shared_reductions(loss, split, rho)), split.reference.log_scale, split)
+    reduction, xp = general_form(loss).prepare(loss, under(empty)), namespace(mean)
+
+    def row(rho: float) -> Array:
+        one = replaced(empty, candidate_variance=filled(1, 1.0, mean), covariance=xp.sqrt(rho * variance)[None, :])
+        return reduction.of(under(one))[0, :]
+
+    return Table(_rows(row), reduction.log_scale, None)
+
+
+def _rows(of: Callable[[float], Array]) -> Values:
+    """Values one rho at a time, so that only those of one are integrated at once."""
+
+    def values(shares: np.ndarray[Any, Any]) -> Array:
+        rows = [of(float(rho)) / float(rho) for rho in shares]
+        return check_finite(namespace(rows[0]).stack(rows, axis=0))
+
+    return values
+
+
+def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
+    """[M]: EUR_c(rho), the expected regret of keeping today's answer, as the general route has it."""
+    point, parts = split.reference.point, []
+    assert point is not None
+    for part, moments in split.moments(rho):  # [m, J, D]
+        xp = namespace(moments)
+        action = loss.action(xp.sum(moments, axis=1))  # [m, d]
+        parts.append(xp.sum(loss.regret(moments, action[:, None, :], point[part, None]), axis=1))
+    return xp.concat(parts)
+
+
+# ----------------------------------------------------------------------
+# The profile curve: under a Gaussian belief EUR depends on rho alone, one curve EUR_c(rho) for each context.
+#
+# Whatever the loss, tabulate the curve by the general route at a few rho and interpolate for all candidates. What is
+# interpolated is EUR / rho, which tends to a constant as rho -> 0 (so small reductions keep their relative accuracy),
+# as a polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to rho = 1. Sizes: M contexts, R
+# nodes.
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
 _SLACK = 1e-6  # by which rounding may take a posterior sd below the start of a curve, without harm
@@ -163,3 +300,51 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (any such belief)
 
 
 register(ANY, ANY, WarpedGaussianBelief, curve_form(warped_profile_curve))
+
+
+# ----------------------------------------------------------------------
+# The profile curve of any loss under a Gaussian belief; for tensors, with sums over contexts and curves that are
+# kept.
+#
+# A pool that is larger than a device comes in chunks, all with the same loss and contexts: their curves are tabulated
+# once. Sizes: N candidates, M contexts.
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """A profile, and what it was made from: numbers are copies, as arrays may be written over."""
+
+    loss: Any
+    numbers: tuple[Array, ...]
+    profile: Profile
+
+    def serves(self, loss: Any, numbers: tuple[Array, ...]) -> bool:
+        """Whether it is of this very loss, and of these numbers."""
+        return loss is self.loss and all(map(_same, self.numbers, numbers))
+
+
+_last: list[_Kept] = []  # one at most
+
+
+def kept_curves(loss: Any, belief: GaussianBelief) -> tuple[Curves, Array]:
+    """The curves of the contexts, as far as the candidates reach, and their log scale [M].
+
+    The same numbers whether they are kept or made anew.
+    """
+    weight = loss.log_magnitudes(belief.mean)  # a function of the user's, which may have changed
+    numbers = (belief.mean, belief.variance, weight)
+    kept = next(iter(_last), None)
+    if kept is None or not kept.serves(loss, numbers):
+        copies = tuple(namespace(each).asarray(each, copy=True) for each in numbers)
+        kept = _Kept(loss, copies, Profile(loss, belief))
+        _last[:] = [kept]
+    return kept.profile.reaching(belief), kept.profile.log_scale
+
+
+def _same(one: Array, other: Array) -> bool:
+    if (type(one), one.shape, one.dtype, one.device) != (type(other), other.shape, other.dtype, other.device):
+        return False
+    return bool(namespace(one).all(one == other))
+
+
+register(ANY, ANY, GaussianBelief, with_totals(curve_form(profile_curve), kept_curves))

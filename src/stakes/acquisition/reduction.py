@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from stakes._array import Array, double, namespace, on_accelerator, slices
+from stakes._utils.array import Array, double, namespace, on_accelerator, slices
 from stakes.acquisition.forms import Form, check_pair, find_form, general_form, today
 from stakes.beliefs import Belief, Reference
-from stakes.domains import Domain, target_axes
+from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.losses.domains import Domain, target_axes
 
 MEMORY_LIMIT = 2**28
 """Bytes that temporaries may take beyond inputs and results, unless the caller says otherwise."""
@@ -119,7 +120,7 @@ def numbers_within(memory_limit: int | None, belief: Belief) -> int:
     if memory_limit is None:
         memory_limit = _ON_DEVICE if on_accelerator(belief.like) else MEMORY_LIMIT
     if not isinstance(memory_limit, int) or memory_limit <= 0:
-        raise ValueError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
+        raise StakesError(f"memory_limit must be a positive number of bytes; got {memory_limit!r}")
     return memory_limit // (8 * AT_ONCE)
 
 

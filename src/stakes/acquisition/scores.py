@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, overload
 
-from stakes._array import (
+from stakes._utils.array import (
     Array,
     asarrays,
     check_all,
@@ -22,18 +22,11 @@ from stakes._array import (
     shares,
     slices,
 )
+from stakes._utils.parallel import in_parts
 from stakes.acquisition.forms import Form, check_pair, find_form, is_meant_for
-from stakes.acquisition.reduction import (
-    AT_ONCE,
-    Block,
-    blocks,
-    check_finite,
-    context_blocks,
-    numbers_within,
-    unscaled,
-)
-from stakes.acquisition.workers import in_parts
+from stakes.acquisition.reduction import AT_ONCE, Block, blocks, check_finite, context_blocks, numbers_within, unscaled
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 
 _ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
@@ -112,7 +105,7 @@ def chosen_form(form: Form | None, loss: AnyLoss, belief: Belief) -> Form:
     if not isinstance(form, Form):
         raise TypeError(f"form must be a Form, such as find_form and fused_form give; got {type(form).__name__}")
     if not is_meant_for(form, loss, belief):
-        raise ValueError(
+        raise StakesError(
             f"the form {form.name!r} is not meant for {type(loss).__name__} and this {type(belief).__name__}: leave it "
             f"out, and {chosen.name!r} runs"
         )

@@ -1,26 +1,199 @@
-"""Forms for votes: all that a loss of classes needs to know are the counts of members that vote y at x and z at c.
+"""Counts of votes from packed words, and what log loss makes of them: loops that are compiled where numba is installed.
 
-Counts come from packed words where loops are compiled, from a matrix product elsewhere. Log loss needs k log k of
-them for k = 0 .. K, which is a table; any other loss their moments.
-Sizes: N candidates, n of a block, M contexts, K members, C classes, D statistics.
+Bit k of a word says whether member k votes for the class. Counts are made for the first C - 1 classes of either side;
+the rest follows from the margins. Sizes: n candidates, M contexts, K members, C classes, W words of 64 members.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stakes._array import Array, constant, double, filled, namespace, slices
-from stakes._jit import has_jit
-from stakes.acquisition import vote_loops
+from stakes._utils.array import Array, constant, double, filled, namespace, slices
+from stakes._utils.jit import has_jit, loop
 from stakes.acquisition.forms import ANY, Form, Reduction, register
-from stakes.acquisition.vote_counts import MOST_MEMBERS, Indicated, Packed, margins
 from stakes.beliefs import VoteEnsemble
 from stakes.losses import LogLoss, Loss
 from stakes.losses.classes import weight_ratio
+
+_ODD, _PAIRS, _NIBBLES, _BYTES = (
+    np.uint64(mask) for mask in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
+)
+_ONE, _TWO, _FOUR, _TOP = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
+
+
+@loop
+def bits(word: Any) -> Any:
+    """How many bits are set; compilers know this idiom and write the machine's own instruction."""
+    word = word - ((word >> _ONE) & _ODD)
+    word = (word & _PAIRS) + ((word >> _TWO) & _PAIRS)
+    word = (word + (word >> _FOUR)) & _NIBBLES
+    return (word * _BYTES) >> _TOP
+
+
+@loop
+def pack(votes: Any, words: Any, margins: Any) -> None:
+    """Fill `words` [n, C - 1, W], given as zeros, and `margins` [n, C], zeros too, from class numbers [n, K]."""
+    for n in range(votes.shape[0]):
+        for k in range(votes.shape[1]):
+            vote = votes[n, k]
+            margins[n, vote] += 1
+            if vote < words.shape[1]:
+                words[n, vote, k >> 6] |= _ONE << np.uint64(k & 63)
+
+
+@loop
+def count(words: Any, others: Any, rows: Any, columns: Any, n: int, m: int, table: Any) -> None:
+    """Fill `table` [C, C] with how many members vote y at candidate n and z at context m.
+
+    `words` [n, C - 1, W] and `rows` [n, C] are votes and margins of candidates, `others` and `columns` of contexts.
+    """
+    last = words.shape[1]
+    for z in range(last + 1):
+        table[last, z] = columns[m, z]
+    for y in range(last):
+        rest = rows[n, y]
+        for z in range(last):
+            both = np.uint64(0)
+            for w in range(words.shape[2]):
+                both += bits(words[n, y, w] & others[m, z, w])
+            votes = np.int64(both)
+            table[y, z] = votes
+            table[last, z] -= votes
+            rest -= votes
+        table[y, last] = rest
+        table[last, last] -= rest
+
+
+@loop
+def moments(words: Any, others: Any, rows: Any, columns: Any, statistics: Any, split: Any) -> None:
+    """Fill `split` [n, M, C, D] with sum_z count[y, z] S(z), for `statistics` S [C, D]."""
+    classes, size = statistics.shape
+    table = np.empty((classes, classes), np.int64)
+    for n in range(words.shape[0]):
+        for m in range(others.shape[0]):
+            count(words, others, rows, columns, n, m, table)
+            for y in range(classes):
+                for d in range(size):
+                    total = 0.0
+                    for z in range(classes):
+                        total += table[y, z] * statistics[z, d]
+                    split[n, m, y, d] = total
+
+
+@loop
+def entropies(words: Any, others: Any, rows: Any, columns: Any, weights: Any, table: Any, out: Any, mass: Any) -> None:
+    """Fill `out` [n, M] with sum_yz w_z c log c and `mass` [n, M, C] with sum_z w_z c, c the counts of y and z.
+
+    `table` [K + 1] holds k log k. Counts are used as they come: to write them down first costs a third more time.
+    """
+    last = words.shape[1]
+    left = np.empty(last + 1, np.int64)  # of the context's votes, for the candidate's last class
+    for n in range(words.shape[0]):
+        for m in range(others.shape[0]):
+            left[:] = columns[m]
+            total = 0.0
+            for y in range(last):
+                rest, weight = rows[n, y], 0.0
+                for z in range(last):
+                    both = np.uint64(0)
+                    for w in range(words.shape[2]):
+                        both += bits(words[n, y, w] & others[m, z, w])
+                    votes = np.int64(both)
+                    rest -= votes
+                    left[z] -= votes
+                    total += weights[z] * table[votes]
+                    weight += weights[z] * votes
+                left[last] -= rest
+                total += weights[last] * table[rest]
+                mass[n, m, y] = weight + weights[last] * rest
+            weight = 0.0
+            for z in range(last + 1):
+                total += weights[z] * table[left[z]]
+                weight += weights[z] * left[z]
+            mass[n, m, last] = weight
+            out[n, m] = total
+
+
+# ----------------------------------------------------------------------
+# How many members vote y at a candidate and z at a context: from packed words, or from a matrix product.
+#
+# Only (C - 1)^2 counts are made for each pair, as the margins give the others. A product in float32 is exact: counts
+# are whole numbers below 2^24. Sizes: n candidates, M contexts, K members, C classes, W words of 64 members.
+
+MOST_MEMBERS = 2**24
+"""Beyond, float32 does not tell whole numbers apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Votes as bits: bit k of a word says whether member k votes for the class."""
+
+    words: Any
+    """[n, C - 1, W]"""
+    margins: Any
+    """[n, C]"""
+
+    @staticmethod
+    def of(votes: Array, classes: int) -> Packed:
+        """From class numbers [n, K]."""
+        words = np.zeros((len(votes), classes - 1, -(-votes.shape[1] // 64)), dtype=np.uint64)
+        counts = np.zeros((len(votes), classes), dtype=np.int64)
+        pack(votes, words, counts)
+        return Packed(words, counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Indicated:
+    """Votes at contexts as a matrix product takes them."""
+
+    indicators: Array
+    """[K, (C - 1) M]: 1 where a member votes for the class at the context"""
+    margins: Array
+    """[C, M]"""
+
+    @staticmethod
+    def of(votes: Array, classes: int) -> Indicated:
+        """From class numbers [M, K]."""
+        xp = namespace(votes)
+        each = xp.concat([_indicator(votes, z) for z in range(classes)], axis=0)[: (classes - 1) * votes.shape[0], :]
+        return Indicated(xp.permute_dims(each, (1, 0)), xp.permute_dims(margins(votes, classes), (1, 0)))
+
+    def counts_by_label(self, votes: Array) -> Iterator[Array]:
+        """For each class y in turn [n, C, M]: how many members vote y in `votes` [n, K] and z at the context."""
+        xp, (classes, contexts) = namespace(votes), self.margins.shape
+        left = self.margins[None, ...] + xp.zeros((votes.shape[0], 1, 1), dtype=xp.float32)  # of labels to come
+        for y in range(classes - 1):
+            here = _indicator(votes, y)  # [n, K]
+            both = xp.reshape(xp.matmul(here, self.indicators), (votes.shape[0], classes - 1, contexts))
+            rest = xp.sum(here, axis=1)[:, None, None] - xp.sum(both, axis=1, keepdims=True)
+            counts = xp.concat([both, rest], axis=1)
+            left = left - counts
+            yield counts
+        yield left
+
+
+def margins(votes: Array, classes: int) -> Array:
+    """[n, C]: how many members vote for each class."""
+    xp = namespace(votes)
+    return xp.stack([xp.sum(_indicator(votes, z), axis=1) for z in range(classes)], axis=1)
+
+
+def _indicator(votes: Array, label: int) -> Array:
+    """[n, K]: 1 where a member votes for the class."""
+    return namespace(votes).astype(votes == label, namespace(votes).float32)
+
+
+# ----------------------------------------------------------------------
+# Forms for votes: all that a loss of classes needs to know are the counts of members that vote y at x and z at c.
+#
+# Counts come from packed words where loops are compiled, from a matrix product elsewhere. Log loss needs k log k of
+# them for k = 0 .. K, which is a table; any other loss their moments. Sizes: N candidates, n of a block, M contexts,
+# K members, C classes, D statistics.
 
 _CACHE = 2**17  # weights of labels that loops write at a time, so that they stay near the processor
 _PRODUCT = 2**20  # counts of one label that a product makes at a time: fewer, and it reads the contexts more often
@@ -38,7 +211,7 @@ def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
         packed = Packed.of(votes, belief.n_classes)
         found, mass = np.empty((len(votes), len(contexts.words))), np.empty((len(votes), *contexts.margins.shape))
         sides = (packed.words, contexts.words, packed.margins, contexts.margins)
-        vote_loops.entropies(*sides, weights, table, found, mass)
+        entropies(*sides, weights, table, found, mass)
         return found - np.einsum("nmy,nmy->nm", mass, np.log(np.maximum(mass, _LEAST)))
 
     return _gain(loss, belief, information, _CACHE)
@@ -108,7 +281,7 @@ def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     def split_moments(block: VoteEnsemble) -> Array:
         votes = Packed.of(block.candidates, block.n_classes)
         split = np.empty((block.n_candidates, block.n_contexts, *table.shape))
-        vote_loops.moments(votes.words, contexts.words, votes.margins, contexts.margins, table, split)
+        moments(votes.words, contexts.words, votes.margins, contexts.margins, table, split)
         return split
 
     return _regret(loss, belief, split_moments)

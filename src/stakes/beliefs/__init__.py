@@ -3,14 +3,12 @@
 from stakes.beliefs.base import Belief, GivesDistributions, Integrand, Reference, reference_at
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
-from stakes.beliefs.normal import NormalEnsemble
-from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
+from stakes.beliefs.normal import Automatic, MemberNodes, MemberPanels, MixtureGrid, NormalEnsemble, OutcomeRule
 from stakes.beliefs.vector import VectorGaussianBelief
 from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
-from stakes.beliefs.vector_nodes import SymmetricNodes
-from stakes.beliefs.warped import WarpedGaussianBelief
-from stakes.beliefs.warps import BoxCoxWarp, LogWarp, MonotoneWarp, Warp
-from stakes.distributions import Distribution
+from stakes.beliefs.vector_integration import SymmetricNodes
+from stakes.beliefs.warped import BoxCoxWarp, LogWarp, MonotoneWarp, Warp, WarpedGaussianBelief
+from stakes.losses.distributions import Distribution
 
 __all__ = [
     "Automatic",

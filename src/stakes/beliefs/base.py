@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from stakes._array import Array, namespace
-from stakes.distributions import Distribution
-from stakes.domains import Domain
+from stakes._utils.array import Array, namespace
+from stakes.losses.distributions import Distribution
+from stakes.losses.domains import Domain
 
 
 class Integrand(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from stakes._array import (
+from stakes._utils.array import (
     Array,
     asarrays,
     check_all,
@@ -27,7 +27,8 @@ from stakes._array import (
     single,
 )
 from stakes.beliefs.base import Integrand, Reference
-from stakes.domains import Classes, check_labels, check_probabilities, labels_to_indicators
+from stakes.exceptions import StakesError
+from stakes.losses.domains import Classes, check_labels, check_probabilities, labels_to_indicators
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +228,7 @@ def normalised_members(weights: Array | None, like: Array) -> Array:
     xp = namespace(like)
     count = like.shape[1]
     if count == 0:
-        raise ValueError("an ensemble needs at least one member; got none")
+        raise StakesError("an ensemble needs at least one member; got none")
     if weights is None:
         alike = filled(count, 1.0 / count, like)
         return xp.astype(alike, single(like[:0, ...]).dtype) if xp.isdtype(like.dtype, "real floating") else alike
@@ -262,4 +263,4 @@ def _whole_numbers(candidates: Any, contexts: Any, weights: Any) -> tuple[Array,
 def _check_members(name: str, array: Any, shape: tuple[int | str, ...]) -> None:
     check_shape(name, array, shape)
     if array.shape[0] == 0:
-        raise ValueError(f"{name} must hold at least one context: the loss is averaged over them; got none")
+        raise StakesError(f"{name} must hold at least one context: the loss is averaged over them; got none")

@@ -1,18 +1,20 @@
-"""Gaussian beliefs: Gaussian processes, Bayesian linear models, and whatever gives means and covariances.
+"""Whether covariances can be what they are said to be: no correlation is beyond 1.
 
-For z jointly Gaussian with y, with m and v the mean and variance of z and rho = cov(z, y)^2 / (v var(y)):
-z | y ~ N(m + sqrt(rho v) eta, (1 - rho) v) with eta ~ N(0, 1). Integration is in standard units u = (z - m) / sqrt(v).
-Sizes: N candidates, M contexts, P = N M pairs, J nodes of eta, Q nodes of z, D statistics.
+Sizes: N candidates, n of a block, M contexts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from stakes._array import (
+import numpy as np
+
+from stakes._utils.array import (
     Array,
     asarrays,
+    at_once,
     check_all,
     check_shape,
     double,
@@ -20,16 +22,45 @@ from stakes._array import (
     namespace,
     ratio,
     replaced,
+    slices,
 )
-from stakes._panels import beside
+from stakes._utils.jit import has_jit, loop
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
-from stakes.beliefs.correlation import count_excess
-from stakes.beliefs.gaussian_cells import GaussianCells
-from stakes.beliefs.gaussian_shared import SharedSplit, shared_split
-from stakes.beliefs.gaussian_split import KINKED, GaussianSplit
+from stakes.beliefs.gaussian_integration import KINKED, GaussianCells, GaussianSplit, SharedSplit, shared_split
 from stakes.beliefs.quadrature import landscape, normal_moments
-from stakes.distributions import Distribution
-from stakes.domains import REAL, Interval
+from stakes.exceptions import StakesError
+from stakes.losses.distributions import Distribution, beside
+from stakes.losses.domains import REAL, Interval
+
+_PAIRS = 2**17  # of a block: 1 MiB, within the cache
+
+
+def count_excess(covariance: Array, sd: Array, target_sd: Array) -> int:
+    """How many covariances [N, M] are beyond the product of standard deviations [N] and [M]."""
+    if has_jit() and isinstance(covariance, np.ndarray):
+        return int(_count(covariance, sd, target_sd))
+    xp, count = namespace(covariance), 0
+    for part in slices(covariance.shape[0], max(1, at_once(covariance, _PAIRS) // covariance.shape[1])):
+        count += int(xp.count_nonzero(xp.abs(covariance[part, :]) > sd[part, None] * target_sd))
+    return count
+
+
+@loop
+def _count(covariance: Any, sd: Any, target_sd: Any) -> int:
+    count = 0
+    for n in range(covariance.shape[0]):
+        row, own = covariance[n], sd[n]
+        for m in range(covariance.shape[1]):
+            count += abs(row[m]) > own * target_sd[m]
+    return count
+
+
+# ----------------------------------------------------------------------
+# Gaussian beliefs: Gaussian processes, Bayesian linear models, and whatever gives means and covariances.
+#
+# For z jointly Gaussian with y, with m and v the mean and variance of z and rho = cov(z, y)^2 / (v var(y)): z | y ~
+# N(m + sqrt(rho v) eta, (1 - rho) v) with eta ~ N(0, 1). Integration is in standard units u = (z - m) / sqrt(v).
+# Sizes: N candidates, M contexts, P = N M pairs, J nodes of eta, Q nodes of z, D statistics.
 
 _ROUNDING = 1e-9  # by which rho may exceed 1
 
@@ -69,7 +100,7 @@ class GaussianBelief:
         )
         check_shape("mean", mean, ("M",))
         if mean.shape[0] == 0:
-            raise ValueError("mean must hold at least one context: the loss is averaged over them; got none")
+            raise StakesError("mean must hold at least one context: the loss is averaged over them; got none")
         check_shape("variance", variance, (mean.shape[0],))
         check_shape("candidate_variance", candidate_variance, ("N",))
         check_shape("covariance", covariance, (candidate_variance.shape[0], mean.shape[0]))
@@ -87,7 +118,7 @@ class GaussianBelief:
         slack = max(_ROUNDING, 8.0 * float(xp.finfo(self.covariance.dtype).eps))
         sd, target_sd = xp.sqrt(self.candidate_variance), xp.sqrt((1.0 + slack) * self.variance)  # [N], [M]
         if count := count_excess(self.covariance, sd, target_sd):
-            raise ValueError(
+            raise StakesError(
                 f"covariance[n, m]^2 must not exceed candidate_variance[n] * variance[m]; it does for {count} of "
                 f"{self.n_candidates * self.n_contexts} pairs. Check that covariance is [candidates, contexts], that "
                 "all come from one posterior, and that candidate_variance includes the noise."

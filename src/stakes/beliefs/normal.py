@@ -1,20 +1,26 @@
-"""Ensembles of normals: forests for regression, deep ensembles, posterior draws.
+"""Rules that lay out the outcomes y of a candidate in cells, when each member predicts y ~ N(mean, sd^2).
 
-Given member k, y ~ N(candidate_mean, candidate_sd^2) and z ~ N(context_mean, context_sd^2), independent. The label y is
-integrated by a rule that says how much mass cell j has under member k, and the split moments are one matrix product.
-Sizes: N candidates, M contexts, K members, J cells of y, I nodes a member, D statistics.
+Sizes: N candidates, K members, J cells, I nodes a member.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
-from stakes._array import (
+import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from stakes._utils.array import (
     Array,
     asarrays,
     check_all,
     check_shape,
+    constant,
+    density,
     double,
     filled,
     log_normal,
@@ -23,16 +29,337 @@ from stakes._array import (
     normal_between,
     ratio,
     replaced,
+    slices,
 )
-from stakes._panels import COUNT, beside
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_members
-from stakes.beliefs.normal_cells import NormalCells
-from stakes.beliefs.outcomes import Automatic, OutcomeRule, likelihood
-from stakes.beliefs.quadrature import CHUNK, first_largest, landscape, member_slices, normal_moments
+from stakes.beliefs.quadrature import CHUNK, TAIL, first_largest, landscape, member_slices, normal_moments, windows
 from stakes.beliefs.switching import has_switches, switching_points
-from stakes.distributions import Distribution
-from stakes.domains import REAL, Interval
+from stakes.exceptions import StakesError
+from stakes.losses.distributions import COUNT, Distribution, beside, panel_nodes
+from stakes.losses.domains import REAL, Interval
+
+_MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # panels of a bell, in its standard deviations
+
+
+@runtime_checkable
+class OutcomeRule(Protocol):
+    """How the outcomes y of a candidate are laid out in cells."""
+
+    def size(self, mean: Array, sd: Array) -> int:
+        """J for members with `mean` and `sd` [N, K]."""
+
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """[N, J]: the outcome y that each cell stands for."""
+
+    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
+        """[N, J, K]: the probability of cell j and member k."""
+
+    def refined(self) -> OutcomeRule:
+        """The same rule with twice the effort, to see what is left of its error."""
+
+
+@dataclass(frozen=True)
+class MixtureGrid:
+    """One grid over the whole mixture of a candidate, `per_sd` points to the smallest standard deviation."""
+
+    per_sd: float = 3.0
+
+    def size(self, mean: Array, sd: Array) -> int:
+        """The grid of the candidate that needs most points."""
+        xp = namespace(mean)
+        if 0 in mean.shape:
+            return 1
+        low, high = self._range(mean, sd)
+        return 1 + math.ceil(float(xp.max((high - low) / xp.min(sd, axis=1))) * self.per_sd)
+
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """Evenly spaced over all members."""
+        low, high = self._range(mean, sd)
+        return low[:, None] + (high - low)[:, None] * constant(np.linspace(0.0, 1.0, self.size(mean, sd)), mean)
+
+    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
+        """The density of each member at each point, times the spacing."""
+        y = self.outcomes(mean, sd)
+        spacing = (y[:, -1] - y[:, 0]) / max(y.shape[1] - 1, 1)
+        return member_weights * spacing[:, None, None] * likelihood(y, mean, sd)
+
+    def refined(self) -> MixtureGrid:
+        """Twice as fine."""
+        return MixtureGrid(2.0 * self.per_sd)
+
+    def _range(self, mean: Array, sd: Array) -> tuple[Array, Array]:
+        xp = namespace(mean)
+        return xp.min(mean - TAIL * sd, axis=1), xp.max(mean + TAIL * sd, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class MemberNodes:
+    """Nodes of each member, weighed under all members: the nested (contrastive) estimate of the paper's appendix D.3.
+
+    `nodes` are outcomes in standard units and `weights` their masses, the same for every member and candidate (common
+    random numbers). `spaced`, `monte_carlo` and `quasi_monte_carlo` make them; the computation is the same.
+    """
+
+    nodes: Any
+    """[I]"""
+    weights: Any
+    """[I], summing to one"""
+    generator: np.random.Generator | None = field(default=None, repr=False)
+    kind: str = "spaced"
+
+    @classmethod
+    def spaced(cls, count: int = 65) -> MemberNodes:
+        """Evenly spaced nodes: the trapezoid rule, deterministic."""
+        nodes = np.linspace(-TAIL, TAIL, count)
+        weights = np.exp(-0.5 * nodes**2)
+        return cls(nodes, weights / weights.sum())
+
+    @classmethod
+    def monte_carlo(cls, count: int, generator: np.random.Generator) -> MemberNodes:
+        """Independent draws."""
+        return cls(generator.standard_normal(count), np.full(count, 1.0 / count), generator, "monte_carlo")
+
+    @classmethod
+    def quasi_monte_carlo(cls, count: int, generator: np.random.Generator) -> MemberNodes:
+        """A scrambled Sobol sequence (best where `count` is a power of two)."""
+        points = qmc.Sobol(1, rng=generator).random(count)[:, 0]
+        return cls(
+            ndtri(np.clip(points, 1e-16, 1 - 1e-16)), np.full(count, 1.0 / count), generator, "quasi_monte_carlo"
+        )
+
+    def size(self, mean: Array, sd: Array) -> int:
+        """K I."""
+        return int(mean.shape[1]) * len(self.nodes)
+
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """The nodes about each member."""
+        y = mean[..., None] + sd[..., None] * constant(self.nodes, mean)  # [N, K, I]
+        return namespace(mean).reshape(y, (mean.shape[0], self.size(mean, sd)))
+
+    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
+        """The mass of each node, shared out among members by their posterior probability at its outcome."""
+        xp = namespace(mean)
+        mass = xp.reshape(member_weights[:, None] * constant(self.weights, mean), (1, -1, 1))
+        joint = member_weights * likelihood(self.outcomes(mean, sd), mean, sd)  # [N, K I, K]
+        return mass * ratio(joint, xp.sum(joint, axis=-1, keepdims=True))
+
+    def refined(self) -> MemberNodes:
+        """Twice the nodes (new draws, where they are random)."""
+        count = 2 * len(self.nodes)
+        if self.generator is None:
+            return MemberNodes.spaced(count)
+        draw = MemberNodes.monte_carlo if self.kind == "monte_carlo" else MemberNodes.quasi_monte_carlo
+        return draw(count, self.generator)
+
+
+@dataclass(frozen=True)
+class MemberPanels:
+    """Gauss-Legendre panels between marks around every member, for members of very different widths."""
+
+    per_panel: int = 10
+
+    def size(self, mean: Array, sd: Array) -> int:
+        """Ten nodes between any two of six marks a member."""
+        return (len(_MARKS) * int(mean.shape[1]) - 1) * self.per_panel
+
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """The nodes of all panels."""
+        return self._nodes(mean, sd)[0]
+
+    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
+        """The density of each member at each node, times the weight of the node."""
+        y, weights = self._nodes(mean, sd)
+        return member_weights * weights[..., None] * likelihood(y, mean, sd)
+
+    def _nodes(self, mean: Array, sd: Array) -> tuple[Array, Array]:
+        """[N, J] each: nodes and their weights."""
+        xp = namespace(mean)
+        marks = mean[..., None] + sd[..., None] * constant(_MARKS, mean)  # [N, K, 6]
+        marks = xp.sort(xp.reshape(marks, (mean.shape[0], mean.shape[1] * len(_MARKS))), axis=1)
+        half, middle = (marks[:, 1:] - marks[:, :-1]) / 2.0, (marks[:, 1:] + marks[:, :-1]) / 2.0
+        nodes, weights = (constant(each, mean) for each in leggauss(self.per_panel))
+        shape = (mean.shape[0], self.size(mean, sd))
+        y = xp.reshape(middle[..., None] + half[..., None] * nodes, shape)
+        return y, xp.reshape(half[..., None] * weights, shape)
+
+    def refined(self) -> MemberPanels:
+        """Twice the nodes in each panel."""
+        return MemberPanels(2 * self.per_panel)
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """A grid over the mixture, or panels around each member where that grid would need more than `most` points."""
+
+    most: int = 4096
+    grid: MixtureGrid = MixtureGrid()
+    panels: MemberPanels = MemberPanels()
+
+    def chosen(self, mean: Array, sd: Array) -> OutcomeRule:
+        """The rule that runs."""
+        return self.grid if self.grid.size(mean, sd) <= self.most else self.panels
+
+    def size(self, mean: Array, sd: Array) -> int:
+        """That of the chosen rule."""
+        return self.chosen(mean, sd).size(mean, sd)
+
+    def outcomes(self, mean: Array, sd: Array) -> Array:
+        """Those of the chosen rule."""
+        return self.chosen(mean, sd).outcomes(mean, sd)
+
+    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
+        """Those of the chosen rule."""
+        return self.chosen(mean, sd).masses(mean, sd, member_weights)
+
+    def refined(self) -> Automatic:
+        """Both refined."""
+        return Automatic(2 * self.most, self.grid.refined(), self.panels.refined())
+
+
+def likelihood(y: Array, mean: Array, sd: Array) -> Array:
+    """[N, ..., K]: the density of outcomes y [N, ...] under each member [N, K]."""
+    shape = (mean.shape[0], *(1,) * (y.ndim - 1), mean.shape[1])
+    mean, sd = (namespace(mean).reshape(each, shape) for each in (mean, sd))
+    return density((y[..., None] - mean) / sd) / sd
+
+
+# ----------------------------------------------------------------------
+# What an ensemble of normals says of whole distributions: w(z) p(z), and that once a label is known.
+#
+# Contexts have nodes that serve all their members, so that the distribution in a cell is one product over members.
+# Sizes: N candidates, M contexts, p contexts of a block, K members, J cells, P panels, G nodes a panel, Q = P G.
+
+_WIDTH = 1.0  # of a panel, in the smallest standard deviation of a context
+
+
+@dataclass(frozen=True, eq=False)
+class NormalCells:
+    """The distributions of members at the contexts of one belief, and mixtures of them."""
+
+    integrand: Integrand
+    mean: Array
+    """[M, K]"""
+    sd: Array
+    """[M, K]"""
+    reference: Reference
+    marks: Array
+    """[M, B]"""
+
+    def mixture(self, shares: Array) -> Distribution:
+        """[M]: w(z) p(z | c) for members with `shares` [K]."""
+        edges = self.edges()
+        parts = [self._mixture(part, edges[part, :], shares) for part in self._blocks(edges, 1)]
+        xp = namespace(edges)
+        nodes, step, mass = (xp.concat([getattr(each, name) for each in parts]) for name in ("nodes", "step", "mass"))
+        jump = None if parts[0].jump is None else xp.concat([each.jump for each in parts])
+        return Distribution(self._point, edges, nodes, step, mass, jump)
+
+    def over_cells(self, masses: Array, regret: Regret) -> Array:
+        """[N, M]: regrets summed over cells that have `masses` [N, J, K] under members."""
+        if 0 in masses.shape:
+            return filled((masses.shape[0], self.mean.shape[0]), 0.0, self.mean)
+        edges = self.edges()
+        columns = [self._columns(part, edges[part, :], masses, regret) for part in self._blocks(edges, masses.shape[1])]
+        return namespace(edges).concat(columns, axis=1)
+
+    def members(self, part: slice, edges: Array) -> Distribution:
+        """[p, K]: the distribution of each member, on panels between `edges` [p, P + 1] that they share."""
+        point = self._point[part]
+        nodes, step = panel_nodes(edges)  # [p, P, G]
+        boost = log_weight(point, self.integrand) - self.reference.log_scale[part]  # [p]
+        weight = self.integrand.statistics(point[:, None, None] + nodes, point[:, None, None])[..., 0]
+        mean, sd = (self.mean[part, :] - point[:, None])[..., None, None], self.sd[part, :][..., None, None]
+        xp, known = namespace(mean), sd == 0
+        spread = xp.where(known, xp.ones_like(sd), sd)
+        heights = density((nodes[:, None, ...] - mean) / spread, boost[:, None, None, None]) / spread
+        heights = xp.where(known, xp.zeros_like(heights), heights)
+        mass = heights * (step * weight)[:, None, ...]  # [p, K, P, G]
+        jump = self._jumps(part, edges, boost) if self._certain() else None
+        return Distribution(point[:, None], edges[:, None, :], nodes[:, None, ...], step[:, None, ...], mass, jump)
+
+    @property
+    def _point(self) -> Array:
+        """[M]: the reference point of each context."""
+        assert self.reference.point is not None
+        return self.reference.point
+
+    def edges(self) -> Array:
+        """[M, P + 1], from the reference: even panels, or those that each member asks for where they are fewer."""
+        xp, mean, sd = namespace(self.mean), self.mean - self._point[:, None], self.sd
+        low, high = self._windows()  # [M, K] each, in standard units
+        start, stop = xp.min(mean + sd * low, axis=1)[:, None], xp.max(mean + sd * high, axis=1)[:, None]  # [M, 1]
+        smallest = xp.min(xp.where(sd > 0, sd, xp.full_like(sd, xp.inf)), axis=1)[:, None]
+        count = math.ceil(float(xp.max((stop - start) / (_WIDTH * smallest))))
+        own = math.ceil(float(xp.max(high - low)) / _WIDTH)
+        if count <= own * mean.shape[1]:
+            base = start + (stop - start) * constant(np.linspace(0.0, 1.0, 1 + max(count, 1)), mean)
+        else:
+            span = low[..., None] + (high - low)[..., None] * constant(np.linspace(0.0, 1.0, 1 + own), mean)
+            base = xp.reshape(mean[..., None] + sd[..., None] * span, (mean.shape[0], -1))
+        breaks = constant(self.integrand.breakpoints, mean) - self._point[:, None]
+        cuts = xp.concat([breaks, self.marks, *([mean] if self._certain() else [])], axis=1)
+        cuts = xp.where(cuts < start, start, xp.where(cuts > stop, stop, cuts))
+        return xp.sort(xp.concat([base, cuts], axis=1), axis=1)
+
+    def _mixture(self, part: slice, edges: Array, shares: Array) -> Distribution:
+        each, xp = self.members(part, edges), namespace(edges)
+        jump = None if each.jump is None else xp.sum(shares[:, None] * each.jump, axis=1)
+        mass = xp.sum(shares[:, None, None] * each.mass, axis=1)
+        return Distribution(each.origin[:, 0], edges, each.nodes[:, 0, ...], each.step[:, 0, ...], mass, jump)
+
+    def _columns(self, part: slice, edges: Array, masses: Array, regret: Regret) -> Array:
+        """[N, p]: regrets at a block of contexts, a block of cells at a time."""
+        each, xp, marks = self.members(part, edges), namespace(edges), self.marks[part, None, :]
+        cells = slices(masses.shape[1], max(1, CHUNK // (edges.shape[0] * edges.shape[1] * COUNT)))
+        blocks = list(cells)
+        rows = []
+        for n in range(masses.shape[0]):
+            prior = mixed(each, xp.sum(masses[n, ...], axis=0)[None, :])
+            regrets = [regret(mixed(each, masses[n, block, :]), prior, marks) for block in blocks]
+            rows.append(xp.sum(xp.concat(regrets, axis=1), axis=1))
+        return xp.stack(rows, axis=0)
+
+    def _blocks(self, edges: Array, n_cells: int) -> list[slice]:
+        """Blocks of contexts whose arrays, by members or by cells, keep to a chunk."""
+        size = max(min(n_cells, CHUNK), self.mean.shape[1]) * edges.shape[1] * COUNT
+        return list(slices(self.mean.shape[0], max(1, CHUNK // size)))
+
+    def _windows(self) -> tuple[Array, Array]:
+        parts = [windows(self.integrand, self.mean[:, part], self.sd[:, part]) for part in member_slices(self.mean)]
+        low, high = (namespace(self.mean).concat(list(each), axis=1) for each in zip(*parts, strict=True))
+        return low, high
+
+    def _certain(self) -> bool:
+        """Whether some member is certain of a target, which is then an edge."""
+        return bool(namespace(self.sd).any(self.sd == 0))
+
+    def _jumps(self, part: slice, edges: Array, boost: Array) -> Array:
+        """[p, K, P + 1]: what members that are certain put on each edge (the first of equal ones)."""
+        xp, point = namespace(edges), self._point[part]
+        mean, sd = self.mean[part, :], self.sd[part, :]
+        weight = self.integrand.statistics(mean, point[:, None])[..., 0] * xp.exp(boost)[:, None]  # [p, K]
+        before = xp.concat([xp.full_like(edges[:, :1], -xp.inf), edges[:, :-1]], axis=1)[:, None, :]
+        offset = (mean - point[:, None])[..., None]
+        here = (edges[:, None, :] == offset) & (before < offset) & (sd == 0)[..., None]
+        return xp.where(here, weight[..., None], xp.zeros_like(offset))
+
+
+def mixed(members: Distribution, shares: Array) -> Distribution:
+    """[p, J]: mixtures of members' distributions [p, K] by `shares` [J, K]."""
+    xp, (n_contexts, n_members, *panels) = namespace(shares), members.mass.shape
+    mass = xp.matmul(shares, xp.reshape(members.mass, (n_contexts, n_members, -1)))  # [p, J, Q]
+    mass = xp.reshape(mass, (n_contexts, shares.shape[0], *panels))
+    jump = None if members.jump is None else xp.matmul(shares, members.jump)
+    return Distribution(members.origin, members.edges, members.nodes, members.step, mass, jump)
+
+
+# ----------------------------------------------------------------------
+# Ensembles of normals: forests for regression, deep ensembles, posterior draws.
+#
+# Given member k, y ~ N(candidate_mean, candidate_sd^2) and z ~ N(context_mean, context_sd^2), independent. The label
+# y is integrated by a rule that says how much mass cell j has under member k, and the split moments are one matrix
+# product. Sizes: N candidates, M contexts, K members, J cells of y, I nodes a member, D statistics.
 
 _FAR = 1e3  # standard deviations, beyond which no mass is left
 
@@ -68,7 +395,7 @@ class NormalEnsemble:
         check_shape("candidate_mean", candidate_mean, ("N", "K"))
         check_shape("context_mean", context_mean, ("M", candidate_mean.shape[1]))
         if context_mean.shape[0] == 0:
-            raise ValueError("context_mean must hold at least one context: the loss is averaged over them; got none")
+            raise StakesError("context_mean must hold at least one context: the loss is averaged over them; got none")
         if not isinstance(self.rule, OutcomeRule):
             raise TypeError(f"rule must be a rule of stakes.beliefs such as MixtureGrid(); got {self.rule!r}")
         check_all(candidate_sd > 0, "candidate_sd must be positive: it includes the noise of the label")
@@ -217,6 +544,6 @@ def broadcast_sd(name: str, sd: Array, mean: Array) -> Array:
     try:
         return namespace(mean).broadcast_to(sd, mean.shape)
     except (ValueError, RuntimeError) as error:
-        raise ValueError(
+        raise StakesError(
             f"{name} must be a number or broadcast to the means, {list(mean.shape)}; got {list(sd.shape)}"
         ) from error

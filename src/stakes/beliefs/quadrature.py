@@ -14,7 +14,7 @@ import numpy as np
 from array_api_compat import device
 from numpy.polynomial.legendre import leggauss
 
-from stakes._array import Array, constant, density, namespace, slices
+from stakes._utils.array import Array, constant, density, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.switching import has_switches
 

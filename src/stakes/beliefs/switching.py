@@ -12,7 +12,7 @@ from typing import Any
 
 from array_api_compat import device
 
-from stakes._array import Array, column, log_of, namespace, ratio
+from stakes._utils.array import Array, column, log_of, namespace, ratio
 
 _ROUNDS = 6  # of regula falsi: from a spacing of 1/4 to an error of 1e-5, whose square is left
 

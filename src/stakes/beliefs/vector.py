@@ -1,22 +1,179 @@
-"""Gaussian beliefs about vectors: several outputs of a model, correlated with each other and with the labels.
+"""Symmetric positive semi-definite matrices [..., d, d]: roots and whitening, through correlations.
 
-With eta the label of a candidate made white, z | y = m + B eta + e: B B' is the covariance of z that it explains, and
-e ~ N(0, V - B B'). Statistics are integrated over eta and e by the nodes of a rule.
-Sizes: N candidates, M contexts, L numbers of a label, d numbers of a target, J nodes of eta, D statistics.
+Matrices are brought to unit diagonal first, so that what counts as rounding does not depend on the units of any row;
+they are decomposed, never inverted, so that a singular one is as good as any.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from stakes._array import Array, asarrays, check_shape, double, namespace, replaced
+import numpy as np
+
+from stakes._utils.array import Array, asarrays, check_all, check_shape, constant, double, namespace, ratio, replaced
 from stakes.beliefs.base import Integrand, Reference, log_weight
-from stakes.beliefs.psd import check_psd, deviations, root, singular, whitener
-from stakes.beliefs.vector_checks import check_candidates, check_pairs, check_still_labels
-from stakes.beliefs.vector_nodes import SymmetricNodes
-from stakes.beliefs.vector_quadrature import split_vector_moments, squared, tilted_centre, times, vector_moments
-from stakes.domains import Vectors
+from stakes.beliefs.vector_integration import (
+    SymmetricNodes,
+    split_vector_moments,
+    squared,
+    tilted_centre,
+    times,
+    vector_moments,
+)
+from stakes.exceptions import StakesError
+from stakes.losses.domains import Vectors
+
+_SINGULAR = 1e-12  # of the variance of a standardised label: a direction with less has none
+_SLACK = 1e-8  # of a variance: by how much a matrix may fail to be positive semi-definite
+
+
+def check_psd(name: str, matrix: Array) -> Array:
+    """`matrix` [..., d, d], made exactly symmetric; refused where it is not a covariance within rounding."""
+    xp = namespace(matrix)
+    check_all(xp.linalg.diagonal(matrix) >= 0, f"{name} must have no negative variance on its diagonal")
+    scale, flipped = deviations(matrix), xp.matrix_transpose(matrix)
+    across = scale[..., :, None] * scale[..., None, :]
+    check_all(abs(matrix - flipped) <= 1e-6 * across, f"{name} must hold symmetric matrices: give (V + V') / 2")
+    symmetric = (matrix + flipped) / 2.0
+    values, _ = decomposed(double(symmetric), double(scale))
+    message = f"{name} must hold covariances, positive semi-definite matrices; some have a negative eigenvalue"
+    check_all(abs(symmetric) <= (1.0 + 1e-6) * across, message)
+    check_all(values >= -slack(matrix), message)
+    return symmetric
+
+
+def slack(matrix: Array) -> float:
+    """By how much a standardised matrix of this dtype may fail to be positive semi-definite."""
+    return max(_SLACK, 8.0 * _precision(matrix))
+
+
+def singular(matrix: Array) -> float:
+    """The variance below which a direction of a standardised vector has none, in this dtype."""
+    return max(_SINGULAR, 8.0 * _precision(matrix))
+
+
+def _precision(matrix: Array) -> float:
+    return int(matrix.shape[-1]) * float(namespace(matrix).finfo(matrix.dtype).eps)
+
+
+def deviations(matrix: Array) -> Array:
+    """[..., d]: the standard deviations."""
+    xp = namespace(matrix)
+    return xp.sqrt(xp.clip(xp.linalg.diagonal(matrix), 0.0, None))
+
+
+def decomposed(matrix: Array, scale: Array) -> tuple[Array, Array]:
+    """Eigenvalues [..., d] and eigenvectors [..., d, d] of `matrix` in units of `scale` [..., d] (0: left out)."""
+    inverse = ratio(namespace(scale).ones_like(scale), scale)
+    values, vectors = namespace(matrix).linalg.eigh(matrix * inverse[..., :, None] * inverse[..., None, :])
+    return values, vectors
+
+
+def root(matrix: Array, scale: Array | None = None) -> Array:
+    """[..., d, d]: R with R R' = matrix, the symmetric root in units of `scale`, which varies little as it does."""
+    xp = namespace(matrix)
+    scale = deviations(matrix) if scale is None else scale
+    values, vectors = decomposed(matrix, scale)
+    spread = vectors * xp.sqrt(xp.clip(values, 0.0, None))[..., None, :]
+    return scale[..., :, None] * xp.matmul(spread, xp.matrix_transpose(vectors))
+
+
+def whitener(matrix: Array, threshold: float, scale: Array | None = None) -> Array:
+    """[..., d, d]: K whose columns are directions with K' matrix K = 1, or 0 for those without variance."""
+    xp = namespace(matrix)
+    scale = deviations(matrix) if scale is None else scale
+    values, vectors = decomposed(matrix, scale)
+    varies = values > threshold
+    lengths = xp.where(varies, 1.0 / xp.sqrt(xp.where(varies, values, xp.ones_like(values))), xp.zeros_like(values))
+    return ratio(xp.ones_like(scale), scale)[..., :, None] * vectors * lengths[..., None, :]
+
+
+def still_directions(matrix: Array, threshold: float) -> Array:
+    """[..., d, d]: columns of unit length in standard units along which `matrix` has no variance; 0 for others."""
+    xp = namespace(matrix)
+    scale = deviations(matrix)
+    values, vectors = decomposed(matrix, scale)
+    still = xp.astype(values <= threshold, values.dtype)
+    return ratio(xp.ones_like(scale), scale)[..., :, None] * vectors * still[..., None, :]
+
+
+def log_determinant(matrix: Array) -> Array:
+    """[...]: log det, -inf for a singular matrix."""
+    xp = namespace(matrix)
+    scale = deviations(matrix)
+    values, _ = decomposed(matrix, scale)
+    known = xp.any((values <= singular(matrix)) | (scale == 0), axis=-1)
+    one = xp.ones_like(scale)
+    logs = xp.sum(xp.log(xp.where(values > 0, values, one)) + 2.0 * xp.log(xp.where(scale > 0, scale, one)), axis=-1)
+    return xp.where(known, -math.inf * xp.ones_like(logs), logs)
+
+
+# ----------------------------------------------------------------------
+# What a Gaussian belief about vectors is refused for: covariances that no vector of labels and targets can have.
+#
+# Sizes: N candidates, M contexts, P pairs, L numbers of a label, d numbers of a target.
+
+
+def check_still_labels(variance: Array, candidate_variance: Array, covariance: Array) -> None:
+    """A direction of a label without variance must not covary with any target."""
+    xp, eps = namespace(covariance), float(namespace(covariance).finfo(covariance.dtype).eps)
+    still = still_directions(double(candidate_variance), singular(candidate_variance))  # [N, L, L]
+    along = xp.matmul(xp.matrix_transpose(still)[:, None, :, :], double(covariance))  # [N, M, L, d]
+    bad = abs(along) > math.sqrt(eps) * deviations(double(variance))[:, None, :]
+    constant_label = (xp.linalg.diagonal(candidate_variance) == 0)[:, None, :, None] & (covariance != 0)
+    if count := int(xp.count_nonzero(xp.any(bad | constant_label, axis=(1, 2, 3)))):
+        raise StakesError(
+            f"candidate_variance is singular for {count} of {covariance.shape[0]} candidates along a direction that "
+            "covaries with a target, which cannot be: what does not vary tells nothing. Add the noise of the label to "
+            "candidate_variance, and take it and covariance from one posterior."
+        )
+
+
+def check_pairs(variance: Array, covariance: Array, factor: Array) -> None:
+    """V - B B' must be positive semi-definite, so (V + slack)^-1/2 B must have no singular value above 1."""
+    xp, spread = namespace(covariance), deviations(double(variance))
+    lift = slack(variance) * spread[..., None] ** 2 * constant(np.eye(variance.shape[-1]), spread)
+    white = xp.matmul(xp.matrix_transpose(whitener(double(variance) + lift, 0.0))[None, ...], factor)  # [N, M, d, L]
+    total = xp.sum(white**2, axis=(2, 3))  # [N, M]: bounds the largest squared singular value, so few need more
+    doubtful = xp.nonzero(xp.reshape(total > 1.0, (-1,)))[0]
+    rows = xp.take(xp.reshape(white, (-1, *white.shape[2:])), doubtful, axis=0)  # [P, d, L]
+    excess = xp.linalg.eigvalsh(xp.matmul(rows, xp.matrix_transpose(rows))) > 1.0
+    constant_target = (spread == 0)[:, None, :] & (covariance != 0)
+    count = int(xp.count_nonzero(xp.any(excess, axis=1))) + int(xp.count_nonzero(xp.any(constant_target, axis=(2, 3))))
+    if count:
+        raise StakesError(
+            f"a label must not explain more of a target than there is, but for {count} of {math.prod(total.shape)} "
+            "pairs variance[m] - C' candidate_variance[n]^-1 C with C = covariance[n, m] has a negative eigenvalue. "
+            "Check that covariance is [candidates, contexts, L, d], that all come from one posterior, and that "
+            "candidate_variance includes the noise."
+        )
+
+
+def check_candidates(rows: Array, candidate_variance: Array) -> None:
+    """Covariances between labels [N, L, N, L]: symmetric, with the variances of labels along the diagonal."""
+    count, size = candidate_variance.shape[:2]
+    check_shape("candidate_covariance", rows, (count, size, count, size))
+    xp, scale = namespace(rows), deviations(candidate_variance)  # [N, L]
+    own = xp.permute_dims(xp.linalg.diagonal(xp.permute_dims(rows, (1, 3, 0, 2))), (2, 0, 1))  # [N, L, L]
+    check_all(
+        abs(own - candidate_variance) <= 1e-6 * scale[..., None] * scale[:, None, :],
+        "candidate_covariance[n, :, n, :] must equal candidate_variance[n] (both with the noise)",
+    )
+    flipped = xp.permute_dims(rows, (2, 3, 0, 1))
+    check_all(
+        abs(rows - flipped) <= 1e-6 * scale[..., None, None] * scale,
+        "candidate_covariance must be symmetric: the entry [n, i, m, j] equal to [m, j, n, i]",
+    )
+
+
+# ----------------------------------------------------------------------
+# Gaussian beliefs about vectors: several outputs of a model, correlated with each other and with the labels.
+#
+# With eta the label of a candidate made white, z | y = m + B eta + e: B B' is the covariance of z that it explains,
+# and e ~ N(0, V - B B'). Statistics are integrated over eta and e by the nodes of a rule. Sizes: N candidates, M
+# contexts, L numbers of a label, d numbers of a target, J nodes of eta, D statistics.
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +214,7 @@ class VectorGaussianBelief:
         check_shape("mean", mean, ("M", "d"))
         n_contexts, d = mean.shape
         if 0 in mean.shape:
-            raise ValueError(f"mean must hold at least one context and one number for each; got shape {[*mean.shape]}")
+            raise StakesError(f"mean must hold at least one context and one number for each; got shape {[*mean.shape]}")
         check_shape("variance", variance, (n_contexts, d, d))
         check_shape("candidate_variance", candidate_variance, ("N", "L", "L"))
         count, size = candidate_variance.shape[0], max(1, candidate_variance.shape[1])

@@ -12,14 +12,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stakes._array import Array, asarrays, check_all, check_shape, constant, double, log_of, namespace, ratio, replaced
+from stakes._utils.array import (
+    Array,
+    asarrays,
+    check_all,
+    check_shape,
+    constant,
+    double,
+    log_of,
+    namespace,
+    ratio,
+    replaced,
+)
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.categorical import normalised_members
 from stakes.beliefs.normal import broadcast_sd
 from stakes.beliefs.quadrature import first_largest
-from stakes.beliefs.vector_nodes import SymmetricNodes
-from stakes.beliefs.vector_quadrature import squared, tilted_centre, vector_moments
-from stakes.domains import Vectors
+from stakes.beliefs.vector_integration import SymmetricNodes, squared, tilted_centre, vector_moments
+from stakes.exceptions import StakesError
+from stakes.losses.domains import Vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +64,7 @@ class VectorNormalEnsemble:
         check_shape("candidate_mean", candidate_mean, ("N", "K", "L"))
         check_shape("context_mean", context_mean, ("M", candidate_mean.shape[1], "d"))
         if 0 in (candidate_mean.shape[2], context_mean.shape[0], context_mean.shape[2]):
-            raise ValueError(
+            raise StakesError(
                 "an ensemble of vectors needs at least one context and one number in each label and target; got "
                 f"candidate_mean {[*candidate_mean.shape]} and context_mean {[*context_mean.shape]}"
             )

@@ -20,25 +20,25 @@ from stakes import __version__
 
 _COMMANDS = {
     "suggest": ("suggest", "Which rows of a table to label next. Keeps nothing."),
-    "init": ("begin", "Begin a campaign: a file that remembers rows, labels and who is at work on what."),
-    "ask": ("hand_out", "Hand out the rows to label next, to nobody else for a while."),
-    "tell": ("take_in", "Record the label of a row."),
-    "import": ("take_in", "Record the labels of a filled-in CSV."),
+    "init": ("init", "Begin a campaign: a file that remembers rows, labels and who is at work on what."),
+    "ask": ("ask", "Hand out the rows to label next, to nobody else for a while."),
+    "tell": ("tell", "Record the label of a row."),
+    "import": ("tell", "Record the labels of a filled-in CSV."),
     "skip": ("rows", "Never ask for rows again, until they are released."),
     "release": ("rows", "Give rows that are asked for, or skipped, back to the pool."),
     "withdraw": ("rows", "Take labels back; their history is kept."),
-    "status": ("look", "Where a campaign stands, what the next labels are worth, and whether to go on."),
-    "report": ("look", "Write a report with pictures, one HTML file."),
-    "export": ("look", "Write a campaign as a CSV that a spreadsheet opens."),
-    "simulate": ("simulating", "Try on labelled rows whether choosing by your loss helps."),
-    "losses": ("lists", "The losses by name, what each is for, and its options."),
-    "models": ("lists", "The models by name, and what each is good for."),
-    "doctor": ("checkup", "Check the installation, and a campaign file."),
-    "demo": ("showing", "The whole story on data of real patients, in a folder of its own, in a minute."),
-    "sample": ("showing", "Write a table to try things on."),
-    "completion": ("lists", "Print the script that completes commands in your shell."),
+    "status": ("status", "Where a campaign stands, what the next labels are worth, and whether to go on."),
+    "report": ("report", "Write a report with pictures, one HTML file."),
+    "export": ("export", "Write a campaign as a CSV that a spreadsheet opens."),
+    "simulate": ("simulate", "Try on labelled rows whether choosing by your loss helps."),
+    "losses": ("catalogue", "The losses by name, what each is for, and its options."),
+    "models": ("catalogue", "The models by name, and what each is good for."),
+    "doctor": ("doctor", "Check the installation, and a campaign file."),
+    "demo": ("demo", "The whole story on data of real patients, in a folder of its own, in a minute."),
+    "sample": ("demo", "Write a table to try things on."),
+    "completion": ("catalogue", "Print the script that completes commands in your shell."),
 }
-_REFUSALS = ("CampaignError", "ReportError")  # by name, as importing them takes time; ValueErrors are refusals, too
+_REFUSALS = ("StakesError", "StakesError")  # by name, as importing them takes time; ValueErrors are refusals, too
 _EPILOG = (
     "Exit codes: 0 done, 1 refused (nothing was changed), 2 wrong usage, 3 unexpected, 130 interrupted, 143 "
     "terminated. Every command has --help and --json."

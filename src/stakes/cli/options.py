@@ -7,8 +7,16 @@ from typing import Any, TypeVar
 
 import click
 
-from stakes.specs import LOSSES, LossSpec, ModelSpec, parse_class_weights, parse_options, parse_weight, read_cost_matrix
-from stakes.worksheets import Brief
+from stakes.tabular import (
+    LOSSES,
+    Brief,
+    LossSpec,
+    ModelSpec,
+    parse_class_weights,
+    parse_options,
+    parse_weight,
+    read_cost_matrix,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 

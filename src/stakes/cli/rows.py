@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from stakes.campaigns import Campaign
+from stakes._utils.text import listed
+from stakes.campaign import Campaign
 from stakes.cli.options import applied, json_option, who_option
-from stakes.cli.show import as_json_or
-from stakes.files.errors import listed
+from stakes.cli.output import as_json_or
 
 _IDS = {"ignore_unknown_options": True}  # an id may be -5
 _rows = applied(click.argument("campaign"), click.argument("rows", nargs=-1, required=True), who_option, json_option)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, money_options, table_options
-from stakes.cli.show import as_json_or, assumed, ranked_lines, score_name, wrapped
-from stakes.cli.waiting import how_far, waiting
-from stakes.worksheets import Brief, Worksheet, read_worksheet
-from stakes.worksheets.streamed import is_large, read_streamed
-from stakes.worksheets.writing import write_rows
+from stakes.cli.output import as_json_or, assumed, how_far, ranked_lines, score_name, waiting, wrapped
+from stakes.tabular import Brief, Worksheet, read_worksheet
+from stakes.tabular.streamed import is_large, read_streamed
+from stakes.tabular.worksheet import write_worksheet
 
 if TYPE_CHECKING:
-    from stakes.ranking.question import Progress
-    from stakes.worksheets import Appraisal
+    from stakes.ranking.query import Progress
+    from stakes.tabular import Appraisal
 
     Told: TypeAlias = tuple[Worksheet, Appraisal] | str
     """The rows suggested, as a table, and why; or why there are none."""
@@ -45,7 +44,7 @@ def suggest_command(table: str, output: str | None, as_json: bool, **given: Any)
         return
     sheet, found = told
     if output is not None:
-        write_rows(output, sheet, found.ranking.labels, {})
+        write_worksheet(output, sheet, found.ranking.labels, {})
     as_json_or(as_json, _plain(found), _lines(found))
 
 
@@ -53,7 +52,7 @@ def _of_table(table: str, brief: Brief, n: int, jobs: int | None, progress: Prog
     sheet = read_worksheet(table, brief)
     if len(sheet.labels) == len(sheet.ids):
         return "Every row has a label" if sheet.ids else f"{table} has no rows"
-    from stakes.worksheets.appraisal import appraise
+    from stakes.tabular.suggest import appraise
 
     return sheet, appraise(sheet, sheet.labels, n, budget=brief.budget, n_jobs=jobs, progress=progress)
 
@@ -62,14 +61,14 @@ def _of_stream(table: str, brief: Brief, n: int, jobs: int | None, progress: Pro
     sheet = read_streamed(table, brief)
     if sheet.pool.n_rows == 0:
         return "Every row has a label" if len(sheet.labelled) else f"{table} has no rows"
-    from stakes.worksheets.stream_appraisal import appraise_stream
+    from stakes.tabular.suggest import appraise_stream
 
     found = appraise_stream(sheet, n, budget=brief.budget, n_jobs=jobs, progress=progress)
     return sheet.some(found.ranking.indices), found
 
 
 def _lines(found: Appraisal) -> list[str]:
-    from stakes.worksheets.wording import whys
+    from stakes.tabular.suggest import whys
 
     ranking, told = found.ranking, found.outlook
     have = "1 has" if found.n_labels == 1 else f"{found.n_labels} have"
@@ -81,7 +80,7 @@ def _lines(found: Appraisal) -> list[str]:
 
 
 def _plain(found: Appraisal) -> dict[str, Any]:
-    from stakes.worksheets.wording import whys
+    from stakes.tabular.suggest import whys
 
     ranking = found.ranking.to_dict()
     parts = zip(ranking["labels"], ranking["scores"], ranking["reasons"], whys(found.ranking), strict=True)

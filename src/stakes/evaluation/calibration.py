@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stakes._array import Array, asarrays, check_shape, constant, double, namespace, normal_tail, ratio
+from stakes._utils.array import Array, asarrays, check_shape, constant, double, namespace, normal_tail, ratio
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, WarpedGaussianBelief
-from stakes.domains import Classes, labels_to_indicators
 from stakes.evaluation.realised import bayes_prediction
+from stakes.exceptions import StakesError
 from stakes.losses import LogLoss
+from stakes.losses.domains import Classes, labels_to_indicators
 
 _FAR = 40.0  # standard deviations, beyond which no mass is left
 
@@ -59,7 +60,7 @@ def calibration(
     if about_classes:
         return _class_calibration(bayes_prediction(LogLoss(), belief), targets, bins)
     if not levels or not all(0.0 < level < 1.0 for level in levels):
-        raise ValueError(f"levels must lie between 0 and 1, one or more of them; got {levels}")
+        raise StakesError(f"levels must lie between 0 and 1, one or more of them; got {levels}")
     if isinstance(belief, WarpedGaussianBelief):  # an increasing map keeps quantiles
         belief.domain.check("the target", targets)
         targets = belief.warp.inverse(targets)
@@ -83,7 +84,7 @@ def _pit(belief: Any, targets: Array) -> Array:
 
 def _class_calibration(probabilities: Array, labels: Array, bins: int) -> ClassCalibration:
     if not isinstance(bins, int) or bins < 1:
-        raise ValueError(f"bins must be a whole number, 1 or more; got {bins!r}")
+        raise StakesError(f"bins must be a whole number, 1 or more; got {bins!r}")
     xp = namespace(probabilities)
     observed = labels_to_indicators(labels, probabilities.shape[1])  # [M, C]
     top, choice = xp.max(probabilities, axis=1), xp.astype(xp.argmax(probabilities, axis=1), labels.dtype)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stakes._array import Array, asarrays, log_of, namespace, ratio
-from stakes.domains import Classes, Vectors, target_axes
+from stakes._utils.array import Array, asarrays, log_of, namespace, ratio
 from stakes.evaluation.realised import check_range, parted, weight_shares
+from stakes.exceptions import StakesError
 from stakes.losses import Loss, NegativeEntropy, NegativeLog, Quadratic, Square, WeightedBregman
+from stakes.losses.domains import Classes, Vectors, target_axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ def _source(loss: Loss, answers: Any, targets: Any, normalise: bool, several: bo
     agree = answers.shape[: len(lead)] == lead and answers.ndim - several - axes == depth == len(lead)
     if not agree or 0 in (*targets.shape, *answers.shape):
         last = ", d" * vectors or ", C" * axes
-        raise ValueError(
+        raise StakesError(
             f"predictions [...{', A' * several}{last}] and targets [..., S{', d' * vectors}] must agree in their "
             f"leading axes, and not be empty; got {list(answers.shape)} and {list(targets.shape)}"
         )

@@ -1,18 +1,22 @@
 """Columns with names on the host: what a table from a file is for a model.
 
-It offers what `stakes.models.tables` knows of an Arrow table, so that encoders, `rank` and `simulate` take it as it is.
+It offers what `stakes._utils.tables` knows of an Arrow table, so that encoders, `rank` and `simulate` take it as it is.
 Sizes: N rows, p columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from shlex import quote
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes.files.errors import TableError, did_you_mean, listed
+from stakes._utils.text import did_you_mean, listed
+from stakes.exceptions import StakesError
 
 Host: TypeAlias = np.ndarray[Any, Any]
 
@@ -29,10 +33,10 @@ class Frame:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names) or len(self.names) != len(self.arrays):
-            raise TableError(f"a frame needs a name of its own for each of its columns; got {list(self.names)}")
+            raise StakesError(f"a frame needs a name of its own for each of its columns; got {list(self.names)}")
         for name, values in zip(self.names, self.arrays, strict=True):
             if values.shape != (self.count,):
-                raise TableError(f"column {name!r} must hold {self.count} values; got shape {list(values.shape)}")
+                raise StakesError(f"column {name!r} must hold {self.count} values; got shape {list(values.shape)}")
         object.__setattr__(self, "arrays", tuple(_read_only(values) for values in self.arrays))
 
     @property
@@ -74,7 +78,7 @@ def place_of(name: str, names: Sequence[str]) -> int:
     """Where a column is; refused, with the name that was perhaps meant, where it is not."""
     if name in names:
         return names.index(name)
-    raise TableError(f"there is no column {name!r}; there are {listed(names)}.{did_you_mean(name, names)}")
+    raise StakesError(f"there is no column {name!r}; there are {listed(names)}.{did_you_mean(name, names)}")
 
 
 def _read_only(values: Host) -> Host:
@@ -82,3 +86,119 @@ def _read_only(values: Host) -> Host:
     view = values.view()
     view.flags.writeable = False
     return view
+
+
+# ----------------------------------------------------------------------
+# What the cells of one column are: numbers, or text.
+#
+# Cells are None where they are empty. Sizes: N rows.
+
+Cells: TypeAlias = Sequence[str | None]
+Kind: TypeAlias = Literal["number", "not finite", "text"]
+
+_COMMAS = re.compile(
+    r"\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*|\d{1,3}([\s']\d{3})+([.,]\d*)?|\d*,\d+)\s*"
+)
+_TIME = r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
+_DATE = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\2\d{{2,4}})({_TIME})?")
+_AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
+_UNIT = 4  # letters of a sign or a unit that may stand beside a number
+_ENOUGH = 10  # cells, below which it means little that all differ
+_NEARLY_ALL = 0.9
+
+
+def kind_of(cell: str) -> Kind:
+    """A number is what `float` takes, without underscores."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return "text"
+    if "_" in cell:
+        return "text"
+    return "number" if math.isfinite(value) else "not finite"
+
+
+def as_numbers(cells: Cells) -> Host | None:
+    """[N]: numbers with NaN for empty cells, or None where a cell is no number."""
+    try:
+        values = [math.nan if cell is None else float(cell) for cell in cells]
+    except ValueError:
+        return None
+    return None if any("_" in cell for cell in cells if cell) else np.asarray(values, dtype=float)
+
+
+def as_texts(cells: Cells) -> Host:
+    """[N]: texts with None for empty cells; NaN where all are empty, as nothing says that they would be text."""
+    if all(cell is None for cell in cells):
+        return np.full(len(cells), np.nan)
+    return np.asarray(cells, dtype=object)
+
+
+def not_finite(cells: Cells, values: Host) -> list[int]:
+    """The rows whose cell is NaN or infinite, rather than empty."""
+    return [row for row in np.flatnonzero(~np.isfinite(values)).tolist() if cells[row] is not None]
+
+
+def check_text(name: str, cells: Cells, place: Callable[[int], str]) -> None:
+    """Refuse a column that is not numbers throughout if numbers are among its cells, or look to be."""
+    kinds = {cell: kind_of(cell) for cell in set(cells) if cell is not None}
+    if "number" in kinds.values():
+        raise StakesError(_mixed_words(name, cells, kinds, place))
+    if all(map(_COMMAS.fullmatch, kinds)):
+        row = next(row for row, cell in enumerate(cells) if cell is not None)
+        raise StakesError(
+            f"column {name!r} looks like numbers with commas or separators, such as {cells[row]!r} at {place(row)}. "
+            f"{_comma_words(cells[row] or '')}If the column is text, say so: text=({name!r},) (--text {quote(name)})."
+        )
+
+
+def remarks(name: str, cells: Cells) -> list[str]:
+    """Sentences on a column of text that is likely not meant as categories."""
+    known = [cell for cell in cells if cell is not None]
+    if known and all(_DATE.fullmatch(cell) for cell in known):
+        return [
+            f"Column {name!r} looks like dates, and each date becomes a category: turn them into numbers, such as days "
+            "since a start, or leave the column out."
+        ]
+    if unit := _common_unit(known):
+        return [
+            f"Column {name!r} holds a number with {unit!r} in every cell, and each becomes a category. If "
+            f"they are meant as numbers, take {unit!r} out."
+        ]
+    if len(known) >= _ENOUGH and len(set(known)) >= _NEARLY_ALL * len(known):
+        return [
+            f"Column {name!r} has {len(set(known))} different texts in {len(known)} rows: likely a name or free text, "
+            "which tells a model nothing. Leave the column out, or make it the id."
+        ]
+    return []
+
+
+def _common_unit(known: list[str]) -> str | None:
+    """What stands beside the number in every cell, if it is short and everywhere the same."""
+    beside = {_AMOUNT.sub("", cell, count=1).strip() if _AMOUNT.search(cell) else "" for cell in known}
+    unit = beside.pop() if len(beside) == 1 else ""
+    return unit if 0 < len(unit) <= _UNIT and not any(map(str.isdigit, unit)) else None
+
+
+def _mixed_words(name: str, cells: Cells, kinds: dict[str, Kind], place: Callable[[int], str]) -> str:
+    numbers, texts = (sum(kinds.get(cell or "") == kind for cell in cells) for kind in ("number", "text"))
+    strange = "text" if texts <= numbers else "number"
+    row = next(row for row, cell in enumerate(cells) if kinds.get(cell or "") == strange)
+    cell = cells[row] or ""
+    marked, texted = f"missing=({cell!r},) (--missing {quote(cell)})", f"text=({name!r},) (--text {quote(name)})"
+    return (
+        f"column {name!r} must hold numbers only, or none; {numbers} of its cells {_are(numbers, 'a number')} and "
+        f"{texts} {_are(texts, 'text')}, such as {cell!r} at {place(row)}. {_comma_words(cell)}If that cell is "
+        f"missing, leave it empty, or name its mark: {marked}. If the column is text, say so: {texted}."
+    )
+
+
+def _are(count: int, one: str) -> str:
+    several = {"a number": "are numbers", "text": "are text"}
+    return f"is {one}" if count == 1 else several[one]
+
+
+def _comma_words(cell: str) -> str:
+    if not _COMMAS.fullmatch(cell):
+        return ""
+    return "Write numbers without thousands separators and with a decimal point: 1234.5. "

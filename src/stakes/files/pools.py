@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from stakes.files.arrow_cells import library
-from stakes.files.arrow_pool import ArrowPool, open_arrow
-from stakes.files.errors import TableError
+from stakes.exceptions import StakesError
+from stakes.files.arrow import ArrowPool, library, open_arrow
 from stakes.files.frame import Frame, Host
 from stakes.files.read import ARROW, checked_path, read_table
 
@@ -76,7 +75,7 @@ def _files(folder: Path) -> list[Path]:
     kinds = sorted({each.suffix.lower() for each in found})
     if len(kinds) != 1:
         came = " and ".join(kinds) or "none"
-        raise TableError(f"{folder} must hold files of one kind of {', '.join(ARROW)}; it holds {came}")
+        raise StakesError(f"{folder} must hold files of one kind of {', '.join(ARROW)}; it holds {came}")
     return found
 
 
@@ -96,8 +95,8 @@ def _mapped(path: Path) -> np.memmap[Any, Any]:
     try:
         array = np.load(path, mmap_mode="r")
     except (OSError, ValueError) as error:
-        raise TableError(f"{path} cannot be read as an array of NumPy ({error}). Save it with numpy.save.") from error
+        raise StakesError(f"{path} cannot be read as an array of NumPy ({error}). Save it with numpy.save.") from error
     if array.ndim < 2 or array.dtype.kind not in "fiu":
-        raise TableError(f"{path} must hold an array of numbers [N, p]; it holds {array.dtype} {list(array.shape)}")
+        raise StakesError(f"{path} must hold an array of numbers [N, p]; it holds {array.dtype} {list(array.shape)}")
     mapped: np.memmap[Any, Any] = array
     return mapped

@@ -1,19 +1,274 @@
-"""One call from a path to a table: CSV by the standard library, Parquet and Arrow by pyarrow where it is installed."""
+"""A table as it is in a file: raw text for ids, targets and classes; columns of numbers and categories for a model.
+
+Sizes: N rows.
+"""
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stakes.files.arrow_cells import Columns, columns_of, read_columns
-from stakes.files.csv_cells import read_rows
-from stakes.files.errors import TableError, did_you_mean, listed
-from stakes.files.frame import place_of
-from stakes.files.safe_cells import unescape as unescaped
-from stakes.files.source import Source
+from stakes._utils.text import did_you_mean, listed
+from stakes.exceptions import StakesError
+from stakes.files.arrow import Columns, columns_of, read_columns
+from stakes.files.frame import Cells, Frame, Host, as_numbers, as_texts, check_text, not_finite, place_of, remarks
+from stakes.files.write import unescape as unescaped
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Named columns of text cells, which become features when asked for."""
+
+    path: Path
+    names: tuple[str, ...]
+    cells: tuple[tuple[str | None, ...], ...] = field(repr=False)
+    """For each column N cells, None where they are empty."""
+    lines: tuple[int, ...] | None = field(default=None, repr=False)
+    """[N]: the line of the file that each row begins at; None where a file has no lines."""
+    missing: frozenset[str] = frozenset()
+    """Marks that say, among features, that a value is missing."""
+    text: frozenset[str] = frozenset()
+    """Columns that are text, whatever their cells look like."""
+    floating: frozenset[str] = frozenset()
+    """Columns that the file says hold floating numbers."""
+    said: tuple[str, ...] = ()
+    """Sentences on what was taken for granted in reading."""
+    rows: tuple[int, ...] | None = field(default=None, repr=False)
+    """[N]: where they are in the file, from 0, where these are some of its rows."""
+
+    def __len__(self) -> int:
+        return len(self.cells[0])
+
+    def texts(self, name: str) -> list[str | None]:
+        """[N]: the cells of a column as they are in the file, None where they are empty."""
+        return list(self.cells[place_of(name, self.names)])
+
+    def line(self, row: int) -> int | None:
+        """The line of the file at which a row begins."""
+        return None if self.lines is None else self.lines[row]
+
+    def place(self, row: int) -> str:
+        """Where a row is, in words: its line, or its number from 1."""
+        return f"row {self.number(row)}" if self.lines is None else f"line {self.lines[row]}"
+
+    def number(self, row: int) -> int:
+        """The number of a row in the file, from 1."""
+        return row + 1 if self.rows is None else self.rows[row] + 1
+
+    def features(self, names: Iterable[str] | None = None) -> Frame:
+        """Columns as a model takes them, all by default: each numbers throughout, or text throughout."""
+        chosen = self.names if names is None else tuple(names)
+        cells = {name: self._without_marks(name) for name in chosen}
+        arrays = {name: self._typed(name, each) for name, each in cells.items()}
+        bad = {name: not_finite(cells[name], values) for name, values in arrays.items() if values.dtype.kind == "f"}
+        self._refuse_not_finite({name: rows for name, rows in bad.items() if rows})
+        return Frame(chosen, tuple(arrays[name] for name in chosen), len(self))
+
+    def remarks(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Sentences on columns that are likely not meant as features: dates, and texts that all differ."""
+        chosen = self.names if names is None else tuple(names)
+        cells = {name: self._without_marks(name) for name in chosen}
+        texts = {name: each for name, each in cells.items() if self._typed(name, each).dtype.kind == "O"}
+        return tuple(sentence for name, each in texts.items() for sentence in remarks(name, each))
+
+    def _without_marks(self, name: str) -> Cells:
+        cells = self.cells[place_of(name, self.names)]
+        return [None if cell in self.missing else cell for cell in cells] if self.missing else cells
+
+    def _typed(self, name: str, cells: Cells) -> Host:
+        if name in self.text:
+            return as_texts(cells)
+        values = as_numbers(cells)
+        if values is not None:
+            return values
+        try:
+            check_text(name, cells, self.place)
+        except StakesError as error:
+            raise StakesError(f"{self.path}: {error}") from None
+        return as_texts(cells)
+
+    def _refuse_not_finite(self, bad: dict[str, list[int]]) -> None:
+        if not bad:
+            return
+        first = self.place(min(min(rows) for rows in bad.values()))
+        counts = listed(f"{name} ({len(rows)})" for name, rows in bad.items())
+        raise StakesError(
+            f"{self.path}: NaN or infinite values in {len(bad)} column{'s' * (len(bad) > 1)}: {counts}; first at "
+            f'{first}. Leave cells empty where values are missing, or name the mark: missing=("nan",) (--missing nan).'
+        )
+
+
+# ----------------------------------------------------------------------
+# Rows by name.
+
+
+def ids(source: Source, column: str | None = None) -> tuple[str, ...]:
+    """[N]: the texts of a column, none empty and none twice; without a column, numbers from 1."""
+    if column is None:
+        return tuple(str(source.number(row)) for row in range(len(source)))
+    texts = source.texts(column)
+    names = [_whole(source, column, row, text) for row, text in enumerate(_known(source, column, texts))]
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if (before := first.setdefault(name, row)) != row:
+            raise StakesError(
+                f"{source.path}: the id {name!r} stands at {source.place(before)} and at {source.place(row)} of column "
+                f"{column!r}; ids must tell rows apart. Change one, or give another column."
+            )
+    return tuple(names)
+
+
+def _known(source: Source, column: str, texts: list[str | None]) -> list[str]:
+    if None in texts:
+        raise StakesError(
+            f"{source.path}: the id at {source.place(texts.index(None))}, column {column!r}, is empty; every row needs "
+            "one. Fill it in, or give another column."
+        )
+    return [text for text in texts if text is not None]
+
+
+def _whole(source: Source, column: str, row: int, text: str) -> str:
+    """An id of floating numbers without its .0: whole numbers with gaps are saved so by many tools."""
+    if column not in source.floating:
+        return text
+    number = float(text)
+    if not number.is_integer():
+        raise StakesError(
+            f"{source.path}: ids must be text or whole numbers; column {column!r} holds {text} at "
+            f"{source.place(row)}. Give another column, or save this one as text."
+        )
+    return str(int(number))
+
+
+# ----------------------------------------------------------------------
+# The cells of a CSV file as text, with the line that each row begins at.
+#
+# The standard library's reader in strict mode; UTF-8 with or without a byte order mark, any line ends.
+
+_MARK = b"\xef\xbb\xbf"  # what Excel puts before UTF-8
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_HEAD = 100_000  # characters among which the header ends
+_CALLED = {",": "commas", ";": "semicolons", "\t": "tabs"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The header, the rows below it, all of one length, and the line each begins at."""
+
+    header: list[str]
+    rows: list[list[str]]
+    lines: tuple[int, ...]
+    said: tuple[str, ...]
+    """What was taken for granted."""
+
+
+def read_rows(path: Path, delimiter: str | None = None) -> Rows:
+    """All cells of a file, rows of one length."""
+    text = _decoded(path, path.read_bytes())
+    if not text.strip():
+        raise StakesError(f"{path} is empty; a line of column names was expected, then a line for each row")
+    chosen, said = _delimiter(path, text, delimiter)
+    rows, lines = _parsed(path, text, chosen)
+    while len(rows[-1]) < len(rows[0]) and not "".join(rows[-1]).strip():
+        rows.pop()  # blank lines at the end
+    _check_lengths(path, rows, lines, chosen)
+    return Rows(rows[0], rows[1:], tuple(lines[1 : len(rows)]), said)
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    data = data.removeprefix(_MARK)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StakesError(
+            f"{path} is not UTF-8: line {_line(data, error.start)} holds the byte 0x{data[error.start]:02x} where no "
+            "character begins or goes on so. Save it as UTF-8 (in Excel: CSV UTF-8)."
+        ) from error
+    if (place := data.find(b"\0")) >= 0:
+        raise StakesError(
+            f"{path} holds a NUL byte at line {_line(data, place)}: it is no text, or text in UTF-16. Save it as UTF-8 "
+            "(in Excel: CSV UTF-8)."
+        )
+    return text
+
+
+def _line(data: bytes, place: int) -> int:
+    return data.count(b"\n", 0, place) + 1
+
+
+def _delimiter(path: Path, text: str, given: str | None) -> tuple[str, tuple[str, ...]]:
+    """What stands between cells, and a sentence where that was found out rather than given."""
+    if given is not None:
+        if len(given) != 1 or given in '"\r\n':
+            raise StakesError(f"the delimiter must be one character, such as ';' or a tab; got {given!r}")
+        return given, ()
+    if path.suffix.lower() == ".tsv":
+        return "\t", ()
+    if text.startswith("sep="):
+        note = text.splitlines()[0]
+        raise StakesError(
+            f"{path}: line 1, {note!r}, is a note to Excel. Take it out, and give delimiter={note[4:]!r}."
+        )
+    header = re.split(r"[\r\n]", _QUOTED.sub("", text[:_HEAD]), maxsplit=1)[0]
+    found = "," if "," in header else max(";\t", key=header.count)
+    if found not in header or found == ",":
+        return ",", ()
+    return found, (f"The first line has no comma, so {_CALLED[found]} are taken to stand between cells.",)
+
+
+def _parsed(path: Path, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
+    """Rows, and the line at which each begins (quoted cells may hold line breaks)."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[list[str]] = []
+    lines, last = [], 0
+    try:
+        for row in reader:
+            rows.append(row)
+            lines.append(last + 1)
+            last = reader.line_num
+    except csv.Error as error:
+        raise StakesError(_quote_words(path, last + 1, reader.line_num, str(error))) from error
+    return rows, lines
+
+
+def _quote_words(path: Path, begin: int, end: int, said: str) -> str:
+    if "end of data" in said:
+        return f"{path}: a quote that opens in the row at line {begin} is never closed. Close it, or double it."
+    if "field limit" in said:
+        limit = csv.field_size_limit()
+        return (
+            f"{path}: a cell in the row at line {begin} has more than {limit} characters: most likely a quote opens "
+            "there that is never closed. Close it, or double it."
+        )
+    return (
+        f"{path}: text follows a closing quote at line {end} ({said}). Within a quoted cell, write a quote twice: "
+        '"5"" pipe".'
+    )
+
+
+def _check_lengths(path: Path, rows: list[list[str]], lines: list[int], delimiter: str) -> None:
+    wanted = len(rows[0])
+    if wanted == 0:
+        raise StakesError(f"{path}: line 1 is blank; it must hold the names of the columns")
+    for row, line in zip(rows, lines, strict=False):
+        if len(row) != wanted:
+            got = f"has {len(row)} cell{'s' * (len(row) != 1)}" if row else "is blank"
+            raise StakesError(
+                f"{path}: line {line} {got}, the header has {wanted}. Put a cell that holds {delimiter!r} in quotes; "
+                "leave cells empty rather than out."
+            )
+
+
+# ----------------------------------------------------------------------
+# One call from a path to a table: CSV by the standard library, Parquet and Arrow by pyarrow where it is installed.
+
 
 _CSV = (".csv", ".tsv", ".txt")
 ARROW = (".parquet", ".arrow", ".feather", ".ipc")
@@ -36,7 +291,7 @@ def read_table(
     try:
         table = _from_arrow(where, read_columns(where)) if is_arrow(where) else _read_csv(where, delimiter, unescape)
     except OSError as error:
-        raise TableError(f"{where} cannot be read: {error.strerror or error}") from error
+        raise StakesError(f"{where} cannot be read: {error.strerror or error}") from error
     return _with_words(table, missing, text)
 
 
@@ -65,15 +320,15 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     """A path at which there is a file of a kind that can be read."""
     where = Path(path)
     if where.is_dir():
-        raise TableError(f"{where} is a folder; give a file in it, such as {where / 'table.csv'}")
+        raise StakesError(f"{where} is a folder; give a file in it, such as {where / 'table.csv'}")
     if where.suffix.lower() not in _CSV + ARROW:
-        raise TableError(
+        raise StakesError(
             f"{where} must be a file that ends in {', '.join(_CSV + ARROW)}; it ends in {where.suffix!r}. Save a "
             "spreadsheet as CSV UTF-8."
         )
     if not where.exists():
         beside = sorted(each.name for each in where.parent.glob("*.*")) if where.parent.is_dir() else []
-        raise TableError(f"there is no file {where}.{did_you_mean(where.name, beside)}")
+        raise StakesError(f"there is no file {where}.{did_you_mean(where.name, beside)}")
     return where
 
 
@@ -105,15 +360,15 @@ def _checked_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     """Names without spaces around them, none empty, none twice."""
     stripped = tuple(name.strip() for name in names)
     if not stripped:
-        raise TableError(f"{path} has no columns")
+        raise StakesError(f"{path} has no columns")
     if "" in stripped:
-        raise TableError(
+        raise StakesError(
             f"{path}: column {stripped.index('') + 1} has no name. Give it one; pandas leaves it out for the index, "
             "unless it is saved with index=False."
         )
     if twice := [name for place, name in enumerate(stripped) if name in stripped[:place]]:
         places = [str(place + 1) for place, name in enumerate(stripped) if name == twice[0]]
-        raise TableError(
+        raise StakesError(
             f"{path}: {twice[0]!r} names {len(places)} columns, {listed(places)}. Give each a name of its own."
         )
     return stripped
@@ -128,5 +383,62 @@ def _blank_words(lines: list[int]) -> tuple[str, ...]:
 
 def _words(name: str, given: Sequence[str]) -> frozenset[str]:
     if isinstance(given, str):
-        raise TableError(f"{name} must be a list of texts, such as ({given!r},); got the text {given!r}")
+        raise StakesError(f"{name} must be a list of texts, such as ({given!r},); got the text {given!r}")
     return frozenset(given)
+
+
+# ----------------------------------------------------------------------
+# What a table was when it was read, in a few hashes, and what has changed since.
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The number of rows, and for each column a hash of its name and cells."""
+
+    rows: int
+    columns: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"rows": self.rows, "columns": dict(self.columns)}
+
+    @staticmethod
+    def from_dict(kept: Mapping[str, Any]) -> Fingerprint:
+        """From JSON."""
+        try:
+            return Fingerprint(int(kept["rows"]), {str(name): str(each) for name, each in kept["columns"].items()})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StakesError(
+                f'a fingerprint must be {{"rows": n, "columns": {{name: hash}}}}; got {kept!r}'
+            ) from error
+
+
+def fingerprint(source: Source) -> Fingerprint:
+    """The same for the same cells, whatever the line ends, the byte order mark or the kind of file."""
+    return Fingerprint(len(source), {name: _hash(name, source.texts(name)) for name in source.names})
+
+
+def changes(old: Fingerprint, new: Fingerprint) -> list[str]:
+    """Sentences on what is no longer as it was; the order of columns does not count."""
+    said = _row_changes(new.rows - old.rows)
+    if gone := [name for name in old.columns if name not in new.columns]:
+        said.append(f"columns missing: {listed(gone)}")
+    if added := [name for name in new.columns if name not in old.columns]:
+        said.append(f"columns added: {listed(added)}")
+    if new.rows == old.rows:  # else every column has changed
+        both = [name for name in old.columns if name in new.columns]
+        said += [f"column {name!r} changed" for name in both if old.columns[name] != new.columns[name]]
+    return said
+
+
+def _row_changes(more: int) -> list[str]:
+    if more == 0:
+        return []
+    rows = "1 row was" if abs(more) == 1 else f"{abs(more)} rows were"
+    return [f"{rows} {'added' if more > 0 else 'removed'}"]
+
+
+def _hash(name: str, cells: list[str | None]) -> str:
+    """Cells hold no NUL, so it tells them apart; line breaks within cells count as one whatever they are."""
+    text = "\0".join([name, *(cell or "" for cell in cells)])
+    return hashlib.sha256(text.replace("\r\n", "\n").replace("\r", "\n").encode()).hexdigest()

@@ -7,27 +7,23 @@ from stakes.losses.bregman import (
     BregmanLoss,
     ItakuraSaito,
     Linex,
+    Mahalanobis,
     PoissonDeviance,
     SquaredError,
     WeightedBregman,
 )
 from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
-from stakes.losses.distributional import CRPS, LogScore
+from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
-from stakes.losses.quantiles import AbsoluteError, Pinball
-from stakes.losses.transforms import (
-    Chart,
-    Exponential,
-    Function,
-    Identity,
-    Indicator,
-    Power,
-    Transform,
-    VectorIdentity,
+from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform, VectorIdentity
+from stakes.losses.weights import (
+    ClassWeights,
+    ExponentialLinearWeight,
+    ExponentialWeight,
+    InterpolatedWeight,
+    Weight,
+    WeightFunction,
 )
-from stakes.losses.vector_weights import ExponentialLinearWeight
-from stakes.losses.vectors import Mahalanobis
-from stakes.losses.weights import ClassWeights, ExponentialWeight, InterpolatedWeight, Weight, WeightFunction
 
 __all__ = [
     "CRPS",

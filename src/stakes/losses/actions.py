@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from stakes._array import Array, asarrays, check_shape, column, constant, namespace, on_host
-from stakes.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
+from stakes._utils.array import Array, asarrays, check_shape, column, constant, namespace, on_host
+from stakes.exceptions import StakesError
+from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
 
 class FiniteChoice:
@@ -76,7 +77,7 @@ class CostMatrix(FiniteChoice):
         costs = np.array(on_host(given), dtype=float)  # a copy of our own
         check_shape("costs", costs, ("C", "A"))
         if 0 in costs.shape:
-            raise ValueError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
+            raise StakesError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
         object.__setattr__(self, "costs", costs)
 
     @property
@@ -137,7 +138,7 @@ class ThresholdDecision(FiniteChoice):
             object.__setattr__(self, name, value)
             if not math.isfinite(value) or (name != "threshold" and value <= 0):
                 wanted = "finite" if name == "threshold" else "a positive cost: an error that costs nothing decides all"
-                raise ValueError(f"{name} must be {wanted}; got {value!r}")
+                raise StakesError(f"{name} must be {wanted}; got {value!r}")
         object.__setattr__(self, "breakpoints", (self.threshold,))
 
     @property
@@ -175,7 +176,7 @@ class FiniteActions(FiniteChoice):
             )
         object.__setattr__(self, "breakpoints", tuple(sorted(float(point) for point in self.breakpoints)))
         if not all(map(math.isfinite, self.breakpoints)):
-            raise ValueError(f"breakpoints must be finite targets; got {self.breakpoints}")
+            raise StakesError(f"breakpoints must be finite targets; got {self.breakpoints}")
 
     @property
     def domain(self) -> Interval:
@@ -187,7 +188,7 @@ class FiniteActions(FiniteChoice):
         xp = namespace(z)
         rows = xp.asarray(self.costs(z), device=device(z))
         if rows.ndim != z.ndim + 1 or rows.shape[:-1] != z.shape or rows.shape[-1] == 0:
-            raise ValueError(
+            raise StakesError(
                 f"costs must turn targets of shape {list(z.shape)} into costs {[*z.shape, 'A']}, one for each action "
                 f"on a last axis; got {list(rows.shape)}"
             )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from stakes._array import Array
-from stakes.distributions import Distribution
-from stakes.domains import Domain
+from stakes._utils.array import Array
+from stakes.losses.distributions import Distribution
+from stakes.losses.domains import Domain
 
 
 @runtime_checkable

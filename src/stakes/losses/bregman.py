@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
-from stakes._array import Array, asarrays, log_shortfall, namespace, ratio
-from stakes.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
-from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Square, as_potential
-from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, as_transform
-from stakes.losses.vector_weights import as_vector_weight
-from stakes.losses.weights import WeightFunction, WeightLike, as_weight
+from stakes._utils.array import Array, asarrays, log_shortfall, namespace, ratio
+from stakes.exceptions import StakesError
+from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
+from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Quadratic, Square, as_potential
+from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, VectorIdentity, as_transform
+from stakes.losses.weights import WeightFunction, WeightLike, as_vector_weight, as_weight
 
 _NEGLIGIBLE = 1e-12  # of a total mass of order one
 
@@ -139,7 +140,7 @@ class BregmanLoss(WeightedBregman):
         weight = as_weight(self.weight)
         if isinstance(transform.domain, Vectors):
             if REAL not in potential.domain:
-                raise ValueError(
+                raise StakesError(
                     f"vectors are any real numbers, but the potential needs points in {potential.domain}; use "
                     "Square(), Quadratic(matrix) or a convex function of all reals"
                 )
@@ -197,7 +198,7 @@ class Linex(WeightedBregman):
     def __post_init__(self) -> None:
         _check_number("alpha", self.alpha)
         if self.alpha == 0:
-            raise ValueError("alpha must not be 0: Linex then tends to alpha^2/2 times SquaredError(); use that")
+            raise StakesError("alpha must not be 0: Linex then tends to alpha^2/2 times SquaredError(); use that")
         object.__setattr__(self, "transform", Exponential(-float(self.alpha)))
         object.__setattr__(self, "weight", as_weight(self.weight))
 
@@ -239,4 +240,33 @@ class PoissonDeviance(WeightedBregman):
 
 def _check_number(name: str, value: float) -> None:
     if not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number; got {value!r}")
+        raise StakesError(f"{name} must be a finite number; got {value!r}")
+
+
+# ----------------------------------------------------------------------
+# Losses for vector targets: several numbers that are answered together.
+
+
+@dataclass(frozen=True, eq=False)
+class Mahalanobis(WeightedBregman):
+    """l(z, b) = w(z) (z - b)' A (z - b) on vectors of d numbers; answer E_w[z].
+
+    `matrix` A [d, d] is symmetric and positive semi-definite: its diagonal prices the error of each output, the rest
+    what errors cost together; a direction of price 0 does not matter. The identity is the sum of squared errors. Its
+    objective is the expected reduction of tr(A Cov_w[z]), weighed by E[w]. Targets and answers have shape [..., d]; a
+    weight is ExponentialLinearWeight(rates), or a function of targets [..., d] that gives [...].
+    """
+
+    matrix: Any
+    """[d, d]"""
+    weight: WeightLike = None
+    potential: PotentialLike = field(init=False, repr=False)
+    transform: TransformLike = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        potential = Quadratic(self.matrix)
+        count = int(potential.matrix.shape[0])
+        object.__setattr__(self, "matrix", potential.matrix)
+        object.__setattr__(self, "potential", potential)
+        object.__setattr__(self, "transform", VectorIdentity(count))
+        object.__setattr__(self, "weight", as_vector_weight(as_weight(self.weight), count))

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stakes.domains import Classes
 from stakes.losses.bregman import WeightedBregman
+from stakes.losses.domains import Classes
 from stakes.losses.potentials import NegativeEntropy, Norm, PotentialLike, Square, as_potential
 from stakes.losses.transforms import Indicator, TransformLike
 from stakes.losses.weights import ClassWeights, WeightLike

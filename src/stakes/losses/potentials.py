@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from stakes._array import (
+from stakes._utils.array import (
     Array,
     asarrays,
     check_all,
@@ -25,7 +25,7 @@ from stakes._array import (
     namespace,
     ratio,
 )
-from stakes.domains import NONNEGATIVE, POSITIVE, REAL, Interval
+from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Interval
 
 
 @runtime_checkable

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from stakes._array import Array, namespace
-from stakes.domains import POSITIVE, REAL, Classes, Domain, Interval, Vectors
+from stakes._utils.array import Array, namespace
+from stakes.exceptions import StakesError
+from stakes.losses.domains import POSITIVE, REAL, Classes, Domain, Interval, Vectors
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class Exponential:
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", _number("rate", self.rate))
         if self.rate == 0:
-            raise ValueError("rate must not be 0: T would be constant")
+            raise StakesError("rate must not be 0: T would be constant")
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
         """exp(rate (z - reference)), from the origin: ratios of T stay exact however far they span."""
@@ -206,5 +207,5 @@ def as_transform(transform: TransformLike) -> Transform:
 
 def _number(name: str, value: float) -> float:
     if not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number; got {value!r}")
+        raise StakesError(f"{name} must be a finite number; got {value!r}")
     return float(value)

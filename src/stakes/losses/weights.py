@@ -10,7 +10,8 @@ from typing import Protocol, runtime_checkable
 
 from array_api_compat import device
 
-from stakes._array import Array, check_all, constant, log_of, namespace
+from stakes._utils.array import Array, check_all, constant, log_of, namespace
+from stakes.exceptions import StakesError
 
 
 @runtime_checkable
@@ -37,7 +38,7 @@ class ExponentialWeight:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.rate):
-            raise ValueError(f"rate must be a finite number; got {self.rate!r}")
+            raise StakesError(f"rate must be a finite number; got {self.rate!r}")
         object.__setattr__(self, "rate", float(self.rate))
 
     def __call__(self, z: Array) -> Array:
@@ -61,15 +62,15 @@ class InterpolatedWeight:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "weights", weights)
         if len(values) != len(weights) or not values:
-            raise ValueError(
+            raise StakesError(
                 f"values and weights must be of one length, 1 or more; got {len(values)} and {len(weights)}"
             )
         if not all(map(math.isfinite, values)) or any(left >= right for left, right in pairwise(values)):
-            raise ValueError(
+            raise StakesError(
                 f"values must be finite and increasing; got {values}. Sort the points, keep each value once."
             )
         if not all(map(math.isfinite, weights)) or min(weights) < 0 or max(weights) == 0:
-            raise ValueError(f"weights must be finite, at least 0 and not all 0; got {weights}")
+            raise StakesError(f"weights must be finite, at least 0 and not all 0; got {weights}")
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
@@ -112,7 +113,7 @@ class Weight:
             raise TypeError(f"a weight must be a function of the target, or None; got {self.function!r}")
         object.__setattr__(self, "breakpoints", tuple(sorted(float(point) for point in self.breakpoints)))
         if not all(map(math.isfinite, self.breakpoints)):
-            raise ValueError(f"breakpoints must be finite targets; got {self.breakpoints}")
+            raise StakesError(f"breakpoints must be finite targets; got {self.breakpoints}")
 
     def __call__(self, z: Array) -> Array:
         """The function, checked to be at least 0."""
@@ -137,7 +138,7 @@ class ClassWeights:
         weights = tuple(float(weight) for weight in self.weights)
         object.__setattr__(self, "weights", weights)
         if not weights or not all(map(math.isfinite, weights)) or min(weights) < 0 or max(weights) == 0:
-            raise ValueError(f"class weights must be finite, at least 0 and not all 0, one per class; got {weights}")
+            raise StakesError(f"class weights must be finite, at least 0 and not all 0, one per class; got {weights}")
 
     def __call__(self, z: Array) -> Array:
         """The class's weight."""
@@ -157,3 +158,73 @@ def as_weight(weight: WeightLike) -> WeightFunction | None:
     if weight is None or isinstance(weight, _OWN):  # asking for the protocol takes as long as a small integral
         return weight
     return weight if isinstance(weight, WeightFunction) and not isinstance(weight, type) else Weight(weight)
+
+
+# ----------------------------------------------------------------------
+# Weights w(z) of vector targets [..., d]: one number for each vector.
+
+
+@dataclass(frozen=True)
+class ExponentialLinearWeight:
+    """w(z) = exp(rates . z): errors cost more the further z lies in the direction of `rates`."""
+
+    rates: Sequence[float]
+    breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rates = tuple(float(rate) for rate in self.rates)
+        object.__setattr__(self, "rates", rates)
+        if not rates or not all(map(math.isfinite, rates)):
+            raise StakesError(f"rates must be finite numbers, one for each coordinate of the target; got {rates}")
+
+    def __call__(self, z: Array) -> Array:
+        """Exp(rates . z)."""
+        return namespace(z).exp(self.logarithm(z))
+
+    def logarithm(self, z: Array) -> Array:
+        """Rates . z."""
+        return namespace(z).matmul(z, constant(self.rates, z))
+
+
+@dataclass(frozen=True)
+class VectorWeight:
+    """Anyone's own w of vectors: `function`, and its logarithm if known, take targets [..., d] to [...]."""
+
+    function: Callable[[Array], Array]
+    log: Callable[[Array], Array] | None = None
+    breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
+
+    def __call__(self, z: Array) -> Array:
+        """The function, checked to be at least 0."""
+        weight = _one_each(self.function(z), z)
+        check_all(weight >= 0, "a weight must be at least 0 for every target; this one gave a negative or NaN value")
+        return weight
+
+    def logarithm(self, z: Array) -> Array:
+        """The logarithm as given, or that of the function."""
+        return log_of(self(z)) if self.log is None else _one_each(self.log(z), z)
+
+
+def _one_each(values: Array, z: Array) -> Array:
+    """[...]: what a function gave for vectors z [..., d], refused unless it is one number for each."""
+    xp = namespace(z)
+    values = xp.astype(xp.asarray(values, device=device(z)), z.dtype)
+    if values.ndim and values.shape != z.shape[:-1]:
+        raise StakesError(
+            f"a weight of vectors takes targets [..., {z.shape[-1]}] and gives one number for each; for targets of "
+            f"shape {list(z.shape)} this one gave {list(values.shape)}, wanted {list(z.shape[:-1])}"
+        )
+    return values + xp.zeros_like(z[..., 0])
+
+
+def as_vector_weight(weight: WeightFunction | None, count: int) -> WeightFunction | None:
+    """A weight for vectors of `count` numbers; one that is made for numbers or classes is refused."""
+    if isinstance(weight, ExponentialLinearWeight) and len(weight.rates) != count:
+        raise StakesError(f"rates must hold {count} numbers, one for each coordinate of the target; got {weight.rates}")
+    of_numbers = isinstance(weight, ExponentialWeight | InterpolatedWeight | ClassWeights)
+    if weight is not None and (of_numbers or weight.breakpoints):
+        raise TypeError(
+            f"{weight!r} is a weight of single numbers or classes, and targets are vectors of {count}. Use "
+            "ExponentialLinearWeight(rates), or a function that takes [..., d] to [...], without breakpoints."
+        )
+    return VectorWeight(weight.function, weight.log) if isinstance(weight, Weight) else weight

@@ -1,19 +1,17 @@
 """Fitted models as beliefs: what a model you already have says of labels and targets, jointly."""
 
-from stakes.models import committees as _committees  # noqa: F401 (registers its adapters)
-from stakes.models import gaussian as _gaussian  # noqa: F401
+from stakes.models import ensembles as _committees  # noqa: F401 (registers its adapters)
 from stakes.models import latent_classes as _latent_classes  # noqa: F401
-from stakes.models import outputs as _outputs  # noqa: F401
+from stakes.models import sklearn_gaussian as _gaussian  # noqa: F401
+from stakes.models import sklearn_gaussian as _outputs  # noqa: F401
 from stakes.models import transformed as _transformed  # noqa: F401
 from stakes.models.base import Adapter, Request, belief_of, register_model
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.default_model import DefaultModel, default
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
-from stakes.models.following import FollowedProcess, follow
-from stakes.models.hyperparameters import Hyperparameters
+from stakes.models.gaussian_process import FollowedProcess, GaussianProcess, Hyperparameters, follow
 from stakes.models.on_device import OnDevice
-from stakes.models.process import GaussianProcess
 
 __all__ = [
     "Adapter",

@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ _ADAPTERS: dict[type, Adapter] = {}
 _LISTED: dict[type, Adapter] = {}
 _EXTRAS = {
     "torch": "stakes.models.networks",
-    "gpytorch": "stakes.models.torch_processes",
-    "botorch": "stakes.models.botorch_processes",
+    "gpytorch": "stakes.models.gpytorch",
+    "botorch": "stakes.models.botorch",
 }
 """What registers the adapters for models of a package: imported when the first such model comes."""
 
@@ -69,14 +70,14 @@ _EXTRAS = {
 def register_model(kind: type, adapter: Adapter) -> None:
     """Let `adapter` serve models of type `kind` and its subclasses, unless a subclass has its own."""
     if kind in _ADAPTERS:
-        raise ValueError(f"an adapter for {kind.__name__} is registered already")
+        raise StakesError(f"an adapter for {kind.__name__} is registered already")
     _ADAPTERS[kind] = adapter
 
 
 def register_list(kind: type, adapter: Adapter) -> None:
     """Let `adapter` serve lists of models whose first is of type `kind`."""
     if kind in _LISTED:
-        raise ValueError(f"an adapter for lists of {kind.__name__} is registered already")
+        raise StakesError(f"an adapter for lists of {kind.__name__} is registered already")
     _LISTED[kind] = adapter
 
 
@@ -107,7 +108,7 @@ def belief_of(
     come in parts, give the same dict as `keep` each time: what the contexts need is then computed once.
     """
     if target not in ("label", "latent"):
-        raise ValueError(f"target must be 'label' or 'latent'; got {target!r}")
+        raise StakesError(f"target must be 'label' or 'latent'; got {target!r}")
     return adapt(model, pool, contexts, Request(target, classes, joint, rng or np.random.default_rng(0), keep))
 
 
@@ -150,7 +151,7 @@ def _search(model: BaseSearchCV, pool: Any, contexts: Any, request: Request) -> 
 def best_of(search: BaseSearchCV) -> Any:
     """The estimator that a search has fitted last; refused where it has none."""
     if hasattr(search, "cv_results_") and not hasattr(search, "best_estimator_"):
-        raise ValueError(
+        raise StakesError(
             f"this {type(search).__name__} was fitted with refit=False and holds no fitted estimator: fit it with "
             "refit=True, or give the estimator of your choice, fitted"
         )

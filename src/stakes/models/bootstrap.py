@@ -18,11 +18,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from stakes._array import Array
+from stakes._utils.array import Array
+from stakes.exceptions import StakesError
 from stakes.models.base import register_model
 from stakes.models.forests import ensemble, is_pure, members_of, probabilities
-from stakes.models.members import Members, means_of, probabilities_of
-from stakes.models.noise import moment_noise
+from stakes.models.members import Members, means_of, moment_noise, probabilities_of
 
 
 class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -32,7 +32,7 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     a row whose class is there twice. So members agree more than a plain bootstrap's on classes that have few rows. As
     long as there is one class only, members say that class (most classifiers refuse to be fitted to one).
 
-    Regressors have `noise_sd_`, the noise of labels estimated out of bag (see `stakes.models.noise` for its bias), or
+    Regressors have `noise_sd_`, the noise of labels estimated out of bag (see `stakes.models.members` for its bias), or
     what `noise_sd` says; NaN where no row was left out, as with a single label. A prediction is the members' mean.
     """
 
@@ -54,7 +54,7 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def fit(self, X: Any, y: Any) -> Bootstrap:  # noqa: N803 (scikit-learn's names)
         """Fit the members; features go to them as they came, so that names and types of columns are kept."""
         if not isinstance(self.members, int | np.integer) or self.members < 1:
-            raise ValueError(f"members must be a whole number, 1 or more; got {self.members!r}")
+            raise StakesError(f"members must be a whole number, 1 or more; got {self.members!r}")
         rows, targets = self._checked(X, y)
         chance = check_random_state(self.random_state)
         codes = (
@@ -73,7 +73,7 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _checked(self, X: Any, y: Any) -> tuple[Any, Array]:  # noqa: N803
         """Rows that can be indexed, and targets [n] or [n, d]; sets what scikit-learn wants to know of them."""
         if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
+            raise StakesError("requires y to be passed, but the target y is None")
         validate_data(self, X, reset=True, skip_check_array=True)
         rows, y = indexable(X, y)
         if is_classifier(self.estimator):
@@ -146,7 +146,7 @@ def _fitted(estimator: Any, rows: Any, targets: Array, sample: Array) -> Any:
 def _checked_rows(model: Bootstrap, rows: Any) -> Any:
     """Rows with the features that the model was fitted on, as they came."""
     if getattr(rows, "ndim", 2) != 2:
-        raise ValueError(f"rows must be [n, p]; got {list(rows.shape)}. Reshape your data: rows[None, :] for one row.")
+        raise StakesError(f"rows must be [n, p]; got {list(rows.shape)}. Reshape your data: rows[None, :] for one row.")
     validate_data(model, rows, reset=False, skip_check_array=True)
     return indexable(rows)[0]
 

@@ -1,16 +1,18 @@
-"""A model for those who have none: what serves for the labels at hand, and a report of everything that was done.
+"""The most probable hyperparameters of a Gaussian process, under priors that a few labels cannot run away from.
 
-Sizes: n labels, p columns, N rows, C classes.
+With ten labels the likelihood alone often says that there is nothing but noise, and then that no label is worth
+anything. Sizes: t hyperparameters, as logarithms.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -20,18 +22,132 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
-from stakes._words import counted
+from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns, n_rows, on_host
+from stakes._utils.text import counted
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 from stakes.models.base import Request, adapt, adapts
 from stakes.models.encoding import TableEncoder
-from stakes.models.priors import MostProbable
-from stakes.models.table_checks import check_table
-from stakes.models.tables import Host, n_columns, n_rows
-from stakes.models.targets import Task, check_classes, positions_of, read_labels, task_of
+
+
+@dataclass(frozen=True)
+class MostProbable:
+    """An optimiser for scikit-learn's Gaussian processes: the likelihood times a log-normal prior of each."""
+
+    centres: tuple[float, ...]
+    """[t]: logarithms of the medians"""
+    spreads: tuple[float, ...]
+    """[t]: standard deviations of the logarithms"""
+
+    def __call__(
+        self, objective: Callable[[Host], tuple[float, Host]], initial_theta: Host, bounds: Host
+    ) -> tuple[Host, float]:
+        """The logarithms [t] at which minus log likelihood plus half of each squared distance is least, and that."""
+        centres, spreads = np.asarray(self.centres), np.asarray(self.spreads)
+
+        def penalised(theta: Host) -> tuple[float, Host]:
+            value, gradient = objective(theta)
+            distance = (theta - centres) / spreads
+            return value + 0.5 * float(distance @ distance), gradient + distance / spreads
+
+        found: Any = minimize(penalised, initial_theta, jac=True, bounds=bounds, method="L-BFGS-B")
+        return np.asarray(found.x), float(found.fun)
+
+
+# ----------------------------------------------------------------------
+# Labels as they come: real numbers or classes, checked, with errors that name the rows.
+#
+# Sizes: n labels, C classes.
+
+Task: TypeAlias = Literal["classes", "real"]
+
+_FEW = 10  # distinct whole numbers that may be classes
+
+
+def read_labels(y: Any, count: int) -> Host:
+    """[n]: the labels on the host, none missing."""
+    labels = on_host(y if hasattr(y, "shape") else np.asarray(y, dtype=None if _alike(y) else object))
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.ndim != 1 or len(labels) != count:
+        raise StakesError(f"y must hold a label for each of the {count} rows of X; got shape {list(labels.shape)}")
+    bad = ~np.isfinite(labels) if labels.dtype.kind == "f" else is_gap(labels)
+    if bad.any():
+        raise StakesError(f"y must hold no gaps and no infinite numbers; rows {_listed(np.flatnonzero(bad))} do")
+    return labels
+
+
+def task_of(labels: Host, task: Task | None, classes: Sequence[Any] | None) -> tuple[Task, str]:
+    """Whether labels are classes or real numbers, and a sentence that says why."""
+    if task not in (None, "classes", "real"):
+        raise StakesError(f"task must be 'classes', 'real' or None, to go by the labels; got {task!r}")
+    if task == "real":
+        if classes is not None:
+            raise StakesError("a real target has no classes: leave out task='real' or classes")
+        if not is_number(labels) and labels.dtype.kind != "b":
+            raise TypeError(f"a real target must be numbers; y holds {labels.dtype}")
+        return "real", "The target is a number, as was said."
+    if task == "classes" or classes is not None:
+        return "classes", "The target is a class, as was said."
+    if not is_number(labels):
+        return "classes", "The target is a class: y holds no numbers."
+    if labels.dtype.kind == "f":
+        return "real", "The target is real: y holds floating numbers (task='classes' if they are classes)."
+    return _task_of_integers(labels)
+
+
+def _task_of_integers(labels: Host) -> tuple[Task, str]:
+    """Classes where values are few and either small, as codes are, or repeated."""
+    values = np.unique(labels)
+    codes = values[0] >= 0 and values[-1] < _FEW
+    if len(values) <= _FEW and (codes or 2 * len(values) <= len(labels)):
+        return (
+            "classes",
+            f"The target is a class: y holds {len(values)} whole numbers (task='real' if they are amounts).",
+        )
+    return "real", "The target is real: y holds whole numbers with many values (task='classes' if they are classes)."
+
+
+def check_classes(labels: Host, classes: Sequence[Any] | None) -> Host:
+    """[C]: the classes given, each once, with every label among them; those of the labels, sorted, without."""
+    if classes is None:
+        return np.asarray(sorted(set(labels.tolist()), key=lambda name: (str(type(name)), name)), dtype=labels.dtype)
+    names = list(classes)
+    if len(set(names)) != len(names) or not names:
+        raise StakesError(f"classes must name each class once; got {names}")
+    if bad := [row for row, label in enumerate(labels.tolist()) if label not in names]:
+        raise StakesError(
+            f"every label must be one of the classes {names}; rows {_listed(bad)} are not, the first is "
+            f"{labels.tolist()[bad[0]]!r}"
+        )
+    return np.asarray(names, dtype=None if _alike(names) else object)
+
+
+def positions_of(labels: Host, classes: Host) -> Host:
+    """[n]: the position of each label among the classes."""
+    places = {name: place for place, name in enumerate(classes.tolist())}
+    return np.asarray([places[label] for label in labels.tolist()], dtype=np.intp)
+
+
+def _alike(values: Any) -> bool:
+    """Whether all values are of one type, so that NumPy turns none of them into text."""
+    return len({type(each) for each in values}) <= 1 or all(
+        isinstance(each, int | float | np.number) and not isinstance(each, bool) for each in values
+    )
+
+
+def _listed(rows: Any, most: int = 5) -> str:
+    rows = [int(row) for row in rows]
+    return ", ".join(map(str, rows[:most])) + (f" and {len(rows) - most} more" if len(rows) > most else "")
+
+
+# ----------------------------------------------------------------------
+# A model for those who have none: what serves for the labels at hand, and a report of everything that was done.
+#
+# Sizes: n labels, p columns, N rows, C classes.
 
 _TREES = 100
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
-_FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
+_DEFAULT_MODEL_FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
 _SPREADS = (3.0, 1.0, 1.5)  # of the logarithms of variance, length and noise
 _ENOUGH = 100  # labels to search hyperparameters with: three of them need no more, and the time grows with their cube
 
@@ -60,7 +176,9 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
         """Choose, and fit, for labels `y` [n] of rows `X` [n, p]; columns are encoded by the rows of `pool`, too."""
         if y is None or np.size(y) == 0:
-            raise ValueError("y must hold a label; without any, stakes.cold_start(pool) says which rows to label first")
+            raise StakesError(
+                "y must hold a label; without any, stakes.cold_start(pool) says which rows to label first"
+            )
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         labels = read_labels(y, n_rows(X))
         self.task_, why = task_of(labels, self.task, self.classes)
@@ -73,7 +191,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         encoder, self.n_features_in_ = TableEncoder().fit(X, pool=pool), n_columns(X)
         features = encoder.transform(X)
         if features.shape[1] == 0:
-            raise ValueError("X must have a column that tells rows apart; all are constant or empty")
+            raise StakesError("X must have a column that tells rows apart; all are constant or empty")
         targets = positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -114,7 +232,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
             return gaussian_process(features, targets, self.seed)
         if len(targets) < 2:
-            raise ValueError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
+            raise StakesError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
         forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=self.seed)
         why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
         return forest, f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
@@ -164,7 +282,7 @@ def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]
     priors = MostProbable((0.0, float(np.log(1.5 * length)), float(np.log(0.1))), _SPREADS)
     process = GaussianProcessRegressor(kernel, optimizer=priors, normalize_y=True, random_state=seed)
     what = "A real target: a Gaussian process (Matern 5/2, noise)"
-    if len(labels) < _FEW:
+    if len(labels) < _DEFAULT_MODEL_FEW:
         return process.set_params(optimizer=None), f"{what} with fixed hyperparameters: {len(labels)} labels tell none."
     if len(labels) <= _ENOUGH:
         return process, f"{what} with the most probable hyperparameters under wide priors."
@@ -189,7 +307,7 @@ def _default(model: DefaultModel, pool: Any, contexts: Any, request: Request) ->
         return adapt(model.pipeline_, pool, contexts, request)
     wanted = model.classes_.tolist() if request.classes is None else list(request.classes)
     if lost := [name for name in model.classes_.tolist() if name not in wanted]:
-        raise ValueError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
+        raise StakesError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
     return adapt(model.pipeline_, pool, contexts, replace(request, classes=_places(model.classes_, wanted)))
 
 

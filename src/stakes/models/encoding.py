@@ -12,8 +12,21 @@ from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
-from stakes.models.table_checks import check_names, check_same_columns, check_table
-from stakes.models.tables import Host, Table, column, column_names, is_gap, is_number, joined, n_columns, n_rows
+from stakes._utils.tables import (
+    Host,
+    Table,
+    check_names,
+    check_same_columns,
+    check_table,
+    column,
+    column_names,
+    is_gap,
+    is_number,
+    joined,
+    n_columns,
+    n_rows,
+)
+from stakes.exceptions import StakesError
 
 _RARE = 50  # indicators of one column, beyond which the rarer categories share one
 
@@ -56,7 +69,7 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         if n_columns(X) != self.n_features_in_:
-            raise ValueError(f"X must have the {self.n_features_in_} columns of fit; got {n_columns(X)}")
+            raise StakesError(f"X must have the {self.n_features_in_} columns of fit; got {n_columns(X)}")
         check_names("X", column_names(X), self.names_, "those of fit")
         if self.sparse_ or hasattr(X, "tocsr"):
             return self._as_fitted(X)

@@ -1,15 +1,17 @@
-"""Members of forests and of bagging.
+"""From the root to the leaf, for all rows and all trees: a loop that is compiled where numba is installed.
 
-Sizes: n rows, K members, C classes, c classes of one member, d outputs.
+Sizes: n rows, p features, K trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial, singledispatch
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -18,14 +20,154 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stakes._array import Array
+from stakes._utils.array import Array
+from stakes._utils.jit import has_jit, loop
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 from stakes.models.base import Request, register_model
-from stakes.models.members import Members, ensemble_belief
-from stakes.models.noise import noise_of_trees
-from stakes.models.trees import Trees
+from stakes.models.members import Members, ensemble_belief, noise_of_trees
+
+_ONE = np.uint32(1)
+_ROWS = 256  # that stay near the processor while all trees are walked
+
+
+@loop
+def step(rows: Any, r: int, nodes: Any, thresholds: Any, node: Any) -> Any:
+    """The child of `node` that row r goes to; a leaf is its own child. A missing value goes where the tree sends it."""
+    value = rows[r, nodes[node, 2]]
+    left = (value <= thresholds[node, 4]) | (
+        (value != value) & (nodes[node, 3] == 1)
+    )  # a branch would be guessed wrong
+    return nodes[node, _ONE - np.uint32(left)]
+
+
+@loop
+def walk(rows: Any, nodes: Any, thresholds: Any, values: Any, roots: Any, depths: Any, out: Any) -> None:
+    """Fill `out` [n, K] with the value of the leaf that each row of `rows` [n, p] falls into.
+
+    `nodes` [.., 5] are left child, right child, feature, whether missing values go left, and the bits of the threshold,
+    which `thresholds` reads as float32: all without a sign, as an index that may be below 0 takes a question more.
+    Eight rows are walked at a time: each waits for memory, and they wait together.
+    """
+    for start in range(0, rows.shape[0], _ROWS):
+        end = min(start + _ROWS, rows.shape[0])
+        eights = start + (end - start) // 8 * 8
+        for k in range(roots.shape[0]):
+            for r in range(start, eights, 8):
+                a = b = c = d = e = f = g = h = roots[k]
+                for _ in range(depths[k]):
+                    a = step(rows, r, nodes, thresholds, a)
+                    b = step(rows, r + 1, nodes, thresholds, b)
+                    c = step(rows, r + 2, nodes, thresholds, c)
+                    d = step(rows, r + 3, nodes, thresholds, d)
+                    e = step(rows, r + 4, nodes, thresholds, e)
+                    f = step(rows, r + 5, nodes, thresholds, f)
+                    g = step(rows, r + 6, nodes, thresholds, g)
+                    h = step(rows, r + 7, nodes, thresholds, h)
+                out[r, k], out[r + 1, k], out[r + 2, k], out[r + 3, k] = values[a], values[b], values[c], values[d]
+                out[r + 4, k], out[r + 5, k], out[r + 6, k], out[r + 7, k] = values[e], values[f], values[g], values[h]
+            for r in range(eights, end):
+                a = roots[k]
+                for _ in range(depths[k]):
+                    a = step(rows, r, nodes, thresholds, a)
+                out[r, k] = values[a]
+
+
+# ----------------------------------------------------------------------
+# All trees of a forest laid end to end, so that rows are walked through all of them at once.
+#
+# Sizes: n rows, p features, K trees, C classes, d outputs, V nodes of all trees.
+
+_WORTH_COMPILING = 10**4  # rows times trees; below, scikit-learn's own walk is quicker than fetching a compiled one
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """What a fitted forest's trees hold, as arrays over the nodes of all of them."""
+
+    forest: Any
+    nodes: Any
+    """[V]: scikit-learn's records"""
+    roots: Any
+    """[K]: where each tree begins"""
+    depths: Any
+    """[K]"""
+    values: Any
+    """[V, d, C] class probabilities, or [V, d, 1] means"""
+
+    @staticmethod
+    def of(forest: Any) -> Trees:
+        """Those of a fitted forest."""
+        states = [tree.tree_.__getstate__() for tree in forest.estimators_]
+        sizes = np.array([state["node_count"] for state in states])
+        return Trees(
+            forest,
+            np.concatenate([state["nodes"] for state in states]),
+            (np.cumsum(sizes) - sizes).astype(np.uint32),
+            np.array([state["max_depth"] for state in states]),
+            np.concatenate([state["values"] for state in states]),
+        )
+
+    @property
+    def pure(self) -> bool:
+        """Whether every leaf puts all its mass on one class."""
+        return bool(np.all(np.count_nonzero(self.values[self._is_leaf], axis=-1) == 1))
+
+    def votes(self, rows: Any) -> Array:
+        """[n, K]: the position of the class in the leaf that each row falls into, where leaves are pure."""
+        small = np.uint8 if self.values.shape[2] <= 256 else np.int32
+        return self._at_leaves(rows, np.argmax(self.values[:, 0, :], axis=1).astype(small))
+
+    def means(self, rows: Any) -> Array:
+        """[n, K]: the mean in the leaf that each row falls into, of the only output."""
+        return self._at_leaves(rows, np.ascontiguousarray(self.values[:, 0, 0]))
+
+    def _at_leaves(self, rows: Any, values: Array) -> Array:
+        """[n, K]: `values` [V] of the leaves."""
+        if not has_jit() or issparse(rows) or len(self.roots) * _length(rows) < _WORTH_COMPILING:
+            return values[self.forest.apply(rows) + self.roots]
+        checked = self._checked(rows)
+        found = np.empty((len(checked), len(self.roots)), dtype=values.dtype)
+        table = self._table()
+        walk(checked, table, table.view(np.float32), values, self.roots, self.depths, found)
+        return found
+
+    def _checked(self, rows: Any) -> Array:
+        """[n, p]: rows as scikit-learn gives them to trees."""
+        finite = "allow-nan" if get_tags(self.forest).input_tags.allow_nan else True
+        return validate_data(self.forest, rows, dtype=np.float32, order="C", reset=False, ensure_all_finite=finite)
+
+    def _table(self) -> Array:
+        """[V, 5]: children (a leaf is its own), feature, whether missing values go left, bits of the threshold."""
+        leaf, own = self._is_leaf, np.arange(len(self.nodes))
+        first = np.repeat(self.roots, np.diff(self.roots, append=len(self.nodes)))
+        columns = [np.where(leaf, own, self.nodes[side] + first) for side in ("left_child", "right_child")]
+        columns += [np.where(leaf, 0, self.nodes["feature"]), self.nodes["missing_go_to_left"]]
+        threshold = _rounded_down(np.where(leaf, np.inf, self.nodes["threshold"])).view(np.uint32)
+        return np.stack([*columns, threshold], axis=1).astype(np.uint32)
+
+    @property
+    def _is_leaf(self) -> Array:
+        return self.nodes["left_child"] < 0
+
+
+def _rounded_down(threshold: Array) -> Array:
+    """In float32, so that a feature in float32 is at most this exactly where it is at most `threshold`."""
+    near = threshold.astype(np.float32)
+    return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)
+
+
+def _length(rows: Any) -> int:
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+# ----------------------------------------------------------------------
+# Members of forests and of bagging.
+#
+# Sizes: n rows, K members, C classes, c classes of one member, d outputs.
 
 
 @singledispatch
@@ -48,7 +190,7 @@ def _forest_of_classifiers(model: Any) -> Members:
     """Trees know all classes of the forest; their leaves hold the probabilities."""
     check_is_fitted(model)
     if model.n_outputs_ > 1:
-        raise ValueError(f"a forest of {model.n_outputs_} class outputs has no belief here: fit one output at a time")
+        raise StakesError(f"a forest of {model.n_outputs_} class outputs has no belief here: fit one output at a time")
     trees = Trees.of(model)
     tables = np.split(trees.values[:, 0, :], trees.roots[1:])  # each [nodes, C]
     return Members(

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, Product, Sum, WhiteKernel
 
-from stakes._array import slices
+from stakes._utils.array import slices
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 _Value: TypeAlias = Numbers | float

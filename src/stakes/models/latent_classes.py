@@ -14,10 +14,11 @@ from scipy.special import expit
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stakes._array import Array, slices
+from stakes._utils.array import Array, slices
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 from stakes.models.base import Request, adapts
-from stakes.models.predictions import table_belief
+from stakes.models.members import table_belief
 
 _DRAWS = 100  # draws show a squared correlation of 1 / K between rows that have nothing to do with each other
 _ANCHORS = 1000  # rows whose draws are exact together: A^3 / 3 operations, a second at most
@@ -46,7 +47,7 @@ def belief_by_draws(
     """
     check_is_fitted(model)
     if model.n_classes_ > 2 and model.multi_class != "one_vs_rest":
-        raise ValueError("a one-against-one classifier has no class probabilities: fit multi_class='one_vs_rest'")
+        raise StakesError("a one-against-one classifier has no class probabilities: fit multi_class='one_vs_rest'")
     rows = [_checked_rows(model, each) for each in (pool, contexts)]
     one = model.n_classes_ == 2
     binary = [model.base_estimator_] if one else model.base_estimator_.estimators_

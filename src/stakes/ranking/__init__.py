@@ -1,11 +1,10 @@
 """One call from a fitted model and a loss to the rows worth labelling, and why."""
 
-from stakes.ranking.choose import TrainedWeightWarning, rank
-from stakes.ranking.cold import cold_start
-from stakes.ranking.outlook import outlook
-from stakes.ranking.outlook_result import Amount, Offer, Outlook
-from stakes.ranking.pools import Pool
+from stakes.ranking.cold_start import cold_start
+from stakes.ranking.query import Pool
+from stakes.ranking.rank import TrainedWeightWarning, rank
 from stakes.ranking.result import HelpedContext, Ranking, Reason
+from stakes.ranking.stopping import Amount, Offer, Outlook, outlook
 
 __all__ = [
     "Amount",

@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stakes._array import log_of
+from stakes._utils.array import log_of
+from stakes._utils.tables import Host, on_host
 from stakes.acquisition import fallback_scores, score
-from stakes.acquisition.baselines import BASELINES
 from stakes.acquisition.fallback import worth_floor
+from stakes.baselines import BASELINES
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
-from stakes.models.tables import Host, on_host
 from stakes.simulation.problem import plain_loss
 
 Rule: TypeAlias = Callable[[Belief, AnyLoss, np.random.Generator], Any]
@@ -40,11 +41,11 @@ class Strategy:
 def checked_strategies(given: Sequence[StrategyLike]) -> tuple[Strategy, ...]:
     """The strategies, checked: names of rules, or pairs of a name and a rule of the user's own."""
     if isinstance(given, str) or len(given) == 0:
-        raise ValueError(f"strategies must be a list of names, one or more; got {given!r}")
+        raise StakesError(f"strategies must be a list of names, one or more; got {given!r}")
     chosen = tuple(_strategy(each) for each in given)
     names = [each.name for each in chosen]
     if len(set(names)) != len(names):
-        raise ValueError(f"strategies must have names of their own; got {names}")
+        raise StakesError(f"strategies must have names of their own; got {names}")
     return chosen
 
 
@@ -58,7 +59,7 @@ def choose(
     scores = rng.random(len(luck)) if strategy.rule is None else on_host(strategy.rule(belief(), loss, rng))
     scores = scores.astype(float)
     if scores.shape != luck.shape or np.isnan(scores).any():
-        raise ValueError(
+        raise StakesError(
             f"strategy {strategy.name!r} must give one score for each of {len(luck)} candidates, none NaN; "
             f"got shape {list(scores.shape)} with {int(np.isnan(scores).sum())} NaN"
         )
@@ -81,7 +82,7 @@ def _named(name: str) -> Rule | None:
     if name in _BY_LOSS:
         return _BY_LOSS[name]
     if name not in BASELINES:
-        raise ValueError(f"no strategy is called {name!r}; there are {sorted({*_BY_LOSS, *BASELINES})}")
+        raise StakesError(f"no strategy is called {name!r}; there are {sorted({*_BY_LOSS, *BASELINES})}")
     return lambda belief, loss, rng: BASELINES[name](belief, rng)
 
 

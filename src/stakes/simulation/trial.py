@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stakes.models.tables import Host, Table, n_rows, on_host
+from stakes._utils.tables import Host, Table, n_rows, on_host
+from stakes.exceptions import StakesError
 
 PARTS = ("initial", "pool", "contexts", "test")
 
@@ -43,7 +44,7 @@ class Trial:
             object.__setattr__(self, name, _positions(name, getattr(self, name), count))
         rows, times = np.unique(np.concatenate([self.initial, self.pool]), return_counts=True)
         if (times > 1).any():
-            raise ValueError(
+            raise StakesError(
                 "initial and pool must hold a row once, as a label is had once; more than once there "
                 f"{'are' if (times > 1).sum() > 1 else 'is'} {rows_in_words(rows[times > 1].tolist())}"
             )
@@ -89,9 +90,9 @@ def _positions(name: str, given: Any, count: int) -> Host:
             f"{name} must be a list of positions of rows; got shape {list(rows.shape)} of {rows.dtype}.{advice}"
         )
     if rows.size == 0 and name != "pool":
-        raise ValueError(f"{name} must hold at least one row; got none")
+        raise StakesError(f"{name} must hold at least one row; got none")
     if outside := rows[(rows < 0) | (rows >= count)].tolist():
-        raise ValueError(
+        raise StakesError(
             f"{name} must hold positions from 0 to {count - 1}, of the {count} rows of X; got {outside[0]}"
         )
     return rows.astype(np.intp)

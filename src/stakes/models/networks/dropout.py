@@ -19,8 +19,8 @@ import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from stakes.models.networks.batches import Batch, called
-from stakes.models.networks.members import Predict, stacked
+from stakes.exceptions import StakesError
+from stakes.models.networks.members import Batch, Predict, called, stacked
 
 _CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.FeatureAlphaDropout)  # drop whole channels, axis 1
 _SELU = (nn.AlphaDropout, nn.FeatureAlphaDropout)
@@ -45,9 +45,9 @@ class Dropout:
             raise TypeError(f"Dropout needs a network (torch.nn.Module); got {type(self.module).__name__}")
         for name, value, least in (("draws", self.draws, 1), ("seed", self.seed, 0)):
             if not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}")
+                raise StakesError(f"{name} must be a whole number, {least} or more; got {value!r}")
         if not _layers(self.module):
-            raise ValueError(
+            raise StakesError(
                 f"{type(self.module).__name__} has no dropout layer (nn.Dropout and its kin) with p above 0: all draws "
                 "would be the same. Dropout called as a function in `forward` must become a layer."
             )
@@ -75,7 +75,9 @@ class Dropout:
         masks.begin(draw, _size(batch))
         output = called(self.module, batch)
         if not masks.calls:
-            raise ValueError(f"no dropout layer of {type(self.module).__name__} is called in `forward`: nothing varies")
+            raise StakesError(
+                f"no dropout layer of {type(self.module).__name__} is called in `forward`: nothing varies"
+            )
         return output
 
 
@@ -94,7 +96,7 @@ class _Masks:
     def masked(self, place: int, layer: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> torch.Tensor:
         """What a dropout layer gives in place of its `output`, which in evaluation mode is its input."""
         if output.ndim < 2 or output.shape[0] != self.size:
-            raise ValueError(
+            raise StakesError(
                 f"a dropout layer is given {list(output.shape)} for {self.size} rows: the rows must be its first axis, "
                 "so that all of them can have the same mask"
             )

@@ -13,13 +13,12 @@ import torch
 from torch import nn
 
 from stakes.beliefs import Belief
+from stakes.exceptions import StakesError
 from stakes.models.base import Request, adapts, register_list, register_model
-from stakes.models.networks.batches import batches, count_rows
+from stakes.models.members import table_belief
 from stakes.models.networks.dropout import Dropout
 from stakes.models.networks.laplace import LastLayer
-from stakes.models.networks.members import StackedNetworks, as_members
-from stakes.models.networks.modes import in_evaluation
-from stakes.models.predictions import table_belief
+from stakes.models.networks.members import StackedNetworks, as_members, batches, count_rows, in_evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +52,20 @@ class NetworkEnsemble:
 
     def __post_init__(self) -> None:
         if self.output not in ("logits", "probabilities"):
-            raise ValueError(f"output must be 'logits' or 'probabilities', or means with noise_sd; got {self.output!r}")
+            raise StakesError(
+                f"output must be 'logits' or 'probabilities', or means with noise_sd; got {self.output!r}"
+            )
         if _noise(self) is not None and self.classes is not None:
-            raise ValueError("give classes for networks that classify, or noise_sd for networks of means; got both")
+            raise StakesError("give classes for networks that classify, or noise_sd for networks of means; got both")
         if not isinstance(self.batch_size, int) or self.batch_size < 1:
-            raise ValueError(f"batch_size must be a whole number, 1 or more; got {self.batch_size!r}")
+            raise StakesError(f"batch_size must be a whole number, 1 or more; got {self.batch_size!r}")
         if self.dtype not in (None, torch.float16, torch.bfloat16, torch.float32, torch.float64):
             raise TypeError(
                 f"dtype must be a floating dtype of torch such as torch.float16, of 16 bits or more; got {self.dtype!r}"
             )
         like = as_members(self.members).like()
         if self.device is not None and like is not None and not _is_at(like, torch.device(self.device)):
-            raise ValueError(f"the networks are on {like.device}: move them to {self.device} yourself, by network.to")
+            raise StakesError(f"the networks are on {like.device}: move them to {self.device} yourself, by network.to")
 
     @property
     def classes_(self) -> Sequence[Any] | None:
@@ -128,7 +129,7 @@ def _check_numbers(table: torch.Tensor) -> None:
     """Said here: that rows should be imputed, as beliefs say, is no advice where a network is at fault."""
     bad = ~table.isfinite().flatten(1).all(dim=1)
     if bool(bad.any()):
-        raise ValueError(
+        raise StakesError(
             f"the members must give finite numbers; for {int(bad.sum())} of {len(table)} rows some give NaN or "
             "infinity. Look for training that diverged, rows in other units, or numbers beyond the range of the dtype."
         )
@@ -137,7 +138,7 @@ def _check_numbers(table: torch.Tensor) -> None:
 def _check_output(values: torch.Tensor, size: int, of_classes: bool) -> None:
     wanted = f"[K, {size}, C]" if of_classes else f"[K, {size}] or [K, {size}, d]"
     if values.ndim not in ((3,) if of_classes else (2, 3)) or values.shape[1] != size:
-        raise ValueError(
+        raise StakesError(
             f"the members must give {wanted} for {size} rows; got {list(values.shape)}. One network alone is no "
             "ensemble: give a list of networks, Dropout(network), or last_layer_laplace(network, rows). Means need "
             "NetworkEnsemble(..., noise_sd=...)."

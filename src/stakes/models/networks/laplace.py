@@ -18,10 +18,9 @@ import numpy as np
 import torch
 from torch import nn
 
+from stakes.exceptions import StakesError
 from stakes.models.members import checked_noise
-from stakes.models.networks.batches import Batch, batches, called
-from stakes.models.networks.members import Predict
-from stakes.models.networks.modes import in_evaluation
+from stakes.models.networks.members import Batch, Predict, batches, called, in_evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +73,13 @@ def last_layer_laplace(
     each weight and bias, the weight decay of training on the sum of losses over rows. It must end in the layer.
     """
     if not (isinstance(prior_precision, Real) and 0 < prior_precision < math.inf):
-        raise ValueError(f"prior_precision must be a number, positive and finite; got {prior_precision!r}")
+        raise StakesError(f"prior_precision must be a number, positive and finite; got {prior_precision!r}")
     if not isinstance(draws, int) or draws < 1:
-        raise ValueError(f"draws must be a whole number, 1 or more; got {draws!r}")
+        raise StakesError(f"draws must be a whole number, 1 or more; got {draws!r}")
     noise = None if noise_sd is None else checked_noise(noise_sd)
     linear = [each for each in module.modules() if isinstance(each, nn.Linear)]
     if not linear:
-        raise ValueError(f"{type(module).__name__} has no nn.Linear layer, which must be its last")
+        raise StakesError(f"{type(module).__name__} has no nn.Linear layer, which must be its last")
     with torch.no_grad(), in_evaluation([module]):
         parts = batches(rows, batch_size, prepare, linear[0].weight, None)
         layer, precision = _curvature(module, linear, (batch for _, batch in parts), noise)
@@ -154,7 +153,7 @@ def _check_last(output: torch.Tensor, outputs: torch.Tensor) -> None:
         or output.numel() != outputs.numel()
         or not torch.equal(output.reshape(outputs.shape), outputs)
     ):
-        raise ValueError(
+        raise StakesError(
             "the network must end in its last nn.Linear, which gives a row [C] of logits or means for each row; what "
             f"that layer gives is {list(outputs.shape)}, the network {list(output.shape)}, and they differ"
         )

@@ -1,19 +1,205 @@
-"""What an ensemble of networks may be, and how each kind predicts a batch.
+"""Networks are put into evaluation mode for a while, and put back.
 
-Sizes: b rows of a batch, K members, C classes, d outputs.
+Modes and hooks belong to the module, which threads that rank may share: one of them at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, default_collate
 
-from stakes.models.networks.batches import Batch, called
+from stakes._utils.array import slices
+from stakes._utils.tables import n_rows, on_host, take_rows
+from stakes.exceptions import StakesError
+
+_ONE_AT_A_TIME = threading.RLock()
+
+
+@contextmanager
+def in_evaluation(modules: Sequence[nn.Module]) -> Iterator[None]:
+    """Meanwhile evaluation mode, for one thread; afterwards, whatever happens, the mode that each part had."""
+    with _ONE_AT_A_TIME:
+        before = [(part, part.training) for module in modules for part in module.modules()]
+        try:
+            for module in modules:
+                module.eval()
+            yield
+        finally:
+            for part, training in before:
+                part.training = training
+
+
+# ----------------------------------------------------------------------
+# Rows on their way to a network: in batches, prepared, on its device and in its precision.
+#
+# Sizes: n rows, b rows of a batch.
+
+Batch: TypeAlias = Any
+"""What a network is called with: a tensor, a tuple of tensors, or a dict of tensors by the names of its arguments."""
+
+
+def count_rows(rows: Any) -> int:
+    """The number n of rows of a table, a dict of tensors or a pool that is read in chunks."""
+    return int(rows.n_rows) if _is_pool(rows) else n_rows(rows)
+
+
+def batches(
+    rows: Any, size: int, prepare: Callable[[Any], Any] | None, like: torch.Tensor | None, device: Any
+) -> Iterator[tuple[slice, Batch]]:
+    """Where each batch of rows belongs, and the rows as the network wants them: beside `like`, or on `device`."""
+    if like is not None:
+        device = like.device
+    for start, part in _parts(rows, size):
+        batch = part if prepare is None else prepare(part)
+        yield slice(start, start + n_rows(part)), placed(batch, device, None if like is None else like.dtype)
+
+
+def _parts(rows: Any, size: int) -> Iterator[tuple[int, Any]]:
+    if _is_pool(rows):
+        yield from rows.chunks(size)
+    else:
+        for part in slices(n_rows(rows), size):
+            yield part.start, take_rows(rows, part)
+
+
+def _is_pool(rows: Any) -> bool:
+    return hasattr(rows, "n_rows") and callable(getattr(rows, "chunks", None))
+
+
+def placed(batch: Any, device: Any, dtype: torch.dtype | None) -> Batch:
+    """Tensors on `device` (None: where they are), floating numbers in `dtype` (None: as they are)."""
+    if isinstance(batch, Mapping):
+        return {name: placed(each, device, dtype) for name, each in batch.items()}
+    if isinstance(batch, tuple):
+        return tuple(placed(each, device, dtype) for each in batch)
+    tensor = _tensor(batch)
+    tensor = tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+    if device is None or tensor.device == torch.device(device):
+        return tensor
+    if torch.device(device).type == "cuda" and tensor.device.type == "cpu":
+        tensor = tensor.pin_memory()  # so that the copy runs while the next batch is made ready
+    return tensor.to(device, non_blocking=True)
+
+
+def _tensor(values: Any) -> torch.Tensor:
+    """Rows of numbers as a tensor, in the same memory where that may be."""
+    if isinstance(values, torch.Tensor):
+        return values
+    host = on_host(values)
+    if host.dtype.kind not in "fiub":
+        raise TypeError(
+            f"a network takes tensors or arrays of numbers; got {type(values).__name__} of {host.dtype}. Give "
+            "NetworkEnsemble(..., prepare=a function from some rows to tensors), such as a tokenizer."
+        )
+    return torch.as_tensor(host if host.flags.writeable else np.array(host))
+
+
+def called(function: Callable[..., Any], batch: Batch) -> torch.Tensor:
+    """What a network or function gives for a batch; the `logits` where it gives an object that has them."""
+    if isinstance(batch, Mapping):
+        output = function(**batch)
+    else:
+        output = function(*batch) if isinstance(batch, tuple) else function(batch)
+    output = getattr(output, "logits", output)
+    if not isinstance(output, torch.Tensor):
+        raise TypeError(
+            f"a network must give a tensor, or an object with a tensor `logits`; got {type(output).__name__}"
+        )
+    return output
+
+
+# ----------------------------------------------------------------------
+# Pools of images, texts or anything else that a `torch.utils.data.Dataset` holds.
+#
+# Sizes: N rows.
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetPool:
+    """A dataset as a `stakes.ranking.Pool`: its items are made into rows when they are asked for.
+
+    A `DataLoader` stands for its dataset, with its way to collate and its worker processes; its batches may be of any
+    size, but their order must be that of the dataset.
+    """
+
+    dataset: Any
+    """A `Dataset` with a length, or a `DataLoader` of one."""
+    _: KW_ONLY
+    inputs: int | str | list[str] | None = None
+    """Which part of a collated batch is the input: a position, a key, or keys of a dict; None: all of it. The others,
+    such as the label, are left out."""
+    collate: Callable[[list[Any]], Any] | None = None
+    """From a list of items to a batch; None: that of the loader, or `torch.utils.data.default_collate`."""
+    workers: int = 0
+    """Processes that read items while others are scored."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.dataset, DataLoader):
+            for name, value in _of_loader(self.dataset, self.collate).items():
+                object.__setattr__(self, name, value)
+        if isinstance(self.dataset, IterableDataset) or not hasattr(self.dataset, "__len__"):
+            raise TypeError(
+                "a pool needs rows that can be asked for by position: a dataset with a length and items by number, or "
+                f"a loader of one; got {type(self.dataset).__name__}"
+            )
+
+    @property
+    def n_rows(self) -> int:
+        """N."""
+        return len(self.dataset)
+
+    def chunks(self, size: int) -> Iterator[tuple[int, Any]]:
+        """Where each chunk begins, and its rows."""
+        start, own = 0, torch.Generator()  # a loader draws a seed for its workers: not from the user's numbers
+        loader = DataLoader(
+            self.dataset, size, num_workers=self.workers, collate_fn=self._rows, generator=own.manual_seed(0)
+        )
+        for rows in loader:
+            yield start, rows
+            start = min(start + size, self.n_rows)
+
+    def take(self, rows: Any) -> Any:
+        """The rows at some positions, in that order."""
+        return self._rows([self.dataset[int(row)] for row in np.asarray(rows)])
+
+    def _rows(self, items: list[Any]) -> Any:
+        """A tensor [n, ...], a dict of tensors, or a list of texts."""
+        batch = (self.collate or default_collate)(items)
+        if isinstance(self.inputs, list):
+            return {name: batch[name] for name in self.inputs}
+        rows = batch if self.inputs is None else batch[self.inputs]
+        if isinstance(rows, list | tuple):
+            if not all(isinstance(each, str) for each in rows):
+                raise StakesError(
+                    f"an item of the dataset has {len(rows)} parts: say which is the input, such as "
+                    "DatasetPool(dataset, inputs=0) where the label comes second"
+                )
+            return list(rows)
+        return rows
+
+
+def _of_loader(loader: DataLoader[Any], collate: Any) -> dict[str, Any]:
+    """What a pool takes over from a loader."""
+    if not isinstance(loader.dataset, IterableDataset) and not isinstance(loader.sampler, SequentialSampler):
+        raise StakesError(
+            f"rows are told apart by their positions in the dataset, and a {type(loader.sampler).__name__} mixes them: "
+            "give a loader with shuffle=False and no sampler, or the dataset itself"
+        )
+    return {"dataset": loader.dataset, "collate": collate or loader.collate_fn, "workers": loader.num_workers}
+
+
+# ----------------------------------------------------------------------
+# What an ensemble of networks may be, and how each kind predicts a batch.
+#
+# Sizes: b rows of a batch, K members, C classes, d outputs.
 
 Predict: TypeAlias = Callable[[Batch], torch.Tensor]
 """From a batch to what K members give for it: [K, b, C], or means [K, b(, d)]."""
@@ -42,12 +228,12 @@ class ListedNetworks:
 
     def __post_init__(self) -> None:
         if not self.modules:
-            raise ValueError("an ensemble needs at least one network; got none")
+            raise StakesError("an ensemble needs at least one network; got none")
         for each in self.modules:
             if not isinstance(each, nn.Module):
                 raise TypeError(f"members must all be networks (torch.nn.Module); got {type(each).__name__}")
         if len(places := {str(each.device) for module in self.modules for each in module.parameters()}) > 1:
-            raise ValueError(f"all members must be on one device; got {sorted(places)}")
+            raise StakesError(f"all members must be on one device; got {sorted(places)}")
 
     def like(self) -> torch.Tensor | None:
         """The first parameter of the first module that has one."""
@@ -75,7 +261,7 @@ class StackedNetworks:
     def __post_init__(self) -> None:
         lengths = {len(each) if each.ndim else 0 for each in (*self.parameters.values(), *self.buffers.values())}
         if len(lengths) != 1 or 0 in lengths:
-            raise ValueError(
+            raise StakesError(
                 "parameters and buffers must be stacked, [K, ...] with the same K of 1 or more for each, as "
                 f"torch.func.stack_module_state gives them; got K of {sorted(lengths)}"
             )
@@ -139,5 +325,5 @@ def as_members(members: Any) -> NetworkMembers:
 def stacked(outputs: list[torch.Tensor]) -> torch.Tensor:
     """[K, b, ...]: what each of K members gives for the same batch."""
     if len(shapes := {tuple(each.shape) for each in outputs}) > 1:
-        raise ValueError(f"all members must give the same shape; got {sorted(map(list, shapes))}")
+        raise StakesError(f"all members must give the same shape; got {sorted(map(list, shapes))}")
     return torch.stack(outputs)

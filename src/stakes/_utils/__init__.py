@@ -1,0 +1,1 @@
+"""What every room uses: arrays, compiled loops, tables, text, random numbers, workers."""

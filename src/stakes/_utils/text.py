@@ -1,0 +1,51 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from difflib import get_close_matches
+
+
+def number(value: float, digits: int = 4) -> str:
+    """The digits that matter, and no exponent where the number is short enough without: 46,979, 0.3776, 1.2e+09."""
+    size = abs(value)
+    if 10.0 ** (digits - 1) <= size < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def short(value: float) -> str:
+    """A number that someone gave, such as a cost: as it was given."""
+    return f"{value:,.10g}"
+
+
+def plus_minus(value: float, error: float) -> str:
+    """A number with two standard errors, of which two digits matter."""
+    twice = 2.0 * error
+    return f"{number(value)} (± {number(float(f'{twice:.2g}')) if math.isfinite(twice) else twice})"
+
+
+def counted(count: int, noun: str) -> str:
+    """1 label, 2 labels."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def utc_time(seconds: float) -> str:
+    """In UTC, to the minute."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A sentence with the known word nearest to `word`; nothing where none is near."""
+    by_small_letters = {each.casefold(): each for each in known}
+    near = get_close_matches(word.casefold(), by_small_letters, n=1)
+    return f" Did you mean {by_small_letters[near[0]]!r}?" if near else ""
+
+
+def listed(words: Iterable[str], most: int = 8) -> str:
+    """The first few words, and how many more there are."""
+    every = list(words)
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more

@@ -1,0 +1,584 @@
+"""A loss of a distribution as one with finitely many statistics: the masses at the nodes that all members share.
+
+Sizes: M contexts, K members, P panels, G nodes a panel, D = P G, and P + 1 more where mass sits in points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Protocol
+
+import numpy as np
+
+from stakes._utils.array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
+from stakes.acquisition.forms import find_form, today
+from stakes.acquisition.reduction import MEMORY_LIMIT
+from stakes.acquisition.scores import checked_context_weights, log_worth
+from stakes.beliefs import (
+    Belief,
+    CategoricalEnsemble,
+    GaussianBelief,
+    NormalEnsemble,
+    VectorGaussianBelief,
+    VectorNormalEnsemble,
+    VoteEnsemble,
+    WarpedGaussianBelief,
+)
+from stakes.beliefs.switching import has_switches
+from stakes.beliefs.vector import deviations, root, singular, whitener
+from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses.distributions import Distribution
+from stakes.losses.domains import Classes, Vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """The waist of a loss under one ensemble: moments are distributions, written as rows."""
+
+    loss: DistributionLoss
+    members: Distribution
+    """[M, K]"""
+    marks: Array
+    """[M, B]"""
+
+    @classmethod
+    def under(cls, loss: DistributionLoss, belief: NormalEnsemble) -> Tabulated:
+        """With panels that split at the marks of today's distribution."""
+        reference, _, marks = today(loss, belief)
+        return cls(loss, belief.member_distributions(loss, reference, marks), marks)
+
+    def member_moments(self) -> Array:
+        """[M, K, D]: the distribution of each member."""
+        xp, mass = namespace(self.members.mass), self.members.mass
+        rows = xp.reshape(mass, (*mass.shape[:2], -1))
+        return rows if self.members.jump is None else xp.concat([rows, self.members.jump], axis=2)
+
+    def action(self, moments: Array) -> Array:
+        """[..., D]: today's distribution is what the answer is read off."""
+        return moments
+
+    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
+        """[...]: that of the loss; contexts are the last axis but one of `moments`, and the first of `action`."""
+        return self.loss.regret(self._distribution(moments), self._distribution(action), self.marks[:, None, :])
+
+    def _distribution(self, rows: Array) -> Distribution:
+        xp, each = namespace(rows), self.members
+        panels = each.mass.shape[2:]
+        count = math.prod(panels)
+        mass = xp.reshape(rows[..., :count], (*rows.shape[:-1], *panels))
+        jump = None if each.jump is None else rows[..., count:]
+        return Distribution(each.origin, each.edges, each.nodes, each.step, mass, jump)
+
+
+# ----------------------------------------------------------------------
+# Batches under ensembles: the labels of a batch have configurations, enumerated, or sampled when many.
+#
+# Given the member, labels are independent, so a configuration and a member have the product of their probabilities.
+# Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of
+# repeats.
+
+
+class EnsembleBatch:
+    """The probability of each configuration of the batch's labels and each member, [Q, K].
+
+    Repeats of one label are known for classes, while their configurations stay within `max_configurations`; a label of
+    an ensemble of normals has a hundred cells or so, and no repeats are told. Those are the cells of its rule, which do
+    not split where a decision or a quantile passes from one member to another: good to a percent or so there.
+    """
+
+    def __init__(
+        self,
+        loss: AnyLoss,
+        belief: CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble,
+        log_weights: Array,
+        rng: np.random.Generator,
+        max_configurations: int,
+        configurations: Array = None,
+    ) -> None:
+        self.belief, self.rng, self.most = belief, rng, max_configurations
+        reference = belief.reference(loss)
+        self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
+        self.log_weights = log_weights  # [M]
+        self.log_share = double(reference.log_scale) + log_weights  # [M]
+        members = double(belief.member_weights)[None, :]
+        self.configurations = members if configurations is None else configurations  # [Q, K]
+        self.loss: Any = loss
+        if isinstance(loss, DistributionLoss):
+            assert isinstance(belief, NormalEnsemble)
+            self.loss = Tabulated.under(loss, belief)
+            self.expected = self.loss.member_moments()  # [M, K, D]
+            self.action = namespace(self.expected).matmul(members, self.expected)[:, 0, :]  # [M, D]
+        else:
+            self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
+            self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
+        self.sampled = False
+
+    @property
+    def method(self) -> str:
+        """Which of the two it came to."""
+        return "sampled" if self.sampled else "enumerated"
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """2, 4 and 8 as far as configurations go."""
+        if not isinstance(self.belief, CategoricalEnsemble):
+            return ()
+        room = self.most // self.configurations.shape[0]
+        return tuple(count for count in (2, 4, 8) if self._n_cells(count) <= room)
+
+    def log_joint(self) -> float:
+        """The log of the regret of today's action, summed over the configurations so far."""
+        return float(self._log_worth(self._regrets(self.configurations[None, ...]))[0])
+
+    def log_contexts(self) -> Array:
+        """[M]: the log of p(c) times the regret of today's action, summed over the configurations so far."""
+        regrets = self._regrets(self.configurations[None, ...])[0, ...]  # [M, Q]
+        return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
+
+    def log_most(self) -> Array:
+        """[M]: the log of p(c) times the regret of today's action once the member is known."""
+        known = double(self.belief.member_weights)[:, None] * self.expected  # [M, K, D]
+        regrets = self.loss.regret(known, self.action[:, None, :], self.point)  # [M, K]
+        return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
+
+    def log_reduction(self, candidate: int) -> float:
+        """That of `log_reductions` for one candidate."""
+        return float(self._log_worth(self._regrets(self._extended(slice(candidate, candidate + 1))))[0])
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: of sum over configurations of the regret of today's action, in blocks of candidates."""
+        cells = self.configurations.shape[0] * self._n_cells(count)
+        block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
+        parts = slices(self.belief.n_candidates, block)
+        xp = namespace(self.expected)
+        return xp.concat([self._log_worth(self._regrets(self._extended(part, count))) for part in parts])
+
+    def variance_gains(self) -> Array:
+        """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
+        loss = variance_of(self.belief)
+        same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, self.configurations)
+        xp = namespace(self.expected)
+        gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
+        return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
+
+    def add(self, candidate: int) -> float:
+        """Extend the configurations by the candidate's label; sample them when they are too many."""
+        xp, here = namespace(self.expected), slice(candidate, candidate + 1)
+        error = self._sampling_error(here) if self.sampled else 0.0
+        extended = self._extended(here)[0, ...]  # [Q J, K]
+        mass = xp.sum(extended, axis=1)
+        possible = xp.nonzero(mass > 0)[0]
+        extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
+        if extended.shape[0] > self.most:
+            share = np.asarray([float(each) for each in mass])
+            drawn = self.rng.choice(share.shape[0], size=self.most, p=share / share.sum())
+            drawn = xp.asarray(drawn, device=getattr(mass, "device", None))
+            extended = xp.take(extended, drawn, axis=0) / xp.take(mass, drawn)[:, None] / float(self.most)
+            self.sampled = True
+        self.configurations = extended
+        return error
+
+    def _n_cells(self, count: int) -> int:
+        """J, or the number R of ways to share out `count` repeats among J cells."""
+        cells = self.belief.n_cells(self.loss)
+        return cells if count == 1 else math.comb(count + cells - 1, count)
+
+    def _log_worth(self, regrets: Array) -> Array:
+        return log_worth(namespace(regrets).sum(regrets, axis=2), self.log_share)
+
+    def _regrets(self, cells: Array) -> Array:
+        """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
+        xp = namespace(self.expected)
+        split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q, D]
+        return self.loss.regret(split, self.action[:, None, :], self.point)
+
+    def _extended(self, part: slice, count: int = 1) -> Array:
+        """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
+        xp = namespace(self.expected)
+        outcomes = double(self.belief.take(part, slice(None)).member_outcomes())  # [n, J, K]
+        outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
+        joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
+        return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
+
+    def _sampling_error(self, here: slice) -> float:
+        """The standard error of the reduction over its size: configurations were drawn independently."""
+        xp = namespace(self.expected)
+        regrets = self._regrets(self._extended(here))[0, ...]  # [M, Q J]
+        weights = xp.exp(self.log_share - xp.max(self.log_share))
+        cells = xp.reshape(xp.matmul(weights, regrets), (self.configurations.shape[0], -1))  # [Q, J]
+        each = xp.sum(cells, axis=1)
+        total = float(xp.sum(each))
+        return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0
+
+
+def variance_of(belief: Belief) -> Loss:
+    """The loss whose uncertainty is the variance of the target, of its indicator for classes, in all for vectors."""
+    if isinstance(belief.domain, Vectors):
+        return Mahalanobis(np.eye(belief.domain.count))
+    return BrierLoss() if isinstance(belief.domain, Classes) else SquaredError()
+
+
+def _repeated(outcomes: Array, count: int) -> Array:
+    """[n, R, K]: probabilities of how often each cell comes up among `count` repeats of labels with `outcomes`.
+
+    Multinomial: the order of repeats tells nothing, so there are far fewer configurations than sequences.
+    """
+    xp, cells = namespace(outcomes), outcomes.shape[1]
+    bars = np.array(list(combinations(range(count + cells - 1), cells - 1)), dtype=int)
+    bars = bars.reshape(math.comb(count + cells - 1, count), cells - 1)  # one cell needs no bar, and has one way
+    ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, count + cells - 1)))
+    counts = np.diff(ends, axis=1) - 1  # [R, J]
+    ways = [math.factorial(count) // math.prod(math.factorial(each) for each in row) for row in counts.tolist()]
+    powers = outcomes[:, None, :, :] ** constant(counts, outcomes)[:, :, None]  # [n, R, J, K]
+    return constant(ways, outcomes)[:, None] * xp.prod(powers, axis=2)
+
+
+# ----------------------------------------------------------------------
+# Batches under Gaussian and warped beliefs: a batch, too, leaves the target Gaussian, so its worth is EUR_c(rho_B).
+#
+# rho_B comes from covariances alone: exact for every loss, and no labels are fantasised. Covariances with targets are
+# kept as the batch leaves them: a pick costs one row of label covariances and O(N M), however many came before, and a
+# batch holds as many numbers as the covariances of the belief. Sizes: N candidates, n of a block, M contexts, t picks
+# so far.
+
+_SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
+_PAIRS = 2**18  # of candidates and contexts that are held at once: 2 MiB, near the cache, and few enough blocks
+_ALL = 1.0 - 2.0**-53  # the largest share below one, whose logarithm is finite
+
+
+class Block:
+    """Covariances of some labels with all targets, given the picks so far when they were last asked for."""
+
+    def __init__(self, part: slice, covariance: Array) -> None:
+        self.part, self.covariance, self.count = part, covariance, 0  # [n, M]: at first that of the belief itself
+
+    def given(self, left: Array, right: Array) -> Array:
+        """[n, M]: given all picks, whose factors are [N, t] and [M, t]."""
+        if self.count < left.shape[1]:
+            new = slice(self.count, None)
+            explained = namespace(left).matmul(left[self.part, new], right[:, new].T)
+            if self.count:
+                self.covariance -= explained
+            else:
+                self.covariance = self.covariance - explained
+            self.count = left.shape[1]
+        return self.covariance
+
+
+class GaussianBatch:
+    """Two thin factors: what the batch explains of label covariances is G G', of those with targets G F'."""
+
+    method = "exact"
+    repeats = tuple(2**power for power in range(1, 11))
+
+    def __init__(self, loss: AnyLoss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
+        self.latent = _in_double(belief.latent if isinstance(belief, WarpedGaussianBelief) else belief)
+        self.belief = replaced(belief, latent=self.latent) if isinstance(belief, WarpedGaussianBelief) else self.latent
+        form = find_form(loss, self.belief)
+        self.reduction = form.prepare(loss, self.belief)
+        self.pair_numbers = 8 + form.numbers(loss, self.belief)  # held for each candidate and context of a block
+        self._reductions(0.99 * self.latent.variance[None, :])  # so that curves reach as far as any batch may
+        self.log_weights = log_weights  # [M]
+        self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
+        self.blocks = [Block(part, self.latent.covariance[part, :]) for part in self._parts()]
+        self.left = filled((belief.n_candidates, 0), 0.0, belief.like)  # G: [N, t]
+        self.right = filled((belief.n_contexts, 0), 0.0, belief.like)  # F: [M, t]
+        self.share = self._variance_share()  # [N]
+
+    def log_joint(self) -> float:
+        """The log of E_c[EUR_c(rho_B)]."""
+        if self.left.shape[1] == 0:
+            return -math.inf
+        return float(log_worth(self._reductions(self._known()[None, :]), self.log_share)[0])
+
+    def log_contexts(self) -> Array:
+        """[M]: the log of p(c) EUR_c(rho_B)."""
+        return log_of(self._reductions(self._known()[None, :])[0, :]) + self.log_share
+
+    def log_most(self) -> Array:
+        """[M]: the log of p(c) EUR_c(1): the target is known."""
+        return log_of(self._reductions(self.latent.variance[None, :])[0, :]) + self.log_share
+
+    def log_reduction(self, candidate: int) -> float:
+        """That of `log_reductions` for one candidate."""
+        alone = Block(slice(candidate, candidate + 1), self.latent.covariance[candidate : candidate + 1, :])
+        explained = self._known() + self._removed(alone)
+        return float(log_worth(self._reductions(explained), self.log_share)[0])
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: of rho_B with x added, 1 - (1 - rho_B) (1 - rho_x)^count, rho_x the share of what is left."""
+        known, parts = self._known(), []
+        for block in self.blocks:
+            explained = self._repeated(self._removed(block), count)
+            explained += known
+            parts.append(log_worth(self._reductions(explained), self.log_share))
+        return namespace(self.left).concat(parts)
+
+    def variance_gains(self) -> Array:
+        """[N]: E_c of the (latent) variance that each label removes of what is left."""
+        xp = namespace(self.left)
+        weights = xp.exp(self.log_weights)
+        return xp.concat([xp.matmul(self._removed(block), weights) for block in self.blocks])
+
+    def add(self, candidate: int) -> float:
+        """One more column of both factors."""
+        xp, latent, rows = namespace(self.left), self.latent, self.latent.candidate_covariance
+        assert rows is not None
+        row = rows(candidate) if callable(rows) else rows[candidate, :]
+        scale = xp.sqrt(self.share[candidate])
+        left = double(row) - xp.matmul(self.left, self.left[candidate, :])
+        right = latent.covariance[candidate, :] - xp.matmul(self.right, self.left[candidate, :])
+        self.left = xp.concat([self.left, (left * scale)[:, None]], axis=1)
+        self.right = xp.concat([self.right, (right * scale)[:, None]], axis=1)
+        self.share = self._variance_share()
+        return 0.0
+
+    def _parts(self) -> Iterator[slice]:
+        """Candidates in blocks."""
+        pairs = min(_PAIRS, MEMORY_LIMIT // (8 * self.pair_numbers))
+        return slices(self.belief.n_candidates, max(1, pairs // self.belief.n_contexts))
+
+    def _known(self) -> Array:
+        """[M]: the variance that the batch removes."""
+        return namespace(self.right).sum(self.right**2, axis=1)
+
+    def _removed(self, block: Block) -> Array:
+        """[n, M]: the variance that each label of a block removes of what the batch leaves."""
+        covariance = block.given(self.left, self.right)
+        removed = covariance * covariance
+        removed *= self.share[block.part, None]
+        return removed
+
+    def _repeated(self, removed: Array, count: int) -> Array:
+        """[n, M]: the variance that `count` labels remove, each the same share of what the one before leaves."""
+        if count == 1:
+            return removed
+        xp = namespace(removed)
+        rest = self.latent.variance - self._known()  # [M]
+        rest = xp.where(rest > 0, rest, xp.zeros_like(rest))
+        share = xp.clip(ratio(removed, rest + xp.zeros_like(removed)), 0.0, _ALL)
+        return -rest * xp.expm1(count * xp.log1p(-share))
+
+    def _reductions(self, explained: Array) -> Array:
+        """[n, M]: EUR_c where `explained` [n, M] of the variance is removed."""
+        latent = self.latent
+        pair = replaced(
+            latent,
+            candidate_variance=filled(explained.shape[0], 1.0, explained),
+            covariance=namespace(explained).sqrt(explained),
+            candidate_covariance=None,
+            noise_variance=None,
+        )
+        whole = pair if self.latent is self.belief else replaced(self.belief, latent=pair)
+        return double(self.reduction.of(whole))
+
+    def _variance_share(self) -> Array:
+        """[N]: one over the variance of each label given the batch; 0 where the batch tells it."""
+        xp, variance = namespace(self.left), self.latent.candidate_variance
+        rest = variance - xp.sum(self.left**2, axis=1)
+        return ratio(xp.ones_like(rest), xp.where(rest > _SINGULAR * variance, rest, xp.zeros_like(rest)))
+
+
+def _in_double(latent: GaussianBelief) -> GaussianBelief:
+    """The belief in double precision: gains are differences of what may differ little."""
+    fields = ("mean", "variance", "candidate_variance", "covariance")
+    return replaced(latent, **{field: double(getattr(latent, field)) for field in fields})
+
+
+# ----------------------------------------------------------------------
+# Joint batches under a Gaussian belief about vectors, exact for every loss.
+#
+# After a batch z is Gaussian again, and what its labels explain of it is B B' for a factor B: the joint reduction is
+# that of one label, white and of d numbers, whose covariance with z is the root of B B'. Sizes: N candidates, n of a
+# block, M contexts, L numbers of a label, d numbers of a target, t picks so far.
+
+
+class VectorGaussianBatch:
+    """Two thin factors: what the batch explains of label covariances is G G', of those with targets G F'."""
+
+    method = "exact"
+    repeats: tuple[int, ...] = ()
+
+    def __init__(self, loss: AnyLoss, belief: VectorGaussianBelief, log_weights: Array) -> None:
+        self.belief = belief
+        form = find_form(loss, belief)
+        self.reduction = form.prepare(loss, belief)
+        self.log_weights = log_weights  # [M]
+        self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
+        size, d = belief.covariance.shape[2:]
+        self.left = filled((belief.n_candidates, size, 0), 0.0, belief.like)  # G: [N, L, t L]
+        self.right = filled((belief.n_contexts, d, 0), 0.0, belief.like)  # F: [M, d, t L]
+        whole = self._whole_label(filled((1, belief.n_contexts, d, d), 0.0, belief.like))
+        self.block = max(1, MEMORY_LIMIT // (8 * belief.n_contexts * max(form.numbers(loss, whole), 8 * d * d)))
+
+    def log_joint(self) -> float:
+        """The log of the reduction of the batch."""
+        return -math.inf if self.left.shape[2] == 0 else self._log_worth(self._known()[None, ...])
+
+    def log_contexts(self) -> Array:
+        """[M]: the log of what each context adds to the reduction of the batch."""
+        return log_of(self._reductions(self._known()[None, ...])[0, :]) + self.log_share
+
+    def log_most(self) -> Array:
+        """[M]: the log of what each context adds to the reduction once the target is known."""
+        return log_of(self._reductions(double(self.belief.variance)[None, ...])[0, :]) + self.log_share
+
+    def log_reduction(self, candidate: int) -> float:
+        """That of `log_reductions` for one candidate."""
+        return self._log_worth(self._known() + self._removed(slice(candidate, candidate + 1)))
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: of the batch with each candidate added, in blocks of candidates."""
+        assert count == 1
+        known, parts = self._known(), slices(self.belief.n_candidates, self.block)
+        worth = [log_worth(self._reductions(known + self._removed(part)), self.log_share) for part in parts]
+        return namespace(self.left).concat(worth)
+
+    def variance_gains(self) -> Array:
+        """[N]: E_c of the variance, summed over the numbers of z, that each label removes of what is left."""
+        xp, weights = namespace(self.left), namespace(self.left).exp(self.log_weights)
+        parts = slices(self.belief.n_candidates, self.block)
+        removed = (xp.sum(xp.linalg.diagonal(self._removed(part)), axis=-1) for part in parts)  # [n, M]
+        return xp.concat([xp.matmul(each, weights) for each in removed])
+
+    def _log_worth(self, explained: Array) -> float:
+        return float(log_worth(self._reductions(explained), self.log_share)[0])
+
+    def _known(self) -> Array:
+        """[M, d, d]: the covariance that the batch explains."""
+        return namespace(self.right).matmul(self.right, namespace(self.right).matrix_transpose(self.right))
+
+    def _removed(self, part: slice) -> Array:
+        """[n, M, d, d]: the covariance that each label of a block explains of what the batch leaves."""
+        xp = namespace(self.left)
+        covariance = double(self.belief.covariance[part, ...])  # [n, M, L, d]
+        left, right = self.left[part, None, :, :], xp.matrix_transpose(self.right)  # [n, 1, L, t L], [M, t L, d]
+        covariance = covariance - xp.matmul(left, right)  # given the batch
+        gain = xp.matmul(xp.matrix_transpose(covariance), self._white(part)[:, None, :, :])  # [n, M, d, L]
+        return xp.matmul(gain, xp.matrix_transpose(gain))
+
+    def _reductions(self, explained: Array) -> Array:
+        """[n, M]: the reduction where `explained` [n, M, d, d] of the covariance of z is known."""
+        return double(self.reduction.of(self._whole_label(explained)))
+
+    def _whole_label(self, explained: Array) -> VectorGaussianBelief:
+        """The belief with white labels that explain `explained` [n, M, d, d] of the targets."""
+        spread = root(explained, deviations(double(self.belief.variance)))
+        xp, count, d = namespace(explained), explained.shape[0], explained.shape[-1]
+        white = constant(np.eye(d), explained)
+        return replaced(
+            self.belief,
+            mean=double(self.belief.mean),
+            variance=double(self.belief.variance),
+            candidate_variance=xp.broadcast_to(white, (count, d, d)),
+            covariance=xp.matrix_transpose(spread),
+            candidate_covariance=None,
+            noise_variance=None,
+        )
+
+    def _white(self, part: slice) -> Array:
+        """[n, L, L]: directions in which labels still vary given the batch, in units of the variance they had."""
+        xp, variance = namespace(self.left), double(self.belief.candidate_variance[part, ...])
+        left = self.left[part, ...]
+        rest = variance - xp.matmul(left, xp.matrix_transpose(left))
+        return whitener(rest, singular(self.belief.candidate_variance), deviations(variance))
+
+    def add(self, candidate: int) -> float:
+        """L more columns of both factors."""
+        xp, rows = namespace(self.left), self.belief.candidate_covariance
+        assert rows is not None
+        row = rows(candidate) if callable(rows) else rows[candidate, ...]  # [L, N, L]
+        known, white = xp.matrix_transpose(self.left[candidate, ...]), self._white(slice(candidate, candidate + 1))
+        left = xp.permute_dims(double(row), (1, 2, 0)) - xp.matmul(self.left, known)  # [N, L, L]
+        covariance = double(self.belief.covariance[candidate, ...])  # [M, L, d]
+        right = xp.matrix_transpose(covariance) - xp.matmul(self.right, known)  # [M, d, L]
+        self.left = xp.concat([self.left, xp.matmul(left, white)], axis=2)
+        self.right = xp.concat([self.right, xp.matmul(right, white)], axis=2)
+        return 0.0
+
+
+# ----------------------------------------------------------------------
+# Batches that grow by one label at a time: what they can say, and which beliefs have them.
+#
+# Sizes: N candidates, M contexts.
+
+
+class Batch(Protocol):
+    """Labels chosen so far, and what they would be worth with more."""
+
+    @property
+    def method(self) -> str:
+        """How the joint reduction is computed."""
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """The numbers of labels, each as informative as one candidate's, whose joint worth can be told."""
+
+    @property
+    def log_weights(self) -> Array:
+        """[M]: the log of how often each context comes up."""
+
+    def log_joint(self) -> float:
+        """The log of the joint reduction of the labels so far."""
+
+    def log_contexts(self) -> Array:
+        """[M]: the log of what each context adds to the joint reduction of the labels so far."""
+
+    def log_most(self) -> Array:
+        """[M]: the log of what each context adds to the most that labels can be worth, however many."""
+
+    def log_reduction(self, candidate: int) -> float:
+        """The log of the joint reduction with one candidate added."""
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: the log of the joint reduction with each candidate added, `count` labels like it."""
+
+    def variance_gains(self) -> Array:
+        """[N]: by how much each candidate would lower the variance that is left, averaged over contexts."""
+
+    def add(self, candidate: int) -> float:
+        """Add a candidate; returns the relative standard error of the joint reduction that it was chosen by."""
+
+
+def start_batch(
+    loss: AnyLoss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
+) -> Batch:
+    """A batch of no labels yet."""
+    log_weights = log_of(checked_context_weights(context_weights, belief))  # [M]
+    if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
+        return GaussianBatch(loss, belief, log_weights)
+    if isinstance(belief, VectorGaussianBelief):
+        return VectorGaussianBatch(loss, belief, log_weights)
+    if isinstance(belief, VoteEnsemble):
+        belief = belief.as_probabilities()
+    assert isinstance(belief, CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble)
+    if isinstance(belief, NormalEnsemble) and has_switches(loss):
+        belief = belief.refined().refined()  # a batch has cells of its rule, which do not split where an act switches
+    return EnsembleBatch(loss, belief, log_weights, rng, max_configurations)
+
+
+def has_batches(belief: Belief) -> bool:
+    """Whether `start_batch` knows the belief."""
+    gaussian = GaussianBelief | WarpedGaussianBelief | VectorGaussianBelief
+    return isinstance(belief, gaussian | VoteEnsemble | CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble)
+
+
+def obstacle(belief: Belief) -> Exception | None:
+    """Why batches of this belief cannot grow, as the error to raise; None where they can."""
+    if not has_batches(belief):
+        return TypeError(
+            f"joint batches are known for Gaussian and warped beliefs and for ensembles; got {type(belief).__name__}. "
+            'score ranks single labels under any belief, and select(..., stochastic="power") draws from them.'
+        )
+    latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+    if isinstance(latent, GaussianBelief | VectorGaussianBelief) and latent.candidate_covariance is None:
+        shape = "[N, N]" if isinstance(latent, GaussianBelief) else "[N, L, N, L]"
+        return ValueError(
+            f"a joint batch needs the covariances between candidates: give candidate_covariance, {shape} with the "
+            'noise on its diagonal, or a function from a position to its row; select(..., stochastic="power") needs '
+            "none"
+        )
+    return None

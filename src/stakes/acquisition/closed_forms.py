@@ -1,0 +1,411 @@
+"""Closed forms under a Gaussian belief: EUR_c(rho) in terms of the mean m and variance v of z and rho.
+
+| loss                               | EUR_c                                            |
+|------------------------------------|--------------------------------------------------|
+| squared error                      | rho v                                            |
+| squared error, w = exp(a z)        | wbar rho v,  wbar = exp(a m + a^2 v / 2)         |
+| Linex(alpha)                       | alpha^2 rho v / 2                                |
+| Linex(alpha), w = exp(a z)         | wbar alpha^2 rho v / 2                           |
+
+Derived in docs/theory.md. The exponential weight turns N(m, v) into N(m + a v, v) and leaves rho as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.polynomial.legendre import leggauss
+from scipy.special import ndtri
+
+from stakes._utils.array import (
+    Array,
+    check_all,
+    constant,
+    density,
+    double,
+    filled,
+    log_of,
+    namespace,
+    normal_tail,
+    ratio,
+)
+from stakes.acquisition.curves import Curves, LogTable, octaves_of, with_totals
+from stakes.acquisition.forms import ANY, Form, Reduction, register
+from stakes.acquisition.profile import profile_curve
+from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
+from stakes.beliefs.quadrature import standard
+from stakes.beliefs.vector import log_determinant, singular, whitener
+from stakes.exceptions import StakesError
+from stakes.losses import (
+    CRPS,
+    AbsoluteError,
+    ExponentialLinearWeight,
+    ExponentialWeight,
+    Linex,
+    LogScore,
+    Mahalanobis,
+    NegativeEntropy,
+    Pinball,
+    Quadratic,
+    SquaredError,
+    ThresholdDecision,
+)
+from stakes.losses.distributions import beside
+from stakes.losses.domains import REAL, Interval
+
+
+def _variance_reduction(block: GaussianBelief) -> Array:
+    """[n, M]: rho v = cov(z, y)^2 / var(y)."""
+    xp = namespace(block.mean)
+    share = ratio(xp.ones_like(block.candidate_variance), xp.sqrt(block.candidate_variance))  # [n]
+    reduction = share[:, None] * block.covariance
+    reduction *= reduction  # in place: one pass less over the memory of all pairs
+    return reduction
+
+
+def log_mean_weight(weight: ExponentialWeight, belief: GaussianBelief) -> Array:
+    """[M]: log E[exp(a z)] = a m + a^2 v / 2."""
+    return weight.rate * belief.mean + weight.rate**2 * belief.variance / 2.0
+
+
+def _squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:  # noqa: ARG001 (nothing to set)
+    return Reduction(_variance_reduction, namespace(belief.mean).zeros_like(belief.mean))
+
+
+def _weighted_squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:
+    assert isinstance(loss.weight, ExponentialWeight)
+    return Reduction(_variance_reduction, log_mean_weight(loss.weight, belief))
+
+
+def _linex(loss: Linex, belief: GaussianBelief) -> Reduction:
+    half = loss.alpha**2 / 2.0
+    return Reduction(lambda block: half * _variance_reduction(block), namespace(belief.mean).zeros_like(belief.mean))
+
+
+def _weighted_linex(loss: Linex, belief: GaussianBelief) -> Reduction:
+    assert isinstance(loss.weight, ExponentialWeight)
+    return Reduction(_linex(loss, belief).of, log_mean_weight(loss.weight, belief))
+
+
+def _flat(loss: SquaredError | Linex, belief: GaussianBelief) -> tuple[Curves, Array]:
+    """EUR_c / rho, which does not depend on rho here."""
+    xp, half = namespace(belief.mean), loss.alpha**2 / 2.0 if isinstance(loss, Linex) else 1.0
+    weight, level = loss.weight, half * belief.variance
+    scale = log_mean_weight(weight, belief) if isinstance(weight, ExponentialWeight) else xp.zeros_like(level)
+    return Curves(xp.stack([level, xp.zeros_like(level)], axis=0)), scale
+
+
+def _form(name: str, prepare: Callable[[Any, Any], Reduction]) -> Form:
+    return with_totals(Form(f"closed form: {name}", prepare), _flat)
+
+
+register(SquaredError, None, GaussianBelief, _form("rho v", _squared_error))
+register(SquaredError, ExponentialWeight, GaussianBelief, _form("E[w] rho v", _weighted_squared_error))
+register(Linex, None, GaussianBelief, _form("alpha^2 rho v / 2", _linex))
+register(Linex, ExponentialWeight, GaussianBelief, _form("E[w] alpha^2 rho v / 2", _weighted_linex))
+
+
+# ----------------------------------------------------------------------
+# Closed forms for losses of a density or a quantile: EUR_c(rho) in terms of the mean m and variance v of z and rho.
+#
+# | loss                               | EUR_c under a Gaussian belief                                    |
+# |------------------------------------|------------------------------------------------------------------|
+# | log score                          | -log(1 - rho) / 2, under a warp too                              |
+# | CRPS, absolute error, Pinball(tau) | k sqrt(v) (1 - sqrt(1 - rho)),                                   |
+# |                                    | k = 1 / sqrt(pi), sqrt(2 / pi), pdf(ppf(tau))                    |
+# | any of them, w = exp(a z)          | the same times wbar = exp(a m + a^2 v / 2)                       |
+# | log score, any w                   | -W log(1 - rho) / 2 + rho E[w (u^2 - 1)] / 2 - J(rho)            |
+#
+# u is the standardised target, W = E[w], and J(rho) = E[W_eta log(W_eta / W)], with W_eta = E[w | eta], is by how
+# much a label is expected to raise x log x of x = E[w]: a profile curve, smooth up to rho = 1, where the log score is
+# infinite.
+
+
+def _information(block: GaussianBelief | WarpedGaussianBelief) -> Array:
+    """[n, M]: -log(1 - rho) / 2, in nats."""
+    check_all(
+        block.rho < 1.0,
+        "a label that tells a target exactly is worth infinitely much under LogScore: variance and candidate_variance "
+        "must include the noise of labels, or use CRPS",
+    )
+    return -namespace(block.rho).log1p(-block.rho) / 2.0
+
+
+def _spread_reduction(block: GaussianBelief) -> Array:
+    """[n, M]: sqrt(v) (1 - sqrt(1 - rho)), written so that a small rho keeps its digits."""
+    xp = namespace(block.rho)
+    return xp.sqrt(block.variance) * block.rho / (1.0 + xp.sqrt(1.0 - block.rho))
+
+
+def _factor(loss: CRPS | AbsoluteError | Pinball) -> float:
+    """k: the uncertainty at v = 1."""
+    if isinstance(loss, CRPS):
+        return 1.0 / math.sqrt(math.pi)
+    return loss.unit * math.exp(-0.5 * float(ndtri(loss.level)) ** 2) / math.sqrt(2.0 * math.pi)
+
+
+def _log_score(loss: LogScore, belief: Any) -> Reduction:
+    return Reduction(_information, _log_scale(loss, belief))
+
+
+def _spread(loss: CRPS | AbsoluteError | Pinball, belief: GaussianBelief) -> Reduction:
+    factor = _factor(loss)
+    return Reduction(lambda block: factor * _spread_reduction(block), _log_scale(loss, belief))
+
+
+def _log_scale(loss: Any, belief: Any) -> Array:
+    """[M]: log wbar, 0 without a weight."""
+    if loss.weight is None:
+        return namespace(belief.like).zeros_like(belief.like)
+    return log_mean_weight(loss.weight, belief)
+
+
+def _weighted_log_score(loss: LogScore, belief: GaussianBelief) -> Reduction:
+    return _in_parts(loss, belief)
+
+
+def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction:
+    """That of the latent f with weight w(g(f)): no increasing map changes what densities tell."""
+    reduction = _in_parts(belief.unwarped(loss), belief.latent)
+    return Reduction(lambda block: reduction.of(block.latent), reduction.log_scale)
+
+
+def _in_parts(integrand: Integrand, belief: GaussianBelief) -> Reduction:
+    """-W log(1 - rho) / 2 + rho E[w (u^2 - 1)] / 2 - J(rho), whose integrand's statistics are w."""
+    reference = belief.reference(integrand)
+    mean, sd = double(belief.mean), namespace(belief.mean).sqrt(double(belief.variance))
+    moments = belief.moments(_Bend(integrand, mean, sd), reference)  # [M, 2]
+    dtype, xp = belief.mean.dtype, namespace(belief.mean)
+    mass, bend = xp.astype(moments[:, 0], dtype), xp.astype(moments[:, 1], dtype)
+    lost = profile_curve(_Concentration(integrand), belief)
+    return Reduction(
+        lambda block: mass * _information(block) + block.rho * bend / 2.0 - lost.of(block), reference.log_scale
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Bend:
+    """w (1, u^2 - 1), u the standardised target."""
+
+    weight: Integrand
+    mean: Array
+    sd: Array
+    domain: Interval = REAL
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        return self.weight.breakpoints
+
+    def log_magnitudes(self, z: Array) -> Array:
+        return self.weight.log_magnitudes(z)
+
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
+        xp, mean, sd = namespace(z), beside(self.mean, z), beside(self.sd, z)
+        u = ratio(z - mean, sd + xp.zeros_like(z))
+        return self.weight.statistics(z, reference) * xp.stack([xp.ones_like(z), u * u - 1.0], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Concentration:
+    """As a loss: the Bregman loss with phi(x) = x log x of x = w(z), measured in units of w(reference).
+
+    Its expected regret is E[W_eta log(W_eta / W)]. Of the magnitudes, log w is first as it is the scale; the other is
+    that of the constant, since a label that makes w unlikely matters as well.
+    """
+
+    weight: Integrand
+    domain: Interval = REAL
+    name: str = "LogScore"
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        return self.weight.breakpoints
+
+    def log_magnitudes(self, z: Array) -> Array:
+        log_weight = self.weight.log_magnitudes(z)[..., 0]
+        return namespace(z).stack([log_weight, namespace(z).zeros_like(log_weight)], axis=-1)
+
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
+        weight = self.weight.statistics(z, reference)
+        return namespace(z).concat([namespace(z).ones_like(weight), weight], axis=-1)
+
+    def action(self, moments: Array) -> Array:
+        return ratio(moments[..., 1:], moments[..., :1])
+
+    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
+        mass = moments[..., 0]
+        return mass * NegativeEntropy().divergence(self.action(moments), action)
+
+
+_PREPARE: Callable[[Any, Any], Reduction] = _spread
+for _loss in (CRPS, AbsoluteError, Pinball):
+    register(_loss, None, GaussianBelief, Form("closed form: k sqrt(v) (1 - sqrt(1 - rho))", _PREPARE))
+    register(
+        _loss, ExponentialWeight, GaussianBelief, Form("closed form: E[w] k sqrt(v) (1 - sqrt(1 - rho))", _PREPARE)
+    )
+register(LogScore, None, GaussianBelief, Form("closed form: -log(1 - rho) / 2", _log_score))
+register(LogScore, None, WarpedGaussianBelief, Form("closed form: -log(1 - rho) / 2", _log_score))
+register(LogScore, ExponentialWeight, GaussianBelief, Form("closed form: -E[w] log(1 - rho) / 2", _log_score))
+register(LogScore, ANY, GaussianBelief, Form("-E[w] log(1 - rho) / 2 and a profile curve", _weighted_log_score))
+register(LogScore, ANY, WarpedGaussianBelief, Form("-E[w] log(1 - rho) / 2 and a profile curve", _warped_log_score))
+
+
+# ----------------------------------------------------------------------
+# A threshold decision under a Gaussian belief, in closed form through the bivariate normal.
+#
+# Sizes: M contexts, R values of rho, n candidates.
+
+
+def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reduction:
+    """(miss + false_alarm) P2, P2 = integral_0^inf Q(e + y s / r) pdf(k - y) dy with r = sqrt(rho), s = sqrt(1 - rho).
+
+    Q is the normal tail. Act on eta iff r eta > t - s k, with t the threshold in standard units and k = Q^-1 of the
+    break-even probability; e is that switch, counted outwards from where today's action is right. (docs/theory.md)
+    """
+
+    def log_values(rho: Any, mean: Array, variance: Array) -> Array:
+        threshold = standard((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [m]
+        indifferent = _normal_quantile(loss.false_alarm, loss.miss)
+        logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
+        return math.log(loss.miss + loss.false_alarm) + logs
+
+    table = LogTable.of(double(belief.mean), double(belief.variance), octaves_of(belief), log_values)
+
+    def of(block: GaussianBelief) -> Array:
+        return namespace(block.mean).astype(table.at(double(block.rho)), block.mean.dtype)
+
+    return Reduction(of, namespace(belief.mean).zeros_like(double(belief.mean)))
+
+
+def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief) -> Reduction:
+    """The same with the threshold in units of the latent f; nothing to decide where the warp does not reach it."""
+    places = belief.unwarped(loss).breakpoints
+    if not places:
+        return Reduction(lambda block: namespace(block.rho).zeros_like(block.rho), 0.0 * double(belief.latent.mean))
+    curve = threshold_curve(ThresholdDecision(places[0], loss.miss, loss.false_alarm), belief.latent)
+    return Reduction(lambda block: curve.of(block.latent), curve.log_scale)
+
+
+def _normal_quantile(upper: float, lower: float) -> float:
+    """The u with P(U > u) : P(U < u) = upper : lower, from the smaller of the two."""
+    share = min(upper, lower) / (upper + lower)
+    return float(ndtri(share)) * (1.0 if lower < upper else -1.0)
+
+
+def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Array:
+    """[R, M]: the logarithm of P2."""
+    xp = namespace(threshold)
+    root, rest = xp.sqrt(rho), xp.sqrt(1.0 - rho)
+    side = xp.where(threshold >= indifferent, xp.ones_like(threshold), -xp.ones_like(threshold))
+    k = side * indifferent  # [M]
+    switch = (abs(threshold - indifferent) + k * rho / (1.0 + rest)) / root  # [R, M]: e
+    outside = xp.clip(switch, 0.0, None)
+    slope = xp.clip(rest / root, 1e-150, None)
+    # Beyond `end` the integrand has fallen by exp(40): that of Q, or that of the density.
+    inward = xp.clip(k, None, 0.0)
+    end = xp.minimum((xp.sqrt(outside**2 + 80.0) - switch) / slope, k + xp.sqrt(inward**2 + 80.0))
+    nodes, weights = _unit_panels()
+    total = xp.zeros_like(switch)
+    for node, weight in zip(nodes, weights, strict=True):
+        y = node * end
+        total = total + weight * normal_tail(switch + slope * y, 0.5 * outside**2) * density(k - y)
+    return log_of(total * end) - 0.5 * outside**2
+
+
+def _unit_panels() -> tuple[list[float], list[float]]:
+    """Gauss-Legendre nodes and weights on [0, 1], in panels that get wider."""
+    nodes, weights = leggauss(20)
+    parts = [(low + (high - low) * (1.0 + nodes) / 2.0, (high - low) / 2.0 * weights) for low, high in _PARTS]
+    return [float(x) for part in parts for x in part[0]], [float(x) for part in parts for x in part[1]]
+
+
+_PARTS = ((0.0, 0.2), (0.2, 0.5), (0.5, 1.0))
+
+
+def _decisions_form(prepare: Callable[[Any, Any], Reduction]) -> Form:
+    return Form("bivariate normal beyond the switch, EUR_c(rho)", prepare, lambda loss, belief: 28, 4096)
+
+
+register(ThresholdDecision, None, GaussianBelief, _decisions_form(threshold_curve))
+register(ThresholdDecision, None, WarpedGaussianBelief, _decisions_form(warped_threshold_curve))
+
+
+# ----------------------------------------------------------------------
+# Closed forms under a Gaussian belief about vectors, and what its labels tell of themselves.
+#
+# | loss                                  | EUR_c                                                        |
+# |---------------------------------------|--------------------------------------------------------------|
+# | Mahalanobis(A)                        | tr(A B B') = tr(A C' S^+ C), S = Var[y], C = Cov[y, z]       |
+# | Mahalanobis(A), w = exp(b . z)        | wbar tr(A B B'),  wbar = exp(b . m + b' V b / 2)             |
+#
+# The weight turns N(m, V) into N(m + V b, V) and leaves B, the covariance of z with the label made white, as it is.
+# Sizes: N candidates, n of a block, M contexts, L numbers of a label, d numbers of a target.
+
+_ROUNDING = 1e-6  # relative, by which the variance of a label may fall below that of its noise
+
+
+def _trace_reduction(loss: Mahalanobis, block: VectorGaussianBelief) -> Array:
+    """[n, M]: tr(A B B') as the sum of squares of R B, A = R' R."""
+    assert isinstance(loss.potential, Quadratic)
+    xp, factor = namespace(block.mean), block.factor  # [n, M, d, L]
+    priced = xp.matmul(constant(loss.potential.root, factor), factor)
+    return xp.astype(xp.sum(priced**2, axis=(2, 3)), block.mean.dtype)
+
+
+def _mahalanobis(loss: Mahalanobis, belief: VectorGaussianBelief) -> Reduction:
+    return Reduction(lambda block: _trace_reduction(loss, block), filled(belief.n_contexts, 0.0, belief.mean))
+
+
+def _weighted_mahalanobis(loss: Mahalanobis, belief: VectorGaussianBelief) -> Reduction:
+    assert isinstance(loss.weight, ExponentialLinearWeight)
+    xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
+    rates = constant(loss.weight.rates, mean)
+    log_mean_weight = xp.matmul(mean, rates) + xp.matmul(xp.matmul(variance, rates), rates) / 2.0  # [M]
+    return Reduction(lambda block: _trace_reduction(loss, block), log_mean_weight)
+
+
+def _numbers(loss: Mahalanobis, belief: VectorGaussianBelief) -> int:  # noqa: ARG001 (any such loss)
+    return 8 * int(math.prod(belief.covariance.shape[2:]))
+
+
+register(Mahalanobis, None, VectorGaussianBelief, Form("closed form: tr(A B B')", _mahalanobis, _numbers))
+register(
+    Mahalanobis,
+    ExponentialLinearWeight,
+    VectorGaussianBelief,
+    Form("closed form: E[w] tr(A B B')", _weighted_mahalanobis, _numbers),
+)
+
+
+def label_entropy(belief: VectorGaussianBelief) -> Array:
+    """[N]: log det(2 pi e Var[y]) / 2; -inf for a label of which some direction is known."""
+    variance = double(belief.candidate_variance)
+    return (variance.shape[-1] * math.log(2.0 * math.pi * math.e) + log_determinant(variance)) / 2.0
+
+
+def label_information(belief: VectorGaussianBelief) -> Array:
+    """[N]: log(det Var[y] / det noise) / 2, by the eigenvalues of Var[y] - noise with the noise made white."""
+    if belief.noise_variance is None:
+        raise StakesError("bald needs the noise_variance of the VectorGaussianBelief; got None. Give it, [N, L, L].")
+    xp, noise = namespace(belief.mean), double(belief.noise_variance)
+    check_all(
+        xp.isfinite(log_determinant(noise)),
+        "bald needs noise_variance without a direction of no noise; there a label tells infinitely much",
+    )
+    white = whitener(noise, singular(belief.noise_variance))
+    excess = xp.matmul(xp.matmul(xp.matrix_transpose(white), double(belief.candidate_variance) - noise), white)
+    values = xp.linalg.eigvalsh((excess + xp.matrix_transpose(excess)) / 2.0)  # [N, L]
+    check_all(
+        values >= -_ROUNDING,
+        "candidate_variance must include noise_variance, but is smaller for some candidates: add the noise to it",
+    )
+    return xp.sum(xp.log1p(xp.clip(values, 0.0, None)), axis=1) / 2.0
+
+
+def label_spread(belief: VectorGaussianBelief) -> Array:
+    """[N]: tr Var[y]."""
+    xp = namespace(belief.mean)
+    return xp.sum(xp.linalg.diagonal(belief.candidate_variance), axis=-1)

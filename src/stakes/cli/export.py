@@ -1,0 +1,26 @@
+"""`stakes export`: a campaign as a CSV."""
+
+from __future__ import annotations
+
+import click
+
+from stakes.campaign import Campaign
+from stakes.cli.options import json_option, table_moved
+from stakes.cli.output import as_json_or, waiting
+
+
+@click.command("export")
+@click.argument("campaign")
+@click.option("-o", "--output", required=True, help="The CSV to write.")
+@click.option("--events", is_flag=True, help="Everything that happened, instead of the rows.")
+@table_moved
+@json_option
+def export_command(campaign: str, output: str, events: bool, table: str | None, as_json: bool) -> None:
+    """Write the rows of CAMPAIGN with labels and status, for a spreadsheet. `stakes import` takes it back, filled in.
+
+    A cell that a spreadsheet would run as a formula gets an apostrophe in front, which import takes off.
+    """
+    with Campaign.open(campaign, table) as opened, waiting("writing rows"):
+        count = opened.export(output, events=events)
+    text = f"Wrote {count} {'events' if events else 'rows'} to {output}."
+    as_json_or(as_json, {"file": output, "lines": count}, [text])

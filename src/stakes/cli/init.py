@@ -1,0 +1,34 @@
+"""`stakes init`: a new campaign."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from stakes.campaign import Campaign
+from stakes.cli.options import brief_from, json_option, loss_options, model_options, money_options, table_options
+from stakes.cli.output import as_json_or, waiting
+from stakes.tabular import Brief
+
+
+@click.command("init")
+@click.argument("campaign")
+@click.argument("table")
+@table_options
+@loss_options
+@model_options
+@money_options
+@json_option
+def init_command(campaign: str, table: str, as_json: bool, **given: Any) -> None:
+    """Begin a campaign in the new file CAMPAIGN (such as prices.stakes) for the rows of TABLE.
+
+    Labels that the table has are taken over. The table is not copied: keep it as it is, beside the campaign.
+    """
+    brief = brief_from(given)
+    rest = {each.name: getattr(brief, each.name) for each in fields(Brief) if each.name not in ("target", "loss")}
+    with waiting("reading the table"), Campaign.create(campaign, table, brief.target, brief.loss, **rest) as made:
+        status = made.status(refresh=False)
+    text = f"{campaign}: {status.rows} rows, {status.labelled} of them with a label. Next: stakes ask {campaign}"
+    as_json_or(as_json, {"campaign": campaign, "rows": status.rows, "labelled": status.labelled}, [text])

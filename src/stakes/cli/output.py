@@ -1,0 +1,131 @@
+"""Answers as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import click
+
+from stakes._utils.text import number
+
+WIDTH = 100
+
+
+def as_json_or(as_json: bool, plain: Any, lines: Iterable[str]) -> None:
+    """Print one of both."""
+    text = json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False) if as_json else "\n".join(lines)
+    try:
+        click.echo(text)
+    except BrokenPipeError:  # of `stakes losses | head`: click would take it for a failure
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def ranked_lines(ids: Sequence[str], scores: Sequence[float | None], name: str, whys: Sequence[str]) -> list[str]:
+    """A line for each row, why below it."""
+    cells = ["" if score is None else number(score) for score in scores]
+    width = max([len("row"), *(len(row) for row in ids)])
+    lines = [f"   {'row'.ljust(width)}  {name}"]
+    for place, (row, cell, why) in enumerate(zip(ids, cells, whys, strict=True), 1):
+        lines.append(f"{place:2d} {row.ljust(width)}  {cell}".rstrip())
+        lines += wrapped(why, "   " + " " * width + "  ")
+    return lines
+
+
+def score_name(ranked_by: str, per_cost: bool) -> str:
+    """What the scores of rows are, in words."""
+    what = {"gain": "worth on top of the rows above, a decision", "worth": "worth alone, a decision"}
+    name = what.get(ranked_by, ranked_by)
+    return f"{name} and unit of cost" if per_cost else name
+
+
+def wrapped(text: str, indent: str = "", first: str | None = None) -> list[str]:
+    """Lines of a width that can be read."""
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent if first is None else first, subsequent_indent=indent, break_on_hyphens=False
+    )
+
+
+def assumed(sentences: Sequence[str]) -> list[str]:
+    """What was assumed, as a list."""
+    if not sentences:
+        return []
+    return ["", "Assumed:", *(line for each in sentences for line in wrapped(each, "  ", "- "))]
+
+
+def local_time(seconds: float) -> str:
+    """A moment by the clock on the wall."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+
+
+# ----------------------------------------------------------------------
+# A line on the error stream while something takes longer than a second.
+
+
+_QUIET = 1.0  # seconds before anything is shown
+_TICK = 0.2
+_WIDTH = 20
+
+
+@contextmanager
+def waiting(first: str) -> Iterator[Callable[[str, float | None], None]]:
+    """Show what is being done, from what the function that it gives is told; nothing where no terminal looks on."""
+    if not sys.stderr.isatty():
+        yield lambda what, share: None
+        return
+    now: list[tuple[str, float | None]] = [(first, None)]
+    over = threading.Event()
+    ticker = threading.Thread(target=_tick, args=(now, over), daemon=True)
+    ticker.start()
+    try:
+        yield lambda what, share: now.__setitem__(0, (what, share))
+    finally:
+        over.set()
+        ticker.join()
+
+
+@contextmanager
+def how_far(first: str, show: Callable[[str, float | None], None]) -> Iterator[Callable[[str, float | None], None]]:
+    """Pass on what is being done, and say it, with how much of it was done, where it is interrupted."""
+    now: list[tuple[str, float | None]] = [(first, None)]
+
+    def tell(what: str, share: float | None) -> None:
+        now[0] = (what, share)
+        show(what, share)
+
+    try:
+        yield tell
+    except KeyboardInterrupt:
+        what, share = now[0]
+        done = "" if share is None else f", {share:.1%} of it done"
+        raise KeyboardInterrupt(f"interrupted while {what}{done}; nothing was changed") from None
+
+
+def _tick(now: list[tuple[str, float | None]], over: threading.Event) -> None:
+    start, length = time.monotonic(), 0
+    while not over.wait(_TICK):
+        passed = time.monotonic() - start
+        if passed > _QUIET:
+            line = _line(*now[0], passed)
+            sys.stderr.write("\r" + line.ljust(length))
+            sys.stderr.flush()
+            length = len(line)
+    if length:
+        sys.stderr.write("\r" + " " * length + "\r")
+        sys.stderr.flush()
+
+
+def _line(what: str, share: float | None, passed: float) -> str:
+    """[#####...............]  25% scoring rows, 3 s."""
+    if share is None:
+        place = int(passed / _TICK) % _WIDTH
+        return f"[{'.' * place}#{'.' * (_WIDTH - 1 - place)}]      {what}, {passed:.0f} s"
+    return f"[{('#' * round(share * _WIDTH)).ljust(_WIDTH, '.')}] {share:4.0%} {what}, {passed:.0f} s"

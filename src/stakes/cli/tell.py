@@ -1,0 +1,49 @@
+"""`stakes tell` and `stakes import`: labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from stakes.campaign import Campaign, Outcome
+from stakes.cli.options import applied, json_option, who_option
+from stakes.cli.output import as_json_or, waiting
+
+_labels = applied(
+    click.option("--replace", is_flag=True, help="Take the place of labels that rows have."),
+    click.option("--new-class", is_flag=True, help="A class that no row has had is no mistake."),
+    who_option,
+    json_option,
+)
+
+
+@click.command("tell", context_settings={"ignore_unknown_options": True})  # a label may be -3.5
+@click.argument("campaign")
+@click.argument("row")
+@click.argument("label")
+@_labels
+def tell_command(
+    campaign: str, row: str, label: str, replace: bool, new_class: bool, who: str | None, as_json: bool
+) -> None:
+    """Record LABEL of ROW. It is on the disk when the command returns; told again, it changes nothing."""
+    with Campaign.open(campaign) as opened:
+        outcome = opened.tell(row, label, replace=replace, new_class=new_class, who=who)
+    _show(outcome, as_json)
+
+
+@click.command("import")
+@click.argument("campaign")
+@click.argument("file")
+@_labels
+def import_command(campaign: str, file: str, replace: bool, new_class: bool, who: str | None, as_json: bool) -> None:
+    """Record the labels in FILE, all or none: a filled-in export, a file of `ask -o`, or the filled-in table itself."""
+    with Campaign.open(campaign) as opened, waiting("recording labels"):
+        outcome = opened.import_labels(file, replace=replace, new_class=new_class, who=who)
+    _show(outcome, as_json)
+
+
+def _show(outcome: Outcome, as_json: bool) -> None:
+    words = {"told": "recorded", "known": "known already", "replaced": "replaced"}
+    parts = [f"{len(rows)} {words[name]}" for name, rows in asdict(outcome).items() if rows]
+    as_json_or(as_json, asdict(outcome), [", ".join(parts) or "No labels there."])

@@ -1,0 +1,115 @@
+"""Beliefs of BoTorch's models, as `model.posterior(rows)` has them, as tensors on their device.
+
+Sizes: N candidates, M contexts, B rows of any block, p features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from botorch.models import SingleTaskGP
+from botorch.models.model import Model
+from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
+from botorch.posteriors.gpytorch import GPyTorchPosterior
+
+from stakes.beliefs import Belief, LogWarp, WarpedGaussianBelief
+from stakes.models.base import Request, adapts
+from stakes.models.gp_device import Tensor, joint_belief
+from stakes.models.gpytorch import asking, check_labels, exact_belief, rows_beside, together
+
+
+class Outcome(NamedTuple):
+    """What a label is of what the process models: offset + unit f, or the exponential of that."""
+
+    offset: float = 0.0
+    unit: float = 1.0
+    exponential: bool = False
+
+
+@adapts(Model)
+def botorch_belief(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+    """Gaussian, or log-normal where logarithms are modelled; of a vector where outputs are several and independent.
+
+    A SingleTaskGP is computed from its kernel, in blocks, through its transforms of inputs and outcomes. Any other
+    model with a Gaussian posterior is asked for that of some candidates and all contexts at a time.
+    """
+    if isinstance(model, SingleTaskGP) and model.num_outputs > 1:
+        each = [model.subset_output([k]) for k in range(model.num_outputs)]
+        return together([botorch_belief(one, pool, contexts, request) for one in each])
+    with asking(model):
+        here, there = (rows_beside(next(model.parameters()), each) for each in (pool, contexts))
+        outcome = _outcome(model)
+        if outcome is None or not _is_plain(model):
+            return joint_belief(_joint(model), _noise(model), here, there, request)
+        check_labels(model)
+        here, there = (_transformed(model, each) for each in (here, there))
+        belief = exact_belief(model, here, there, request, outcome.offset, outcome.unit)
+    return WarpedGaussianBelief(belief, LogWarp()) if outcome.exponential else belief
+
+
+def _is_plain(model: Any) -> bool:
+    """Whether its posterior is that of a process whose prior is what `forward` says."""
+    same = ("forward", "posterior", "__call__")
+    return isinstance(model, SingleTaskGP) and all(
+        getattr(type(model), name) is getattr(SingleTaskGP, name) for name in same
+    )
+
+
+def _outcome(model: Any) -> Outcome | None:
+    """Through scalings, and a logarithm before all of them; None where a transform is another."""
+    transform = getattr(model, "outcome_transform", None)
+    steps = [*transform.values()] if isinstance(transform, ChainedOutcomeTransform) else [transform] * bool(transform)
+    exponential = bool(steps) and type(steps[0]) is Log
+    offset, unit = 0.0, 1.0
+    for step in reversed(steps[exponential:]):
+        if type(step) is not Standardize:
+            return None
+        mean, scale = float(step.means.reshape(-1)[0]), float(step.stdvs.reshape(-1)[0])
+        offset, unit = mean + scale * offset, scale * unit
+    return Outcome(offset, unit, exponential)
+
+
+def _transformed(model: Any, rows: Tensor) -> Tensor:
+    """As `forward` takes them."""
+    inputs = model.transform_inputs(rows)
+    if len(inputs) != len(rows):
+        raise TypeError(
+            f"an input transform that makes {len(inputs)} rows of {len(rows)} is not served: the label of a candidate "
+            "would be several. Ask the model without it."
+        )
+    return inputs
+
+
+def _joint(model: Any) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """What the posterior says of rows, if it is Gaussian and of one output."""
+
+    def joint(rows: Tensor) -> tuple[Tensor, Tensor]:
+        with asking(model):
+            told = _gaussian(model, model.posterior(rows))
+            return told.mean, told.covariance_matrix
+
+    return joint
+
+
+def _noise(model: Any) -> Callable[[Tensor], Tensor]:
+    """What observation noise adds to the variance, row by row."""
+
+    def noise(rows: Tensor) -> Tensor:
+        with asking(model):
+            label, latent = (model.posterior(rows, observation_noise=each) for each in (True, False))
+            return (label.variance - latent.variance)[:, 0].clamp(min=0.0)
+
+    return noise
+
+
+def _gaussian(model: Any, posterior: Any) -> Any:
+    """The distribution [B] of a posterior; refused where it is none."""
+    if type(posterior) is GPyTorchPosterior and posterior.distribution.mean.ndim == 1:
+        return posterior.distribution
+    raise TypeError(
+        f"a {type(model).__name__} must have a Gaussian posterior of one output; it has a "
+        f"{type(posterior).__name__} of {model.num_outputs}. Served are SingleTaskGP, also with several outputs, with "
+        "outcomes as they are, scaled (Standardize), or logarithms (Log) that may be scaled; lists of such models; "
+        "and whatever else has one Gaussian output. Or draw members and give EnsembleOf."
+    )

@@ -1,0 +1,213 @@
+"""Gaussian posteriors of a function by torch, on any of its devices: kernels, solves and products in blocks of rows.
+
+Sizes: N candidates, M contexts, B rows of any block, n labels so far, p features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import torch
+
+from stakes._utils.array import slices
+from stakes.beliefs import GaussianBelief
+from stakes.models.base import Request
+
+Tensor: TypeAlias = Any
+"""One of torch."""
+
+_ON_HOST, _ON_DEVICE = 2**18, 2**26  # numbers of a block: within the cache; enough to keep a large device busy
+
+
+class Prior(Protocol):
+    """What is known of a function f, and of the noise of its labels, before any label."""
+
+    def mean(self, rows: Tensor) -> Tensor:
+        """[B]: of f."""
+
+    def variance(self, rows: Tensor) -> Tensor:
+        """[B]: of f."""
+
+    def noise(self, rows: Tensor) -> Tensor:
+        """[B]: the variance that a label has beside f."""
+
+    def covariance(self, rows: Tensor, others: Tensor) -> Tensor:
+        """[B, B']: of f; a tensor that may be written over."""
+
+
+class Places(NamedTuple):
+    """Rows, and what covariances are products of."""
+
+    rows: Tensor
+    """[B, p]"""
+    projected: Tensor
+    """[B, n]: v(x) = L^-1 k(X, x), a row for each"""
+
+
+class Targets(NamedTuple):
+    """What a posterior says of f at the contexts, in units of the prior: the same for every block of candidates."""
+
+    places: Places
+    mean: Tensor
+    """[M]"""
+    variance: Tensor
+    """[M]: of f"""
+    noise: Tensor
+    """[M]"""
+
+
+@dataclass(frozen=True, eq=False)
+class DevicePosterior:
+    """cov(f(x), f(x')) = unit^2 (k(x, x') - v(x)' v(x')) with v(x) = L^-1 k(X, x), L L' the covariance of labels."""
+
+    prior: Prior
+    train: Tensor
+    """[n, p]: X"""
+    factor: Tensor
+    """[n, n]: L"""
+    solved: Tensor
+    """[n]: L^-1 (y - prior mean)"""
+    offset: float = 0.0
+    unit: float = 1.0
+
+    def targets(self, contexts: Tensor) -> Targets:
+        """What is needed of contexts [M, p], once."""
+        parts = [self.places(contexts[part]) for part in self._parts(contexts, 0)]
+        places = Places(contexts, torch.cat([each.projected for each in parts]))
+        return Targets(places, self._mean(places), self._variance(places), self.prior.noise(contexts))
+
+    def belief(self, pool: Tensor, targets: Targets, request: Request) -> GaussianBelief:
+        """About the labels of `pool` [N, p] and the targets at the contexts, all on the device."""
+        square, noise = self.unit**2, self.prior.noise(pool)  # [N]
+        variance, covariance, projected = self._candidates(pool, targets, request.joint)
+        known = targets.variance + targets.noise if request.target == "label" else targets.variance
+        label_variance = square * (variance + noise)
+        rows = LabelCovariances(self, Places(pool, projected), label_variance) if request.joint else None
+        if square != 1.0:
+            covariance *= square
+        mean = self.offset + self.unit * targets.mean
+        return GaussianBelief(mean, square * known, label_variance, covariance, rows, square * noise)
+
+    def _candidates(self, pool: Tensor, targets: Targets, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """[N], [N, M], [N, n]: variances of f, covariances with f at contexts, and v(x), empty but for `keep`."""
+        count, n_contexts = len(pool), len(targets.mean)
+        variance, covariance = pool.new_empty(count), pool.new_empty((count, n_contexts))
+        projected = pool.new_empty((count, len(self.factor) if keep else 0))
+        for part in self._parts(pool, n_contexts):
+            here = self.places(pool[part])
+            variance[part] = self._variance(here)
+            block = self.covariance(here, targets.places)
+            bounded(block, variance[part], targets.variance, out=covariance[part])
+            if keep:
+                projected[part] = here.projected
+        return variance, covariance, projected
+
+    def _parts(self, rows: Tensor, width: int) -> Any:
+        """Rows in blocks, whose covariances with n labels or `width` contexts are held at once."""
+        numbers = _ON_HOST if rows.device.type == "cpu" else _ON_DEVICE
+        return slices(len(rows), max(1, numbers // max(len(self.factor), width)))
+
+    def places(self, rows: Tensor) -> Places:
+        """With v(x): X L' = k(x, X) is solved from the right, so that the numbers of a row are together in memory."""
+        prior = self.prior.covariance(rows, self.train)
+        return Places(rows, torch.linalg.solve_triangular(self.factor.mT, prior, upper=True, left=False))
+
+    def _mean(self, places: Places) -> Tensor:
+        return self.prior.mean(places.rows) + places.projected @ self.solved
+
+    def _variance(self, places: Places) -> Tensor:
+        """[B]: 0 where rounding is all that is left."""
+        prior = self.prior.variance(places.rows)
+        left = prior - torch.linalg.vector_norm(places.projected, dim=1) ** 2
+        rounding = torch.finfo(prior.dtype).eps * len(self.factor) * prior
+        return torch.where(left > rounding, left, torch.zeros_like(left))
+
+    def covariance(self, places: Places, others: Places) -> Tensor:
+        """[B, B']: of f, in units of the prior."""
+        prior = self.prior.covariance(places.rows, others.rows)
+        return prior.addmm_(places.projected, others.projected.mT, alpha=-1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCovariances:
+    """i -> [N]: covariances of the label of candidate i with those of all, itself included."""
+
+    posterior: DevicePosterior
+    places: Places
+    variance: Tensor
+    """[N]: of labels, with their noise"""
+
+    def __call__(self, i: int) -> Tensor:
+        """The row of candidate i."""
+        with torch.no_grad():
+            one = Places(*(each[i : i + 1] for each in self.places))
+            row = self.posterior.unit**2 * self.posterior.covariance(one, self.places)[0]
+            row[i] = self.variance[i]
+            return row
+
+
+def bounded(covariance: Tensor, variance: Tensor, known: Tensor, out: Tensor) -> None:
+    """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`."""
+    most = torch.sqrt(variance)[:, None] * torch.sqrt(known)
+    torch.minimum(covariance, most, out=covariance)
+    torch.maximum(covariance, most.neg_(), out=out)
+
+
+# ----------------------------------------------------------------------
+# Beliefs of models that tell a joint Gaussian of any rows and no more: asked of a few candidates with all contexts.
+#
+# Sizes: N candidates, M contexts, B rows of any block, p features.
+
+Joint: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""From rows [B, p] to the mean [B] and the covariance [B, B] of f there."""
+Noise: TypeAlias = Callable[[Tensor], Tensor]
+"""From rows [B, p] to the variance [B] that a label has beside f."""
+
+_FEWEST = 64  # candidates of a block, however few the contexts are
+
+
+def joint_belief(joint: Joint, noise: Noise, pool: Tensor, contexts: Tensor, request: Request) -> GaussianBelief:
+    """About the labels of `pool` [N, p] and the targets at `contexts` [M, p], as many candidates as contexts at a time.
+
+    All pairs of these are computed, four times as many as are needed: with fewer candidates at a time, pairs of
+    contexts are computed more often; with more, pairs of candidates are more.
+    """
+    (mean, covariance), target_noise = joint(contexts), noise(contexts)
+    known, own, blocks = covariance.diagonal().clone(), [], []
+    for part in slices(len(pool), max(_FEWEST, len(contexts))):
+        variance, block = _block(joint, pool[part], contexts, known)
+        own.append(variance)
+        blocks.append(block)
+    label_noise = noise(pool)
+    variance = torch.cat(own) + label_noise
+    rows = _Rows(joint, pool, variance) if request.joint else None
+    target = known + target_noise if request.target == "label" else known
+    return GaussianBelief(mean, target, variance, torch.cat(blocks), rows, label_noise)
+
+
+def _block(joint: Joint, pool: Tensor, contexts: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """[B], [B, M]: variances of f, and covariances with f at the contexts, of variance `known` [M]."""
+    count = len(pool)
+    _, both = joint(torch.cat([pool, contexts]))
+    variance, covariance = both.diagonal()[:count].clamp(min=0.0), both[:count, count:].clone()
+    bounded(covariance, variance, known, out=covariance)
+    return variance, covariance
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """i -> [N]: covariances of the label of candidate i with those of all, itself included."""
+
+    joint: Joint
+    pool: Tensor
+    variance: Tensor
+    """[N]: of labels, with their noise"""
+
+    def __call__(self, i: int) -> Tensor:
+        """The row of candidate i."""
+        one, parts = self.pool[i : i + 1], slices(len(self.pool), _FEWEST)
+        row = torch.cat([self.joint(torch.cat([one, self.pool[part]]))[1][0, 1:] for part in parts])
+        row[i] = self.variance[i]
+        return row

@@ -1,0 +1,182 @@
+"""Weights that were trained into a model, which acquisition must know of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, VotingClassifier, VotingRegressor
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from stakes._utils.tables import Table, check_names, column_names, n_columns
+from stakes.exceptions import StakesError
+from stakes.models.base import adapter_of
+from stakes.models.bootstrap import Bootstrap
+from stakes.models.encoding import TableEncoder
+from stakes.models.ensembles import EnsembleOf
+from stakes.models.on_device import OnDevice
+
+_NAMES = ("class_weight", "scale_pos_weight")  # the second is that of gradient boosting libraries
+
+
+def trained_weights(model: Any) -> str | None:
+    """What to warn of where `model` was fitted with class weights, also inside pipelines and ensembles; else None.
+
+    A loss trained into the model is not the loss in the acquisition: such a model expects labels that will not come,
+    and a weight in the loss counts twice. Sample weights that were given to `fit` leave no trace and are not found.
+    """
+    found = next(_weights(model), None)
+    if found is None:
+        return None
+    return (
+        f"the model was fitted with {found}: a loss trained into the model is not the loss in the acquisition. The "
+        "model then expects labels that will not come, and a weight in the loss counts twice. Fit it without weights, "
+        "and give them to the loss."
+    )
+
+
+def _weights(model: Any) -> Iterator[str]:
+    """Each weight that is set, as it would be written, in `model` and all that it is made of."""
+    if isinstance(model, EnsembleOf):
+        model = model.members
+    for each in model if isinstance(model, list | tuple) else [model]:
+        parameters = each.get_params(deep=True) if callable(getattr(each, "get_params", None)) else {}
+        for name, value in parameters.items():
+            if name.rpartition("__")[2] in _NAMES and _weighs(value):
+                yield f"{name}={value!r}"
+        for found in (each, *parameters.values()):
+            if hasattr(found, "best_estimator_"):  # a search may have chosen weights
+                yield from _weights(found.best_estimator_)
+
+
+def _weighs(value: Any) -> bool:
+    """Whether classes count differently."""
+    if isinstance(value, Mapping):
+        return len({*value.values(), 1}) > 1  # a class that is not named counts 1
+    return value is not None and not (np.isscalar(value) and value == 1)
+
+
+# ----------------------------------------------------------------------
+# What a fitted scikit-learn model takes: whether it is fitted, which columns it knows, whether gaps may be left.
+
+
+def check_fitted(model: Any) -> None:
+    """Refuse a scikit-learn model, or a list with one, that has not been fitted."""
+    for each in _members(model):
+        if isinstance(each, type):
+            raise TypeError(f"a fitted model is needed; got the class {each.__name__} itself")
+        if isinstance(each, BaseEstimator) and not callable(getattr(_last_step(each), "belief", None)):
+            check_is_fitted(each)
+
+
+def check_columns(model: Any, name: str, table: Table) -> None:
+    """Refuse columns that are not those the model was fitted with, in that order, as the model itself would.
+
+    A ColumnTransformer picks its own columns by name and is left to do so.
+    """
+    for first in map(_first_step, _members(model)):
+        if isinstance(first, ColumnTransformer | FeatureUnion) or len(getattr(table, "shape", ())) != 2:
+            continue
+        if (known := getattr(first, "feature_names_in_", None)) is not None:
+            check_names(name, _strings(table), list(np.asarray(known)), "those the model was fitted with")
+        wanted = getattr(first, "n_features_in_", None)
+        if wanted is not None and wanted != n_columns(table):
+            raise StakesError(
+                f"{name} must have the {wanted} columns that {type(first).__name__} was fitted with; got "
+                f"{n_columns(table)}"
+            )
+
+
+def accepts_shapes(model: Any) -> bool:
+    """Whether rows may have any shape: scikit-learn's models want columns, all others see for themselves."""
+    return not any(isinstance(_first_step(each), BaseEstimator) for each in _members(model))
+
+
+def accepts_missing(model: Any) -> bool:
+    """Whether NaN may be among the features: by scikit-learn's tags, through all steps up to an imputer.
+
+    A ColumnTransformer decides for itself, column by column.
+    """
+    return all(_accepts_missing(each) for each in _members(model))
+
+
+def served_by_own_belief(model: Any) -> bool:
+    """Whether the belief comes from a method `belief(pool, contexts)`, which is told neither target nor classes."""
+    return adapter_of(_last_step(model)) is None
+
+
+def _accepts_missing(model: Any) -> bool:
+    if isinstance(model, BaseSearchCV):
+        return _accepts_missing(getattr(model, "best_estimator_", model.estimator))
+    if inside := _inside(model):
+        return all(map(_accepts_missing, inside))
+    if not isinstance(model, Pipeline):
+        return isinstance(model, ColumnTransformer | FeatureUnion) or _tagged(model)
+    for _, step in model.steps:
+        if step is None or step == "passthrough":
+            continue
+        if not _accepts_missing(step):
+            return False
+        if isinstance(step, ColumnTransformer | FeatureUnion | TableEncoder) or "impute" in type(step).__module__:
+            return True  # gaps are filled, or whoever comes next says that they are not
+    return True
+
+
+def _tagged(model: Any) -> bool:
+    if not isinstance(model, BaseEstimator):
+        return False
+    tags = get_tags(model)
+    return bool(tags.input_tags.allow_nan or tags.no_validation)
+
+
+def _inside(model: Any) -> list[Any]:
+    """The estimators that `model` hands the features to as they came, where it does nothing else with them."""
+    if isinstance(model, OnDevice):
+        return [model.model]
+    if isinstance(model, TransformedTargetRegressor):
+        return [] if model.regressor is None else [model.regressor]
+    if isinstance(model, MultiOutputRegressor | Bootstrap | BaggingClassifier | BaggingRegressor):
+        return [] if model.estimator is None else [model.estimator]
+    if isinstance(model, VotingClassifier | VotingRegressor):
+        return [each for _, each in model.estimators if each != "drop"]
+    return []
+
+
+def _members(model: Any) -> list[Any]:
+    model = model.members if isinstance(model, EnsembleOf) else model
+    return list(model) if isinstance(model, list | tuple) else [model]
+
+
+def _first_step(model: Any) -> Any:
+    """Whoever sees the features first."""
+    if isinstance(model, OnDevice):
+        return _first_step(model.model)
+    if isinstance(model, BaseSearchCV):
+        return _first_step(getattr(model, "best_estimator_", model.estimator))
+    if isinstance(model, Pipeline):
+        steps = [step for _, step in model.steps if step is not None and step != "passthrough"]
+        return _first_step(steps[0]) if steps else model
+    return model
+
+
+def _last_step(model: Any) -> Any:
+    """Whoever gives the belief; the search itself where it holds no estimator."""
+    if isinstance(model, Pipeline):
+        return _last_step(model.steps[-1][1])
+    best = getattr(model, "best_estimator_", None) if isinstance(model, BaseSearchCV) else None
+    return model if best is None else _last_step(best)
+
+
+def _strings(table: Table) -> list[str] | None:
+    """Names as scikit-learn counts them: only where all are text."""
+    names = getattr(table, "columns", None)
+    if names is not None and not all(isinstance(each, str) for each in names) and not hasattr(table, "column_names"):
+        return None
+    return column_names(table)

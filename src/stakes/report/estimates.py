@@ -1,0 +1,163 @@
+"""How the loss fell as labels came in: expected by the model, and realised on labels that it had not seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+
+from stakes._utils.tables import Host, on_host
+from stakes.acquisition import effective_context_weights, uncertainty
+from stakes.beliefs import Belief
+from stakes.evaluation import bayes_prediction
+from stakes.losses import FiniteChoice, LogLoss, SquaredError
+from stakes.ranking.query import Question
+from stakes.ranking.result import log_reductions
+from stakes.report.evidence import Evidence, Point, attempted, expected, no_folds, question_of, realised
+from stakes.tabular.fitting import fitted
+
+MOST = 8  # checkpoints
+_Found: TypeAlias = Point | str
+"""A loss, or why there is none."""
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Losses of one decision as labels came in; either part may be empty."""
+
+    expected: tuple[Point, ...]
+    """On the rows that are open today, by the belief of the model at that time."""
+    realised: tuple[Point, ...]
+    """On the labels themselves, by cross-validation."""
+    said: tuple[str, ...]
+    """What is left out, and why."""
+
+
+def checkpoints(initial: int, total: int) -> list[int]:
+    """Up to eight numbers of labels, from those of the table (or a quarter of all, if that is less) to all."""
+    if total < 1:
+        return []
+    start = min(total, max(2, min(initial, total // 4)))
+    return sorted({round(float(each)) for each in np.linspace(start, total, MOST)})
+
+
+def learning_curve(evidence: Evidence, done: Callable[[float], None]) -> LearningCurve:
+    """The curve at all checkpoints; `done` is called with the share of work that is behind."""
+    counts, believed, judged = checkpoints(evidence.initial, len(evidence.told)), list[_Found](), list[_Found]()
+    for place, count in enumerate(counts):
+        done(sum(counts[:place]) / sum(counts))
+        believed.append(_expected(evidence, count))
+        judged.append(_realised(evidence, count))
+    said = (*_gaps("No expected loss", counts, believed), *_gaps("No realised loss", counts, judged))
+    return LearningCurve(_points(believed), _points(judged), said)
+
+
+def _points(found: list[_Found]) -> tuple[Point, ...]:
+    return tuple(each for each in found if isinstance(each, Point))
+
+
+def _gaps(what: str, counts: list[int], found: list[_Found]) -> tuple[str, ...]:
+    """A sentence for each reason why there is nothing to draw, with the checkpoints that it holds for."""
+    reasons = dict.fromkeys(each for each in found if isinstance(each, str))
+    where = {why: [count for count, each in zip(counts, found, strict=True) if each == why] for why in reasons}
+    return tuple(
+        f"{what} with {', '.join(map(str, some))} label{'s' * (some != [1])}: {why}." for why, some in where.items()
+    )
+
+
+def _expected(evidence: Evidence, count: int) -> _Found:
+    if not evidence.pool:
+        return "no row is open"
+    if why_not := _one_class(evidence, count):
+        return why_not
+    return _finite(*attempted(lambda: expected(evidence.sheet, evidence.labels(count), evidence.pool)))
+
+
+def _realised(evidence: Evidence, count: int) -> _Found:
+    labels, classes = evidence.labels(count), evidence.task == "classes"
+    if why_not := _one_class(evidence, count) or no_folds(list(labels.values()), classes):
+        return why_not
+    return _finite(*attempted(lambda: realised(evidence.sheet, labels, evidence.pool)))
+
+
+def _one_class(evidence: Evidence, count: int) -> str | None:
+    seen = set(evidence.labels(count).values())
+    return f"all are of one class, {seen.pop()!r}" if evidence.task == "classes" and len(seen) == 1 else None
+
+
+def _finite(found: Point | None, why_not: str) -> _Found:
+    if found is None:
+        return why_not
+    return found if math.isfinite(found.loss) else "it is infinite, as the model was certain and wrong"
+
+
+# ----------------------------------------------------------------------
+# Where the belief is uncertain, and where the loss looks, at each row that is open.
+#
+# Sizes: M contexts, C classes.
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """What the model says today of rows that stand for the future."""
+
+    answers: Host
+    """[M]: of a number the answer; of classes the probability of the most likely one."""
+    means: bool
+    """Whether answers are means of the belief, as the answer itself is no number."""
+    likely: tuple[str, ...] | None
+    """[M]: the most likely class; None for numbers."""
+    losses: Host
+    """[M]: expected of the best answers."""
+    looks: Host | None
+    """[M]: how much the loss looks there, 1 on average; None where it looks everywhere alike."""
+    helped: Host | None
+    """[M]: the share of the worth of the next label; None where no row is next, or its label is worth nothing."""
+    next_row: str | None
+
+
+def contexts(evidence: Evidence) -> Contexts:
+    """The belief of the model that knows all labels."""
+    found = fitted(evidence.sheet, evidence.labels(), evidence.pool)
+    question = question_of(evidence.sheet, found, evidence.pool)
+    ranked = evidence.next_rows()
+    next_row = ranked[0][0] if ranked else None
+    row = 0 if next_row is None else evidence.pool.index(evidence.sheet.ids.index(next_row))
+    belief = question.belief(np.asarray([row]))
+    answers, likely, means = _answers(question, belief, found.classes)
+    losses = on_host(uncertainty(question.loss, belief)).astype(float)
+    helped = None if next_row is None else _helped(question, belief)
+    return Contexts(answers, means, likely, losses, _looks(question, belief), helped, next_row)
+
+
+def _answers(
+    question: Question, belief: Belief, classes: tuple[str, ...] | None
+) -> tuple[Host, tuple[str, ...] | None, bool]:
+    """[M] numbers, [M] classes where there are any, and whether the numbers are means."""
+    if classes is not None:
+        probabilities = on_host(bayes_prediction(LogLoss(), belief)).astype(float)  # [M, C]
+        best = probabilities.argmax(axis=1)
+        return probabilities.max(axis=1), tuple(classes[place] for place in best.tolist()), False
+    answers: Any = bayes_prediction(question.loss, belief)
+    if is_array_api_obj(answers) and not isinstance(question.loss, FiniteChoice):
+        return on_host(answers).astype(float), None, False
+    return on_host(bayes_prediction(SquaredError(), belief)).astype(float), None, True
+
+
+def _looks(question: Question, belief: Belief) -> Host | None:
+    if getattr(question.loss, "weight", None) is None:
+        return None
+    shares = on_host(effective_context_weights(question.loss, belief, question.weights)).astype(float)
+    return np.asarray(shares / np.asarray(question.weights))
+
+
+def _helped(question: Question, belief: Belief) -> Host | None:
+    logs = log_reductions(question, belief)[0]
+    if not np.isfinite(logs.max()):
+        return None
+    shares = np.exp(logs - logs.max())
+    return np.asarray(shares / shares.sum())

@@ -1,0 +1,208 @@
+"""What a report refuses, and what it goes on without."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from stakes._utils.array import constant
+from stakes._utils.tables import Host, on_host
+from stakes.campaign import Campaign, Event, Status
+from stakes.campaign.campaign import RANKING
+from stakes.campaign.tables import Setup
+from stakes.evaluation import bayes_prediction, realised_loss
+from stakes.exceptions import StakesError
+from stakes.models import belief_of
+from stakes.ranking.query import Question, ask
+from stakes.ranking.stopping import expected_loss
+from stakes.tabular import Worksheet
+from stakes.tabular.fitting import Fitted, fitted
+from stakes.tabular.worksheet import Task, as_targets
+
+T = TypeVar("T")
+
+
+def attempted(compute: Callable[[], T]) -> tuple[T | None, str]:
+    """What was computed, or None and why not: models are those of users, and a report outlives what they raise."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a fit warns of is told once, where rows are ranked
+        try:
+            return compute(), ""
+        except Exception as error:
+            return None, f"the model could not be used ({type(error).__name__}: {str(error).rstrip('.')})"
+
+
+# ----------------------------------------------------------------------
+# What a report is made from: the labels in the order told, the rows without, and what was last thought of them.
+
+
+@dataclass(frozen=True)
+class Told:
+    """A label that stands."""
+
+    row: int
+    """Its position in the table."""
+    label: str
+    initial: bool
+    """Whether it came with the table; others were bought."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A campaign at one moment."""
+
+    name: str
+    """Of its file."""
+    setup: Setup
+    sheet: Worksheet
+    status: Status
+    failure: str | None
+    """Why the rows could not be ranked; None where they could."""
+    told: tuple[Told, ...]
+    """In the order told; a label that was replaced keeps its place."""
+    pool: tuple[int, ...]
+    """Positions of rows that are open or asked for."""
+    ranking: dict[str, Any] | None
+    """The last one, as the campaign keeps it: ids, scores, why."""
+    open_ids: frozenset[str]
+    history: tuple[Event, ...]
+
+    @property
+    def task(self) -> Task:
+        """Classes or numbers."""
+        return self.sheet.task
+
+    @property
+    def initial(self) -> int:
+        """How many of the labels came with the table."""
+        return sum(each.initial for each in self.told)
+
+    def labels(self, count: int | None = None) -> dict[int, str]:
+        """By row: the first `count` labels, or all."""
+        return {each.row: each.label for each in self.told[:count]}
+
+    def next_rows(self) -> list[tuple[str, float | None, str]]:
+        """Id, score and reason of the ranked rows that are still open."""
+        if self.ranking is None:
+            return []
+        found = zip(self.ranking["ids"], self.ranking["scores"], self.ranking["why"], strict=False)
+        return [row for row in found if row[0] in self.open_ids]
+
+
+def gather(campaign: Campaign) -> Evidence:
+    """All that there is to report, with what labels are worth thought over again if it was an old thought."""
+    status, failure = _status(campaign)
+    sheet, states, history = campaign.sheet, campaign.journal.states(), campaign.history()
+    note = campaign.journal.last_note(RANKING)
+    return Evidence(
+        name=campaign.path.name,
+        setup=campaign.setup,
+        sheet=sheet,
+        status=status,
+        failure=failure,
+        told=told_labels(history, sheet.ids, campaign.setup.initial),
+        pool=tuple(place for place, row in enumerate(sheet.ids) if states[row].status in ("open", "asked")),
+        ranking=None if note is None else note.payload,
+        open_ids=frozenset(row for row, state in states.items() if state.status == "open"),
+        history=history,
+    )
+
+
+def told_labels(history: Sequence[Event], ids: Sequence[str], initial: int) -> tuple[Told, ...]:
+    """The labels that stand after all events, of which the first `initial` came with the table."""
+    place = {row: position for position, row in enumerate(ids)}
+    standing: dict[str, Told] = {}
+    for event in history:
+        if event.kind == "withdraw":
+            standing.pop(event.row, None)
+        elif event.kind in ("label", "replace") and event.label is not None:
+            first = standing.get(event.row)
+            early = event.number <= initial if first is None else first.initial
+            standing[event.row] = Told(place[event.row], event.label, early)
+    return tuple(standing.values())
+
+
+def _status(campaign: Campaign) -> tuple[Status, str | None]:
+    campaign.sheet  # noqa: B018 (a table that is gone or changed is refused, as there is nothing to show then)
+    try:
+        return campaign.status(), None
+    except StakesError as error:
+        return campaign.status(refresh=False), str(error)
+
+
+# ----------------------------------------------------------------------
+# What a model fitted to some of the labels expects to lose, and what it loses on labels that it has not seen.
+#
+# Sizes: n labels, M contexts.
+
+FOLDS = 5
+FEWEST = 8  # labels for which folds tell anything
+_MOST = 500  # contexts: a picture needs no more
+
+
+@dataclass(frozen=True)
+class Point:
+    """A loss after a number of labels."""
+
+    labels: int
+    loss: float
+    error: float
+    """Its standard error."""
+
+
+def question_of(sheet: Worksheet, found: Fitted, pool: Sequence[int]) -> Question:
+    """What is asked of a fitted model: the rows of the pool, some of which stand for the future."""
+    loss: Any = found.loss
+    features = sheet.features.take(pool)
+    return ask(found.model, loss, features, None, None, "label", found.classes, sheet.brief.seed, _MOST, None)[0]
+
+
+def expected(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:
+    """The loss of a decision at rows of the pool, as the model that knows these labels expects it."""
+    amount = expected_loss(question_of(sheet, fitted(sheet, labels, pool), pool))
+    return Point(len(labels), amount.value, amount.error)
+
+
+def realised(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:
+    """The loss on the labels themselves, each judged by a model that has not seen it (five folds)."""
+    rows = np.asarray(sorted(labels))
+    fold = folds([labels[row] for row in rows], sheet.task == "classes", sheet.brief.seed)
+    each = [_unseen(sheet, labels, rows[fold != part], rows[fold == part], pool) for part in range(FOLDS)]
+    losses = np.concatenate(each)  # [n]
+    return Point(len(rows), float(losses.mean()), float(losses.std(ddof=1) / np.sqrt(len(losses))))
+
+
+def folds(labels: Sequence[str], classes: bool, seed: int) -> Host:
+    """[n]: the fold of each label, dealt out in turn, class by class: two of a class are never in one fold alone."""
+    luck = np.random.default_rng(seed).permutation(len(labels))
+    order = sorted(range(len(labels)), key=lambda place: (labels[place] if classes else "", luck[place]))
+    dealt = np.empty(len(labels), dtype=int)
+    dealt[order] = np.arange(len(labels)) % FOLDS
+    return dealt
+
+
+def no_folds(labels: Sequence[str], classes: bool) -> str | None:
+    """Why labels cannot be judged by folds; None where they can."""
+    if len(labels) < FEWEST:
+        return f"cross-validation takes {FEWEST} labels"
+    rare = [name for name in sorted(set(labels)) if labels.count(name) < 2] if classes else []
+    return f"class {rare[0]!r} has one label only, and cross-validation takes two" if rare else None
+
+
+def _unseen(sheet: Worksheet, labels: Mapping[int, str], seen: Host, unseen: Host, pool: Sequence[int]) -> Host:
+    """[n]: losses on `unseen` rows of the model that knows the labels of the `seen`."""
+    found = fitted(sheet, {row: labels[row] for row in seen.tolist()}, [*pool, *unseen.tolist()])
+    table = sheet.features.take(unseen)
+    rng = np.random.default_rng(sheet.brief.seed)
+    belief = belief_of(found.model, table.take([0]), table, classes=found.classes, rng=rng)
+    targets = _targets([labels[row] for row in unseen.tolist()], found.classes)
+    return on_host(realised_loss(found.loss, bayes_prediction(found.loss, belief), constant(targets, belief.like)).each)
+
+
+def _targets(labels: Sequence[str], classes: Sequence[str] | None) -> Host:
+    """[n]: as losses count them."""
+    return as_targets(labels, "real") if classes is None else np.asarray([classes.index(label) for label in labels])

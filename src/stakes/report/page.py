@@ -1,0 +1,342 @@
+"""HTML in which whatever people wrote is text: every string is escaped unless it is markup already."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import stakes
+from stakes._utils.text import counted, number, plus_minus, short, utc_time
+from stakes.campaign import Campaign
+from stakes.exceptions import StakesError
+from stakes.ranking.query import Progress, silent
+from stakes.report.estimates import contexts, learning_curve
+from stakes.report.evidence import Evidence, attempted, gather
+from stakes.report.figures import (
+    Picture,
+    acquired_picture,
+    check_canvas,
+    contexts_picture,
+    learning_picture,
+    worth_picture,
+)
+from stakes.tabular import LOSSES, LossSpec
+from stakes.tabular.loss_specs import exponential_rate
+
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # no HTML file may hold these
+
+
+class Markup(str):
+    """A string that is HTML; only the functions here make it."""
+
+    __slots__ = ()
+
+
+Content: TypeAlias = str | Iterable["Content"]
+
+
+def text(content: Content) -> Markup:
+    """The content as HTML: markup as it is, other strings escaped, a list of them one after another."""
+    if isinstance(content, Markup):
+        return content
+    if isinstance(content, str):
+        return Markup(html.escape(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", content)))
+    return Markup("".join(map(text, content)))
+
+
+def tag(name: str, content: Content = "", **attributes: str) -> Markup:
+    """An element; attributes are escaped too, and `class_` is class."""
+    given = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{given}>{text(content)}</{name}>\n")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Content]]) -> Markup:
+    """A table that scrolls within itself where it is too wide."""
+    top = tag("thead", tag("tr", [tag("th", name, scope="col") for name in head]))
+    body = tag("tbody", [tag("tr", [tag("td", cell) for cell in row]) for row in rows])
+    return tag("div", tag("table", [top, body]), class_="scroll", tabindex="0")
+
+
+def bullets(sentences: Iterable[str]) -> Markup:
+    """A list."""
+    return tag("ul", [tag("li", sentence) for sentence in sentences])
+
+
+def image(png: bytes, alt: str) -> Markup:
+    """A picture within the page."""
+    source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    return Markup(f'<img src="{source}" alt="{text(alt)}">\n')
+
+
+def page(title: str, style: str, content: Content) -> Markup:
+    """A whole page, which needs nothing else."""
+    head = [
+        Markup('<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'),
+        Markup('<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'),
+        tag("title", title),
+        tag("style", Markup(style)),
+    ]
+    return Markup("<!doctype html>\n" + tag("html", [tag("head", head), tag("body", tag("main", content))], lang="en"))
+
+
+# ----------------------------------------------------------------------
+# How the page looks, by day and by night, on a desk and on a phone.
+
+
+STYLE = """
+:root { --ink: #1d2430; --faint: #5b6675; --paper: #f6f7f9; --card: #ffffff; --line: #d9dee5; --accent: #0072b2;
+  --go: #00795a; --stop: #b34700; --unsure: #8a6100; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8ebf0; --faint: #a4afbd; --paper: #14181e; --card: #1e242c;
+  --line: #37404c; --accent: #6fc0ee; --go: #4fd1a5; --stop: #ff9a5c; --unsure: #f0c04f; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif;
+  overflow-wrap: anywhere; }
+main { max-width: 72rem; margin: 0 auto; padding: 1.25rem 1rem 3rem; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .3rem; }
+h2 { font-size: 1.15rem; margin: 2rem 0 .6rem; }
+h3 { font-size: 1rem; margin: 0 0 .5rem; }
+p { margin: .3rem 0; }
+.faint { color: var(--faint); }
+.advice { border-left: .4rem solid var(--accent); background: var(--card); border-radius: .4rem; padding: .8rem 1rem;
+  margin: 1.2rem 0; }
+.advice p:first-child { font-size: 1.15rem; font-weight: 600; }
+.go { border-color: var(--go); } .stop { border-color: var(--stop); } .unsure { border-color: var(--unsure); }
+.counts { display: grid; grid-template-columns: repeat(auto-fit, minmax(7rem, 1fr)); gap: .6rem; margin: 0; }
+.counts div { background: var(--card); border: 1px solid var(--line); border-radius: .4rem; padding: .5rem .75rem; }
+.counts dt { color: var(--faint); font-size: .85rem; }
+.counts dd { margin: 0; font-size: 1.25rem; font-weight: 600; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1rem; }
+figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: .4rem; padding: .9rem; }
+figure img { display: block; width: 100%; height: auto; background: #ffffff; border-radius: .3rem; }
+figcaption { color: var(--faint); font-size: .9rem; margin-top: .5rem; }
+.scroll { overflow-x: auto; overflow-wrap: normal; }
+.scroll { background: var(--card); border: 1px solid var(--line); border-radius: .4rem; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; }
+th, td { text-align: left; vertical-align: top; padding: .4rem .75rem; border-bottom: 1px solid var(--line); }
+td { min-width: 4rem; } td:last-child { min-width: 9rem; }
+tbody tr:last-child td { border-bottom: 0; }
+th { font-weight: 600; color: var(--faint); white-space: nowrap; }
+ul { margin: .3rem 0; padding-left: 1.2rem; }
+details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); }
+@media print { body { background: #ffffff; } figure, tr { break-inside: avoid; } }
+"""
+
+
+# ----------------------------------------------------------------------
+# The sections of a report, from top to bottom.
+
+
+_EVENTS = 50  # that are shown
+_MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
+
+
+def heading(evidence: Evidence) -> Content:
+    """What the campaign is about."""
+    brief, source = evidence.setup.brief, evidence.sheet.source
+    title = tag("h1", f"{brief.target} of {source.path.name}")
+    matrix = brief.loss.cost_matrix
+    costs = [] if matrix is None else [tag("details", [tag("summary", "What each decision costs"), _costs(matrix)])]
+    return [title, tag("p", loss_in_words(brief.loss), class_="faint"), *costs]
+
+
+def loss_in_words(loss: LossSpec) -> str:
+    """Its name, its options, what it is for, and what counts more."""
+    options = ", ".join(
+        f"{name} {short(value)}" for name, value in loss.options.items() if isinstance(value, int | float)
+    )
+    name = f"{loss.name} ({options})" if options else loss.name
+    purpose = f" {LOSSES[loss.name].purpose}" if loss.name in LOSSES else ""
+    return f"The loss is {name}.{purpose}{_counts_more(loss)}"
+
+
+def _counts_more(loss: LossSpec) -> str:
+    """Which errors count more, in words; nothing where none do."""
+    if loss.class_weights:
+        times = ", ".join(f"{short(weight)} times for {name}" for name, weight in loss.class_weights.items())
+        return f" Errors count {times}."
+    if isinstance(loss.weight, str):
+        return f" Errors count exp({exponential_rate(loss.weight):g} y) times, where y is the true value."
+    return " Errors count more or less by the true value." if loss.weight else ""
+
+
+def advice(evidence: Evidence) -> Content:
+    """Whether to go on, and how sure that is."""
+    status, told = evidence.status, evidence.status.advice
+    mood = next((name for words, name in _MOODS.items() if told.startswith(words)), "ask")
+    lines = [tag("p", told), *(tag("p", sentence, class_="faint") for sentence in _outlook(evidence))]
+    lines += [tag("p", status.stale)] if status.stale else []
+    lines += [tag("p", f"The rows could not be ranked: {evidence.failure}")] if evidence.failure else []
+    return tag("section", lines, class_=f"advice {mood}", aria_label="advice")
+
+
+def counts(evidence: Evidence) -> Content:
+    """Rows by where they stand, and money."""
+    status = evidence.status
+    cells = {name: f"{getattr(status, name):,}" for name in ("labelled", "asked", "skipped", "open")}
+    cells["spent"] = short(status.spent)
+    if status.budget_left is not None:
+        cells["budget left"] = f"{short(status.budget_left)} of {short(status.budget or 0.0)}"
+    return tag(
+        "dl", [tag("div", [tag("dt", name), tag("dd", value)]) for name, value in cells.items()], class_="counts"
+    )
+
+
+def next_rows(evidence: Evidence) -> Content:
+    """Which rows to label, what for, and why."""
+    rows, ranking = evidence.next_rows(), evidence.ranking
+    if not rows or ranking is None:
+        return [tag("h2", "Next rows"), tag("p", "None is ranked at the moment; ask for rows to rank them anew.")]
+    head = ("row", ranking["ranked_by"] + (" per cost" if evidence.sheet.costs is not None else ""), "why")
+    cells = [(row, "" if score is None else f"{score:.4g}", why) for row, score, why in rows]
+    known = f"Ranked with {counted(ranking['labels'], 'label')}, best first."
+    return [tag("h2", "Next rows"), tag("p", known, class_="faint"), table(head, cells)]
+
+
+def pictures(drawn: Sequence[Picture]) -> Content:
+    """All pictures, or why there is none."""
+    return [tag("h2", "Pictures"), tag("div", [_figure(each) for each in drawn], class_="pictures")]
+
+
+def assumptions(sentences: Sequence[str]) -> Content:
+    """What was taken for granted."""
+    return [tag("h2", "What was assumed"), bullets(sentences) if sentences else tag("p", "Nothing yet.")]
+
+
+def history(evidence: Evidence) -> Content:
+    """The last events, latest first."""
+    last = evidence.history[-_EVENTS:][::-1]
+    some = f"The last {len(last)} of {counted(len(evidence.history), 'event')}, latest first."
+    rows = [(utc_time(event.at), event.kind, event.row, event.label or "", event.who or "") for event in last]
+    shown = table(("when", "what", "row", "label", "who"), rows) if rows else Markup("")
+    return [tag("h2", "History"), tag("p", some if rows else "Nothing has happened yet.", class_="faint"), shown]
+
+
+def origin(evidence: Evidence, now: float) -> Content:
+    """How the report was made."""
+    brief = evidence.setup.brief
+    table_of = f"{evidence.sheet.source.path.name} ({counted(evidence.status.rows, 'row')})"
+    made = f"Written by stakes {stakes.__version__} on {utc_time(now)} from {evidence.name} and {table_of}"
+    said = f"{made}, with the model {brief.model.name!r} and seed {brief.seed}."
+    return [tag("h2", "How this was made"), tag("p", said)]
+
+
+def _outlook(evidence: Evidence) -> list[str]:
+    """The loss today, and what labels can save of it."""
+    outlook: dict[str, Any] | None = evidence.status.outlook
+    if outlook is None:
+        return []
+    today, most = (plus_minus(**outlook[name]) for name in ("today", "most"))
+    said = [f"With {counted(evidence.status.outlook_labels or 0, 'label')} a decision is expected to lose {today}."]
+    said += [f"The most that labels can save of it is {most}."]
+    if outlook["offers"] and outlook["offers"][-1]["net"] is None:
+        last = outlook["offers"][-1]
+        said.append(f"The next {counted(last['size'], 'label')} would save {plus_minus(last['worth'], last['error'])}.")
+    return [" ".join(said)]
+
+
+def _costs(matrix: Any) -> Markup:
+    decisions = list(next(iter(matrix.values())))
+    rows = [[truth, *(number(costs[name]) for name in decisions)] for truth, costs in matrix.items()]
+    return table(["truth \\ decision", *decisions], rows)
+
+
+def _figure(drawn: Picture) -> Markup:
+    shown = [] if drawn.png is None else [image(drawn.png, drawn.alt)]
+    notes = [tag("p", note) for note in drawn.notes]
+    return tag("figure", [tag("h3", drawn.heading), *shown, tag("figcaption", notes)])
+
+
+# ----------------------------------------------------------------------
+# The one call: gather, draw, and write the page, whole or not at all.
+
+
+_BEGINNING = "<!doctype html>"
+_CURVE = (0.2, 0.9)  # the share of time between which the learning curve is made
+
+
+def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+    """Write the report of a campaign as one HTML file; another HTML file is replaced, anything else is refused."""
+    where = _checked(Path(path))
+    check_canvas()
+    tell = progress or silent
+    tell("thinking about the next labels", 0.0)
+    _replace(where, report(gather(campaign), tell))
+    tell("written", 1.0)
+
+
+def report(evidence: Evidence, tell: Progress) -> Markup:
+    """The page."""
+    drawn = _pictures(evidence, tell)
+    said = (evidence.ranking or {"said": evidence.sheet.said})["said"]
+    content = [
+        heading(evidence),
+        advice(evidence),
+        counts(evidence),
+        next_rows(evidence),
+        pictures(drawn),
+        assumptions(said),
+        history(evidence),
+        origin(evidence, time.time()),
+    ]
+    return page(f"{evidence.setup.brief.target}: report of {evidence.name}", STYLE, content)
+
+
+def _pictures(evidence: Evidence, tell: Progress) -> list[Picture]:
+    low, high = _CURVE
+
+    def done(share: float) -> None:
+        tell("drawing the learning curve", low + (high - low) * share)
+
+    done(0.0)
+    curve = learning_curve(evidence, done)
+    tell("looking where the model is unsure", high)
+    return [
+        learning_picture(curve, evidence),
+        acquired_picture(evidence),
+        worth_picture(evidence),
+        _unsure(evidence),
+    ]
+
+
+def _unsure(evidence: Evidence) -> Picture:
+    heading = "Where the model is unsure"
+    labels = set(evidence.labels().values())
+    if not evidence.pool or not labels or (evidence.task == "classes" and len(labels) == 1):
+        why = "No row is open." if not evidence.pool else "There are too few labels for a model."
+        return Picture(heading, None, "", (why,))
+    found, why_not = attempted(lambda: contexts(evidence))
+    return (
+        Picture(heading, None, "", (f"No picture: {why_not}.",)) if found is None else contexts_picture(found, evidence)
+    )
+
+
+def _checked(path: Path) -> Path:
+    """A place where a report may be written."""
+    if not path.parent.is_dir():
+        raise StakesError(f"{path} cannot be written: there is no folder {path.parent}")
+    if path.is_dir():
+        raise StakesError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}")
+    if path.exists() and not path.read_bytes()[: len(_BEGINNING)].lower() == _BEGINNING.encode():
+        raise StakesError(f"{path} is there and is no HTML page, so it is not replaced. Give another name.")
+    return path
+
+
+def _replace(where: Path, text: str) -> None:
+    part = where.with_name(f".{where.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, where)
+    except OSError as error:
+        raise StakesError(f"{where} cannot be written: {error.strerror}. Nothing was changed.") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,495 @@
+"""Classes by "module:Name", told to be what they should be before anything of them is called."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from stakes._utils.text import did_you_mean
+from stakes.exceptions import StakesError
+from stakes.files.frame import kind_of
+from stakes.files.read import checked_path, read_rows, read_table
+
+
+def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str], advice: str = "") -> None:
+    """Refuse the first word that is not among those known, with the one that was perhaps meant."""
+    known = list(known)
+    for word in given:
+        if word not in known:
+            there = f"there are {', '.join(known)}" if known else "there are none"
+            raise StakesError(f"there is no {what} {word!r}; {there}{advice}.{did_you_mean(word, known)}")
+
+
+def as_json(what: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of our own, as JSON would give it back."""
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(dict(value), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise StakesError(
+            f"{what} must be texts and finite numbers that JSON can keep; got {value!r} ({error})"
+        ) from error
+    return copy
+
+
+def as_fields(what: str, kept: Any, known: Iterable[str]) -> dict[str, Any]:
+    """What was kept of a spec, with no field that it does not have."""
+    if not isinstance(kept, Mapping) or "name" not in kept:
+        raise StakesError(f'{what} must be kept as {{"name": ..., ...}}; got {kept!r}')
+    refuse_unknown(f"field of {what}", map(str, kept), known)
+    return dict(kept)
+
+
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is an import path rather than one of a catalogue; what is nearly one is refused, not imported."""
+    if not isinstance(name, str):
+        raise StakesError(f"a name must be text; got {name!r}")
+    if ":" in name and not _PATH.fullmatch(name):
+        raise StakesError(f"an import path must be module:Name, such as sklearn.linear_model:Ridge; got {name!r}")
+    return ":" in name
+
+
+def imported(path: str) -> Any:
+    """What "module:Name" stands for; its module is run by importing it, as by any import."""
+    module_name, _, name = path.partition(":")
+    try:
+        module = import_module(module_name)
+    except ImportError as error:
+        raise StakesError(
+            f"{path!r} must name a module that can be imported; {module_name!r} cannot ({error})"
+        ) from error
+    if not hasattr(module, name):
+        raise StakesError(f"the module {module_name} has no {name!r}.{did_you_mean(name, dir(module))}")
+    return getattr(module, name)
+
+
+def class_with(path: str, methods: tuple[str, ...], what: str) -> type:
+    """The class at `path`, which has these methods: whatever else a file may name is not called."""
+    kind = imported(path)
+    if not isinstance(kind, type) or not all(callable(getattr(kind, method, None)) for method in methods):
+        raise StakesError(f"{path} is no {what}: a class with {', '.join(methods)} was expected; got {kind!r}")
+    return kind
+
+
+def called(path: str, kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """The class called with arguments that it knows, its own refusals included."""
+    known = inspect.signature(kind).parameters
+    if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values()):
+        refuse_unknown(f"option of {path}", arguments, known)
+    try:
+        return kind(**arguments)
+    except (TypeError, ValueError) as error:
+        raise StakesError(f"{path}: {error}") from error
+
+
+# ----------------------------------------------------------------------
+# The words of the command line: weights, class weights, cost matrices, options.
+#
+# A weight is "exp:RATE", or points (y, weight); class weights and cost matrices go by the names of classes.
+
+Points: TypeAlias = tuple[tuple[float, float], ...]
+
+_WEIGHT = "a weight is exp:RATE, such as exp:-1, or a CSV file with the columns y and weight"
+
+
+def parse_weight(words: str) -> str | Points:
+    """A weight from "exp:RATE", which stays text, or from a CSV file of two columns, whose points are read now."""
+    if words.lower().endswith((".csv", ".tsv", ".txt")):
+        return checked_weight(_points(words))
+    return checked_weight(words)
+
+
+def checked_weight(weight: Any) -> str | Points:
+    """A weight as it is kept: "exp:RATE", or points of increasing y."""
+    if isinstance(weight, str):
+        return f"exp:{exponential_rate(weight)!r}"
+    try:
+        points = tuple(sorted((float(y), float(w)) for y, w in weight))
+    except (TypeError, ValueError) as error:
+        raise StakesError(f"{_WEIGHT}; got {weight!r}") from error
+    _check_weights("the weight", [w for _, w in points])
+    values = [y for y, _ in points]
+    if not all(map(math.isfinite, values)) or len(set(values)) != len(values):
+        raise StakesError(f"the points of a weight need finite values of y, each once; got {values}")
+    return points
+
+
+def exponential_rate(words: str) -> float:
+    """The rate of "exp:RATE"."""
+    name, _, rate = words.partition(":")
+    if name.strip() != "exp" or kind_of(rate) != "number":
+        raise StakesError(f"{_WEIGHT}; got {words!r}")
+    return float(rate)
+
+
+def parse_class_weights(words: str) -> dict[str, float]:
+    """Weights by class from "bus=50,van=50".
+
+    The last = of an item stands before its weight, so that a name may hold others; an item with a comma or a quote in
+    it is quoted as in CSV: '"red, dark=3",blue=1'.
+    """
+    try:
+        (items,) = csv.reader([words], strict=True, skipinitialspace=True)
+    except (csv.Error, ValueError) as error:
+        raise StakesError(f"class weights are CLASS=WEIGHT,CLASS=WEIGHT,...; got {words!r} ({error})") from error
+    pairs = [item.rpartition("=") for item in items]
+    bad = [item for item, (name, _, w) in zip(items, pairs, strict=True) if not name or kind_of(w) != "number"]
+    if bad or not items:
+        raise StakesError(f"class weights are CLASS=WEIGHT,CLASS=WEIGHT,...; got {(bad or [''])[0]!r} in {words!r}")
+    names = [name for name, _, _ in pairs]
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise StakesError(f"each class has one weight; {twice[0]!r} is given twice in {words!r}")
+    return checked_class_weights({name: float(weight) for name, _, weight in pairs})
+
+
+def checked_class_weights(weights: Mapping[str, Any]) -> dict[str, float]:
+    """Weights by class, finite and at least 0."""
+    if not isinstance(weights, Mapping) or not weights:
+        raise StakesError(f"class weights must be numbers by class, such as {{'bus': 50}}; got {weights!r}")
+    numbers = {str(name): _number(f"the weight of class {name!r}", weight) for name, weight in weights.items()}
+    if negative := [name for name, weight in numbers.items() if weight < 0]:
+        raise StakesError(f"class weights must be at least 0; that of {negative[0]!r} is {numbers[negative[0]]}")
+    return numbers
+
+
+def read_cost_matrix(path: str) -> dict[str, dict[str, float]]:
+    """Costs by truth and decision from a CSV file: a class at the head of each row, decisions along the header.
+
+    There need not be as many decisions as classes; costs may be negative (gains).
+    """
+    where = checked_path(path)
+    table = read_rows(where)
+    decisions = table.header[1:]
+    _check_names(where, "decision", decisions)
+    _check_names(where, "class", [row[0] for row in table.rows])
+    costs: dict[str, dict[str, float]] = {}
+    for row, line in zip(table.rows, table.lines, strict=True):
+        costs[row[0]] = {name: _cost(where, line, name, cell) for name, cell in zip(decisions, row[1:], strict=True)}
+    return costs
+
+
+def checked_costs(costs: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Costs by truth and decision, with the same decisions for every truth."""
+    if not isinstance(costs, Mapping) or not costs or not all(isinstance(row, Mapping) for row in costs.values()):
+        raise StakesError(f"a cost matrix must be {{class: {{decision: cost}}}}; got {costs!r}")
+    decisions = list(next(iter(costs.values())))
+    if uneven := [name for name, row in costs.items() if set(row) != set(decisions) or not row]:
+        raise StakesError(f"a cost matrix needs a cost of each decision, {decisions}, for class {uneven[0]!r} too")
+    return {
+        str(truth): {
+            str(name): _number(f"the cost of {name!r} when the class is {truth!r}", row[name]) for name in decisions
+        }
+        for truth, row in costs.items()
+    }
+
+
+def parse_options(items: Iterable[str]) -> dict[str, Any]:
+    """Options from "name=value" words; a value is what JSON makes of it, else text."""
+    pairs = [item.partition("=") for item in items]
+    if bad := ["".join(pair) for pair in pairs if not pair[0] or not pair[1]]:
+        raise StakesError(f"an option is NAME=VALUE, such as alpha=0.5; got {bad[0]!r}")
+    return {name: _value(text) for name, _, text in pairs}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _points(path: str) -> list[tuple[float, float]]:
+    source = read_table(path)
+    if len(source.names) != 2 or any(kind_of(name) == "number" for name in source.names):
+        raise StakesError(
+            f"{path} must have two columns, named in its first line, y and weight; got {list(source.names)}"
+        )
+    y, weight = source.features().arrays
+    gaps = [row for row in range(len(source)) if None in (source.cells[0][row], source.cells[1][row])]
+    if gaps or "O" in (y.dtype.kind, weight.dtype.kind):
+        where = source.place(gaps[0]) if gaps else "line 2"
+        raise StakesError(f"{path} must hold a number in every cell; look at {where}")
+    return list(zip(y.tolist(), weight.tolist(), strict=True))
+
+
+def _check_weights(what: str, weights: Sequence[float]) -> None:
+    if not weights or not all(map(math.isfinite, weights)) or min(weights) < 0 or max(weights) == 0:
+        raise StakesError(f"{what} must be finite, at least 0 and not all 0; got {list(weights)}")
+
+
+def _check_names(path: Path, what: str, names: Sequence[str]) -> None:
+    if not names or "" in names:
+        raise StakesError(
+            f"{path} must name every {what}: classes down the first column, decisions along the first line"
+        )
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise StakesError(f"{path} names the {what} {twice[0]!r} twice")
+
+
+def _cost(path: Path, line: int, decision: str, cell: str) -> float:
+    if kind_of(cell) != "number":
+        raise StakesError(f"{path}: a cost must be a finite number; got {cell!r} at line {line}, column {decision!r}")
+    return float(cell)
+
+
+def _number(what: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise StakesError(f"{what} must be a finite number; got {value!r}")
+    return float(value)
+
+
+# ----------------------------------------------------------------------
+# The losses by name, and what each is for: a table without the losses themselves, so that it is there at once.
+
+
+Target = Literal["real target", "positive target", "classes"]
+Takes = Literal["weight", "class weights", "cost matrix"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A number that a loss is told."""
+
+    name: str
+    kind: str
+    purpose: str
+    default: float | None = None
+    """None where it must be given."""
+
+
+@dataclass(frozen=True)
+class LossEntry:
+    """A loss by name."""
+
+    name: str
+    kind: str
+    """Its class in `stakes.losses`."""
+    target: Target
+    purpose: str
+    options: tuple[Option, ...] = ()
+    takes: Takes | None = "weight"
+    """What, beside its options, says which errors count more; None where nothing can."""
+
+
+_REALS = (
+    LossEntry("squared-error", "SquaredError", "real target", "A miss twice as far costs four times as much."),
+    LossEntry("absolute-error", "AbsoluteError", "real target", "A miss twice as far costs twice as much."),
+    LossEntry(
+        "linex",
+        "Linex",
+        "real target",
+        "Too high hurts far more than too low, or the other way round: the cost grows exponentially on one side.",
+        (Option("alpha", "a number other than 0", "Above 0: too high hurts more; below 0: too low.", 1.0),),
+    ),
+    LossEntry(
+        "pinball",
+        "Pinball",
+        "real target",
+        "Answers a quantile, such as the level that 9 in 10 samples stay below.",
+        (Option("tau", "a number between 0 and 1", "The level of the quantile, such as 0.9."),),
+    ),
+    LossEntry("crps", "CRPS", "real target", "Scores the whole forecast, in the units of the target."),
+    LossEntry("log-score", "LogScore", "real target", "Scores how likely the forecast held what came: surprise."),
+    LossEntry(
+        "threshold-decision",
+        "ThresholdDecision",
+        "real target",
+        "Act or wait: acting is right when the target is above a threshold.",
+        (
+            Option("threshold", "a number", "Above it, acting is right."),
+            Option("miss", "a positive number", "What it costs to wait when acting was right.", 1.0),
+            Option("false_alarm", "a positive number", "What it costs to act when waiting was right.", 1.0),
+        ),
+        None,
+    ),
+)
+_POSITIVE = (
+    LossEntry("poisson-deviance", "PoissonDeviance", "positive target", "Counts and rates; 0 is allowed."),
+    LossEntry(
+        "itakura-saito",
+        "ItakuraSaito",
+        "positive target",
+        "Errors count as ratios, and too low hurts more than too high.",
+    ),
+    LossEntry(
+        "box-cox",
+        "BoxCox",
+        "positive target",
+        "Squared error after a power of the target: between counting differences and counting ratios.",
+        (Option("lam", "a number", "1 counts differences, 0 counts ratios (the logarithm), 0.5 is half way."),),
+    ),
+)
+_CLASSES = (
+    LossEntry(
+        "log-loss",
+        "LogLoss",
+        "classes",
+        "Surprise at the true class; being sure and wrong is very bad.",
+        (),
+        "class weights",
+    ),
+    LossEntry("brier", "BrierLoss", "classes", "Squared error of the class probabilities.", (), "class weights"),
+    LossEntry(
+        "spherical",
+        "SphericalLoss",
+        "classes",
+        "Like brier, but only the direction of the probabilities counts.",
+        (),
+        "class weights",
+    ),
+    LossEntry("zero-one", "ZeroOne", "classes", "The share of wrong answers; every mistake costs the same.", (), None),
+    LossEntry(
+        "cost-matrix",
+        "CostMatrix",
+        "classes",
+        "A table says what each decision costs for each true class.",
+        (),
+        "cost matrix",
+    ),
+)
+
+LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in (*_REALS, *_POSITIVE, *_CLASSES)}
+"""By the name that the command line takes."""
+
+
+# ----------------------------------------------------------------------
+# A loss in words that JSON keeps, and the loss that they say.
+#
+# Sizes: C classes.
+
+if TYPE_CHECKING:
+    from stakes.losses import AnyLoss
+
+_TAKEN = {"weight": "weight", "class_weights": "class weights", "cost_matrix": "cost matrix"}
+
+
+@dataclass(frozen=True)
+class LossSpec:
+    """A loss by name, or by "module:Name", with its options, its weight, or its costs; all by the names of classes.
+
+    Building one by "module:Name" imports that module, which runs it: build what comes from people you trust.
+    """
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    weight: str | Points | None = None
+    class_weights: Mapping[str, float] | None = None
+    cost_matrix: Mapping[str, Mapping[str, float]] | None = None
+
+    def __post_init__(self) -> None:
+        given = as_json(f"options of {self.name!r}", self.options)
+        options = {name.replace("-", "_"): value for name, value in given.items()}
+        object.__setattr__(self, "options", options)
+        for name, check in (
+            ("weight", checked_weight),
+            ("class_weights", checked_class_weights),
+            ("cost_matrix", checked_costs),
+        ):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, check(getattr(self, name)))
+        if not is_path(self.name):
+            _check_entry(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return as_json("a loss", {each.name: getattr(self, each.name) for each in fields(self)})
+
+    @staticmethod
+    def from_dict(kept: Mapping[str, Any]) -> LossSpec:
+        """From JSON."""
+        return LossSpec(**as_fields("a loss", kept, [each.name for each in fields(LossSpec)]))
+
+
+def build_loss(spec: LossSpec, classes: Sequence[str] | None = None) -> AnyLoss:
+    """The loss; class weights and costs are matched to the `classes` [C] by name, classes without a weight get 1."""
+    from stakes.losses import DistributionLoss, Loss
+
+    arguments = {**spec.options, **_concerns(spec, classes)}
+    path = spec.name if is_path(spec.name) else f"stakes.losses:{LOSSES[spec.name].kind}"
+    loss = called(spec.name, class_with(path, ("statistics", "regret"), "loss"), arguments)
+    if not isinstance(loss, Loss | DistributionLoss):
+        raise StakesError(f"{spec.name} is no loss: {loss!r} lacks methods of stakes.losses.Loss")
+    return loss
+
+
+def decisions_of(spec: LossSpec, classes: Sequence[str]) -> tuple[str, ...]:
+    """The decisions of a cost matrix in the order of its columns: that of the classes where they are the classes."""
+    named = tuple(next(iter((spec.cost_matrix or {"": {}}).values())))
+    return tuple(classes) if set(named) == set(classes) else named
+
+
+def _check_entry(spec: LossSpec) -> None:
+    """Refuse what the loss of that name does not take, and what it lacks."""
+    refuse_unknown("loss", [spec.name], LOSSES, ", or module:Name for one of your own")
+    entry = LOSSES[spec.name]
+    refuse_unknown(f"option of {spec.name}", spec.options, [option.name for option in entry.options])
+    for option in entry.options:
+        value = spec.options.get(option.name, option.default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            came = "none was given" if value is None else f"got {value!r}"
+            raise StakesError(f"{spec.name} needs {option.name}, {option.kind}; {came}. {option.purpose}")
+    _check_taken(spec, entry)
+
+
+def _check_taken(spec: LossSpec, entry: LossEntry) -> None:
+    for name, words in _TAKEN.items():
+        if getattr(spec, name) is not None and words != entry.takes:
+            takers = ", ".join(each.name for each in LOSSES.values() if each.takes == words)
+            raise StakesError(f"{spec.name} takes no {words}; those that do are {takers}")
+    if entry.takes == "cost matrix" and spec.cost_matrix is None:
+        raise StakesError(f"{spec.name} needs a cost matrix: what each decision costs for each class")
+
+
+def _concerns(spec: LossSpec, classes: Sequence[str] | None) -> dict[str, Any]:
+    """What says which errors count more, as the classes of losses call it."""
+    concerns: dict[str, Any] = {}
+    if spec.weight is not None:
+        concerns["weight"] = _weight(spec.weight)
+    if spec.class_weights is not None:
+        concerns["class_weights"] = _class_weights(spec.class_weights, classes)
+    if spec.cost_matrix is not None:
+        concerns["costs"] = _costs(spec, classes)
+    return concerns
+
+
+def _weight(weight: str | Points) -> Any:
+    from stakes.losses import ExponentialWeight, InterpolatedWeight
+
+    if isinstance(weight, str):
+        return ExponentialWeight(exponential_rate(weight))
+    values, weights = zip(*weight, strict=True)
+    return InterpolatedWeight(values, weights)
+
+
+def _class_weights(weights: Mapping[str, float], classes: Sequence[str] | None) -> tuple[float, ...]:
+    known = _known("class weights", classes)
+    refuse_unknown("class", weights, known)
+    found = tuple(weights.get(name, 1.0) for name in known)
+    if not any(found):
+        raise StakesError(f"class weights must not all be 0; got {dict(weights)}")
+    return found
+
+
+def _costs(spec: LossSpec, classes: Sequence[str] | None) -> list[list[float]]:
+    """Rows in the order of classes, columns in that of decisions."""
+    known, costs = _known("a cost matrix", classes), spec.cost_matrix or {}
+    refuse_unknown("class", costs, known)
+    if lacking := [name for name in known if name not in costs]:
+        raise StakesError(f"the cost matrix must have a row for every class; there is none for {', '.join(lacking)}")
+    return [[costs[truth][decision] for decision in decisions_of(spec, known)] for truth in known]
+
+
+def _known(what: str, classes: Sequence[str] | None) -> list[str]:
+    if classes is None:
+        raise StakesError(f"{what} go by the names of the classes; give all classes")
+    return list(classes)

@@ -1,0 +1,234 @@
+"""The models by name, and what each is good for: a table without the models themselves, so that it is there at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from stakes.exceptions import StakesError
+from stakes.tabular.loss_specs import as_fields, as_json, called, class_with, is_path, refuse_unknown
+
+Task: TypeAlias = Literal["classes", "real"]
+"""What `stakes.models.default` calls them."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A class by "module:Name", and the parameters that it is made with.
+
+    A parameter may be another recipe, {"model": "module:Name", "parameters": {...}}, or a function of NumPy,
+    {"function": "numpy:log"}.
+    """
+
+    path: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model by name."""
+
+    name: str
+    purpose: str
+    recipes: Mapping[Task, Recipe]
+    """One for each kind of target that it serves."""
+
+
+_SKLEARN = "sklearn.ensemble"
+_FOREST = {"n_estimators": 100}
+_LEAVES = {**_FOREST, "min_samples_leaf": 5, "bootstrap": True, "oob_score": True}  # the noise of labels is out of bag
+_DEFAULT = Recipe("stakes.models:DefaultModel")
+
+_ENTRIES = (
+    ModelEntry(
+        "default",
+        "A Gaussian process for numbers, a random forest for classes; says what it did to every column.",
+        {"real": _DEFAULT, "classes": _DEFAULT},
+    ),
+    ModelEntry(
+        "gaussian-process",
+        "Smooth curves with honest error bars, at its best below a thousand labels.",
+        {
+            "real": Recipe("stakes.models:GaussianProcess"),
+            "classes": Recipe("sklearn.gaussian_process:GaussianProcessClassifier"),
+        },
+    ),
+    ModelEntry(
+        "log-gaussian-process",
+        "A Gaussian process of the logarithm: for positive numbers such as prices, and losses for positive targets.",
+        {
+            "real": Recipe(
+                "sklearn.compose:TransformedTargetRegressor",
+                {
+                    "regressor": {"model": "stakes.models:GaussianProcess"},
+                    "func": {"function": "numpy:log"},
+                    "inverse_func": {"function": "numpy:exp"},
+                },
+            )
+        },
+    ),
+    ModelEntry(
+        "random-forest",
+        "Trees that vote: little to tune, copes with many columns, jumps and categories.",
+        {
+            "real": Recipe(f"{_SKLEARN}:RandomForestRegressor", _LEAVES),
+            "classes": Recipe(f"{_SKLEARN}:RandomForestClassifier", _FOREST),
+        },
+    ),
+    ModelEntry(
+        "extra-trees",
+        "Like a random forest, with more random splits: smoother, and quicker to fit.",
+        {
+            "real": Recipe(f"{_SKLEARN}:ExtraTreesRegressor", _LEAVES),
+            "classes": Recipe(f"{_SKLEARN}:ExtraTreesClassifier", _FOREST),
+        },
+    ),
+    ModelEntry(
+        "bayesian-ridge",
+        "A straight line in every column: quick, and hard to beat with few labels and simple effects.",
+        {"real": Recipe("sklearn.linear_model:BayesianRidge")},
+    ),
+    ModelEntry(
+        "bootstrap",
+        "Copies of any model, each fitted on rows drawn anew: where they differ, labels are worth most.",
+        {
+            "real": Recipe("stakes.models:Bootstrap", {"estimator": {"model": "sklearn.linear_model:Ridge"}}),
+            "classes": Recipe(
+                "stakes.models:Bootstrap",
+                {"estimator": {"model": "sklearn.linear_model:LogisticRegression", "parameters": {"max_iter": 1000}}},
+            ),
+        },
+    ),
+)
+
+MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
+"""By the name that the command line takes."""
+
+
+# ----------------------------------------------------------------------
+# A model in words that JSON keeps, and the estimator that they say, not fitted yet.
+
+
+_ESTIMATOR = ("fit", "get_params", "set_params")
+_OURS = {"task", "classes", "seed"}  # parameters of the default model that the table and the command line say
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A model by name, or a scikit-learn estimator by "module:Name", with its parameters.
+
+    A parameter may be an estimator itself, {"model": "module:Name", "parameters": {...}}, or a function of NumPy,
+    {"function": "numpy:log"}. Building one by "module:Name" imports that module, which runs it: build what comes from
+    people you trust.
+    """
+
+    name: str = "default"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", as_json(f"parameters of {self.name!r}", self.parameters))
+        if not is_path(self.name):
+            refuse_unknown("model", [self.name], MODELS, ", or module:Name for any estimator")
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"name": self.name, "parameters": dict(self.parameters)}
+
+    @staticmethod
+    def from_dict(kept: Mapping[str, Any]) -> ModelSpec:
+        """From JSON."""
+        return ModelSpec(**as_fields("a model", kept, ("name", "parameters")))
+
+
+def build_model(spec: ModelSpec, task: Task, classes: Sequence[str] | None = None, seed: int = 0) -> Any:
+    """An estimator that takes a `Frame`, with `seed` wherever a random state is left open.
+
+    The default model is told the task and all classes; any other gets a `TableEncoder` before it.
+    """
+    from sklearn.pipeline import Pipeline
+
+    from stakes.models import DefaultModel, TableEncoder
+
+    if task not in ("classes", "real"):
+        raise StakesError(f"task must be 'classes' or 'real'; got {task!r}")
+    recipe = _recipe(spec, task)
+    kind = class_with(recipe.path, _ESTIMATOR, "estimator")
+    if issubclass(kind, DefaultModel):
+        if theirs := sorted(_OURS & set(recipe.parameters)):
+            raise StakesError(f"the default model is told {theirs[0]} by the table and the loss; leave it out")
+        said = {"task": task, "classes": None if classes is None else list(classes), "seed": seed}
+        return called(spec.name, kind, {**recipe.parameters, **said})
+    estimator = _seeded(_made(recipe), seed)
+    _check_served(spec, estimator, task)
+    return Pipeline([("columns", TableEncoder()), ("model", estimator)])
+
+
+def _recipe(spec: ModelSpec, task: Task) -> Recipe:
+    if is_path(spec.name):
+        return Recipe(spec.name, spec.parameters)
+    recipes = MODELS[spec.name].recipes
+    if task not in recipes:
+        able = ", ".join(entry.name for entry in MODELS.values() if task in entry.recipes)
+        raise StakesError(f"{spec.name} has no model of {_targets(task)}; those that have are {able}")
+    return Recipe(recipes[task].path, {**recipes[task].parameters, **spec.parameters})
+
+
+def _made(recipe: Recipe) -> Any:
+    """The estimator, its parameters made before it; those of parts, "part__name", set after."""
+    if not is_path(recipe.path):
+        raise StakesError(f"a model within a model goes by module:Name; got {recipe.path!r}")
+    kind = class_with(recipe.path, _ESTIMATOR, "estimator")
+    values = {name: _value(value) for name, value in recipe.parameters.items()}
+    estimator = called(recipe.path, kind, {name: value for name, value in values.items() if "__" not in name})
+    try:
+        return estimator.set_params(**{name: value for name, value in values.items() if "__" in name})
+    except ValueError as error:
+        raise StakesError(f"{recipe.path}: {error}") from error
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict) and "model" in value:
+        refuse_unknown("field of a model", value, ("model", "parameters"))
+        return _made(Recipe(value["model"], as_json("parameters", value.get("parameters", {}))))
+    if isinstance(value, dict) and set(value) == {"function"}:
+        return _function(value["function"])
+    return value
+
+
+def _function(path: str) -> Any:
+    """A function of NumPy on numbers, and no other: a file must not name what is then called."""
+    import numpy as np
+
+    module, _, name = str(path).partition(":")
+    function = getattr(np, name, None) if module == "numpy" else None
+    if not isinstance(function, np.ufunc):
+        raise StakesError(f"a function must be one of NumPy on numbers, such as numpy:log; got {path!r}")
+    return function
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    parameters = estimator.get_params(deep=True)
+    left_open = [name for name, value in parameters.items() if name.split("__")[-1] == "random_state" and value is None]
+    return estimator.set_params(**dict.fromkeys(left_open, seed))
+
+
+def _check_served(spec: ModelSpec, estimator: Any, task: Task) -> None:
+    """Refuse an estimator for the other kind of target, and one that no belief can be had of."""
+    from sklearn.base import is_classifier, is_regressor
+
+    from stakes.models.base import has_belief
+
+    name = type(estimator).__name__
+    if (is_regressor if task == "classes" else is_classifier)(estimator):
+        other: Task = "real" if task == "classes" else "classes"
+        raise StakesError(f"{spec.name}: {name} is a model of {_targets(other)}, and the target is {_targets(task)}")
+    if not has_belief(estimator):
+        raise StakesError(
+            f"{spec.name}: {name} says nothing of how sure it is. Take bootstrap with the parameter "
+            f'estimator={{"model": "{spec.name}"}}: copies of it, each fitted on other rows.'
+        )
+
+
+def _targets(task: Task) -> str:
+    return "classes" if task == "classes" else "numbers"

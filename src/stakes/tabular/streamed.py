@@ -1,0 +1,174 @@
+"""A table that is larger than memory: its rows stay in their file, but for those with a label and some others.
+
+Sizes: N rows, L of them with a label, n rows of a chunk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stakes.exceptions import StakesError
+from stakes.files.arrow import ArrowPool, decoded, library, texts_of
+from stakes.files.frame import Frame, Host
+from stakes.files.pools import open_pool
+from stakes.files.read import Source, is_arrow, some_rows
+from stakes.tabular.worksheet import Brief, Worksheet, feature_names, unchecked, worksheet_of
+
+LARGE = 50_000  # rows, from which on a table is not read whole
+_READ = 2**16  # rows whose labels are read at a time
+_SAMPLE = 10_000  # rows without a label that tell what columns hold
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedSheet:
+    """N rows in a file, L of which have a label."""
+
+    path: Path
+    brief: Brief
+    table: ArrowPool
+    """All columns."""
+    labelled: Host
+    """[L]: positions, rising."""
+    costs: Host | float | None
+    """[N - L]: of labels of the pool, or of any label"""
+    known: Worksheet
+    """The rows with a label, and a sample of the others."""
+
+    @property
+    def pool(self) -> OpenRows:
+        """The rows without a label."""
+        return OpenRows(self.table, self.labelled, self.known.features.names, self.known.source)
+
+    def some(self, rows: Sequence[int] | Host) -> Worksheet:
+        """Some rows, by position, as a worksheet."""
+        return unchecked(_some(self.path, self.table, np.asarray(rows, dtype=np.intp), self.brief), self.brief)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenRows:
+    """The features of rows without a label, which are read in chunks."""
+
+    table: ArrowPool
+    labelled: Host
+    names: tuple[str, ...]
+    like: Source
+    """Which columns are text, and what stands for a gap."""
+
+    @property
+    def n_rows(self) -> int:
+        """N - L."""
+        return self.table.n_rows - len(self.labelled)
+
+    def rows(self, places: Host) -> Host:
+        """Where rows of the pool are in the table."""
+        return _open_rows(self.labelled, places)
+
+    def chunks(self, size: int) -> Iterator[tuple[int, Frame]]:
+        """Where each chunk begins in the pool, and its rows: `size`, less those with a label."""
+        for start, table in self.table.chunks(size):
+            within = np.arange(start, start + table.num_rows)
+            rows = np.setdiff1d(within, self.labelled, assume_unique=True)
+            if len(rows):
+                yield (
+                    int(rows[0] - np.searchsorted(self.labelled, rows[0])),
+                    self._frame(table.take(rows - start), rows),
+                )
+
+    def take(self, places: Host) -> Frame:
+        """The rows at some positions of the pool, in that order."""
+        rows = self.rows(np.asarray(places))
+        return self._frame(self.table.take(rows), rows)
+
+    def _frame(self, table: Any, rows: Host) -> Frame:
+        """Columns of numbers as they are in the file; all others, and what is wrong, by way of their cells."""
+        quick = {name: values for name in self.names if (values := self._numbers(table, name)) is not None}
+        others = self._by_cells(table, [name for name in self.names if name not in quick], rows)
+        arrays = tuple(quick[name] if name in quick else others[name] for name in self.names)
+        return Frame(self.names, arrays, len(rows))
+
+    def _numbers(self, table: Any, name: str) -> Host | None:
+        """[n]: a column of finite numbers and gaps, None where it is none, or has marks that stand for gaps."""
+        column, types = table.column(name), library().types
+        plain = types.is_integer(column.type) or types.is_floating(column.type)
+        if not plain or name in self.like.text or self.like.missing:
+            return None
+        values: Host = column.cast("float64", safe=False).to_numpy()
+        return None if (~np.isfinite(values) & column.is_valid().to_numpy()).any() else values
+
+    def _by_cells(self, table: Any, names: list[str], rows: Host) -> dict[str, Host]:
+        if not names:
+            return {}
+        text = sorted(self.like.text.intersection(names))
+        source = some_rows(
+            self.like.path, table.select(names), rows.tolist(), missing=tuple(self.like.missing), text=text
+        )
+        return dict(zip(names, source.features().arrays, strict=True))
+
+
+def is_large(path: str | os.PathLike[str]) -> bool:
+    """Whether a table stays in its file: a folder of files, or a file of Parquet or Arrow with many rows."""
+    where = Path(path)
+    if where.is_dir():
+        return True
+    return is_arrow(where) and where.is_file() and opened_table(where).n_rows > LARGE
+
+
+def opened_table(path: Path) -> ArrowPool:
+    """The rows of a Parquet or Arrow file, or of a folder of them."""
+    table = open_pool(path)
+    assert isinstance(table, ArrowPool)
+    return table
+
+
+def read_streamed(path: str | os.PathLike[str], brief: Brief) -> StreamedSheet:
+    """A table in a file, of which only labels, costs and a sample are read now."""
+    where = Path(path)
+    table = opened_table(where)
+    feature_names(where, table.schema.names, brief)
+    labelled = np.asarray([row for row, cell in _cells(where, brief.target) if cell and not cell.isspace()], np.intp)
+    others = table.n_rows - len(labelled)
+    drawn = np.random.default_rng(brief.seed).choice(others, min(_SAMPLE, others), replace=False)
+    known = worksheet_of(_some(where, table, np.union1d(labelled, _open_rows(labelled, drawn)), brief), brief)
+    return StreamedSheet(where, brief, table, labelled, _costs(where, brief, table.n_rows, labelled), known)
+
+
+def _open_rows(labelled: Host, places: Host) -> Host:
+    """Where rows without a label are in the table: each label before them moves them on by one."""
+    return places + np.searchsorted(labelled - np.arange(len(labelled)), places, side="right")
+
+
+def _some(path: Path, table: ArrowPool, rows: Host, brief: Brief) -> Source:
+    return some_rows(path, table.take(rows), rows.tolist(), missing=brief.missing, text=brief.text)
+
+
+def _cells(path: Path, name: str) -> Iterator[tuple[int, str | None]]:
+    """Positions and cells of one column, those that hold something in the file."""
+    column = open_pool(path, [name])
+    assert isinstance(column, ArrowPool)
+    for start, table in column.chunks(_READ):
+        values = decoded(table.column(0))
+        places = np.flatnonzero(values.is_valid().to_numpy())
+        yield from zip((start + places).tolist(), texts_of(path, name, values.take(places)), strict=True)
+
+
+def _costs(path: Path, brief: Brief, size: int, labelled: Host) -> Host | float | None:
+    """[N - L]: what each label costs, or one cost for all."""
+    if brief.cost_column is None:
+        return brief.label_cost
+    costs = np.full(size, np.nan)
+    for row, cell in _cells(path, brief.cost_column):
+        costs[row] = float(cell) if cell else np.nan
+    bad = np.flatnonzero(~(costs > 0) | np.isinf(costs))
+    if len(bad):
+        came = "nothing" if np.isnan(costs[bad[0]]) else repr(str(costs[bad[0]]))
+        raise StakesError(
+            f"{path}: costs must be positive numbers; column {brief.cost_column!r} holds {came} at row {bad[0] + 1}. "
+            "Fill it in; a label that cannot be bought can be left out of the table."
+        )
+    return np.delete(costs, labelled)

@@ -1,0 +1,107 @@
+"""Work in parts: the same results on one worker and on many, and one thread in each."""
+
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from threadpoolctl import threadpool_info
+
+from stakes import GaussianBelief, LogLoss, SquaredError, VoteEnsemble, score
+from stakes._utils.parallel import in_parts
+
+
+def gaussian(rng, n=200, m=20):
+    mixing = rng.standard_normal((n + m, 5))
+    variance = (mixing**2).sum(1)
+    return GaussianBelief(rng.standard_normal(m), variance[n:], variance[:n] + 0.3, mixing[:n] @ mixing[n:].T)
+
+
+def votes(rng, n=200, m=20):
+    return VoteEnsemble(rng.integers(4, size=(n, 20)), rng.integers(4, size=(m, 20)), 4)
+
+
+def beneath(part):
+    """What a part sees of threads, and of joblib."""
+    nested = Parallel(n_jobs=2)(delayed(effective_n_jobs)(-1) for _ in range(2))
+    return part, max(each["num_threads"] for each in threadpool_info()), effective_n_jobs(-1), nested
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 30), st.sampled_from([None, 1, 2, 3, -1]), st.sampled_from([None, 1, 4]))
+def test_results_come_in_order(count, jobs, most):
+    parts = ((place,) for place in range(count))
+    assert list(in_parts(lambda place: place**2, parts, jobs, most)) == [place**2 for place in range(count)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_part_keeps_to_one_thread_and_to_itself(jobs):
+    before = [each["num_threads"] for each in threadpool_info()]
+    told = list(in_parts(beneath, ((place,) for place in range(4)), jobs))
+    assert told == [(place, 1, 1, [1, 1]) for place in range(4)]
+    assert [each["num_threads"] for each in threadpool_info()] == before
+
+
+def test_joblib_says_how_many_where_the_caller_does_not():
+    with parallel_config(n_jobs=2):
+        assert [told[1:3] for told in in_parts(beneath, [(0,), (1,)])] == [(1, 1)] * 2
+    alone = next(in_parts(beneath, [(0,)]))
+    assert alone[2] == effective_n_jobs(-1)  # nothing is held where nobody asked for workers
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_an_error_in_the_parts_or_in_the_work_comes_out(jobs):
+    def parts():
+        yield (1,)
+        raise OSError("rows 5 to 9 are gone")
+
+    with pytest.raises(OSError, match="rows 5 to 9"):
+        list(in_parts(abs, parts(), jobs))
+    with pytest.raises(ZeroDivisionError):
+        list(in_parts(lambda each: 1 / each, [(1,), (0,)], jobs))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_it_stops_when_nobody_takes_more(jobs):
+    begun = []
+    before = [each["num_threads"] for each in threadpool_info()]
+    results = in_parts(lambda place: (begun.append(place), time.sleep(0.01)), ((at,) for at in range(1000)), jobs)
+    next(results)
+    results.close()
+    assert 1 <= len(begun) < 500
+    assert [each["num_threads"] for each in threadpool_info()] == before
+
+
+@pytest.mark.parametrize("wrong", [0, 1.5, "2", True])
+def test_a_strange_number_of_workers_is_refused(rng, wrong):
+    with pytest.raises(ValueError, match="n_jobs must be None, a number of workers, or -1"):
+        score(SquaredError(), gaussian(rng, 3, 2), n_jobs=wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "loss", "backend"),
+    [
+        (gaussian, SquaredError(), "threading"),
+        (gaussian, SquaredError(), "loky"),
+        (votes, LogLoss([1, 9, 1, 2]), "threading"),
+    ],
+)
+def test_scores_are_the_same_to_the_last_bit(rng, make, loss, backend):
+    belief, limit = make(rng), 2**18
+    one = score(loss, belief, memory_limit=limit, n_jobs=1)
+    with parallel_config(backend=backend, n_jobs=2):
+        many = score(loss, belief, memory_limit=limit)
+    assert many.tobytes() == one.tobytes() == score(loss, belief, memory_limit=limit, n_jobs=3).tobytes()
+    np.testing.assert_allclose(one, score(loss, belief), rtol=1e-9)
+
+
+def test_the_limit_holds_for_all_workers_together(rng):
+    belief, limit = gaussian(rng, 20_000, 200), 2**23
+    tracemalloc.start()
+    score(SquaredError(), belief, memory_limit=limit, n_jobs=8)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.2 * limit

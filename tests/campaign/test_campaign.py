@@ -1,0 +1,184 @@
+"""Campaigns from Python: what is kept, what is stale, what is never loaded."""
+
+import json
+import pickle
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stakes import Campaign
+from stakes.campaign import campaign as asking_module
+from stakes.exceptions import StakesError
+from stakes.tabular import LossSpec, ModelSpec
+
+FIELDS = {"id_column": "id"}
+
+
+@pytest.fixture
+def table(folder):
+    path = folder / "t.csv"
+    rows = [f"r{i},{i * 0.5},{(i * 7) % 5},{i / 2 + i % 3 if i < 6 else ''}" for i in range(12)]
+    path.write_text("\n".join(["id,x,z,y", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def campaign(path, table):
+    with Campaign.create(path, table, "y", "squared-error", **FIELDS) as made:
+        yield made
+
+
+def fails(*_):
+    raise StakesError("the model is ill")
+
+
+def test_what_it_was_made_with_is_kept_in_words(path, table):
+    loss, model = LossSpec("linex", {"alpha": 0.5}), ModelSpec("bayesian-ridge")
+    Campaign.create(path, table, "y", loss, model=model, budget=3, **FIELDS).close()
+    with Campaign.open(path) as again:
+        assert (again.setup.brief.loss, again.setup.brief.model) == (loss, model)
+        assert json.loads(json.dumps(again.journal.settings))["brief"]["loss"]["name"] == "linex"
+
+
+@pytest.mark.usefixtures("campaign")
+def test_no_pickle_is_ever_loaded(path, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a pickle was loaded")
+
+    monkeypatch.setenv("STAKES_JIT", "0")  # numba keeps compiled code as pickles, beside the code and not in a campaign
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    with Campaign.open(path) as again:
+        assert len(again.ask(2).rows) == 2
+    assert not list(path.parent.glob("*.pkl"))
+
+
+def test_a_loss_that_is_no_words_is_refused(path, table):
+    with pytest.raises(StakesError, match="keeps its loss in words"):
+        Campaign.create(path, table, "y", object(), **FIELDS)
+    assert not path.exists()
+
+
+def test_a_failed_fit_keeps_the_last_ranking_and_says_so(campaign, monkeypatch):
+    first = campaign.ask(1)
+    campaign.tell(first.rows[0].id, 1.0)
+    kept = campaign.journal.last_note("ranking").payload
+    monkeypatch.setattr(asking_module, "_ranking", fails)
+    asked = campaign.ask(2)
+    assert "the ranking is that of 6 labels, as the model failed since: the model is ill" in asked.stale
+    for row in asked.rows:
+        assert row.score == kept["scores"][kept["ids"].index(row.id)]
+        assert row.why == kept["why"][kept["ids"].index(row.id)]
+    status = campaign.status()
+    assert "The last attempt failed: the model is ill" in status.stale
+    assert status.outlook == kept["outlook"]
+
+
+def test_a_stale_ranking_that_runs_out_is_filled_with_spread_rows(campaign, monkeypatch):
+    campaign.ask(1)
+    note = campaign.journal.last_note("ranking").payload
+    short = {**note, **{name: note[name][:2] for name in ("ids", "scores", "why")}}
+    campaign.journal.save_note("ranking", campaign.journal.version(), short)
+    monkeypatch.setattr(asking_module, "_ranking", fails)
+    rows = campaign.ask(4).rows
+    assert [row.score is None for row in rows] == [False, True, True, True]
+    assert rows[-1].why == "spread over the rows that are left"
+
+
+def test_a_stale_ranking_keeps_within_the_budget(path, table, monkeypatch):
+    with Campaign.create(path, table, "y", "squared-error", budget=3, **FIELDS) as campaign:
+        campaign.ask(1)
+        monkeypatch.setattr(asking_module, "_ranking", fails)
+        assert len(campaign.ask(5).rows) == 2
+
+
+def test_a_model_that_fails_at_once_is_an_error(campaign, monkeypatch):
+    monkeypatch.setattr(asking_module, "_ranking", fails)
+    with pytest.raises(StakesError, match="there is no ranking to go by: the model is ill"):
+        campaign.ask(1)
+    assert campaign.status(refresh=False).asked == 0
+
+
+def test_the_status_is_fresh_only_where_labels_have_come(campaign):
+    campaign.status()
+    first = campaign.journal.last_note("ranking").number
+    campaign.skip(["r11"])
+    campaign.status()
+    assert campaign.journal.last_note("ranking").number == first
+    campaign.tell("r10", 3.0)
+    assert "older than the last 1 change" in campaign.status(refresh=False).stale
+    assert campaign.status().stale is None
+
+
+def test_a_label_is_paid_for_once_and_the_first_ones_are_free(campaign):
+    campaign.tell("r8", 1.0)
+    campaign.withdraw(["r8", "r0"])
+    campaign.tell_many([("r8", 2.0), ("r0", 3.0)])
+    assert campaign.status(refresh=False).spent == 2.0
+
+
+def test_a_lease_that_ended_gives_the_row_back(campaign):
+    (row,) = campaign.ask(1, lease=0.001).rows
+    time.sleep(0.01)
+    assert campaign.status(refresh=False).asked == 0
+    with pytest.raises(StakesError, match="is open"):
+        campaign.release([row.id])
+
+
+@pytest.mark.parametrize("n", [0, -1, True, 1.5])
+def test_asking_for_no_number_of_rows_is_refused(campaign, n):
+    with pytest.raises(StakesError, match="1 or more"):
+        campaign.ask(n)
+
+
+def test_labels_are_all_recorded_or_none(campaign):
+    with pytest.raises(StakesError, match="row 'r9': 'x' is no number"):
+        campaign.tell_many([("r8", 1.0), ("r9", "x")])
+    assert campaign.status(refresh=False).labelled == 6
+
+
+def test_rows_by_number_where_no_column_names_them(path, table, folder):
+    with Campaign.create(path, table, "y", "squared-error", ignore=("id",)) as campaign:
+        campaign.export(folder / "e.csv")
+        text = (
+            (folder / "e.csv")
+            .read_text(encoding="utf-8-sig")
+            .replace('"7","r6","3.0","2",""', '"7","r6","3.0","2","5"')
+        )
+        (folder / "e.csv").write_text(text)
+        assert campaign.import_labels(folder / "e.csv").told == ("7",)
+
+
+@given(
+    value=st.floats(allow_nan=False, allow_infinity=False), form=st.sampled_from(["{!r}", "{:.17e}", " {!r} ", "{:+}"])
+)
+def test_a_number_told_in_another_form_is_known(value, form, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("law")
+    (folder / "t.csv").write_text("id,x,y\na,1,\nb,2,\n")
+    with Campaign.create(folder / "c.stakes", folder / "t.csv", "y", "squared-error", **FIELDS) as campaign:
+        campaign.tell("a", value)
+        assert campaign.tell("a", form.format(value)).known == ("a",)
+
+
+def test_two_askers_do_not_promise_more_than_the_budget(path, table, monkeypatch):
+    with (
+        Campaign.create(path, table, "y", "squared-error", id_column="id", budget=3) as mine,
+        Campaign.open(path) as other,
+    ):
+        ranked = asking_module._ranked
+
+        def while_another_asks(*arguments):
+            monkeypatch.setattr(asking_module, "_ranked", ranked)
+            other.ask(2, who="other")
+            return ranked(*arguments)
+
+        monkeypatch.setattr(asking_module, "_ranked", while_another_asks)
+        asked = mine.ask(3, who="me")
+        assert len(asked.rows) == 1
+        assert "the budget is spent" in asked.done
+        status = mine.status()
+        assert (status.asked, status.pending, status.budget_left) == (3, 3.0, 0.0)
+        holders = sorted(state.who for state in mine.journal.states().values() if state.status == "asked")
+        assert holders == ["me", "other", "other"]

@@ -1,0 +1,154 @@
+"""The life of a row: the replay against a plain model, and every rule by hand."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stakes.campaign import Event, RowState
+from stakes.campaign.states import after, checked, needless, replay
+from stakes.exceptions import StakesError
+
+KINDS = ("label", "replace", "ask", "release", "skip", "withdraw")
+
+attempts = st.lists(
+    st.tuples(
+        st.sampled_from(KINDS),
+        st.sampled_from(["007", "7", "row"]),
+        st.sampled_from(["cat", "dog"]),
+        st.integers(0, 4),  # how long after the attempt before
+        st.integers(1, 5),  # how long a lease is
+    ),
+    max_size=30,
+)
+
+
+def event(kind, row="7", label="cat", at=10.0, until=20.0, number=1):
+    named = {"label": label} if kind in ("label", "replace") else {}
+    leased = {"until": until, "batch": 1} if kind == "ask" else {}
+    return Event(number, at, kind, row, **named, **leased)
+
+
+class Plain:
+    """The rules as one would tell them: sets of rows, a dictionary of labels, one of leases."""
+
+    def __init__(self):
+        self.labels, self.leases, self.skipped = {}, {}, set()
+
+    def status(self, row, now):
+        if row in self.labels:
+            return "labelled"
+        if row in self.skipped:
+            return "skipped"
+        return "asked" if self.leases.get(row, 0) > now else "open"
+
+    def allows(self, kind, status):
+        return (
+            status
+            in {
+                "label": {"open", "asked", "skipped"},
+                "replace": {"labelled"},
+                "ask": {"open"},
+                "release": {"asked", "skipped"},
+                "skip": {"open", "asked"},
+                "withdraw": {"labelled"},
+            }[kind]
+        )
+
+    def take(self, happened):
+        self.labels.pop(happened.row, None)
+        self.leases.pop(happened.row, None)
+        self.skipped.discard(happened.row)
+        if happened.kind in ("label", "replace"):
+            self.labels[happened.row] = happened.label
+        elif happened.kind == "ask":
+            self.leases[happened.row] = happened.until
+        elif happened.kind == "skip":
+            self.skipped.add(happened.row)
+
+
+def lived(tries):
+    """Attempts in their order, with whether each was taken, and what a plain model says of it."""
+    states, plain, now, number = {}, Plain(), 0.0, 0
+    for kind, row, label, wait, lease in tries:
+        now += wait
+        wanted = event(kind, row, label, now, now + lease, number + 1)
+        allowed = plain.allows(kind, plain.status(row, now))
+        try:
+            checked(states.get(row, RowState()), wanted)
+            taken = True
+        except StakesError:
+            taken = False
+        if taken:
+            number += 1
+            states[row] = after(wanted)
+            plain.take(wanted)
+        yield wanted, taken, allowed, plain
+
+
+@given(attempts)
+def test_what_is_allowed_and_what_comes_of_it_are_as_in_a_plain_model(tries):
+    events = []
+    for wanted, taken, allowed, plain in lived(tries):
+        assert taken == allowed
+        events += [wanted] if taken else []
+        for row, state in replay(events).items():
+            assert state.at(wanted.at).status == plain.status(row, wanted.at)
+            assert state.label == plain.labels.get(row)
+
+
+@given(attempts, st.integers(0, 30))
+def test_a_history_can_be_replayed_in_parts(tries, cut):
+    events = [wanted for wanted, taken, _, _ in lived(tries) if taken]
+    assert replay(events[:cut]) | replay(events[cut:]) == replay(events)
+    assert replay(events) == {row: replay(e for e in events if e.row == row)[row] for row in {e.row for e in events}}
+
+
+@given(attempts)
+def test_what_is_needless_would_change_nothing_that_is_seen(tries):
+    events = []
+    for wanted, taken, _, _ in lived(tries):
+        state = replay(events).get(wanted.row, RowState())
+        if needless(state, wanted):
+            assert (after(wanted).status, after(wanted).label) == (state.status, state.label)
+            assert wanted.kind in ("label", "replace", "skip")
+        events += [wanted] if taken else []
+
+
+def test_a_lease_ends_at_its_end():
+    asked = after(event("ask", until=20.0, number=3))
+    assert asked.at(19.999) == asked == RowState("asked", None, 20.0, 1, None, 3)
+    assert asked.at(20.0) == RowState(event=3)
+    checked(asked, event("ask", at=20.0, until=30.0))
+    with pytest.raises(StakesError, match=r"asked until 1970-01-01 00:00 UTC"):
+        checked(asked, event("ask", at=19.0, until=30.0))
+
+
+@pytest.mark.parametrize("before", ["ask", "skip", "release", "withdraw"])
+def test_a_label_is_welcome_whenever_it_comes(before):
+    assert after(checked(after(event(before)), event("label", number=2))) == RowState("labelled", "cat", event=2)
+
+
+@pytest.mark.parametrize(
+    ("before", "then", "words"),
+    [
+        ("label", event("label", label="dog"), "has the label 'cat' and was told 'dog'; .* replace or withdraw it"),
+        ("skip", event("replace"), "is skipped: there is no label to replace; tell it as a new one"),
+        ("skip", event("ask"), "is skipped and cannot be handed out"),
+        ("label", event("release"), "has the label 'cat': only rows that are asked or skipped are released"),
+        ("release", event("release"), "is open: only rows"),
+        (
+            "label",
+            event("skip"),
+            "has the label 'cat': only rows that are open or asked are skipped; a label is",
+        ),
+        ("ask", event("withdraw"), "is asked until .*: there is no label to withdraw"),
+    ],
+)
+def test_a_refusal_says_what_is_and_what_to_do(before, then, words):
+    with pytest.raises(StakesError, match=f"^row '7' {words}.*Nothing was recorded"):
+        checked(after(event(before)), then)
+
+
+def test_who_is_kept_with_what_they_did():
+    assert after(event("skip")._replace(who="ann")).who == "ann"
+    assert after(event("release")._replace(who="ann")) == RowState(event=1)

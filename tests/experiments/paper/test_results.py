@@ -1,0 +1,165 @@
+"""The summaries of full runs that are kept say what the page on reproduction says of them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from experiments.__main__ import chosen
+from experiments.paper.report import PRINTED, report
+from experiments.paper.results import read
+
+ROOT = Path(__file__).resolve().parents[3]
+RESULTS = ROOT / "experiments" / "results"
+KEPT = {each.name: each for each in read(RESULTS)}
+
+
+def final(name, strategy, metric):
+    return KEPT[name].point(strategy, metric, KEPT[name].about["labels"])
+
+
+def pair(name, first, second, metric, scale):
+    wanted = (first, second, metric, scale, "final")
+    return next(p for p in KEPT[name].pairs if (p.first, p.second, p.metric, p.scale, p.moment) == wanted)
+
+
+def test_the_report_that_is_kept_is_made_of_the_summaries():
+    assert report(read(RESULTS)) == (RESULTS / "report.md").read_text()
+
+
+def test_every_summary_is_of_a_study_with_the_settings_that_it_has_today():
+    studies = {each.name: each for grower in ("scikit-learn", "intelex") for each in chosen("all", None, grower)}
+    for name, summary in KEPT.items():
+        assert summary.about["settings"] == repr(studies[name])
+        assert summary.about["command"].startswith("python -m experiments ")
+        assert summary.about.get("fit_seconds", summary.about["seconds"]) > 1.0
+
+
+@pytest.mark.parametrize("metric", ["SEL", "SEL_w"])
+@pytest.mark.parametrize("strategy", ["Random", "EVR"])
+def test_table_2_is_within_three_standard_errors_of_what_was_printed(strategy, metric):
+    ours, (mean, sem) = final("table2-published", strategy, metric), PRINTED[strategy, metric]
+    assert ours.runs == 25
+    assert abs(ours.mean - mean) < 3.0 * math.hypot(sem, ours.sem)
+
+
+def test_exact_scores_reach_the_printed_weighted_error_and_monte_carlo_the_printed_plain_one():
+    mean, sem = PRINTED["EVR_w", "SEL_w"]
+    assert final("table2-published", "EVR_w", "SEL_w").mean <= mean + 2.0 * sem
+    mean, sem = PRINTED["EVR_w", "SEL"]
+    rough = final("table2-published", "EVR_w by Monte Carlo", "SEL")
+    assert abs(rough.mean - mean) < 3.0 * math.hypot(sem, rough.sem)
+    assert pair("table2-published", "EVR_w", "EVR_w by Monte Carlo", "SEL", "loss").high < 0
+
+
+def test_on_yacht_the_weighted_objective_is_the_better_one_for_the_weighted_error():
+    gap = pair("regression-yacht-published", "EVR_w", "EVR", "SEL_w", "log10")
+    assert gap.runs == 50
+    assert gap.high < 0
+
+
+def test_linex_under_an_exact_process_is_evr_in_every_run():
+    for preset in ("published", "text"):
+        gap = pair(f"linex-estate-{preset}-exact", "Linex", "EVR", "Linex", "loss")
+        assert (gap.value, gap.low, gap.high) == (0.0, 0.0, 0.0)
+
+
+def full_runs(prefix):
+    """Studies of the kind that have the 20 runs at which an interval is to tell."""
+    return [name for name, each in KEPT.items() if name.startswith(prefix) and each.about["runs"] >= 20]
+
+
+def test_on_vehicle_the_weighted_objective_is_the_better_one_for_the_weighted_loss():
+    names = full_runs("classification-vehicle-published")
+    if not names:
+        pytest.skip("no summary of Vehicle has 20 runs yet")
+    for name in names:
+        gap = pair(name, "EPIG_w", "EPIG", "NLL_w with q_w", "loss")
+        assert gap.high < 0
+
+
+def interval(gap, digits=2):
+    """As the page writes a difference."""
+    return f"{gap.value:.{digits}f}, {gap.low:.{digits}f} to {gap.high:.{digits}f}"
+
+
+LINES = (ROOT / "docs" / "reproduction.md").read_text().splitlines()
+PAGE = " ".join(" ".join(LINES).split())
+
+
+@pytest.mark.parametrize("strategy", ["Random", "EVR", "EVR_w", "EVR_w by Monte Carlo"])
+def test_the_page_has_our_table_2(strategy):
+    called = {"EVR_w": "EVR_w, exact", "EVR_w by Monte Carlo": "EVR_w, Monte Carlo with 1000 draws"}
+    plain, weighted = (final("table2-published", strategy, metric) for metric in ("SEL", "SEL_w"))
+    digits = {"EVR": (4, 1), "Random": (3, 0)}.get(strategy, (3, 1))
+    ours = [f"{each.mean:.{n}f} ± {each.sem:.{n}f}" for each, n in zip((plain, weighted), digits, strict=True)]
+    (line,) = (each for each in LINES if each.startswith(f"| {called.get(strategy, strategy)} | "))
+    assert f" | {ours[0]} | " in line
+    assert f" | {ours[1]} | " in line
+
+
+@pytest.mark.parametrize("name", ["yacht", "estate"])
+def test_the_page_has_the_gap_on(name):
+    gap = pair(f"regression-{name}-published", "EVR_w", "EVR", "SEL_w", "log10")
+    assert f"by {-gap.value:.2f} of log10 ({-gap.high:.2f} to {-gap.low:.2f})" in PAGE
+    assert f"in {gap.better} of {gap.runs} runs" in PAGE
+
+
+def test_the_page_has_what_slump_and_native_units_show():
+    gap = pair("regression-slump-published", "EVR_w", "EVR", "SEL_w", "log10")
+    assert f"({interval(gap).replace(',', ' of log10,', 1)})" in PAGE
+    for name in ("yacht", "slump", "estate"):
+        assert f"({interval(pair(f'regression-{name}-text', 'EVR_w', 'EVR', 'SEL_w', 'loss'), digits=1)}" in PAGE
+
+
+def test_the_page_has_the_medians_of_linex_and_what_log_prices_show():
+    medians = {each: final("linex-estate-published-exact", each, "Linex").median for each in ("Random", "EVR")}
+    clipped = final("linex-estate-published-exact", "Itakura-Saito", "Linex").median
+    assert f"Random {medians['Random']:.1f}, EVR and Linex {medians['EVR']:.1f}, Itakura-Saito {clipped:.1f}" in PAGE
+    gap = pair("linex-estate-published-exact", "Itakura-Saito", "EVR", "Linex", "log10")
+    assert f"({interval(gap).replace(',', ' of log10,', 1)})" in PAGE
+    for preset in ("published", "text"):
+        gap = pair(f"linex-estate-{preset}-log-warped", "Linex", "EVR", "Linex", "loss")
+        assert f"({gap.low:.3f} to {gap.high:.3f})" in PAGE
+    for name in ("exact", "log-warped"):
+        assert f"{KEPT[f'linex-estate-published-{name}'].about['runs']} runs" in PAGE
+
+
+def test_the_page_has_what_vehicle_shows():
+    name = "classification-vehicle-published"
+    ends = [final(name, each, "NLL_w with q_w").mean for each in ("EPIG_w", "EPIG", "Random")]
+    assert "NLL_w ends at {:.3f} for EPIG_w, {:.3f} for EPIG and {:.3f} for random".format(*ends) in PAGE
+    gap = pair(name, "EPIG_w", "EPIG", "NLL_w with q_w", "loss")
+    assert f"in {gap.better} of {gap.runs} runs, by {-gap.value:.3f} ({-gap.high:.3f} to {-gap.low:.3f})" in PAGE
+    plain = [final(name, each, "NLL_w with q").mean for each in ("EPIG_w", "EPIG")]
+    assert "{:.3f} and {:.3f}".format(*plain) in PAGE
+
+
+CLASSIFIED = {
+    "Vehicle, scikit-learn's forests": "vehicle-published",
+    "Vehicle": "vehicle-published-intelex",
+    "Landsat": "landsat-published-intelex",
+    "Vowel, 528 rows": "vowel-train-published-intelex",
+    "Vowel, 990 rows": "vowel-all-published-intelex",
+}
+
+
+@pytest.mark.parametrize("line", CLASSIFIED)
+def test_the_page_has_the_gaps_of_classification(line):
+    gaps = [
+        pair(f"classification-{CLASSIFIED[line]}", "EPIG_w", "EPIG", metric, "loss")
+        for metric in ("NLL_w with q_w", "NLL_w with q", "NLL")
+    ]
+    told = [f"{g.value:.3f} ({g.low:.3f} to {g.high:.3f}), {g.better} of {g.runs}" for g in gaps]
+    assert f"| {line} | {' | '.join(told)} |" in LINES
+    assert all(gap.runs >= 5 for gap in gaps)
+
+
+def test_the_page_has_where_landsat_ends():
+    ends = [
+        final("classification-landsat-published-intelex", each, "NLL_w with q_w").mean for each in ("EPIG", "EPIG_w")
+    ]
+    random = final("classification-landsat-published-intelex", "Random", "NLL_w with q_w").mean
+    assert f"({ends[0]:.3f} and {ends[1]:.3f} against {random:.3f})" in PAGE

@@ -1,0 +1,201 @@
+"""Tables from files: what is read, and what is refused with the place and a way out."""
+
+import re
+
+import numpy as np
+import pytest
+
+from stakes.exceptions import StakesError
+from stakes.files import ids, read_table
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """A function that writes a file and reads it as a table."""
+
+    def read(content, name="table.csv", **options):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_table(path, **options)
+
+    return read
+
+
+def test_raw_texts_and_typed_features(csv):
+    source = csv("id,class,heat,site\n007,NA,1.5,A\n9007199254740993,,-2e3,B\n")
+    assert (len(source), source.names, source.said) == (2, ("id", "class", "heat", "site"), ())
+    assert source.texts("id") == ["007", "9007199254740993"]
+    assert source.texts("class") == ["NA", None]
+    frame = source.features(["heat", "site"])
+    np.testing.assert_array_equal(frame.column(0), [1.5, -2000.0])
+    assert frame.column(1).tolist() == ["A", "B"]
+    assert [source.line(row) for row in range(2)] == [2, 3]
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("tail", ["", "\n", "\n\n \n"])
+def test_line_ends_marks_and_blank_lines_at_the_end(csv, mark, end, tail):
+    source = csv(mark + ("a,b\n1,x\n,ü" + tail).replace("\n", end).encode())
+    assert source.names == ("a", "b")
+    assert source.texts("b") == ["x", "ü"]
+    np.testing.assert_array_equal(source.features(["a"]).column(0), [1.0, np.nan])
+
+
+def test_quoted_cells_hold_anything(csv):
+    source = csv('a,b\n"1,5 ""inch""\nlong",2\nx,3\n', text=("a",))
+    assert source.texts("a") == ['1,5 "inch"\nlong', "x"]
+    assert [source.line(0), source.line(1)] == [2, 4]
+
+
+@pytest.mark.parametrize(("between", "called"), [(";", "semicolons"), ("\t", "tabs")])
+def test_a_header_without_commas(csv, between, called):
+    source = csv(f'"a,b"{between}c\n1{between}2\n')
+    assert source.names == ("a,b", "c")
+    assert called in source.said[0]
+
+
+def test_delimiters_that_are_known(csv):
+    assert csv("a\tb,c\n1\t2\n", "t.tsv").names == ("a", "b,c")
+    assert csv("a|b\n1|2\n", delimiter="|").names == ("a", "b")
+    assert csv("a\n1\n\n2\n".replace("\n\n", '\n""\n')).texts("a") == ["1", None, "2"]
+    with pytest.raises(StakesError, match="one character"):
+        csv("a,b\n", delimiter=";;")
+
+
+def test_no_rows_is_a_table(csv):
+    source = csv("a,b\n")
+    assert (len(source), source.features().shape) == (0, (0, 2))
+    assert ids(source) == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty; a line of column names was expected"),
+        ("\n\n", "is empty"),
+        ("\na,b\n1,2\n", "line 1 is blank"),
+        ("sep=;\na;b\n", "'sep=;', is a note to Excel"),
+        ("a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, the header has 2.*in quotes"),
+        ("a,b\n1\n", "line 2 has 1 cell, the header has 2"),
+        ("a,b\n1,2\n\n3,4\n", "line 3 is blank"),
+        ('a,b\n1,2\n1,"x\n2,3\n', "quote that opens in the row at line 3 is never closed"),
+        ('a,b\n1,"' + "x" * 140_000, "line 2 has more than 131072 characters.*never closed"),
+        ('a,b\n"5" pipe,2\n', "text follows a closing quote at line 2.*write a quote twice"),
+        ("a,b,a\n1,2,3\n", "'a' names 2 columns, 1, 3"),
+        ("a, a\n1,2\n", "'a' names 2 columns"),
+        (",b\n1,2\n", "column 1 has no name.*index=False"),
+        ("a,b,\n1,2,3\n", "column 3 has no name"),
+        (b"a,b\n1,\0\n", "NUL byte at line 2"),
+        (b"a,b\n1,x\n2,caf\xe9\n", "not UTF-8: line 3 holds the byte 0xe9"),
+        ("a,b\n1,2\n".encode("utf-16"), "not UTF-8: line 1 holds the byte 0xff"),
+    ],
+)
+def test_files_that_are_no_table(csv, content, message):
+    with pytest.raises(StakesError, match=message):
+        csv(content)
+
+
+def test_paths_that_are_no_file(tmp_path):
+    (tmp_path / "prices.csv").write_text("a\n1\n")
+    with pytest.raises(StakesError, match=r"there is no file .*pricse.csv. Did you mean 'prices.csv'\?"):
+        read_table(tmp_path / "pricse.csv")
+    with pytest.raises(StakesError, match="is a folder"):
+        read_table(tmp_path)
+    with pytest.raises(StakesError, match=r"ends in '.xlsx'. Save a spreadsheet as CSV"):
+        read_table(tmp_path / "prices.xlsx")
+    with pytest.raises(StakesError, match="there is no file"):
+        read_table(tmp_path / "none" / "x.csv")
+
+
+def test_a_column_is_numbers_or_text_throughout(csv):
+    with pytest.raises(StakesError) as caught:
+        csv("ph,x\n7,1\nn/a,2\n8,3\n").features()
+    for words in ("column 'ph'", "2 of its cells are numbers and 1 is text", "'n/a' at line 3", "--missing n/a"):
+        assert words in str(caught.value)
+    with pytest.raises(StakesError, match=r"1 of its cells is a number and 2 are text, such as '7' at line 2.*--text"):
+        csv("ph\n7\na\nb\n").features()
+    assert csv("ph\n7\nn/a\n", missing=("n/a",)).features().column(0).tolist()[0] == 7.0
+    assert csv("ph\n7\nn/a\n", text=("ph",)).features().column(0).tolist() == ["7", "n/a"]
+    with pytest.raises(StakesError, match="'1_000' at line 3"):
+        csv("n\n1\n1_000\n").features()
+
+
+def test_hints_can_be_typed_as_they_are(csv):
+    with pytest.raises(StakesError, match=r"--missing '<0.5'.*--text 'lead level'"):
+        csv("lead level\n<0.5\n7\n").features()
+
+
+def test_marks_of_missing_values_leave_raw_texts_alone(csv):
+    source = csv("class\nNA\nb\n", missing=("NA",))
+    assert source.texts("class") == ["NA", "b"]
+    assert source.features().column(0).tolist() == [None, "b"]
+
+
+@pytest.mark.parametrize("cell", ["nan", "NaN", "inf", "-Inf", "Infinity", "1e999"])
+def test_numbers_that_are_not_finite(csv, cell):
+    content = f"temperature,ph\n1,1\n2,{cell}\n{cell},3\n{cell},4\n"
+    message = re.escape("NaN or infinite values in 2 columns: temperature (2), ph (1); first at line 3")
+    with pytest.raises(StakesError, match=message):
+        csv(content).features()
+    assert np.isnan(csv(content, missing=(cell,)).features().column(1)[1])
+
+
+def test_a_text_may_be_called_inf(csv):
+    assert csv("name\nAnn\nNan\ninf\n").features().column(0).tolist() == ["Ann", "Nan", "inf"]
+
+
+@pytest.mark.parametrize(
+    "cells", [["1,5", "2.0"], ["1,234", "2"], ["1.234,5", "3"], ["1,5", "2,7"], ["1,234,567"], ["1 000", "3"]]
+)
+def test_numbers_with_commas_get_a_hint(csv, cells):
+    content = "price;x\n" + "".join(f"{cell};0\n" for cell in cells)
+    with pytest.raises(StakesError, match=r"line 2.*without thousands separators and with a decimal point"):
+        csv(content).features()
+    assert csv(content, text=("price",)).features(["price"]).column(0).tolist() == cells
+
+
+def test_remarks_on_columns_that_are_likely_no_features(csv):
+    rows = [f"2024-01-{day:02d},sample {day},{'ab'[day % 2]},{day}" for day in range(1, 21)]
+    source = csv("when,note,site,heat\n" + "\n".join(rows) + "\n")
+    said = source.remarks()
+    assert [("dates" in each, "20 different texts" in each) for each in said] == [(True, False), (False, True)]
+    assert "'when'" in said[0]
+    assert "'note'" in said[1]
+    assert source.remarks(["site", "heat"]) == ()
+
+
+@pytest.mark.parametrize(("cells", "unit"), [(["12%", "7.5 %"], "%"), (["€ 3", "€ 4"], "€"), (["5 mg", "60mg"], "mg")])
+def test_remarks_on_numbers_with_a_unit(csv, cells, unit):
+    (said,) = csv("dose\n" + "\n".join(cells) + "\n").remarks()
+    assert f"take {unit!r} out" in said
+    assert csv("dose\n5 mg\n6 g\n").remarks() == ()
+    assert csv("dose\n1 2 3\n").remarks() == ()
+
+
+@pytest.mark.parametrize("cell", ["2024-05-06 07:08:09.5+02:00", "6.5.2024", "05/06/24"])
+def test_remarks_on_dates(csv, cell):
+    assert "looks like dates" in csv(f"when\n{cell}\n").remarks()[0]
+
+
+def test_rows_without_any_value_are_told(csv):
+    assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n").said[0]
+
+
+def test_options_are_checked(csv):
+    with pytest.raises(StakesError, match=r"no column 'hat'.*Did you mean 'heat'"):
+        csv("heat\n1\n", text=("hat",))
+    with pytest.raises(StakesError, match=r"missing must be a list of texts, such as \('NA',\)"):
+        csv("heat\n1\n", missing="NA")
+    with pytest.raises(StakesError, match="no column 'x'"):
+        csv("heat\n1\n").texts("x")
+
+
+def test_ids(csv):
+    source = csv("id,other,gap\n007,x,1\n7,x,\n")
+    assert ids(source, "id") == ("007", "7")
+    assert ids(source) == ("1", "2")
+    with pytest.raises(StakesError, match="the id 'x' stands at line 2 and at line 3 of column 'other'"):
+        ids(source, "other")
+    with pytest.raises(StakesError, match="the id at line 3, column 'gap', is empty"):
+        ids(source, "gap")

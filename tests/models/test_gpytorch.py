@@ -1,0 +1,326 @@
+"""GPyTorch's and BoTorch's processes as beliefs, against the joint posteriors that they tell themselves."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+from stakes import (
+    GaussianBelief,
+    Mahalanobis,
+    SquaredError,
+    VectorGaussianBelief,
+    WarpedGaussianBelief,
+    rank,
+    score,
+    select,
+)
+from stakes.beliefs import LogWarp
+from stakes.models import belief_of
+from stakes.testing import check_belief
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+gpytorch = pytest.importorskip("gpytorch", reason="gpytorch is not installed")
+
+from gpytorch.kernels import InducingPointKernel, LinearKernel, MaternKernel, RBFKernel, ScaleKernel  # noqa: E402
+from gpytorch.likelihoods import (  # noqa: E402
+    BernoulliLikelihood,
+    FixedNoiseGaussianLikelihood,
+    GaussianLikelihood,
+)
+
+from stakes.models import gpytorch as torch_processes  # noqa: E402
+from stakes.models.gp_device import DevicePosterior  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+class Process(gpytorch.models.ExactGP):
+    def __init__(self, rows, labels, likelihood, kernel, features=None):
+        super().__init__(rows, labels, likelihood)
+        self.mean_module = gpytorch.means.ConstantMean(constant_prior=None)
+        self.covar_module = kernel
+        self.features = features
+
+    def forward(self, x):
+        x = x if self.features is None else self.features(x)
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+
+@pytest.fixture
+def given():
+    rng = np.random.default_rng(3)
+    rows, pool, contexts = (torch.as_tensor(rng.normal(size=(count, 3))) for count in (16, 11, 5))
+    labels = torch.sin(rows[:, 0]) + 3.0 + 0.1 * torch.as_tensor(rng.normal(size=16))
+    return rows, labels, pool, contexts
+
+
+def process(rows, labels, kernel=None, features=None):
+    likelihood = GaussianLikelihood().double()
+    likelihood.noise = torch.tensor(0.05, dtype=torch.float64)
+    kernel = ScaleKernel(MaternKernel(1.5)) if kernel is None else kernel
+    return Process(rows, labels, likelihood, kernel, features).double()
+
+
+def assert_told(belief, mean, covariance, noise, target="label"):
+    """The belief about candidates and contexts whose joint posterior, without noise, is this."""
+    count = belief.n_candidates
+    own = covariance.diagonal()
+    added = noise if target == "label" else 0.0
+    kwargs = {"rtol": 1e-8, "atol": 1e-9}
+    torch.testing.assert_close(belief.mean, mean[count:], **kwargs)
+    torch.testing.assert_close(belief.variance, own[count:] + added, **kwargs)
+    torch.testing.assert_close(belief.candidate_variance, own[:count] + noise, **kwargs)
+    torch.testing.assert_close(belief.covariance, covariance[:count, count:], **kwargs)
+    if belief.candidate_covariance is not None:
+        row = covariance[4, :count].clone()
+        row[4] += noise
+        torch.testing.assert_close(belief.candidate_covariance(4), row, **kwargs)
+
+
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).double()
+
+
+CASES = {
+    "matern": lambda rows: {},
+    "a sum": lambda rows: {"kernel": ScaleKernel(RBFKernel(ard_num_dims=3)) + LinearKernel()},
+    "features of a network": lambda rows: {"features": network()},
+    "sparse": lambda rows: {"kernel": InducingPointKernel(RBFKernel(), rows[:5].clone(), GaussianLikelihood())},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("target", ["label", "latent"])
+def test_an_exact_process_is_what_it_says_jointly(name, target, given):
+    rows, labels, pool, contexts = given
+    model = process(rows, labels, **CASES[name](rows))
+    if name == "sparse":
+        model.covar_module.likelihood = model.likelihood
+    belief = belief_of(model, pool, contexts, target=target, joint=True)
+    assert type(belief) is GaussianBelief
+    model.eval()
+    with torch.no_grad():
+        joint = model(torch.cat([pool, contexts]))
+        assert_told(belief, joint.mean, joint.covariance_matrix, model.likelihood.noise[0], target)
+    check_belief(belief)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_the_mode_is_left_as_it_was_and_nothing_has_a_gradient(training, given):
+    rows, labels, pool, contexts = given
+    model = process(rows, labels).train(training)
+    model.likelihood.train(not training)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    belief = belief_of(model, pool, contexts)
+    assert (model.training, model.likelihood.training) == (training, not training)
+    assert not belief.covariance.requires_grad
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, before[name])
+
+
+def test_single_precision_stays_single(given):
+    rows, labels, pool, contexts = given
+    double = belief_of(process(rows, labels), pool, contexts, joint=True)
+    model = process(rows, labels).float()
+    model.set_train_data(rows.float(), labels.float(), strict=False)
+    single = belief_of(model, pool.numpy(), contexts.numpy(), joint=True)
+    for name in ("mean", "variance", "candidate_variance", "covariance", "noise_variance"):
+        assert getattr(single, name).dtype == torch.float32
+        torch.testing.assert_close(getattr(single, name).double(), getattr(double, name), rtol=1e-4, atol=1e-5)
+    assert select(SquaredError(), single, 3).indices == select(SquaredError(), double, 3).indices
+
+
+def test_noise_of_each_label_is_averaged_for_labels_to_come(given):
+    rows, labels, pool, contexts = given
+    noise = torch.linspace(0.01, 0.1, 16).double()
+    model = Process(rows, labels, FixedNoiseGaussianLikelihood(noise), ScaleKernel(RBFKernel())).double()
+    with pytest.warns(UserWarning, match=r"noise variance for each of the 16 labels so far.*0\.055"):
+        belief = belief_of(model, pool, contexts)
+    model.eval()
+    with torch.no_grad():
+        joint = model(torch.cat([pool, contexts]))
+    assert_told(belief, joint.mean, joint.covariance_matrix, noise.mean())
+
+
+def test_rows_are_ranked_for_a_model_of_torch(given):
+    rows, labels, pool, contexts = given
+    model = process(rows, labels)
+    ranking = rank(model, SquaredError(), pool.numpy(), contexts.numpy(), n=3, chunk=4)
+    scores = score(SquaredError(), belief_of(model, pool, contexts))
+    assert list(ranking.indices) == torch.argsort(-scores)[:3].tolist()
+    np.testing.assert_allclose(ranking.scores, scores[list(ranking.indices)], rtol=1e-9)
+
+
+def test_what_labels_and_contexts_need_is_computed_once(given, monkeypatch):
+    rows, labels, pool, contexts = given
+    model, asked = process(rows, labels), []
+    known = torch_processes._solved
+    monkeypatch.setattr(torch_processes, "_solved", lambda model: asked.append("labels") or known(model))
+    targets = DevicePosterior.targets
+    monkeypatch.setattr(DevicePosterior, "targets", lambda self, at: asked.append(len(at)) or targets(self, at))
+    rank(model, SquaredError(), pool.numpy(), contexts.numpy(), n=2, chunk=2)
+    assert asked == ["labels", 5]
+    before = contexts.clone()
+    contexts.add_(1.0)  # in place
+    for at in (before, contexts):
+        found = belief_of(model, pool, at)
+        torch.testing.assert_close(found.covariance, belief_of(copy.deepcopy(model), pool, at).covariance)
+
+
+CHANGES = {
+    "a length": lambda model: setattr(model.covar_module.base_kernel, "lengthscale", 0.3),
+    "noise": lambda model: setattr(model.likelihood, "noise", torch.tensor(0.2).double()),
+    "what is no parameter": lambda model: setattr(model.covar_module.base_kernel, "nu", 2.5),
+    "labels": lambda model: model.set_train_data(targets=model.train_targets + 1.0),
+    "labels in place": lambda model: model.train_targets.add_(1.0),
+    "rows": lambda model: model.set_train_data(model.train_inputs[0][:7], model.train_targets[:7], strict=False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_model_that_has_changed_is_asked_anew(change, given):
+    rows, labels, pool, contexts = given
+    model = process(rows, labels.clone())
+    before = belief_of(model, pool, contexts)
+    CHANGES[change](model)
+    after = belief_of(model, pool, contexts)
+    assert not torch.equal(before.mean, after.mean)
+    model.eval()
+    with torch.no_grad():
+        joint = model(torch.cat([pool, contexts]))
+        assert_told(after, joint.mean, joint.covariance_matrix, model.likelihood.noise[0])
+
+
+def test_a_model_that_is_gone_is_not_kept(given):
+    rows, labels, pool, contexts = given
+    model = process(rows, labels)
+    belief_of(model, pool, contexts)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_refusals_of_gpytorch_models(given):
+    rows, labels, pool, contexts = given
+    of_classes = process(rows, labels)
+    of_classes.likelihood = BernoulliLikelihood()
+    with pytest.raises(TypeError, match=r"needs a GaussianLikelihood .* got BernoulliLikelihood"):
+        belief_of(of_classes, pool, contexts)
+    with pytest.raises(ValueError, match="needs labels and one tensor of rows"):
+        belief_of(process(None, None), pool, contexts)
+    with pytest.raises(ValueError, match=r"is a batch, with rows \[2, 16, 3\]"):
+        belief_of(process(torch.stack([rows, rows]), torch.stack([labels, labels])), pool, contexts)
+    with pytest.raises(ValueError, match=r"\[B, 3\], as the model has them; got \[11, 2\]"):
+        belief_of(process(rows, labels), pool[:, :2], contexts)
+    with pytest.raises(ValueError, match="finite"):
+        belief_of(process(rows, labels), pool * torch.inf, contexts)
+
+
+@pytest.fixture
+def botorch():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = pytest.importorskip("botorch", reason="botorch is not installed")
+        import stakes.models.botorch_processes  # noqa: F401 (registers its adapter)
+    return module
+
+
+def outcomes(botorch):
+    transforms = botorch.models.transforms
+    return {
+        "as they are": {"outcome_transform": None},
+        "standardised": {},
+        "inputs, too": {"input_transform": transforms.Normalize(3)},
+        "known noise": {"train_Yvar": torch.full((16, 1), 0.02).double()},
+        "twice": {
+            "outcome_transform": transforms.ChainedOutcomeTransform(
+                one=transforms.Standardize(1), two=transforms.Standardize(1)
+            )
+        },
+        "by another way": {"outcome_transform": transforms.outcome.Power(1.0)},
+    }
+
+
+@pytest.mark.filterwarnings("ignore")  # BoTorch's own, of data that is not scaled
+@pytest.mark.parametrize("name", ["as they are", "standardised", "inputs, too", "known noise", "twice"])
+def test_a_single_task_is_what_its_posterior_says(name, botorch, given):
+    rows, labels, pool, contexts = given
+    model = botorch.models.SingleTaskGP(rows, labels[:, None], **outcomes(botorch)[name])
+    belief = belief_of(model, pool, contexts, joint=True)
+    row = belief.candidate_covariance(4)
+    assert model.training
+    with torch.no_grad():
+        joint = model.posterior(torch.cat([pool, contexts]))
+        noise = model.posterior(contexts, observation_noise=True).variance - model.posterior(contexts).variance
+    assert_told(belief, joint.mean[:, 0], joint.distribution.covariance_matrix, noise[0, 0])
+    torch.testing.assert_close(row, belief.candidate_covariance(4))
+    check_belief(belief)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_logarithms_are_seen_through(botorch, given):
+    rows, labels, pool, contexts = given
+    transforms = botorch.models.transforms
+    chain = transforms.ChainedOutcomeTransform(log=transforms.Log(), scale=transforms.Standardize(1))
+    model = botorch.models.SingleTaskGP(rows, labels[:, None], outcome_transform=chain)
+    belief = belief_of(model, pool, contexts, target="latent")
+    assert isinstance(belief, WarpedGaussianBelief)
+    assert belief.warp == LogWarp()
+    with torch.no_grad():
+        wanted = model.posterior(contexts).mean[:, 0]
+    torch.testing.assert_close(torch.exp(belief.latent.mean + belief.latent.variance / 2.0), wanted)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["one model", "a list"])
+def test_independent_outputs_are_a_vector(kind, botorch, given):
+    rows, labels, pool, contexts = given
+    both, single = torch.stack([labels, labels**2], dim=1), botorch.models.SingleTaskGP
+    several = [single(rows, both[:, k : k + 1]) for k in (0, 1)]
+    model = single(rows, both) if kind == "one model" else botorch.models.ModelListGP(*several)
+    belief = belief_of(model, pool, contexts, joint=True)
+    assert isinstance(belief, VectorGaussianBelief)
+    for k, each in enumerate(several):
+        wanted = belief_of(each, pool, contexts, joint=True)
+        for name in ("variance", "candidate_variance", "covariance", "noise_variance"):
+            torch.testing.assert_close(getattr(belief, name)[..., k, k], getattr(wanted, name))
+        torch.testing.assert_close(belief.mean[:, k], wanted.mean)
+        torch.testing.assert_close(belief.candidate_covariance(4)[k, :, k], wanted.candidate_covariance(4))
+    assert float(belief.covariance[..., 0, 1].abs().max()) == 0.0
+    assert score(Mahalanobis(np.eye(2).tolist()), belief).shape == (11,)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_other_gaussian_posteriors_are_asked_in_blocks(botorch, given, monkeypatch):
+    rows, labels, pool, contexts = given
+    monkeypatch.setattr("stakes.models.gp_device._FEWEST", 2)
+    torch.manual_seed(0)
+    model = botorch.models.SingleTaskVariationalGP(rows, labels[:, None], inducing_points=8)
+    belief = belief_of(model, pool, contexts, joint=True)
+    with torch.no_grad():
+        joint = model.posterior(torch.cat([pool, contexts]))
+        noise = model.posterior(contexts, observation_noise=True).variance - model.posterior(contexts).variance
+    assert_told(belief, joint.mean[:, 0], joint.distribution.covariance_matrix, noise[0, 0])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_refusals_of_botorch_models(botorch, given):
+    rows, labels, pool, contexts = given
+    warped = botorch.models.SingleTaskGP(rows, labels[:, None], **outcomes(botorch)["by another way"])
+    with pytest.raises(TypeError, match=r"Gaussian posterior of one output; it has a TransformedPosterior"):
+        belief_of(warped, pool, contexts)
+    assert warped.training
+    several = botorch.models.KroneckerMultiTaskGP(rows, torch.stack([labels, labels**2], dim=1))
+    with pytest.raises(TypeError, match=r"one output"):
+        belief_of(several, pool, contexts)
+    batch = botorch.models.SingleTaskGP(torch.stack([rows, rows]), torch.stack([labels, labels])[..., None])
+    with pytest.raises(ValueError, match="is a batch"):
+        belief_of(batch, pool, contexts)

@@ -1,0 +1,194 @@
+"""What labels would save, and when to stop: against the scores, by hand, and at the edges."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.linear_model import BayesianRidge
+
+import stakes
+from stakes.models import belief_of
+from stakes.ranking.stopping import Amount, Offer, advised
+from stakes.ranking.top_k import Purchase
+
+
+@pytest.fixture
+def features(rng):
+    return rng.standard_normal((60, 2))
+
+
+@pytest.fixture
+def process(features, rng):
+    y = np.sin(features[:, 0]) + 0.1 * rng.standard_normal(60)
+    return GaussianProcessRegressor(RBF() + WhiteKernel(0.04), optimizer=None).fit(features[:10], y[:10])
+
+
+@pytest.fixture
+def forest(features):
+    y = (features[:, 0] > 0).astype(int) + (features[:, 1] > 0.7)
+    return RandomForestClassifier(20, random_state=0).fit(features[:15], y[:15])
+
+
+@pytest.mark.parametrize("loss", [stakes.SquaredError(), stakes.Linex(1.0), stakes.ThresholdDecision(0.3, 5.0)])
+def test_offers_are_what_batches_are_worth(loss, process, features):
+    found = stakes.outlook(process, loss, features[10:], n=4)
+    belief = belief_of(process, features[10:], features[10:], joint=True)
+    chosen = stakes.select(loss, belief, 4)
+    assert found.ranking.indices == chosen.indices
+    assert [offer.worth for offer in found.offers] == pytest.approx(list(chosen.joint_reduction), rel=1e-9)
+    assert found.offers[0].worth == pytest.approx(stakes.score(loss, belief).max(), rel=1e-6)
+    assert found.today.value == pytest.approx(float(np.mean(stakes.uncertainty(loss, belief))), rel=1e-12)
+    assert found.today.value > found.most.value > found.offers[-1].worth > 0
+
+
+def test_the_most_is_all_but_the_noise(process, features):
+    found = stakes.outlook(process, stakes.SquaredError(), features[10:], n=1)
+    assert found.today.value - found.most.value == pytest.approx(0.04, rel=1e-9)
+    latent = stakes.outlook(process, stakes.SquaredError(), features[10:], n=1, target="latent")
+    assert latent.most.value == pytest.approx(latent.today.value, rel=1e-9)
+    assert latent.most.value == pytest.approx(found.most.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", [stakes.Linex(2.0), stakes.ThresholdDecision(0.1, 3.0), stakes.AbsoluteError()])
+def test_many_labels_come_near_the_most(loss, features):
+    model = BayesianRidge().fit(features[:20], features[:20] @ [1.0, -2.0] + 0.5 * np.cos(7 * features[:20, 0]))
+    few, many = (np.tile(features[20:28], (copies, 1)) for copies in (1, 20))
+    found = stakes.outlook(model, loss, few, n=1)
+    labels = stakes.outlook(model, loss, many, few, n=150)
+    assert labels.most.value == pytest.approx(found.most.value, rel=1e-9)
+    assert 0.9 * found.most.value < labels.offers[-1].worth < found.most.value
+
+
+def test_the_most_of_an_ensemble_is_knowing_the_member(forest, features):
+    pool = features[15:]
+    found = stakes.outlook(forest, stakes.LogLoss(), pool, n=2)
+    shares = forest.predict_proba(pool)
+    entropy = -np.sum(shares * np.log(np.where(shares > 0, shares, 1.0)), axis=1)
+    members = np.stack([tree.predict_proba(pool) for tree in forest.estimators_])
+    rest = -np.sum(members * np.log(np.where(members > 0, members, 1.0)), axis=2).mean(axis=0)
+    assert found.most.value == pytest.approx(float((entropy - rest).mean()), rel=1e-9)
+    assert found.most.error == pytest.approx(float((entropy - rest).std()) / np.sqrt(len(pool)), rel=1e-6)
+    assert any("20 members" in sentence for sentence in found.ranking.assumptions)
+
+
+def test_labels_on_their_way_count_as_bought(process, features):
+    first = stakes.outlook(process, stakes.SquaredError(), features[10:], n=3)
+    rest = stakes.outlook(process, stakes.SquaredError(), features[10:], n=2, pending=first.ranking.indices[:1])
+    assert rest.ranking.indices == first.ranking.indices[1:]
+    assert rest.offers[1].worth == pytest.approx(first.offers[2].worth - first.offers[0].worth, rel=1e-9)
+
+
+def test_a_shortlist_holds_the_best_single_rows(process, features):
+    whole = stakes.rank(process, stakes.SquaredError(), features[10:], n=5)
+    found = stakes.rank(process, stakes.SquaredError(), features[10:], n=3, batch=True, shortlist=5)
+    assert set(found.indices) <= set(whole.indices)
+    assert any("the 5 of 50 rows" in sentence for sentence in found.assumptions)
+    left = stakes.rank(process, stakes.SquaredError(), features[10:], n=5, pending=whole.indices[:2])
+    assert left.indices[:3] == whole.indices[2:]
+
+
+def test_costs_choose_by_worth_for_each_unit(process, features):
+    costs = np.where(np.arange(50) % 2, 1.0, 1000.0)
+    found = stakes.outlook(process, stakes.SquaredError(), features[10:], n=4, costs=costs, budget=3.5, decisions=10)
+    assert all(row % 2 for row in found.ranking.indices)
+    assert [offer.cost for offer in found.offers] == [1.0, 2.0, 3.0]
+    first = found.offers[0]
+    assert first.net == pytest.approx(10 * first.worth - 1.0)
+    assert first.break_even == pytest.approx(1.0 / first.worth)
+
+
+def test_a_forest_of_numbers_makes_one_offer(features, rng):
+    y = features[:, 0] + 0.1 * rng.standard_normal(60)
+    model = RandomForestRegressor(10, random_state=0, oob_score=True, min_samples_leaf=3).fit(features[:40], y[:40])
+    found = stakes.outlook(model, stakes.SquaredError(), features[40:], n=3)
+    assert len(found.ranking) == 3
+    assert [offer.size for offer in found.offers] == [1]
+    assert found.offers[0].worth == pytest.approx(found.ranking.scores[0])
+    assert 0 < found.offers[0].error < found.offers[0].worth
+    assert found.today.value > found.most.value > found.offers[0].worth
+
+
+@pytest.mark.parametrize(
+    ("decisions", "cost", "advice"), [(1e5, 1.0, "go on"), (1.0, 100.0, "stop"), (None, 1.0, None), (10, None, None)]
+)
+def test_advice(decisions, cost, advice, process, features):
+    found = stakes.outlook(process, stakes.SquaredError(), features[10:], decisions=decisions, costs=cost)
+    assert found.advice == advice
+    assert bool(found.sentences) == (advice is not None)
+    assert str(found).startswith("Expected loss of a decision today")
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["advice"] == advice
+
+
+def purchase(count=100, price=1.0, budget=None, pending=()):
+    return Purchase(8, np.full(count, price), budget, pending, None)
+
+
+def offers(worths, errors=None, decisions=1.0):
+    errors = errors or [0.0] * len(worths)
+    return tuple(Offer(b, w, e, float(b), decisions) for b, (w, e) in enumerate(zip(worths, errors, strict=True), 1))
+
+
+@pytest.mark.parametrize(
+    ("worths", "errors", "most", "bought", "verdict", "words"),
+    [
+        ([0.0, 0.0, 5.0], None, 9.0, purchase(), "go on", "the next 3 labels save 5"),  # one or two are worth nothing
+        ([0.5, 1.0], None, 2.9, purchase(), "stop", "can save 2.9 at most, and 3 labels cost 3"),
+        ([0.5, 1.0], None, 9.0, purchase(budget=2.5), "stop", "reaches for no more"),
+        ([0.5, 1.0], None, 9.0, purchase(count=3, pending=(0,)), "stop", "reaches for no more"),
+        ([0.5, 1.0], None, 9.0, purchase(), "too close to call", "more might: all that could be learned is worth 9"),
+        (
+            [1.2, 1.5],
+            [0.2, 0.2],
+            9.0,
+            purchase(),
+            "too close to call",
+            "saves 1.2 (± 0.4) over 1 decisions",
+        ),
+        ([0.9, 1.0], [0.2, 0.2], 1.1, purchase(), "too close to call", "saves 0.9"),
+        ([], None, 9.0, purchase(), "stop", "reaches for no label"),
+    ],
+)
+def test_stopping_needs_that_no_batch_pays(worths, errors, most, bought, verdict, words):
+    found = advised(offers(worths, errors), Amount(most, 0.0), bought, 1.0)
+    assert found.verdict == verdict
+    assert words in found.sentences[0]
+
+
+@given(
+    st.lists(st.floats(0, 3), min_size=1, max_size=6),
+    st.floats(0, 20),
+    st.floats(0.1, 10),
+    st.none() | st.floats(0.5, 20),
+)
+def test_it_never_stops_where_a_batch_pays_or_might(gains, extra, decisions, budget):
+    worths = np.cumsum(gains).tolist()
+    most = worths[-1] + extra
+    found = advised(offers(worths, None, decisions), Amount(most, 0.0), purchase(budget=budget), decisions)
+    pays = any(decisions * worth > size for size, worth in enumerate(worths, 1))
+    assert (found.verdict == "go on") == pays
+    if found.verdict == "stop":
+        larger = len(worths) + 1
+        assert larger >= decisions * most or (budget is not None and larger > budget)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"decisions": 0}, "decisions must be a positive number"),
+        ({"decisions": float("nan")}, "decisions must be a positive number"),
+        ({"costs": -1.0}, "costs must be positive"),
+        ({"costs": [1.0, 2.0]}, "costs"),
+        ({"budget": 0.0}, "budget must be positive"),
+        ({"pending": [50]}, "positions of rows, 0 to 49; got 50"),
+        ({"pending": range(50)}, "all 50 rows of the pool are pending"),
+        ({"n": 0}, "n must be 1 or more"),
+    ],
+)
+def test_bad_input_is_refused(wrong, message, process, features):
+    with pytest.raises(ValueError, match=message):
+        stakes.outlook(process, stakes.SquaredError(), features[10:], **wrong)

@@ -1,0 +1,77 @@
+"""Labels: numbers within the domain of a loss, classes by name."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stakes.exceptions import StakesError
+from stakes.tabular import LossSpec
+from stakes.tabular.worksheet import as_targets, checked_class, checked_number, classes_of, domain_of, task_of
+
+NAMES = st.text(min_size=1).filter(lambda text: text.strip() == text)
+SQUARED, POISSON, ITAKURA = LossSpec("squared-error"), LossSpec("poisson-deviance"), LossSpec("itakura-saito")
+
+
+@pytest.mark.parametrize(
+    ("name", "task"),
+    [("squared-error", "real"), ("log-loss", "classes"), ("stakes.losses:BrierLoss", "classes"), ("crps", "real")],
+)
+def test_a_loss_tells_what_labels_are(name, task):
+    assert task_of(LossSpec(name)) == task
+
+
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_a_finite_number_is_a_label_as_it_was_written(value):
+    assert checked_number(repr(value), SQUARED, domain_of(SQUARED)) == repr(value)
+
+
+@given(value=st.floats(max_value=-1e-300, allow_nan=False, allow_infinity=False))
+def test_a_negative_number_is_refused_where_targets_are_positive(value):
+    for loss in (POISSON, ITAKURA):
+        with pytest.raises(StakesError, match="is not among"):
+            checked_number(repr(value), loss, domain_of(loss))
+
+
+def test_zero_is_within_some_domains():
+    assert checked_number("0", POISSON, domain_of(POISSON)) == "0"
+    with pytest.raises(StakesError, match="is not among"):
+        checked_number("0", ITAKURA, domain_of(ITAKURA))
+
+
+@pytest.mark.parametrize("label", ["", "nan", "inf", "1_000", "1,5", "five"])
+def test_what_is_no_number_is_refused(label):
+    with pytest.raises(StakesError, match="is no number"):
+        checked_number(label, SQUARED, None)
+
+
+@given(names=st.lists(NAMES, min_size=1, unique=True), other=NAMES)
+def test_a_class_is_one_of_those_known(names, other):
+    assert [checked_class(name, names) for name in names] == names
+    assert checked_class(other, ()) == other
+    if other not in names:
+        with pytest.raises(StakesError, match="is no class"):
+            checked_class(other, names)
+
+
+def test_no_class_is_called_nothing():
+    for known in ((), ("a",)):
+        with pytest.raises(StakesError, match="must not be empty"):
+            checked_class("", known)
+    for given_names in (["a", ""], ["a", "a"]):
+        with pytest.raises(StakesError, match="named once"):
+            classes_of(given_names, LossSpec("log-loss"), [])
+
+
+@given(labels=st.lists(NAMES, min_size=1))
+def test_classes_are_those_of_the_labels_in_order(labels):
+    assert classes_of(None, LossSpec("log-loss"), labels) == tuple(sorted(set(labels)))
+
+
+def test_a_weight_for_a_class_that_is_not_there_is_refused():
+    with pytest.raises(StakesError, match=r"Did you mean 'bus'\? If no label has had it yet"):
+        classes_of(None, LossSpec("log-loss", class_weights={"buss": 2.0}), ["bus", "van"])
+
+
+def test_targets_are_numbers_or_names():
+    assert as_targets(["1", "2.5"], "real").tolist() == [1.0, 2.5]
+    assert as_targets(["NA", "1"], "classes").tolist() == ["NA", "1"]
