@@ -411,5 +411,6 @@ def test_all_rules_by_name_have_one_signature(rng):
     assert scores["random"] == pytest.approx(np.random.default_rng(0).random(4))
     assert {name.replace(" ", "_") for name in BASELINES} - {"random"} == set(baselines.__all__) - {
         "BASELINES",
+        "expected_future_error",
         "random_scores",
     }

@@ -229,7 +229,7 @@ def botorch():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = pytest.importorskip("botorch", reason="botorch is not installed")
-        import stakes.models.botorch_processes  # noqa: F401 (registers its adapter)
+        import stakes.models.botorch  # noqa: F401 (registers its adapter)
     return module
 
 

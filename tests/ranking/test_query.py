@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import dataclass, replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -131,7 +132,7 @@ def test_outlook_and_cold_start(rows, process, tmp_path, monkeypatch):
     assert ahead[0] == ahead[1]
     spread = stakes.rank(None, loss, saved_array(rows, tmp_path), n=5)
     assert spread == stakes.cold_start(rows, 5)
-    monkeypatch.setattr("stakes.ranking.cold_start._MOST", 100)
+    monkeypatch.setattr(import_module("stakes.ranking.cold_start"), "_MOST", 100)
     some = stakes.cold_start(mapped(rows, tmp_path), 5)
     assert "100 of the 300 rows of the pool, drawn with seed 0, are looked at." in some.assumptions
     assert len(set(some.indices)) == 5
