@@ -50,7 +50,7 @@ def test_scores_are_those_of_numpy(name, seed, sizes):
     host, tensors = beliefs(rng, *sizes)
     weights = rng.uniform(0.0, 1.0, sizes[1]) * (np.arange(sizes[1]) != 1) + 1e-300
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(curve_totals, "_PAIRS", 8)
+        patch.setattr(curve_totals, "_CURVE_TOTALS_PAIRS", 8)
         found, scale = score(loss, tensors, weights.tolist(), return_log_scale=True)
     wanted, log_scale = score(loss, host, weights.tolist(), return_log_scale=True)
     assert scale == pytest.approx(log_scale, rel=1e-9, abs=1e-9)

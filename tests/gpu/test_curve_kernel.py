@@ -108,7 +108,7 @@ def sigmoid(z):
 @runs
 @pytest.mark.parametrize("name", LOSSES)
 def test_scores_by_the_kernel_are_those_of_numpy(name, rng, monkeypatch):
-    for module in ("curves", "curve_totals"):
+    for module in ("curves",):
         monkeypatch.setattr(f"stakes.acquisition.{module}.has_kernel", lambda array: isinstance(array, torch.Tensor))
     loss = SquaredError(Weight(sigmoid)) if name == "sigmoid weight" else LOSSES[name]
     belief, shares = random_belief(rng, 30, 20), np.arange(1.0, 21.0)

@@ -1,9 +1,11 @@
-"""Random numbers of one seed, for several purposes.
+"""Random numbers: `random_state` is an int or a NumPy generator in every public function.
 
 Sizes: n rows.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,38 @@ from stakes._utils.tables import Host
 from stakes.exceptions import StakesError
 
 SUBSAMPLE, LUCK, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
+
+
+def as_seed(random_state: Any) -> int:
+    """A seed for several independent streams.
+
+    Args:
+        random_state: A whole number, 0 or more, or a `numpy.random.Generator`, of which one number is drawn. None is 0:
+            the same call gives the same answer.
+
+    Returns:
+        The seed.
+
+    Raises:
+        TypeError: If it is neither.
+        StakesError: If it is negative.
+    """
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63 - 1))
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        raise TypeError(f"random_state must be a whole number or a numpy.random.Generator; got {random_state!r}")
+    if random_state < 0:
+        raise StakesError(f"random_state must be 0 or more; got {random_state!r}")
+    return int(random_state)
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The generator of an argument `random_state`: itself, or one that is seeded with it (None: with 0)."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(as_seed(random_state))
 
 
 def generator(seed: int, purpose: int) -> np.random.Generator:
