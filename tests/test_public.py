@@ -64,7 +64,9 @@ NAMES = {
         Amount HelpedContext Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.report": "write_report",
-    "stakes.simulation": "Comparison Estimate Reached Simulation Trial simulate simulate_trials",
+    "stakes.simulation": """
+        Comparison Estimate MetricLike Reached Simulation StrategyLike Trial simulate simulate_trials
+    """,
     "stakes.tabular": """
         Appraisal Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet appraise build_loss
         build_model decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
