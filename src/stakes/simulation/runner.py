@@ -183,7 +183,7 @@ class Stage:
 def _belief(model: Any, data: Problem, candidates: Host, contexts: Host, rng: np.random.Generator) -> Belief:
     """What the model says of some rows, with a column for each class."""
     rows = (take_rows(data.features, each) for each in (candidates, contexts))
-    belief = belief_of(model, *rows, classes=data.classes, rng=rng)
+    belief = belief_of(model, *rows, classes=data.classes, random_state=rng)
     if data.classes is not None and belief.domain != Classes(len(data.classes)):
         raise StakesError(
             f"the belief of {type(model).__name__} must have a column for each of the {len(data.classes)} classes "
