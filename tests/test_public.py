@@ -54,8 +54,8 @@ NAMES = {
         Fingerprint Frame Source changes escape fingerprint ids open_pool read_table unescape write_csv
     """,
     "stakes.models": """
-        Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice Request
-        TableEncoder belief_of default follow out_of_bag_noise register_model
+        Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice
+        TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace

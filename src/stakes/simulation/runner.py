@@ -454,7 +454,7 @@ class Step:
         """The model's belief about some rows, with a column for each class."""
         model, classes = self.fitted[0], self.problem.classes
         rows = (take_rows(self.problem.features, each) for each in (candidates, contexts))
-        belief = belief_of(model, *rows, classes=classes, rng=generator)
+        belief = belief_of(model, *rows, classes=classes, random_state=generator)
         if classes is not None and belief.domain != Classes(len(classes)):
             raise StakesError(
                 f"the belief of {type(model).__name__} must have a column for each of the {len(classes)} classes "
