@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -36,7 +36,7 @@ from stakes.files import open_pool
 from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
-from stakes.models import belief_of
+from stakes.models import belief_of, prepare_belief
 from stakes.models.inspection import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
 from stakes.ranking.result import Note
 
@@ -162,7 +162,8 @@ class Query:
         shortlist: Rows that are looked at together, those that are worth most alone.
         chunk: Rows that are read and scored at a time.
         n_jobs: Workers that score them; see `stakes._utils.parallel`.
-        keep: What the model needs to know of the contexts, so that no part of the pool asks for it again.
+        prepared: By target and `joint`: the belief as a function of rows, with what the model says of the contexts
+            computed once. It is not sent to other processes.
     """
 
     model: Any
@@ -184,7 +185,10 @@ class Query:
     shortlist: int | None
     chunk: int
     n_jobs: int | None
-    keep: dict[Any, Any] = field(default_factory=dict)
+    prepared: dict[Any, Callable[[Table], Belief]] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "prepared": {}}
 
     @property
     def size(self) -> int:
@@ -207,7 +211,7 @@ class Query:
     def belief_of(self, part: Table, rows: Sequence[int] | Host, joint: bool = False) -> Belief:
         """What the model believes of the rows in a part of the pool, which are at some positions there."""
         try:
-            belief = self._asked(part, self.contexts, joint)
+            belief = self._prepared(joint)(part)
         except ValueError as error:
             self._refuse_gaps(part, rows, joint, error)
             raise
@@ -219,24 +223,22 @@ class Query:
             )
         return belief
 
-    def _asked(self, part: Table, contexts: Table, joint: bool) -> Belief:
-        return belief_of(
-            self.model,
-            part,
-            contexts,
-            target=self.target,
-            classes=self.classes,
-            joint=joint,
-            rng=generator(self.seed, DRAWS),
-            keep=self.keep,
-        )
+    def _prepared(self, joint: bool) -> Callable[[Table], Belief]:
+        key = self.target, joint
+        if key not in self.prepared:
+            self.prepared[key] = prepare_belief(self.model, self.contexts, **self._options(joint))
+        return self.prepared[key]
+
+    def _options(self, joint: bool) -> dict[str, Any]:
+        random_state = generator(self.seed, DRAWS)
+        return {"target": self.target, "classes": self.classes, "joint": joint, "random_state": random_state}
 
     def _refuse_gaps(self, part: Table, rows: Sequence[int] | Host, joint: bool, error: ValueError) -> None:
         """Say where the first gap is, if gaps are what the model refuses: steps of a pipeline may take some only."""
         order = np.argsort(rows)
         place = first_gap(take_rows(part, order), np.asarray(rows)[order])
         name, place = ("pool", place) if place is not None else ("contexts", first_gap(self.contexts))
-        if place is not None and replace(self, keep={})._answers_without_gaps(part, joint):
+        if place is not None and self._answers_without_gaps(part, joint):
             reason = str(error).splitlines()[0]
             raise StakesError(
                 f"{name} must hold no gaps but those the model takes; the first gap is at {place}: {reason}"
@@ -247,14 +249,14 @@ class Query:
         rows, contexts = _without_gaps(part), _without_gaps(self.contexts)
         if n_rows(rows) and n_rows(contexts):
             try:
-                self._asked(rows, contexts, joint)
+                belief_of(self.model, rows, contexts, **self._options(joint))
             except ValueError:
                 return False
         return True
 
     def to_send(self) -> Query:
         """The query without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=TablePool(self.head), positions=None, costs=None, progress=no_progress, keep={})
+        return replace(self, pool=TablePool(self.head), positions=None, costs=None, progress=no_progress)
 
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the id of each context (those in the pool, where the pool stands for them)."""
