@@ -114,7 +114,7 @@ def test_workers_change_nothing(name):
 @pytest.mark.parametrize(("name", "batch"), [*((name, False) for name in SMOOTH), *((name, True) for name in QUICK)])
 def test_two_calls_are_one(name, batch):
     model = fitted(name)
-    assert ranked(model, batch=batch, seed=3) == ranked(model, batch=batch, random_state=3)
+    assert ranked(model, batch=batch, random_state=3) == ranked(model, batch=batch, random_state=3)
 
 
 @pytest.mark.parametrize("name", NOT_DRAWN)
