@@ -163,7 +163,7 @@ def lazily_imported() -> set[str]:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 top |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {name for name in paths if name not in top and (f'"{name}"' in text or ".cli." in name or name in text)}
+    return {name for name in paths if f'"{name}"' in text or (name not in top and (".cli." in name or name in text))}
 
 
 def single_importers() -> dict[str, str]:

@@ -36,7 +36,7 @@ from stakes.exceptions import StakesError
 from stakes.losses import Loss, NegativeEntropy
 from stakes.losses.domains import labels_to_indicators
 from stakes.models import belief_of
-from stakes.models.members import all_classes, columns_of
+from stakes.models.ensembles import all_classes, class_columns
 
 __all__ = [
     "BASELINES",
@@ -320,7 +320,7 @@ def _future_error_probabilities(model: Any, rows: Any, classes: list[Any]) -> Ar
         raise TypeError(f"{type(model).__name__} has no predict_proba, which expected future error needs: calibrate it")
     predicted = np.asarray(model.predict_proba(rows))
     table = np.zeros((len(predicted), len(classes)))
-    table[:, columns_of(model.classes_, classes)] = predicted
+    table[:, class_columns(model.classes_, classes)] = predicted
     return table
 
 

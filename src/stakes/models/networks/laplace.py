@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from stakes.exceptions import StakesError
-from stakes.models.members import checked_noise
+from stakes.models.ensembles import checked_noise
 from stakes.models.networks.members import Batch, Predict, batches, called, in_evaluation
 
 

@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, default_collate
 
-from stakes._utils.array import slices
-from stakes._utils.tables import n_rows, on_host, take_rows
+from stakes._utils.array import on_host, slices
+from stakes._utils.tables import n_rows, take_rows
 from stakes.exceptions import StakesError
 
 _ONE_AT_A_TIME = threading.RLock()
