@@ -197,8 +197,8 @@ def _unseen(sheet: Worksheet, labels: Mapping[int, str], seen: Host, unseen: Hos
     """[n]: losses on `unseen` rows of the model that knows the labels of the `seen`."""
     found = fitted(sheet, {row: labels[row] for row in seen.tolist()}, [*pool, *unseen.tolist()])
     table = sheet.features.take(unseen)
-    rng = np.random.default_rng(sheet.brief.seed)
-    belief = belief_of(found.model, table.take([0]), table, classes=found.classes, rng=rng)
+    seed = sheet.brief.seed
+    belief = belief_of(found.model, table.take([0]), table, classes=found.classes, random_state=seed)
     targets = _targets([labels[row] for row in unseen.tolist()], found.classes)
     return on_host(realised_loss(found.loss, bayes_prediction(found.loss, belief), constant(targets, belief.like)).each)
 
