@@ -52,7 +52,7 @@ def run_code(code: str, folder: Path) -> str:
 
 
 def run_command(words: list[str], folder: Path) -> tuple[int, str]:
-    """The exit code of the command `stakes` as it is installed, run in that folder, and what it writes to both streams."""
+    """The exit code of the installed command `stakes`, run in that folder, and what it writes to both streams."""
     (command,) = entry_points(group="console_scripts", name="stakes")
     both = io.StringIO()
     with (

@@ -26,10 +26,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from stakes import SquaredError, Weight, rank, score, select
-from stakes.models import GaussianProcess, Hyperparameters, OnDevice, belief_of, device_posterior
+from stakes.models import GaussianProcess, Hyperparameters, OnDevice, belief_of
 from stakes.testing import check_belief
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+from stakes.models import device_posterior  # noqa: E402 needs torch
 
 VALUES = Hyperparameters(linear=0.5, signal=1.2, length=1.5, noise=0.3, mean=2.0)
 DEVICES = [
