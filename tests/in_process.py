@@ -43,6 +43,20 @@ def run_script(script: Path, folder: Path) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
+def run_module(name: str, folder: Path, *arguments: str) -> tuple[str, str]:
+    """What `python -W error -m NAME ARGUMENTS`, run in that folder, writes to its two streams."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        _script(folder, [name, *arguments]),
+        patch.dict(sys.modules),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        sys.modules.pop(name, None)  # it is run anew, whoever imported it
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    return out.getvalue(), err.getvalue()
+
+
 def run_code(code: str, folder: Path) -> str:
     """What lines of Python, run in that folder, write to both streams."""
     both = io.StringIO()

@@ -191,12 +191,13 @@ def test_an_action_that_is_right_in_a_window_only(outside, width):
     loss = FiniteActions(lambda z: np.stack([0 * z, np.where(abs(z) <= width, -1.0, outside)], -1), (-width, width))
     rho = np.concatenate([np.linspace(0.3, 0.99, 70), [0.999, 0.99999]])  # more than are computed pair by pair
     eta = np.linspace(-9, 9, 400_001)
+    density = norm.pdf(eta)
 
     def worth(rho):
         ends = np.array([-width, width])[:, None]
-        inside = np.diff(norm.cdf((ends - np.sqrt(rho) * eta) / np.sqrt(1 - rho)), axis=0)[0]
+        inside = np.diff(ndtr((ends - np.sqrt(rho) * eta) / np.sqrt(1 - rho)), axis=0)[0]
         gain = np.maximum(0, inside - outside * (1 - inside))  # of acting; not to act is best today
-        return np.sum(gain * norm.pdf(eta)) * (eta[1] - eta[0])
+        return np.sum(gain * density) * (eta[1] - eta[0])
 
     wanted = np.array([worth(each) for each in rho])
     got = expected_reduction(loss, gaussian_pair(0.0, 1.0, rho))[:, 0]

@@ -60,11 +60,11 @@ def test_every_public_name_is_there():
     [
         (stakes.SquaredError(stakes.ExponentialWeight(1.0)), BayesianRidge(), "number"),
         (stakes.Pinball(0.2), GaussianProcessRegressor(alpha=0.1), "number"),
-        (stakes.AbsoluteError(), RandomForestRegressor(50, oob_score=True, random_state=0), "number"),
+        (stakes.SquaredError(), RandomForestRegressor(50, oob_score=True, random_state=0), "number"),
         (stakes.LogLoss([1.0, 50.0]), RandomForestClassifier(20, random_state=0), "class"),
         (stakes.CostMatrix([[0.0, 1.0], [20.0, 0.0]]), RandomForestClassifier(20, random_state=0), "class"),
     ],
-    ids=["squared error", "pinball", "absolute error", "log loss", "costs"],
+    ids=["squared error", "pinball", "forest", "log loss", "costs"],
 )
 def test_rank_chooses_rows_that_are_worth_something(loss, model, target):
     rows = np.random.default_rng(0).normal(size=(60, 3))
