@@ -18,6 +18,12 @@ if not any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "/de
     os.environ.setdefault("TRITON_INTERPRET", "1")  # no GPU: its kernels run line by line; said before it is imported
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """As many as this process may use; of two threads of one core xdist would use one."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
 @pytest.fixture(params=["numpy", "array_api_strict", "torch"])
 def xp(request):
     """The array library under test: `xp.asarray(host_array)` makes its arrays."""
