@@ -14,8 +14,19 @@ from hypothesis import settings
 settings.register_profile("stakes", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("stakes")
 
-if not any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")):
-    os.environ.setdefault("TRITON_INTERPRET", "1")  # no GPU: its kernels run line by line; said before it is imported
+
+def _has_gpu() -> bool:
+    """Whether torch can use one; it is not imported, which takes seconds, where there is no device."""
+    if not any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")):
+        return False
+    try:
+        return bool(importlib.import_module("torch").cuda.is_available())
+    except ImportError:
+        return False
+
+
+if not _has_gpu():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run line by line; to be said before Triton is imported
 
 
 @pytest.hookimpl(optionalhook=True)
