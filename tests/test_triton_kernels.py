@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed")
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 
-FILES = ("test_centred_kernels.py", "test_curve_kernel.py", "test_stationary_kernel.py")
+FILES = ("acquisition/test_centred_kernels.py", "acquisition/test_curve_kernel.py", "models/test_stationary_kernel.py")
 FEWEST = 35  # tests that are in them
 
 COMPILED = """
@@ -70,8 +70,8 @@ def run(*command, **environment):
 
 
 def test_kernels_are_run_on_a_gpu_or_in_the_interpreter(request):
-    of = [item for item in request.session.items if item.path.name in FILES]
-    if {item.path.name for item in of} != set(FILES):
+    of = [item for item in request.session.items if item.path.as_posix().endswith(FILES)]
+    if len({item.path for item in of}) < len(FILES):
         pytest.skip("their tests are not in this run")
     left_out = [item for item in of if any(all(mark.args) for mark in item.iter_markers("skipif"))]
     assert len(of) - len(left_out) >= FEWEST
