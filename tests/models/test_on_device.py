@@ -26,11 +26,11 @@ from sklearn.preprocessing import StandardScaler
 
 from stakes import SquaredError, Weight, rank, score, select
 from stakes.models import GaussianProcess, Hyperparameters, OnDevice, belief_of, prepare_belief
-from stakes.models import gp_device as device_posterior
 from stakes.testing import check_belief
 from tests.models.regression_cases import check_reduction, data
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+from stakes.models import gp_device as device_posterior  # noqa: E402 needs torch
 
 VALUES = Hyperparameters(linear=0.5, signal=1.2, length=1.5, noise=0.3, mean=2.0)
 DEVICES = [
