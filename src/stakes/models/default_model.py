@@ -66,7 +66,7 @@ Task: TypeAlias = Literal["classes", "real"]
 _FEW = 10  # distinct whole numbers that may be classes
 
 
-def read_labels(y: Any, count: int) -> Host:
+def checked_labels(y: Any, count: int) -> Host:
     """[n]: the labels on the host, none missing."""
     labels = on_host(y if hasattr(y, "shape") else np.asarray(y, dtype=None if _alike(y) else object))
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
@@ -78,7 +78,7 @@ def read_labels(y: Any, count: int) -> Host:
     return labels
 
 
-def task_of(labels: Host, task: Task | None, classes: Sequence[Any] | None) -> tuple[Task, str]:
+def infer_task(labels: Host, task: Task | None, classes: Sequence[Any] | None) -> tuple[Task, str]:
     """Whether labels are classes or real numbers, and a sentence that says why."""
     if task not in (None, "classes", "real"):
         raise StakesError(f"task must be 'classes', 'real' or None, to go by the labels; got {task!r}")
@@ -182,8 +182,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
                 "y must hold a label; without any, stakes.cold_start(pool) says which rows to label first"
             )
         X = check_table("X", X, allow_nan=True)  # noqa: N806
-        labels = read_labels(y, n_rows(X))
-        self.task_, why = task_of(labels, self.task, self.classes)
+        labels = checked_labels(y, n_rows(X))
+        self.task_, why = infer_task(labels, self.task, self.classes)
         sizes = f"{counted(len(labels), 'label')}, {counted(n_columns(X), 'column')}"
         said = [f"{sizes}. {why}", _rows_sentence(pool)]
         self.__dict__.pop("classes_", None)  # of an earlier fit
