@@ -26,6 +26,8 @@ class WeightedBregman:
     potential: PotentialLike
     transform: TransformLike
     weight: WeightLike
+    finite_actions = False
+    """Acts vary continuously with the belief."""
 
     @property
     def domain(self) -> Domain:

@@ -26,6 +26,8 @@ class WeightedScore:
     """The part that all losses of a distribution share; a loss says its weight."""
 
     weight: WeightLike
+    finite_actions = False
+    """Statistics are not the costs of actions."""
 
     @property
     def domain(self) -> Interval:
