@@ -71,13 +71,15 @@ def by_chance(scene: Scene) -> int:
 
 def by_stakes(scene: Scene) -> int:
     model = scene.forest.fit(scene.features, scene.labels)
-    return int(rank(model, CostMatrix(scene.costs), scene.pool, scene.contexts, n=1).indices[0])
+    return int(rank(model, CostMatrix(scene.costs), scene.pool, contexts=scene.contexts, n=1).indices[0])
 
 
 def by_refitting(scene: Scene) -> int:
     loss = CostMatrix(scene.costs)
-    told = expected_future_error(scene.forest, scene.features, scene.labels, scene.pool, scene.contexts, loss)
-    return int(np.argmax(told))
+    scores = expected_future_error(
+        scene.forest, loss, scene.features, scene.labels, scene.pool, contexts=scene.contexts
+    )
+    return int(np.argmax(scores))
 
 
 def by_monte_carlo(scene: Scene) -> int:

@@ -150,7 +150,7 @@ def test_the_accuracy_that_the_rule_states(rng, size, d, tolerance):
     given = stacked_vectors(rng, 2, 1, size, d)
     spread = np.sqrt(given["variance"][0].diagonal())
     loss = Mahalanobis(np.eye(d), lambda z: 1 / (1 + np.exp(-2 * z[..., 0] / spread[0])))
-    fine = expected_regret(loss, VectorGaussianBelief(**given, rule=SymmetricNodes(512, 2048, seed=5)))
+    fine = expected_regret(loss, VectorGaussianBelief(**given, rule=SymmetricNodes(512, 2048, random_state=5)))
     np.testing.assert_allclose(expected_regret(loss, VectorGaussianBelief(**given)), fine, rtol=tolerance)
     assert integration_error(loss, VectorGaussianBelief(**given)).max() < tolerance
 

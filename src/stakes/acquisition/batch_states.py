@@ -29,7 +29,7 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
-from stakes.beliefs.vector import deviations, root, singular, whitener
+from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
 from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Vectors
@@ -56,7 +56,7 @@ class Tabulated:
         """[M, K, D]: the distribution of each member."""
         xp, mass = namespace(self.members.mass), self.members.mass
         rows = xp.reshape(mass, (*mass.shape[:2], -1))
-        return rows if self.members.jump is None else xp.concat([rows, self.members.jump], axis=2)
+        return rows if self.members.edge_mass is None else xp.concat([rows, self.members.edge_mass], axis=2)
 
     def action(self, moments: Array) -> Array:
         """[..., D]: today's distribution is what the answer is read off."""
@@ -71,8 +71,8 @@ class Tabulated:
         panels = each.mass.shape[2:]
         count = math.prod(panels)
         mass = xp.reshape(rows[..., :count], (*rows.shape[:-1], *panels))
-        jump = None if each.jump is None else rows[..., count:]
-        return Distribution(each.origin, each.edges, each.nodes, each.step, mass, jump)
+        edge_mass = None if each.edge_mass is None else rows[..., count:]
+        return Distribution(each.origin, each.edges, each.nodes, each.step, mass, edge_mass)
 
 
 # ----------------------------------------------------------------------
@@ -468,7 +468,7 @@ class VectorGaussianBatch:
 
     def _whole_label(self, explained: Array) -> VectorGaussianBelief:
         """The belief with white labels that explain `explained` [n, M, d, d] of the targets."""
-        spread = root(explained, deviations(double(self.belief.variance)))
+        spread = matrix_root(explained, standard_deviations(double(self.belief.variance)))
         xp, count, d = namespace(explained), explained.shape[0], explained.shape[-1]
         white = constant(np.eye(d), explained)
         return replaced(
@@ -486,7 +486,7 @@ class VectorGaussianBatch:
         xp, variance = namespace(self.left), double(self.belief.candidate_variance[part, ...])
         left = self.left[part, ...]
         rest = variance - xp.matmul(left, xp.matrix_transpose(left))
-        return whitener(rest, singular(self.belief.candidate_variance), deviations(variance))
+        return whitener(rest, singular_threshold(self.belief.candidate_variance), standard_deviations(variance))
 
     def add(self, candidate: int) -> float:
         """L more columns of both factors."""

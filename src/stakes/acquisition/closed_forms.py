@@ -37,7 +37,7 @@ from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import standard
-from stakes.beliefs.vector import log_determinant, singular, whitener
+from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
 from stakes.exceptions import StakesError
 from stakes.losses import (
     CRPS,
@@ -53,7 +53,7 @@ from stakes.losses import (
     SquaredError,
     ThresholdDecision,
 )
-from stakes.losses.distributions import beside
+from stakes.losses.distributions import align_axes
 from stakes.losses.domains import REAL, Interval
 
 
@@ -204,7 +204,7 @@ class _Bend:
         return self.weight.log_magnitudes(z)
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        xp, mean, sd = namespace(z), beside(self.mean, z), beside(self.sd, z)
+        xp, mean, sd = namespace(z), align_axes(self.mean, z), align_axes(self.sd, z)
         u = ratio(z - mean, sd + xp.zeros_like(z))
         return self.weight.statistics(z, reference) * xp.stack([xp.ones_like(z), u * u - 1.0], axis=-1)
 
@@ -397,7 +397,7 @@ def label_information(belief: VectorGaussianBelief) -> Array:
         xp.isfinite(log_determinant(noise)),
         "bald needs noise_variance without a direction of no noise; there a label tells infinitely much",
     )
-    white = whitener(noise, singular(belief.noise_variance))
+    white = whitener(noise, singular_threshold(belief.noise_variance))
     excess = xp.matmul(xp.matmul(xp.matrix_transpose(white), double(belief.candidate_variance) - noise), white)
     values = xp.linalg.eigvalsh((excess + xp.matrix_transpose(excess)) / 2.0)  # [N, L]
     check_all(

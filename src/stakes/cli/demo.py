@@ -151,7 +151,7 @@ class DemoSize:
     rounds: int = 4
     batch: int = 5
     runs: int = 24
-    budget: int = 10
+    labels: int = 10
 
 
 def run_demo(folder: str | os.PathLike[str], *, say: Say, seed: int = 0, size: DemoSize | None = None) -> DemoFiles:
@@ -190,7 +190,7 @@ def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
     say(f"\n$ stakes suggest progression.csv {_ASKED} {_MONEY} -n 3")
     sheet = read_worksheet(files.table, brief)
     found = appraise(sheet, sheet.labels, 3)
-    for row, reason in zip(found.ranking.labels, found.ranking.reasons, strict=True):
+    for row, reason in zip(found.ranking.row_ids, found.ranking.reasons, strict=True):
         say(f"  {row}: worth {number(reason.worth or 0.0)} a decision")
     say(str(found.outlook))
 
@@ -212,21 +212,20 @@ def _simulate(files: DemoFiles, brief: Brief, sizes: DemoSize, say: Say) -> None
     """Whether the loss-driven choice would have helped, now that all answers are known."""
     from stakes.simulation import simulate
 
-    options = f"--model bayesian-ridge --budget {sizes.budget} --runs {sizes.runs} --plot curve.png"
+    options = f"--model bayesian-ridge -n {sizes.labels} --runs {sizes.runs} --plot curve.png"
     say("\nWould a choice by chance have done as well? In a demo all answers are known, so it can be tried.")
     say(f"$ stakes simulate progression-answers.csv {_ASKED} {options}")
     sheet = read_worksheet(files.answers, brief)
     labels = as_targets([sheet.labels[row] for row in range(len(sheet.ids))], sheet.task)
     model = build_model(brief.model, sheet.task, None, brief.seed)
     found = simulate(
+        model,
+        build_loss(LOSS),
         sheet.features,
         labels,
-        build_loss(LOSS),
-        model,
-        budget=sizes.budget,
+        n=sizes.labels,
         runs=sizes.runs,
-        seed=brief.seed,
-        progress=False,
+        random_state=brief.seed,
     )
     found.save_plots(files.curve)
     say(str(found))

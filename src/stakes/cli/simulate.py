@@ -20,7 +20,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 @table_options
 @loss_options
 @model_options
-@click.option("--budget", type=click.IntRange(min=1), default=30, show_default=True, help="Labels to buy in a run.")
+@click.option("-n", "n", type=click.IntRange(min=1), default=30, show_default=True, help="Labels to buy in a run.")
 @click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Each with its own split.")
 @click.option("--initial", type=click.IntRange(min=1), help="Labels to begin with; 10, or 2 a class, without.")
 @click.option("--strategy", multiple=True, help="Instead of random, plain and loss; may be given again.")
@@ -30,7 +30,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 @json_option
 def simulate_command(
     table: str,
-    budget: int,
+    n: int,
     runs: int,
     initial: int | None,
     strategy: tuple[str, ...],
@@ -48,7 +48,7 @@ def simulate_command(
         _check_plot(Path(plot))
     sheet = read_worksheet(table, brief_from(given))
     shown = sys.stderr.isatty() or not as_json
-    chosen = {"budget": budget, "runs": runs, "n_initial": initial, "strategies": strategy or None}
+    chosen = {"n": n, "runs": runs, "n_initial": initial, "strategies": strategy or None}
     found = simulated(sheet, n_jobs=jobs, store=store, progress=shown, **chosen)
     if plot is not None:
         found.save_plots(plot)
@@ -80,4 +80,5 @@ def simulated(sheet: Worksheet, **settings: Any) -> Any:
     targets = as_targets([sheet.labels[row] for row in rows], sheet.task)
     given = {name: value for name, value in settings.items() if value is not None}
     loss = build_loss(brief.loss, classes)
-    return simulate(sheet.features.take(rows), targets, loss, model, classes=classes, seed=brief.seed, **given)
+    rows_known = sheet.features.take(rows)
+    return simulate(model, loss, rows_known, targets, classes=classes, random_state=brief.seed, **given)

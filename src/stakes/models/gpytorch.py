@@ -1,17 +1,19 @@
-"""Several models of torch, one for each output: their beliefs as one, about vectors whose numbers are independent.
+"""Beliefs of GPyTorch's Gaussian processes, as tensors on the device of the model.
 
-Sizes: N candidates, M contexts, d outputs.
+An exact process is computed from its prior and its likelihood, in blocks. A model that tells no more than the joint
+Gaussian of any rows is asked for some candidates and all contexts at a time. A model is asked in the mode for
+predictions, without gradients, and left as it was.
+
+Sizes: N candidates, M contexts, B rows of any block, n labels so far, p features.
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any, cast
-from weakref import WeakKeyDictionary
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeAlias, cast
 
 import gpytorch
 import numpy as np
@@ -20,13 +22,23 @@ from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihoo
 from gpytorch.models.exact_prediction_strategies import DefaultPredictionStrategy, prediction_strategy
 from linear_operator.utils.cholesky import psd_safe_cholesky
 
-from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
+from stakes._utils.array import slices
+from stakes.beliefs import Belief, GaussianBelief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, adapt, adapts
-from stakes.models.gp_device import DevicePosterior, Targets, Tensor, joint_belief
+from stakes.models.base import RowsToBelief, Target, adapts, prepare_belief
+from stakes.models.gp_posterior import KernelPosterior, bounded, independent, prepare_gaussian
+
+Tensor: TypeAlias = Any
+"""One of torch."""
+Joint: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""From rows [B, p] to the mean [B] and the covariance [B, B] of f there."""
+Noise: TypeAlias = Callable[[Tensor], Tensor]
+"""From rows [B, p] to the variance [B] that a label has beside f."""
+
+_FEWEST = 64  # candidates of a block, however few the contexts are
 
 
-def together(beliefs: Sequence[Any]) -> Belief:
+def outputs_together(beliefs: Sequence[Any]) -> Belief:
     """The belief about labels and targets that hold a number of each of `beliefs`; of one, that one."""
     if len(beliefs) == 1:
         return cast(Belief, beliefs[0])
@@ -35,84 +47,10 @@ def together(beliefs: Sequence[Any]) -> Belief:
             "outputs are served together where each is one number with a Gaussian belief; one of these is a "
             f"{odd[0]}. Ask that model by itself."
         )
-    return VectorGaussianBelief(
-        torch.stack([each.mean for each in beliefs], dim=-1),
-        _diagonal(beliefs, "variance"),
-        _diagonal(beliefs, "candidate_variance"),
-        _diagonal(beliefs, "covariance"),
-        _rows(beliefs),
-        _diagonal(beliefs, "noise_variance"),
-    )
+    return independent(beliefs)
 
 
-def _diagonal(beliefs: Sequence[Any], name: str) -> Any:
-    """[..., d, d]: nothing between outputs."""
-    return torch.diag_embed(torch.stack([getattr(each, name) for each in beliefs], dim=-1))
-
-
-def _rows(beliefs: Sequence[Any]) -> Any:
-    """I -> [d, N, d], where covariances between candidates were asked for."""
-    rows = [each.candidate_covariance for each in beliefs]
-    if rows[0] is None:
-        return None
-    return lambda i: torch.diag_embed(torch.stack([row(i) for row in rows], dim=-1)).permute(1, 0, 2)
-
-
-# ----------------------------------------------------------------------
-# What the labels and the contexts of a process of GPyTorch need, kept from one chunk of a pool to the next.
-#
-# Sizes: M contexts, n labels so far, p features.
-
-_PROBED = 32  # rows of labels at which the prior is asked whether it is still the same
-
-
-class Kept:
-    """Of one process as it was last asked."""
-
-    def __init__(self, signs: tuple[Tensor, ...], solved: Any) -> None:
-        self.signs = tuple(each.clone() for each in signs)  # parameters are written over
-        self.solved = solved
-        self.targets: tuple[Tensor, Targets] | None = None
-
-    def targets_at(self, contexts: Tensor, posterior: DevicePosterior) -> Targets:
-        """Those of these contexts."""
-        kept = self.targets
-        if kept is None or not _same(kept[0], contexts):
-            copy = contexts.clone()  # rows of the user's may be written over
-            kept = self.targets = copy, posterior.targets(copy)
-        return kept[1]
-
-
-_processes: WeakKeyDictionary[Any, Kept] = WeakKeyDictionary()  # what is kept must not hold the process itself
-
-
-def kept(model: Any, solve: Callable[[Any], Any]) -> Kept:
-    """What was solved for a process, or is now: whatever tells of a change is compared by value."""
-    signs, before = _signs(model), _processes.get(model)
-    if before is None or len(before.signs) != len(signs) or not all(map(_same, before.signs, signs)):
-        before = _processes[model] = Kept(signs, solve(model))
-    return before
-
-
-def _signs(model: Any) -> tuple[Tensor, ...]:
-    """Parameters, labels and their noise, and the prior at some rows, which tells of all that is no parameter."""
-    rows = model.train_inputs[0]
-    prior = model.forward(rows[:_PROBED])
-    told = prior.mean, prior.covariance_matrix, model.likelihood.noise
-    return (*model.state_dict().values(), rows, model.train_targets, *told)
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one.device == other.device and one.dtype == other.dtype and bool(torch.equal(one, other))
-
-
-# ----------------------------------------------------------------------
-# How a model of GPyTorch or BoTorch is asked: with rows beside it, in the mode for predictions, and left as it was.
-#
-# Sizes: B rows of any block, n labels so far, p features.
-
-
-def check_labels(model: Any) -> None:
+def check_train_data(model: Any) -> None:
     """Refuse a model without labels, with several inputs, or of several models at once."""
     inputs = model.train_inputs
     if inputs is None or model.train_targets is None or len(inputs) != 1:
@@ -154,39 +92,35 @@ def rows_beside(like: Tensor, rows: Any, width: int | None = None) -> Tensor:
     return tensor
 
 
-# ----------------------------------------------------------------------
-# Beliefs of GPyTorch's exact Gaussian processes, as tensors on the device of the model.
-#
-# Sizes: N candidates, M contexts, B rows of any block, n labels so far, p features.
-
-
 @adapts(gpytorch.models.ExactGP)
-def _exact(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+def _exact(model: Any, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
     """The exact joint posterior, as `model(rows)` has it; one of BoTorch as `model.posterior(rows)` has it.
 
     Noise is that of a Gaussian likelihood. Noise that is fixed for each label so far says nothing of labels to come:
     its mean is taken, with a warning where it differs.
     """
     if hasattr(model, "posterior"):
-        from stakes.models.botorch import botorch_belief
+        from stakes.models.botorch import prepare_botorch
 
-        return botorch_belief(model, pool, contexts, request)
-    check_labels(model)
+        return prepare_botorch(model, contexts, target=target, joint=joint)
+    check_train_data(model)
+    train = model.train_inputs[0]
     with asking(model):
-        train = model.train_inputs[0]
-        here, there = (rows_beside(train, each, train.shape[1]) for each in (pool, contexts))
-        return exact_belief(model, here, there, request)
+        there = rows_beside(train, contexts, train.shape[1])
+        prepared = prepare_exact(model, there, target=target, joint=joint)
+    return lambda rows: prepared(rows_beside(train, rows, train.shape[1]))
 
 
 @adapts(gpytorch.models.IndependentModelList)
-def _list(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+def _list(model: Any, contexts: Any, **options: Any) -> RowsToBelief:
     """A number of the label for each model of the list."""
-    return together([adapt(each, pool, contexts, request) for each in model.models])
+    prepared = [prepare_belief(each, contexts, **options) for each in model.models]
+    return lambda rows: outputs_together([of_rows(rows) for of_rows in prepared])
 
 
-def exact_belief(
-    model: Any, pool: Tensor, contexts: Tensor, request: Request, offset: float = 0.0, unit: float = 1.0
-) -> GaussianBelief:
+def prepare_exact(
+    model: Any, contexts: Tensor, offset: float = 0.0, unit: float = 1.0, *, target: Target, joint: bool
+) -> Callable[[Tensor], GaussianBelief]:
     """Of offset + unit f, for rows as `model.forward` takes them, of a model that is in the mode for asking."""
     noise, train = noise_to_come(model.likelihood), model.train_inputs[0]
     if model.forward(train[:1]).mean.ndim != 1:
@@ -194,12 +128,25 @@ def exact_belief(
             f"a {type(model).__name__} has several outputs that are correlated, which is not served. Give a model for "
             "each: BoTorch's ModelListGP of single outputs, or one of them alone."
         )
-    known = kept(model, _solved)
-    if known.solved is None:
-        return joint_belief(*_told(model, noise, offset, unit), pool, contexts, request)
-    factor, solved = known.solved
-    posterior = DevicePosterior(ModulePrior(model, noise), train, factor, solved, offset, unit)
-    return posterior.belief(pool, known.targets_at(contexts, posterior), request)
+    known = _solved(model)
+    if known is None:
+        return prepare_joint(*_joint_moments(model, noise, offset, unit), contexts, target=target, joint=joint)
+    posterior = KernelPosterior(
+        partial(_prior_covariance, model),
+        partial(_prior_variances, model, noise),
+        train,
+        *known,
+        offset,
+        unit,
+        lambda rows: model.forward(rows).mean,
+    )
+    prepared = prepare_gaussian(posterior, contexts, target=target, joint=joint)
+
+    def belief(pool: Tensor) -> GaussianBelief:
+        with asking(model):
+            return cast(GaussianBelief, prepared(pool))
+
+    return belief
 
 
 def _solved(model: Any) -> tuple[Tensor, Tensor] | None:
@@ -214,39 +161,26 @@ def _solved(model: Any) -> tuple[Tensor, Tensor] | None:
     return factor, torch.linalg.solve_triangular(factor, rest, upper=False)[:, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class ModulePrior:
-    """What `model.forward` says of f before any label."""
-
-    model: Any
-    noise_variance: float
-
-    def mean(self, rows: Tensor) -> Tensor:
-        """[B]: of f."""
-        return self.model.forward(rows).mean
-
-    def variance(self, rows: Tensor) -> Tensor:
-        """[B]: of f."""
-        return self.model.forward(rows).lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2).clone()
-
-    def noise(self, rows: Tensor) -> Tensor:
-        """[B]: the same everywhere."""
-        return rows.new_full((len(rows),), self.noise_variance)
-
-    def covariance(self, rows: Tensor, others: Tensor) -> Tensor:
-        """[B, B']: that block of the lazy covariance of all, which is all that is computed of it."""
-        with asking(self.model) if self.model.training else nullcontext():  # a batch asks when the belief is long made
-            both = self.model.forward(torch.cat([rows, others])).lazy_covariance_matrix
-            return both[: len(rows), len(rows) :].to_dense().clone(memory_format=torch.contiguous_format)
+def _prior_covariance(model: Any, rows: Tensor, others: Tensor) -> Tensor:
+    """[B, B']: of f before any label: that block of the lazy covariance of all, which is all that is computed of it."""
+    with asking(model) if model.training else torch.no_grad():  # a batch asks when the belief is long made
+        both = model.forward(torch.cat([rows, others])).lazy_covariance_matrix
+        return both[: len(rows), len(rows) :].to_dense().clone(memory_format=torch.contiguous_format)
 
 
-def _told(model: Any, noise: float, offset: float, unit: float) -> tuple[Any, Any]:
+def _prior_variances(model: Any, noise: float, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """[B], [B]: of f before any label, and of the noise of a label, the same everywhere."""
+    diagonal = model.forward(rows).lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
+    return diagonal.clone(), rows.new_full((len(rows),), noise)
+
+
+def _joint_moments(model: Any, noise: float, offset: float, unit: float) -> tuple[Any, Any]:
     """What the model says jointly of rows, and the noise there."""
 
     def joint(rows: Tensor) -> tuple[Tensor, Tensor]:
         with asking(model):
-            told = model(rows)
-            return offset + unit * told.mean, unit**2 * told.covariance_matrix
+            found = model(rows)
+            return offset + unit * found.mean, unit**2 * found.covariance_matrix
 
     return joint, lambda rows: rows.new_full((len(rows),), unit**2 * noise)
 
@@ -269,5 +203,43 @@ def noise_to_come(likelihood: Any) -> float:
     return float(noise.mean())
 
 
-if "botorch" in sys.modules:  # models that are not exact have adapters there
-    pass
+def prepare_joint(
+    moments: Joint, noise: Noise, contexts: Tensor, *, target: Target, joint: bool
+) -> Callable[[Tensor], GaussianBelief]:
+    """From a pool [N, p] to the belief about its labels and the targets at `contexts` [M, p].
+
+    As many candidates as there are contexts are asked for at a time.
+
+    All pairs of these are computed, four times as many as are needed: with fewer candidates at a time, pairs of
+    contexts are computed more often; with more, pairs of candidates are more.
+    """
+    (mean, covariance), target_noise = moments(contexts), noise(contexts)
+    known = covariance.diagonal().clone()
+    target_variance = known + target_noise if target == "label" else known
+
+    def belief(pool: Tensor) -> GaussianBelief:
+        parts = slices(len(pool), max(_FEWEST, len(contexts)))
+        own, blocks = zip(*(_block(moments, pool[part], contexts, known) for part in parts), strict=True)
+        label_noise = noise(pool)
+        variance = torch.cat(own) + label_noise
+        rows = partial(_label_row, moments, pool, variance) if joint else None
+        return GaussianBelief(mean, target_variance, variance, torch.cat(blocks), rows, label_noise)
+
+    return belief
+
+
+def _block(joint: Joint, pool: Tensor, contexts: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """[B], [B, M]: variances of f, and covariances with f at the contexts, of variance `known` [M]."""
+    count = len(pool)
+    _, both = joint(torch.cat([pool, contexts]))
+    variance, covariance = both.diagonal()[:count].clamp(min=0.0), both[:count, count:].clone()
+    bounded(covariance, variance, known, out=covariance)
+    return variance, covariance
+
+
+def _label_row(moments: Joint, pool: Tensor, variance: Tensor, i: int) -> Tensor:
+    """[N]: covariances of the label of candidate i with those of all, of `variance` [N], itself included."""
+    one, parts = pool[i : i + 1], slices(len(pool), _FEWEST)
+    row = torch.cat([moments(torch.cat([one, pool[part]]))[1][0, 1:] for part in parts])
+    row[i] = variance[i]
+    return row

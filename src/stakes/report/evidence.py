@@ -17,7 +17,7 @@ from stakes.campaign.tables import Setup
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
-from stakes.ranking.query import Question, ask
+from stakes.ranking.query import Query, make_query
 from stakes.ranking.stopping import expected_loss
 from stakes.tabular import Worksheet
 from stakes.tabular.fitting import Fitted, fitted
@@ -154,11 +154,13 @@ class Point:
     """Its standard error."""
 
 
-def question_of(sheet: Worksheet, found: Fitted, pool: Sequence[int]) -> Question:
+def question_of(sheet: Worksheet, found: Fitted, pool: Sequence[int]) -> Query:
     """What is asked of a fitted model: the rows of the pool, some of which stand for the future."""
     loss: Any = found.loss
     features = sheet.features.take(pool)
-    return ask(found.model, loss, features, None, None, "label", found.classes, sheet.brief.seed, _MOST, None)[0]
+    return make_query(
+        found.model, loss, features, classes=found.classes, random_state=sheet.brief.seed, max_contexts=_MOST
+    )
 
 
 def expected(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:
@@ -197,8 +199,8 @@ def _unseen(sheet: Worksheet, labels: Mapping[int, str], seen: Host, unseen: Hos
     """[n]: losses on `unseen` rows of the model that knows the labels of the `seen`."""
     found = fitted(sheet, {row: labels[row] for row in seen.tolist()}, [*pool, *unseen.tolist()])
     table = sheet.features.take(unseen)
-    rng = np.random.default_rng(sheet.brief.seed)
-    belief = belief_of(found.model, table.take([0]), table, classes=found.classes, rng=rng)
+    seed = sheet.brief.seed
+    belief = belief_of(found.model, table.take([0]), table, classes=found.classes, random_state=seed)
     targets = _targets([labels[row] for row in unseen.tolist()], found.classes)
     return on_host(realised_loss(found.loss, bayes_prediction(found.loss, belief), constant(targets, belief.like)).each)
 

@@ -227,8 +227,8 @@ def test_the_answer_is_the_same_for_any_chunk_and_any_number_of_workers(rows):
         found = stakes.rank(modules, loss, rows, n=8, **options)
         assert found.indices == wanted.indices
         np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-9)
-    batch = stakes.rank(modules, loss, rows, rows[:20], n=3, batch=True)
-    assert batch.indices == stakes.rank(modules, loss, rows, rows[:20], n=3, batch=True, chunk=7).indices
+    batch = stakes.rank(modules, loss, rows, contexts=rows[:20], n=3, batch=True)
+    assert batch.indices == stakes.rank(modules, loss, rows, contexts=rows[:20], n=3, batch=True, chunk=7).indices
 
 
 class Named(nn.Module):
@@ -304,4 +304,4 @@ def test_networks_that_give_no_numbers_are_named_as_the_cause(rows):
     with torch.no_grad():
         list(spoilt[0].parameters())[-1].fill_(torch.nan)
     with pytest.raises(ValueError, match="the members must give finite numbers; for 30 of 30 rows some give NaN"):
-        belief_of(spoilt, rows[:30], rows)
+        belief_of(spoilt, rows, rows[:30])
