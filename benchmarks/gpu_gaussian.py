@@ -105,8 +105,8 @@ def _bare(given: OnDevice, pool: Any, contexts: Any) -> Callable[[], Any]:
 def _operands(given: OnDevice, pool: Any, contexts: Any) -> tuple[Any, Any, Any]:
     """[n, n], [B, n], [n, M]: the factor, covariances of one block with the labels so far, and what contexts need."""
     posterior = posterior_on_device(given)
-    there = posterior.targets(contexts).places.projected.mT.contiguous()
-    return posterior.factor, posterior.prior.covariance(pool[:BLOCK], posterior.train), there
+    there = posterior.place(contexts)[1].mT.contiguous()
+    return posterior.factor, posterior.kernel(pool[:BLOCK], posterior.train), there
 
 
 def _parts(given: OnDevice, pool: Any, contexts: Any) -> dict[str, Callable[[], Any]]:
@@ -118,7 +118,7 @@ def _parts(given: OnDevice, pool: Any, contexts: Any) -> dict[str, Callable[[], 
     belief = prepared(pool[:BLOCK])
 
     def kernels(part: Any) -> Any:
-        return posterior.prior.covariance(part, posterior.train), posterior.prior.covariance(part, contexts)
+        return posterior.kernel(part, posterior.train), posterior.kernel(part, contexts)
 
     jobs: dict[str, Callable[[Any], Any]] = {
         "kernels": kernels,

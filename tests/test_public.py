@@ -24,11 +24,12 @@ NAMES = {
         uncertainty
     """,
     "stakes.losses": """
-        AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights ConvexFunction CostMatrix
-        DistributionLoss Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice Function
-        Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis NegativeEntropy
-        NegativeLog Norm Pinball PoissonDeviance Potential Power Quadratic ScoringRule SphericalLoss Square
-        SquaredError ThresholdDecision Transform VectorIdentity Weight WeightFunction WeightedBregman ZeroOne
+        AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
+        DistributionLoss Domain Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice
+        Function Identity Indicator InterpolatedWeight Interval ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis
+        NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE Pinball PoissonDeviance Potential Power Quadratic REAL
+        ScoringRule SphericalLoss Square SquaredError ThresholdDecision Transform VectorIdentity Vectors Weight
+        WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
         Automatic Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions Integrand
