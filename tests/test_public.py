@@ -62,7 +62,7 @@ NAMES = {
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
     "stakes.ranking": """
-        Amount HelpedContext Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
+        Amount HelpedContext Note Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """
@@ -103,6 +103,7 @@ def test_every_public_name_is_there_and_documented(module):
 def test_versions_agree():
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
     assert stakes.__version__ == version
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert (
         f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
         or "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()

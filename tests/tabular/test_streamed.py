@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stakes.exceptions import StakesError
+from stakes.ranking import outlook
 from stakes.tabular import Brief, LossSpec, ModelSpec, appraise, read_worksheet, streamed
 from stakes.tabular.streamed import is_large, read_streamed
 from stakes.tabular.suggest import appraise_stream
@@ -64,7 +65,7 @@ def test_a_folder_and_labels_in_every_chunk(tmp_path, monkeypatch):
         part = {name: values[30 * place : 30 * (place + 1)] for name, values in cells.items()}
         parquet.write_table(arrow.table(part, schema=arrow.table(cells).schema), tmp_path / f"{place}.parquet")
     brief = Brief("y", SQUARED, id_column="id", ignore=("cost",))
-    monkeypatch.setattr("stakes.ranking.top_k.Work.chunk", 7)
+    monkeypatch.setitem(outlook.__kwdefaults__, "chunk", 7)
     sheet = read_streamed(tmp_path, brief)
     places = np.arange(50)
     rows = [row for row, label in enumerate(cells["y"]) if label is None]
@@ -85,7 +86,7 @@ def test_without_a_label_rows_are_spread_over_a_sample(saved, monkeypatch):
     monkeypatch.setattr(streamed, "_SAMPLE", 20)
     found = appraise_stream(read_streamed(path, brief), 4)
     assert found.n_pool == 150
-    assert found.ranking.labels == tuple(f"r{row}" for row in found.ranking.indices)
+    assert found.ranking.row_ids == tuple(f"r{row}" for row in found.ranking.indices)
     assert any("20 of its 150 rows without a label, drawn with seed 0" in sentence for sentence in found.said)
 
 

@@ -28,7 +28,7 @@ def sheet(tmp_path):
 def test_rows_left_out_and_on_their_way_are_not_chosen(sheet):
     made = sheet()
     found = appraise(made, made.labels, 6, pending=[6, 7], excluded=[8])
-    assert sorted(found.ranking.labels) == ["r10", "r11", "r9"]
+    assert sorted(found.ranking.row_ids) == ["r10", "r11", "r9"]
     assert (found.n_labels, found.n_pool) == (6, 5)
     assert any("2 labels that are on their way" in sentence for sentence in found.said)
 

@@ -28,7 +28,7 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.beliefs.switching import has_switches
-from stakes.beliefs.vector import deviations, root, singular, whitener
+from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
 from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Vectors
@@ -466,7 +466,7 @@ class VectorGaussianBatch:
 
     def _whole_label(self, explained: Array) -> VectorGaussianBelief:
         """The belief with white labels that explain `explained` [n, M, d, d] of the targets."""
-        spread = root(explained, deviations(double(self.belief.variance)))
+        spread = matrix_root(explained, standard_deviations(double(self.belief.variance)))
         xp, count, d = namespace(explained), explained.shape[0], explained.shape[-1]
         white = constant(np.eye(d), explained)
         return replaced(
@@ -484,7 +484,7 @@ class VectorGaussianBatch:
         xp, variance = namespace(self.left), double(self.belief.candidate_variance[part, ...])
         left = self.left[part, ...]
         rest = variance - xp.matmul(left, xp.matrix_transpose(left))
-        return whitener(rest, singular(self.belief.candidate_variance), deviations(variance))
+        return whitener(rest, singular_threshold(self.belief.candidate_variance), standard_deviations(variance))
 
     def add(self, candidate: int) -> float:
         """L more columns of both factors."""

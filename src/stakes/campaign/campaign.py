@@ -251,7 +251,7 @@ def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Pr
     told = found.ranking if found.outlook is None else found.outlook.ranking
     plain = told.to_dict()
     return {
-        "ids": list(told.labels),
+        "ids": list(told.row_ids),
         "scores": plain["scores"],
         "why": list(whys(told)),
         "ranked_by": told.ranked_by,
@@ -287,7 +287,7 @@ def _spread(sheet: Worksheet, free: set[str], n: int) -> list[str]:
     places = [place for place, row in enumerate(sheet.ids) if row in free]
     if n < 1 or not places:
         return []
-    found = cold_start(sheet.features.take(places), n, seed=sheet.brief.seed)
+    found = cold_start(sheet.features.take(places), n=n, random_state=sheet.brief.seed)
     return [sheet.ids[places[row]] for row in found.indices]
 
 

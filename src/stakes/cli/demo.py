@@ -190,7 +190,7 @@ def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
     say(f"\n$ stakes suggest progression.csv {_ASKED} {_MONEY} -n 3")
     sheet = read_worksheet(files.table, brief)
     found = appraise(sheet, sheet.labels, 3)
-    for row, reason in zip(found.ranking.labels, found.ranking.reasons, strict=True):
+    for row, reason in zip(found.ranking.row_ids, found.ranking.reasons, strict=True):
         say(f"  {row}: worth {number(reason.worth or 0.0)} a decision")
     say(str(found.outlook))
 

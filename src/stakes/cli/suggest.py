@@ -13,7 +13,7 @@ from stakes.tabular.streamed import is_large, read_streamed
 from stakes.tabular.worksheet import write_worksheet
 
 if TYPE_CHECKING:
-    from stakes.ranking.query import Progress
+    from stakes._utils.progress import Progress
     from stakes.tabular import Appraisal
 
     Told: TypeAlias = tuple[Worksheet, Appraisal] | str
@@ -44,7 +44,7 @@ def suggest_command(table: str, output: str | None, as_json: bool, **given: Any)
         return
     sheet, found = told
     if output is not None:
-        write_worksheet(output, sheet, found.ranking.labels, {})
+        write_worksheet(output, sheet, found.ranking.row_ids, {})
     as_json_or(as_json, _plain(found), _lines(found))
 
 
@@ -74,7 +74,7 @@ def _lines(found: Appraisal) -> list[str]:
     have = "1 has" if found.n_labels == 1 else f"{found.n_labels} have"
     head = f"Label these rows next, of {found.n_pool} without a label ({have} one):"
     name = score_name(ranking.ranked_by, ranking.per_cost)
-    rows = ranked_lines(ranking.labels, ranking.to_dict()["scores"], name, whys(ranking))
+    rows = ranked_lines(ranking.row_ids, ranking.to_dict()["scores"], name, whys(ranking))
     outlook = [] if told is None else [part for line in str(told).splitlines() for part in wrapped(line, "  ", "")]
     return [head, "", *rows, *([""] if outlook else []), *outlook, *assumed(found.said)]
 
@@ -83,7 +83,7 @@ def _plain(found: Appraisal) -> dict[str, Any]:
     from stakes.tabular.suggest import whys
 
     ranking = found.ranking.to_dict()
-    parts = zip(ranking["labels"], ranking["scores"], ranking["reasons"], whys(found.ranking), strict=True)
+    parts = zip(ranking["row_ids"], ranking["scores"], ranking["reasons"], whys(found.ranking), strict=True)
     rows = [{"row": row, "score": score, "worth": reason["worth"], "why": why} for row, score, reason, why in parts]
     told = None if found.outlook is None else {**found.outlook.to_dict(), "ranking": None}
     return {"rows": rows, "ranked_by": ranking["ranked_by"], "outlook": told, "assumed": list(found.said)}

@@ -15,8 +15,8 @@ from stakes.acquisition import effective_context_weights, uncertainty
 from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction
 from stakes.losses import FiniteChoice, LogLoss, SquaredError
-from stakes.ranking.query import Question
-from stakes.ranking.result import log_reductions
+from stakes.ranking.query import Query
+from stakes.ranking.reasons import log_reductions
 from stakes.report.evidence import Evidence, Point, attempted, expected, no_folds, question_of, realised
 from stakes.tabular.fitting import fitted
 
@@ -135,7 +135,7 @@ def contexts(evidence: Evidence) -> Contexts:
 
 
 def _answers(
-    question: Question, belief: Belief, classes: tuple[str, ...] | None
+    question: Query, belief: Belief, classes: tuple[str, ...] | None
 ) -> tuple[Host, tuple[str, ...] | None, bool]:
     """[M] numbers, [M] classes where there are any, and whether the numbers are means."""
     if classes is not None:
@@ -148,14 +148,14 @@ def _answers(
     return on_host(bayes_prediction(SquaredError(), belief)).astype(float), None, True
 
 
-def _looks(question: Question, belief: Belief) -> Host | None:
+def _looks(question: Query, belief: Belief) -> Host | None:
     if getattr(question.loss, "weight", None) is None:
         return None
     shares = on_host(effective_context_weights(question.loss, belief, question.weights)).astype(float)
     return np.asarray(shares / np.asarray(question.weights))
 
 
-def _helped(question: Question, belief: Belief) -> Host | None:
+def _helped(question: Query, belief: Belief) -> Host | None:
     logs = log_reductions(question, belief)[0]
     if not np.isfinite(logs.max()):
         return None

@@ -17,7 +17,7 @@ from stakes.campaign.tables import Setup
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
-from stakes.ranking.query import Question, ask
+from stakes.ranking.query import Query, make_query
 from stakes.ranking.stopping import expected_loss
 from stakes.tabular import Worksheet
 from stakes.tabular.fitting import Fitted, fitted
@@ -154,11 +154,13 @@ class Point:
     """Its standard error."""
 
 
-def question_of(sheet: Worksheet, found: Fitted, pool: Sequence[int]) -> Question:
+def question_of(sheet: Worksheet, found: Fitted, pool: Sequence[int]) -> Query:
     """What is asked of a fitted model: the rows of the pool, some of which stand for the future."""
     loss: Any = found.loss
     features = sheet.features.take(pool)
-    return ask(found.model, loss, features, None, None, "label", found.classes, sheet.brief.seed, _MOST, None)[0]
+    return make_query(
+        found.model, loss, features, classes=found.classes, random_state=sheet.brief.seed, max_contexts=_MOST
+    )
 
 
 def expected(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:

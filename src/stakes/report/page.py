@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import stakes
+from stakes._utils.progress import Progress, no_progress
 from stakes._utils.text import counted, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
 from stakes.exceptions import StakesError
-from stakes.ranking.query import Progress, silent
 from stakes.report.estimates import contexts, learning_curve
 from stakes.report.evidence import Evidence, attempted, gather
 from stakes.report.figures import (
@@ -265,7 +265,7 @@ def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: 
     """Write the report of a campaign as one HTML file; another HTML file is replaced, anything else is refused."""
     where = _checked(Path(path))
     check_canvas()
-    tell = progress or silent
+    tell = progress or no_progress
     tell("thinking about the next labels", 0.0)
     _replace(where, report(gather(campaign), tell))
     tell("written", 1.0)

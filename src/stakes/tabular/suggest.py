@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from stakes._utils.progress import Progress
 from stakes.exceptions import StakesError
 from stakes.files.frame import Host
 from stakes.losses import CostMatrix
 from stakes.ranking import HelpedContext, Outlook, Ranking, Reason, cold_start, outlook
 from stakes.ranking.cold_start import DISTANCE
-from stakes.ranking.query import Progress
 from stakes.ranking.top_k import WORTH
 from stakes.tabular.fitting import Fitted, explained, fitted
 from stakes.tabular.loss_specs import decisions_of
@@ -98,7 +98,7 @@ def _why(reason: Reason, score: float) -> str:
 def _told(context: HelpedContext) -> str:
     """S015 (16% of its worth; today 2.4)."""
     share = f"{context.share:.0%}" if context.share >= 0.01 else "<1%"
-    return f"{context.label} ({share} of its worth; today {context.answer})"
+    return f"{context.row_id} ({share} of its worth; today {context.answer})"
 
 
 # ----------------------------------------------------------------------
@@ -192,9 +192,9 @@ def look_ahead(brief: Brief, found: Fitted, asked: Asked, limits: Effort, progre
         classes=found.classes,
         shortlist=limits.shortlist,
         max_contexts=limits.contexts,
-        seed=brief.seed,
+        random_state=brief.seed,
         n_jobs=asked.n_jobs,
-        progress=progress,
+        progress=progress or False,
     )
 
 
@@ -202,7 +202,7 @@ def concluded(told: Outlook, n: int, said: tuple[str, ...], n_labels: int, n_poo
     """The first n rows, and all that was said."""
     ranking = _first(told.ranking, n)
     short = () if len(ranking) == n else (f"{n} rows were asked for; {len(ranking)} could be chosen.",)
-    return Appraisal(ranking, told, (*said, *told.ranking.assumptions, *short), n_labels, n_pool)
+    return Appraisal(ranking, told, (*said, *map(str, told.ranking.notes), *short), n_labels, n_pool)
 
 
 def why_cold(sheet: Worksheet, labels: Mapping[int, str]) -> str | None:
@@ -224,10 +224,10 @@ def _cold_start(
         nothing = Ranking((), (), (), False, DISTANCE, (), ())
         return Appraisal(nothing, None, (*said, "The budget reaches for no label."), n_labels, len(pool))
     before = sheet.features.take(sorted(known)) if known else None
-    spread = cold_start(sheet.features.take(free), n, known=before, seed=sheet.brief.seed)
+    spread = cold_start(sheet.features.take(free), n=n, known=before, random_state=sheet.brief.seed)
     found = renamed(spread, named_in(sheet, free), sheet.brief, None)
     ranking = _first(found, len(reached(sheet, found.indices, budget)))
-    return Appraisal(ranking, None, (*said, *ranking.assumptions), n_labels, len(pool))
+    return Appraisal(ranking, None, (*said, *map(str, ranking.notes)), n_labels, len(pool))
 
 
 def reached(sheet: Worksheet, rows: Sequence[int], budget: float | None) -> list[int]:
@@ -249,13 +249,13 @@ def renamed(ranking: Ranking, named: Named, brief: Brief, found: Fitted | None) 
         replace(reason, contexts=tuple(_context(each, named, brief, found) for each in reason.contexts))
         for reason in ranking.reasons
     )
-    return replace(ranking, indices=tuple(rows), labels=tuple(ids), reasons=reasons)
+    return replace(ranking, indices=tuple(rows), row_ids=tuple(ids), reasons=reasons)
 
 
 def _context(context: Any, named: Named, brief: Brief, found: Fitted | None) -> Any:
     """A context by its id, with the decision there by its name."""
     row, name = named(context.index)
-    known = replace(context, index=row, label=name)
+    known = replace(context, index=row, row_id=name)
     if found is None or not isinstance(found.loss, CostMatrix) or brief.loss.cost_matrix is None:
         return known
     decision = decisions_of(brief.loss, found.classes or ())[int(context.prediction)]
@@ -263,7 +263,7 @@ def _context(context: Any, named: Named, brief: Brief, found: Fitted | None) -> 
 
 
 def _first(ranking: Ranking, n: int) -> Ranking:
-    parts = {name: getattr(ranking, name)[:n] for name in ("indices", "labels", "scores", "reasons")}
+    parts = {name: getattr(ranking, name)[:n] for name in ("indices", "row_ids", "scores", "reasons")}
     return replace(ranking, **parts)
 
 
