@@ -244,7 +244,15 @@ def test_progress_tells_how_far_it_came_and_an_interrupt_goes_through(rows, proc
 
     for jobs in (None, 2):
         with pytest.raises(KeyboardInterrupt):
-            stakes.rank(process, stakes.SquaredError(), mapped(rows, tmp_path), chunk=30, n_jobs=jobs, progress=stop)
+            stakes.rank(
+                process,
+                stakes.SquaredError(),
+                mapped(rows, tmp_path),
+                chunk=30,
+                n_jobs=jobs,
+                progress=stop,
+                batch=False,
+            )
         assert told[0][0] == "checking rows"
         assert told[-1] == ("scoring rows", 0.6)
 
