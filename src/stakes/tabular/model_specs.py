@@ -111,7 +111,7 @@ MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 _ESTIMATOR = ("fit", "get_params", "set_params")
-_OURS = {"task", "classes", "seed"}  # parameters of the default model that the table and the command line say
+_OURS = {"task", "classes", "random_state"}  # parameters of the default model that the table and the command line say
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def build_model(spec: ModelSpec, task: Task, classes: Sequence[str] | None = Non
     if issubclass(kind, DefaultModel):
         if theirs := sorted(_OURS & set(recipe.parameters)):
             raise StakesError(f"the default model is told {theirs[0]} by the table and the loss; leave it out")
-        said = {"task": task, "classes": None if classes is None else list(classes), "seed": seed}
+        said = {"task": task, "classes": None if classes is None else list(classes), "random_state": seed}
         return called(spec.name, kind, {**recipe.parameters, **said})
     estimator = _seeded(_made(recipe), seed)
     _check_served(spec, estimator, task)
