@@ -19,7 +19,8 @@ from benchmarks.gaussian_reference import Scene, scene
 from benchmarks.measure import Row, Settings
 from stakes import SquaredError, Weight, rank, score
 from stakes.acquisition.forms import find_form
-from stakes.models import OnDevice, belief_of
+from stakes.models import OnDevice, belief_of, prepare_belief
+from stakes.models.on_device import posterior_on_device
 
 BLOCK = 2**15  # rows that are scored at a time
 CHECKED = 500  # rows whose scores are compared with those of NumPy
@@ -103,9 +104,7 @@ def _bare(given: OnDevice, pool: Any, contexts: Any) -> Callable[[], Any]:
 
 def _operands(given: OnDevice, pool: Any, contexts: Any) -> tuple[Any, Any, Any]:
     """[n, n], [B, n], [n, M]: the factor, covariances of one block with the labels so far, and what contexts need."""
-    belief_of(given, pool[:1], contexts)
-    assert given.kept.posterior is not None
-    posterior = given.kept.posterior[1]
+    posterior = posterior_on_device(given)
     there = posterior.targets(contexts).places.projected.mT.contiguous()
     return posterior.factor, posterior.prior.covariance(pool[:BLOCK], posterior.train), there
 
@@ -115,8 +114,8 @@ def _parts(given: OnDevice, pool: Any, contexts: Any) -> dict[str, Callable[[], 
     import torch
 
     factor, rows, there = _operands(given, pool, contexts)
-    posterior = given.kept.posterior[1]  # type: ignore[index]
-    belief = belief_of(given, pool[:BLOCK], contexts)
+    posterior, prepared = posterior_on_device(given), prepare_belief(given, contexts)
+    belief = prepared(pool[:BLOCK])
 
     def kernels(part: Any) -> Any:
         return posterior.prior.covariance(part, posterior.train), posterior.prior.covariance(part, contexts)
@@ -125,7 +124,7 @@ def _parts(given: OnDevice, pool: Any, contexts: Any) -> dict[str, Callable[[], 
         "kernels": kernels,
         "solves": lambda part: torch.linalg.solve_triangular(factor.mT, rows[: len(part)], upper=True, left=False),
         "products": lambda part: rows[: len(part)] @ there,
-        "beliefs": lambda part: belief_of(given, part, contexts),
+        "beliefs": prepared,
     }
     for name, loss in LOSSES.items():
         jobs[f"{name}: {find_form(loss, belief).name}"] = lambda part, loss=loss: score(
@@ -147,8 +146,9 @@ def _scores(given: OnDevice, loss: str, pool: Any, contexts: Any) -> Callable[[]
     import torch
 
     def job() -> Any:
+        prepared = prepare_belief(given, contexts)
         parts = (pool[start : start + BLOCK] for start in range(0, len(pool), BLOCK))
-        return torch.cat([score(LOSSES[loss], belief_of(given, part, contexts)) for part in parts])
+        return torch.cat([score(LOSSES[loss], prepared(part)) for part in parts])
 
     return job
 

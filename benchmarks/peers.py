@@ -76,8 +76,10 @@ def by_stakes(scene: Scene) -> int:
 
 def by_refitting(scene: Scene) -> int:
     loss = CostMatrix(scene.costs)
-    told = expected_future_error(scene.forest, scene.features, scene.labels, scene.pool, scene.contexts, loss)
-    return int(np.argmax(told))
+    scores = expected_future_error(
+        scene.forest, loss, scene.features, scene.labels, scene.pool, contexts=scene.contexts
+    )
+    return int(np.argmax(scores))
 
 
 def by_monte_carlo(scene: Scene) -> int:

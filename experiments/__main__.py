@@ -96,7 +96,7 @@ def _carry_out(study: Study, given: argparse.Namespace, command: str, results: P
     about = {
         "command": command,
         "runs": runs,
-        "labels": found.budget,
+        "labels": found.n,
         "seconds": round(time.perf_counter() - start, 1),
         "fit_seconds": round(float(found.fit_seconds.sum()), 1),
         "score_seconds": round(float(found.score_seconds.sum()), 1),

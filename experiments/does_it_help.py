@@ -21,7 +21,7 @@ from experiments.tables import MissingTableError, is_shipped, load
 from stakes import simulate
 from stakes.simulation import Simulation
 
-_SEED = 0
+_RANDOM_STATE = 0
 _CONTEXTS, _TESTS = 60, 200  # at most; a fifth and three tenths of the rows where there are fewer
 
 
@@ -59,18 +59,19 @@ def run(problem: Problem, preset: Preset, data: Path | None, store: Path, jobs: 
     table = load(problem.table, data)
     print(f"{problem.name} ({table.n_rows} rows)", file=sys.stderr)
     return simulate(
+        problem.model.estimator,
+        problem.loss,
         table.features,
         table.target,
-        problem.loss,
-        problem.model.estimator,
         strategies=("random", "plain", "loss", problem.usual),
-        budget=min(problem.budget, preset.most_labels),
+        n=min(problem.n, preset.most_labels),
         runs=min(problem.runs, preset.most_runs),
-        seed=_SEED,
+        random_state=_RANDOM_STATE,
         n_contexts=min(_CONTEXTS, table.n_rows // 5),
         n_test=min(_TESTS, 3 * table.n_rows // 10),
         store=store / re.sub(r"[^a-z0-9]+", "-", f"{problem.name} {preset.most_labels}".lower()),
         n_jobs=jobs,
+        progress=True,
     )
 
 

@@ -1,4 +1,4 @@
-"""What came of simulations, as tables in Markdown: differences are loss less rival, so below 0 where the loss helps."""
+"""What came of simulations, as tables in Markdown: differences are loss - rival, so below 0 where the loss helps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def settings(outcomes: Outcomes) -> str:
     for place, (problem, each) in enumerate(outcomes.items(), 1):
         sizes = {name: each.settings[name] for name in ("n_rows", "n_initial", "n_contexts", "n_test")}
         pool = 2 * sizes["n_rows"] - sum(sizes.values())
-        counts = [sizes["n_rows"], pool, sizes["n_initial"], each.budget, each.runs]
+        counts = [sizes["n_rows"], pool, sizes["n_initial"], each.n, each.runs]
         lines.append([place, problem.table, problem.words, problem.model.words, *counts])
     return _table(head, lines)
 
@@ -45,7 +45,7 @@ def finals(outcomes: Outcomes) -> str:
     for place, (problem, each) in enumerate(outcomes.items(), 1):
         names = ("random", "plain", problem.usual, "loss")
         means = [number(each.curves(name)[:, -1].mean()) for name in names]
-        gaps = [_estimate(each.paired("loss", rival).final) for rival in ("random", "plain", problem.usual)]
+        gaps = [_estimate(each.compare("loss", rival).final) for rival in ("random", "plain", problem.usual)]
         lines.append([place, problem.table, number(each.curves("loss")[:, 0].mean()), *means, *gaps])
     return _table(head, lines)
 
@@ -55,7 +55,7 @@ def areas(outcomes: Outcomes) -> str:
     head = ["#", "table", "loss - random", "loss - plain", "level", "random", "plain", "usual", "loss"]
     lines = []
     for place, (problem, each) in enumerate(outcomes.items(), 1):
-        gaps = [_estimate(each.paired("loss", rival).area) for rival in ("random", "plain")]
+        gaps = [_estimate(each.compare("loss", rival).area) for rival in ("random", "plain")]
         reached = each.labels_to_reach()
         labels = [_labels(reached[name].labels.value) for name in ("random", "plain", problem.usual, "loss")]
         lines.append([place, problem.table, *gaps, number(reached["loss"].level), *labels])
@@ -75,7 +75,7 @@ def purchases(outcomes: Outcomes) -> str:
 def shared(simulation: Simulation, first: str, second: str) -> float:
     """The mean share of rows that two strategies both bought in a run."""
     bought = [simulation.acquired[simulation.strategies.index(name)] for name in (first, second)]
-    return float(np.mean([len(np.intersect1d(*rows)) / simulation.budget for rows in zip(*bought, strict=True)]))
+    return float(np.mean([len(np.intersect1d(*rows)) / simulation.n for rows in zip(*bought, strict=True)]))
 
 
 def _bought(problem: Problem, simulation: Simulation) -> list[np.ndarray]:
@@ -101,7 +101,7 @@ def _estimate(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return "infinite"
     text = f"{number(estimate.value)} ({number(estimate.low)} to {number(estimate.high)})"
-    return f"**{text}**" if estimate.tells else text
+    return f"**{text}**" if estimate.significant else text
 
 
 def _labels(value: float) -> str:

@@ -9,7 +9,7 @@ from experiments.markdown import Outcomes
 from stakes.simulation import Estimate, Simulation
 
 _RIVALS = ("random", "plain")
-_COLOURS = {-1: "#30638e", 0: "0.6", 1: "#d1495b"}  # helps, cannot be told, hurts
+_COLOURS = {-1: "#30638e", 0: "0.6", 1: "#d1495b"}  # helps, no significant difference, hurts
 
 
 def draw(outcomes: Outcomes, path: Path) -> None:
@@ -29,11 +29,11 @@ def draw(outcomes: Outcomes, path: Path) -> None:
 
 def _bar(axis: Any, place: int, simulation: Simulation, rival: str) -> None:
     """One interval as a line; a mark at the mean."""
-    gap, unit = simulation.paired("loss", rival).final, simulation.curves(rival)[:, -1].mean() / 100.0
+    gap, unit = simulation.compare("loss", rival).final, simulation.curves(rival)[:, -1].mean() / 100.0
     colour = _COLOURS[_sign(gap)]
     axis.plot([gap.low / unit, gap.high / unit], [place, place], color=colour, lw=3, solid_capstyle="butt")
     axis.plot(gap.value / unit, place, "o", color=colour, ms=6)
 
 
 def _sign(gap: Estimate) -> int:
-    return (-1 if gap.value < 0 else 1) if gap.tells else 0
+    return (-1 if gap.value < 0 else 1) if gap.significant else 0

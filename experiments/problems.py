@@ -52,7 +52,8 @@ class Problem:
     runs: int
     heavy: Any = None
     """the class that counts most, where there is one"""
-    budget: int = 25
+    n: int = 25
+    """labels to acquire in a run"""
 
     @property
     def name(self) -> str:

@@ -396,10 +396,13 @@ def test_beliefs_of_another_kind_are_refused(rng, rule):
         rule(random_table(rng, [0.0, 1.0]))
 
 
-@pytest.mark.parametrize("rng", [None, 3, np.random.RandomState(0)])
-def test_chance_without_a_generator_is_refused(rng):
-    with pytest.raises(TypeError, match="rng must be a NumPy generator such as"):
-        random_scores(make("votes"), rng)
+def test_a_random_state_is_a_number_or_a_generator():
+    belief = make("votes")
+    wanted = np.random.default_rng(3).random(belief.n_candidates)
+    for given in (3, np.random.default_rng(3)):
+        np.testing.assert_array_equal(random_scores(belief, given), wanted)
+    with pytest.raises(TypeError, match=r"random_state must be a whole number or a numpy\.random\.Generator"):
+        random_scores(belief, np.random.RandomState(0))
 
 
 def test_all_rules_by_name_have_one_signature(rng):

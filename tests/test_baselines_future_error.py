@@ -52,29 +52,31 @@ def test_it_is_the_loop(name):
             model = LogisticRegression().fit(np.vstack([X, POOL[i]]), [*Y, label])
             wanted[i] -= now[i, j] * entropy(model.predict_proba(CONTEXTS)).mean()
     np.testing.assert_allclose(
-        expected_future_error(LogisticRegression(), X, Y, POOL, CONTEXTS, loss), wanted, rtol=1e-10
+        expected_future_error(LogisticRegression(), loss, X, Y, POOL, contexts=CONTEXTS), wanted, rtol=1e-10
     )
 
 
 def test_workers_and_kinds_of_rows_change_nothing():
-    arguments = Y, POOL, CONTEXTS, LogLoss()
-    plain = expected_future_error(LogisticRegression(), X, *arguments)
-    np.testing.assert_array_equal(expected_future_error(LogisticRegression(), X, *arguments, n_jobs=2), plain)
+    plain = expected_future_error(LogisticRegression(), LogLoss(), X, Y, POOL, contexts=CONTEXTS)
+    parallel = expected_future_error(LogisticRegression(), LogLoss(), X, Y, POOL, contexts=CONTEXTS, n_jobs=2)
+    np.testing.assert_array_equal(parallel, plain)
     lists = expected_future_error(
-        LogisticRegression(), X.tolist(), Y.tolist(), POOL.tolist(), CONTEXTS.tolist(), LogLoss()
+        LogisticRegression(), LogLoss(), X.tolist(), Y.tolist(), POOL.tolist(), contexts=CONTEXTS.tolist()
     )
     np.testing.assert_allclose(lists, plain)
     rows = (sparse.csr_matrix(each) for each in (X, POOL, CONTEXTS))
     inputs, pool, contexts = rows
-    thin = expected_future_error(LogisticRegression(), inputs, Y, pool, contexts, LogLoss())
+    thin = expected_future_error(LogisticRegression(), LogLoss(), inputs, Y, pool, contexts=contexts)
     np.testing.assert_allclose(thin, plain, rtol=1e-4)
 
 
 def test_frames_are_joined_by_their_own_library():
     pandas = pytest.importorskip("pandas")
     frames = [pandas.DataFrame(each, columns=["a", "b"]) for each in (X, POOL, CONTEXTS)]
-    said = expected_future_error(LogisticRegression(), frames[0], Y, frames[1], frames[2], LogLoss())
-    np.testing.assert_allclose(said, expected_future_error(LogisticRegression(), X, Y, POOL, CONTEXTS, LogLoss()))
+    found = expected_future_error(LogisticRegression(), LogLoss(), frames[0], Y, frames[1], contexts=frames[2])
+    np.testing.assert_allclose(
+        found, expected_future_error(LogisticRegression(), LogLoss(), X, Y, POOL, contexts=CONTEXTS)
+    )
 
 
 def test_a_library_of_frames_is_found_where_it_was_imported(monkeypatch):
@@ -86,8 +88,8 @@ def test_a_library_of_frames_is_found_where_it_was_imported(monkeypatch):
     inputs.rows, pool.rows = X, POOL
     type(inputs).shape = property(lambda self: self.rows.shape)
     type(inputs).__len__ = lambda self: len(self.rows)
-    said = expected_future_error(GaussianNB(), inputs, Y, pool, CONTEXTS, LogLoss())
-    np.testing.assert_allclose(said, expected_future_error(GaussianNB(), X, Y, POOL, CONTEXTS, LogLoss()))
+    found = expected_future_error(GaussianNB(), LogLoss(), inputs, Y, pool, contexts=CONTEXTS)
+    np.testing.assert_allclose(found, expected_future_error(GaussianNB(), LogLoss(), X, Y, POOL, contexts=CONTEXTS))
 
 
 def test_an_obvious_case():
@@ -95,22 +97,22 @@ def test_an_obvious_case():
     ends = np.array([[0.0], [1.0]])
     pool, contexts = np.array([[0.0], [0.45], [1.0]]), np.linspace(0, 1, 41)[:, None]
     model = LogisticRegression(C=1e3)
-    scores = expected_future_error(model, ends, [0, 1], pool, contexts, LogLoss())
+    scores = expected_future_error(model, LogLoss(), ends, [0, 1], pool, contexts=contexts)
     assert np.argmax(scores) == 1
 
 
 def test_classes_that_no_label_has_had():
-    said = expected_future_error(
-        GaussianNB(), X, Y, POOL, CONTEXTS, CostMatrix(1.0 - np.eye(3)), classes=["right", "up", "left"]
+    found = expected_future_error(
+        GaussianNB(), CostMatrix(1.0 - np.eye(3)), X, Y, POOL, contexts=CONTEXTS, classes=["right", "up", "left"]
     )
-    two = expected_future_error(GaussianNB(), X, Y, POOL, CONTEXTS, CostMatrix(1.0 - np.eye(2)))
-    np.testing.assert_allclose(said, two)
+    two = expected_future_error(GaussianNB(), CostMatrix(1.0 - np.eye(2)), X, Y, POOL, contexts=CONTEXTS)
+    np.testing.assert_allclose(found, two)
     one = expected_future_error(
-        KNeighborsClassifier(1), X[:2], ["left"] * 2, POOL, CONTEXTS, LogLoss(), classes=["left", "up"]
+        KNeighborsClassifier(1), LogLoss(), X[:2], ["left"] * 2, POOL, contexts=CONTEXTS, classes=["left", "up"]
     )
     np.testing.assert_allclose(one, 0.0)
     with pytest.raises(ValueError, match=r"'right'.* not in"):
-        expected_future_error(GaussianNB(), X, Y, POOL, CONTEXTS, LogLoss(), classes=["left", "up"])
+        expected_future_error(GaussianNB(), LogLoss(), X, Y, POOL, contexts=CONTEXTS, classes=["left", "up"])
 
 
 def test_labels_that_cannot_be_are_not_fitted():
@@ -121,13 +123,13 @@ def test_labels_that_cannot_be_are_not_fitted():
             fits.append(len(labels))
             return DecisionTreeClassifier.fit(self, rows, labels)
 
-    expected_future_error(Counting(), X, Y, POOL, CONTEXTS, LogLoss())
+    expected_future_error(Counting(), LogLoss(), X, Y, POOL, contexts=CONTEXTS)
     assert fits == [12] + [13] * 6  # pure leaves think one label possible
 
 
 def test_forests_with_a_seed_repeat():
     forest = RandomForestClassifier(5, random_state=0)
-    first, second = (expected_future_error(forest, X, Y, POOL[:2], CONTEXTS, BrierLoss()) for _ in range(2))
+    first, second = (expected_future_error(forest, BrierLoss(), X, Y, POOL[:2], contexts=CONTEXTS) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     assert not hasattr(forest, "estimators_")
 
@@ -135,7 +137,7 @@ def test_forests_with_a_seed_repeat():
 def test_real_labels_are_tried_at_quantiles():
     labels = X[:, 0] - X[:, 1] + 0.3 * RNG.normal(size=12)
     model = Bootstrap(Ridge(), 6, random_state=0)
-    said = expected_future_error(model, X, labels, POOL[:3], CONTEXTS, SquaredError())
+    found = expected_future_error(model, SquaredError(), X, labels, POOL[:3], contexts=CONTEXTS)
     current = model.fit(X, labels)
     means = np.stack([member.predict(POOL[:3]) for member in current.estimators_], axis=1)
     wanted = np.zeros(3)
@@ -146,7 +148,7 @@ def test_real_labels_are_tried_at_quantiles():
             label = grid[np.searchsorted(below, part)]
             refit = Bootstrap(Ridge(), 6, random_state=0).fit(np.vstack([X, POOL[i]]), [*labels, label])
             wanted[i] -= uncertainty(SquaredError(), belief_of(refit, POOL[:1], CONTEXTS)).mean() / 5.0
-    np.testing.assert_allclose(said, wanted, rtol=1e-3)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3)
 
 
 def test_quantiles_of_each_belief():
@@ -162,12 +164,12 @@ def test_quantiles_of_each_belief():
         label_quantiles(VectorNormalEnsemble(np.zeros((1, 2, 2)), 1.0, np.zeros((1, 2, 2)), 1.0), parts)
 
 
-def test_what_is_wrong_is_said():
+def test_what_is_wrong_is_found():
     with pytest.raises(TypeError, match="RidgeClassifier has no predict_proba"):
-        expected_future_error(RidgeClassifier(), X, Y, POOL, CONTEXTS, LogLoss())
+        expected_future_error(RidgeClassifier(), LogLoss(), X, Y, POOL, contexts=CONTEXTS)
     with pytest.raises(TypeError, match="X and pool must be of one type"):
-        expected_future_error(GaussianNB(), X, Y, POOL.tolist(), CONTEXTS, LogLoss())
+        expected_future_error(GaussianNB(), LogLoss(), X, Y, POOL.tolist(), contexts=CONTEXTS)
     with pytest.raises(TypeError, match="arrays, sparse matrices or frames"):
-        expected_future_error(GaussianNB(), {"a": 1}, Y, {"a": 1}, CONTEXTS, LogLoss())
+        expected_future_error(GaussianNB(), LogLoss(), {"a": 1}, Y, {"a": 1}, contexts=CONTEXTS)
     with pytest.raises(TypeError, match="no adapter knows a Ridge"):
-        expected_future_error(Ridge(), X, X[:, 0], POOL, CONTEXTS, SquaredError())
+        expected_future_error(Ridge(), SquaredError(), X, X[:, 0], POOL, contexts=CONTEXTS)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import stakes
 from stakes.models import Bootstrap, EnsembleOf, belief_of
 from stakes.ranking import TrainedWeightWarning
-from stakes.simulation.metrics import data_hash
+from stakes.simulation.store import data_hash
 from tests.table_kinds import KINDS
 
 RNG = np.random.default_rng(11)
@@ -174,8 +174,8 @@ def test_texts_without_a_model_are_told_what_to_do():
 
 
 def simulated(model, labels, loss, **options):
-    sizes = {"budget": 1, "runs": 1, "n_contexts": 4, "n_test": 6, "strategies": ["random"], "progress": False}
-    return stakes.simulate(ROWS, labels, loss, model, **sizes, **options)
+    sizes = {"n": 1, "runs": 1, "n_contexts": 4, "n_test": 6, "strategies": ["random"]}
+    return stakes.simulate(model, loss, ROWS, labels, **sizes, **options)
 
 
 def test_simulate_warns_of_trained_weights_and_takes_instances_only():

@@ -24,11 +24,12 @@ NAMES = {
         uncertainty
     """,
     "stakes.losses": """
-        AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights ConvexFunction CostMatrix
-        DistributionLoss Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice Function
-        Identity Indicator InterpolatedWeight ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis NegativeEntropy
-        NegativeLog Norm Pinball PoissonDeviance Potential Power Quadratic ScoringRule SphericalLoss Square
-        SquaredError ThresholdDecision Transform VectorIdentity Weight WeightFunction WeightedBregman ZeroOne
+        AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
+        DistributionLoss Domain Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice
+        Function Identity Indicator InterpolatedWeight Interval ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis
+        NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE Pinball PoissonDeviance Potential Power Quadratic REAL
+        ScoringRule SphericalLoss Square SquaredError ThresholdDecision Transform VectorIdentity Vectors Weight
+        WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
         Automatic Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions Integrand
@@ -54,8 +55,8 @@ NAMES = {
         Fingerprint Frame Source changes escape fingerprint ids open_pool read_table unescape write_csv
     """,
     "stakes.models": """
-        Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice Request
-        TableEncoder belief_of default follow out_of_bag_noise register_model
+        Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice
+        TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
@@ -64,7 +65,9 @@ NAMES = {
         Amount HelpedContext Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.report": "write_report",
-    "stakes.simulation": "Comparison Estimate Reached Simulation Trial simulate simulate_trials",
+    "stakes.simulation": """
+        Comparison Estimate MetricLike Reached Simulation StrategyLike Trial simulate simulate_trials
+    """,
     "stakes.tabular": """
         Appraisal Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet appraise build_loss
         build_model decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet

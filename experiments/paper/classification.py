@@ -104,12 +104,12 @@ class Classification:
         data, weighted = self.data(place), LogLoss(self.weights)
         splits = StratifiedSplits(data.features, data.target, (self.initial, self.contexts, self.tests))
         found = simulate_trials(
-            splits.draw,
-            weighted,
             forest(self.forest, self.trees),
-            budget=self.budget,
+            weighted,
+            splits.draw,
+            n=self.budget,
             runs=runs,
-            seed=self.seed,
+            random_state=self.seed,
             metrics={
                 "NLL": ClippedLogLoss(LogLoss(), LogLoss(), self.clip),
                 "NLL_w with q": ClippedLogLoss(weighted, LogLoss(), self.clip),

@@ -22,8 +22,7 @@ from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.losses import AnyLoss
 from stakes.models import GaussianProcess
-from stakes.simulation import Simulation, simulate_trials
-from stakes.simulation.strategies import StrategyLike
+from stakes.simulation import Simulation, StrategyLike, simulate_trials
 
 
 @dataclass(frozen=True)
@@ -109,13 +108,13 @@ class LinexStudy:
         data = load("estate", folder=place.data)
         splits = Splits(data.features, data.target, self.n_initial, self.n_test, self.own_contexts, self.unit)
         return simulate_trials(
-            splits.draw,
-            SquaredError(),
             self.estimator(),
+            SquaredError(),
+            splits.draw,
             strategies=self.strategies,
-            budget=self.budget,
+            n=self.budget,
             runs=runs,
-            seed=self.seed,
+            random_state=self.seed,
             metrics={"Linex": LinexMetric(self.alpha)},
             **place.settings(self.name),
         )

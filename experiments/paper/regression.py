@@ -105,13 +105,13 @@ class Regression:
         weighted = SquaredError(weight=ExponentialWeight(self.rate))
         splits = Splits(data.features, data.target, self.n_initial, self.n_test, self.own_contexts, self.unit)
         return simulate_trials(
-            splits.draw,
-            plain if self.unit == "native" else weighted,
             Refreshed(GaussianProcess(nu=self.nu, rules=self.rules), self.n_initial, self.every),
+            plain if self.unit == "native" else weighted,
+            splits.draw,
             strategies=["random", ("EVR", ScoreOf(plain)), ("EVR_w", ScoreOf(weighted))],
-            budget=self.budget,
+            n=self.budget,
             runs=runs,
-            seed=self.seed,
+            random_state=self.seed,
             metrics={
                 "SEL": plain,
                 "SEL_w": weighted_error(self.rate, self.answer, self.divided),

@@ -23,9 +23,9 @@ PRINTED: Mapping[tuple[str, str], tuple[float, float]] = {
 """Table 2 by strategy and metric, mean and standard error. All else is printed as curves, without numbers."""
 
 _HOW_TO_READ = (
-    "A difference is a metric under one strategy less that under another in the same run, after the last label, with "
-    "its 95% interval; it is set in bold where 0 lies outside. Where the paper prints a number, the distance from "
-    "it is in standard errors of the difference, of both means."
+    "A - B is a metric under one strategy minus that under another in the same run, after the last label, with its 95% "
+    "interval; it is set in bold where A and B differ significantly (95%). Where the paper prints a number, the "
+    "distance from it is in standard errors of the difference, of both means."
 )
 _HEADINGS = {
     "table2": "Table 2: the problem with one input",
@@ -87,8 +87,8 @@ def _printed(point: Point) -> list[str]:
 
 
 def _pairs(pairs: Iterable[Pair]) -> Table:
-    """Differences run by run after the last label; in bold where 0 is outside the interval."""
-    head = ["metric", "strategy", "less", "difference (95% interval)", "of log10 (95% interval)", "lower in"]
+    """Differences run by run after the last label; in bold where they are significant (95%)."""
+    head = ["metric", "A", "B", "A - B (95% interval)", "log10 A - log10 B (95% interval)", "A lower in"]
     final = [each for each in pairs if each.moment == "final"]
     rows = []
     for loss, log in zip(final[::2], final[1::2], strict=True):

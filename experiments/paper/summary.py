@@ -33,7 +33,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Pair:
-    """The metric under `first` less that under `second` in the same run, with its 95% interval."""
+    """The metric under `first` minus that under `second` in the same run, with its 95% interval."""
 
     first: str
     second: str
@@ -47,7 +47,7 @@ class Pair:
     low: float
     high: float
     better: int
-    """runs that ended with less under `first`"""
+    """runs that ended lower under `first`"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All that a report tells of one study."""
+    """All that a report shows of one study."""
 
     name: str
     about: Mapping[str, Any]
@@ -100,7 +100,7 @@ def _points(found: Simulation) -> list[Point]:
         _point(strategy, metric, labels, found.curves(strategy, metric)[:, labels])
         for strategy in found.strategies
         for metric in found.losses
-        for labels in range(found.budget + 1)
+        for labels in range(found.n + 1)
     ]
 
 
@@ -111,9 +111,9 @@ def _point(strategy: str, metric: str, labels: int, values: Any) -> Point:
 
 
 def _sem(values: Any) -> float:
-    """Of the mean; none can be told from one value, or where one is infinite."""
-    told = len(values) > 1 and np.isfinite(values).all()
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if told else float("nan")
+    """The standard error of the mean; NaN for one value, or where one is infinite."""
+    known = len(values) > 1 and np.isfinite(values).all()
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if known else float("nan")
 
 
 def _pairs(found: Simulation, first: str, second: str, metric: str) -> Iterable[Pair]:
@@ -121,7 +121,7 @@ def _pairs(found: Simulation, first: str, second: str, metric: str) -> Iterable[
     tiny = np.finfo(float).tiny
     logs = replace(found, losses={name: np.log10(np.maximum(values, tiny)) for name, values in found.losses.items()})
     for scale, each in (("loss", found), ("log10", logs)):
-        compared: Comparison = each.paired(first, second, metric)
+        compared: Comparison = each.compare(first, second, metric)
         for moment in ("final", "area"):
             gap: Estimate = getattr(compared, moment)
             yield Pair(first, second, metric, scale, moment, found.runs, gap.value, gap.low, gap.high, better)
@@ -132,8 +132,8 @@ def _shares(found: Simulation, count_initial: bool) -> list[Share]:
     rows = []
     for place, strategy in enumerate(found.strategies):
         labels = np.stack([_labels(found, place, run, count_initial) for run in range(found.runs)])
-        start = labels.shape[1] - found.budget
-        for bought in range(0 if count_initial else 1, found.budget + 1):
+        start = labels.shape[1] - found.n
+        for bought in range(0 if count_initial else 1, found.n + 1):
             known = labels[:, : start + bought]
             for position, name in enumerate(found.classes or ()):
                 share = np.mean(known == position, axis=1)

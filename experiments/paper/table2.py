@@ -79,13 +79,13 @@ class Table2:
     def simulate(self, runs: int, place: Place) -> Simulation:
         """Random, EVR, EVR_w by its closed form and by Monte Carlo."""
         return simulate_trials(
-            self.trial,
-            self.loss,
             self.model,
+            self.loss,
+            self.trial,
             strategies=["random", "plain", "loss", ("EVR_w by Monte Carlo", NestedMonteCarlo(self.draws))],
-            budget=self.budget,
+            n=self.budget,
             runs=runs,
-            seed=self.seed,
+            random_state=self.seed,
             metrics={"SEL": SquaredError(), "SEL_w": weighted_error(self.rate, self.answer, self.divided)},
             **place.settings(self.name),
         )

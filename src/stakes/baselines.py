@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from stakes._utils.array import Array, check_all, constant, double, namespace, ratio, slices
+from stakes._utils.random import as_generator
 from stakes.acquisition import uncertainty
 from stakes.acquisition.closed_forms import label_entropy, label_information, label_spread
 from stakes.beliefs import (
@@ -53,11 +54,9 @@ _BLOCK = 2**18  # numbers that a temporary may hold, or those of one candidate
 _ROUNDING = 1e-6  # relative, by which the variance of a label may fall below that of its noise
 
 
-def random_scores(belief: Belief, rng: np.random.Generator) -> Array:
+def random_scores(belief: Belief, random_state: int | np.random.Generator | None = 0) -> Array:
     """[N]: uniform draws, so that the best is a random candidate."""
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be a NumPy generator such as numpy.random.default_rng(0); got {rng!r}")
-    return constant(rng.random(belief.n_candidates), belief.like)
+    return constant(as_generator(random_state).random(belief.n_candidates), belief.like)
 
 
 def bald(belief: Belief) -> Array:
@@ -123,14 +122,14 @@ def query_by_committee(belief: Belief) -> Array:
 
 BASELINES: dict[str, Callable[[Belief, np.random.Generator], Array]] = {
     "random": random_scores,
-    "bald": lambda belief, rng: bald(belief),
-    "predictive entropy": lambda belief, rng: predictive_entropy(belief),
-    "margin": lambda belief, rng: margin(belief),
-    "least confident": lambda belief, rng: least_confident(belief),
-    "predictive variance": lambda belief, rng: predictive_variance(belief),
-    "query by committee": lambda belief, rng: query_by_committee(belief),
+    "bald": lambda belief, random_state: bald(belief),
+    "predictive entropy": lambda belief, random_state: predictive_entropy(belief),
+    "margin": lambda belief, random_state: margin(belief),
+    "least confident": lambda belief, random_state: least_confident(belief),
+    "predictive variance": lambda belief, random_state: predictive_variance(belief),
+    "query by committee": lambda belief, random_state: query_by_committee(belief),
 }
-"""All of them by name and with one signature, (belief, rng) -> [N], to loop over."""
+"""All of them by name and with one signature, (belief, random_state) -> [N], to loop over."""
 
 
 def _information(belief: Belief) -> Array:
@@ -263,12 +262,12 @@ _BISECTIONS = 60  # leave 1e-17 of the interval
 
 def expected_future_error(
     model: Any,
-    X: Any,  # noqa: N803 (scikit-learn's names)
+    loss: Loss,
+    X: Any,  # noqa: N803 (scikit-learn's name)
     y: Any,
     pool: Any,
-    contexts: Any,
-    loss: Loss,
     *,
+    contexts: Any,
     classes: Sequence[Any] | None = None,
     n_jobs: int | None = None,
 ) -> Array:

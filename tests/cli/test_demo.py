@@ -9,7 +9,7 @@ from stakes.cli.demo import LOSS, SAMPLES, TARGET, DemoSize, run_demo
 from stakes.exceptions import StakesError
 
 LABELLED = SAMPLES["progression"].labelled
-SMALL = DemoSize(rounds=2, batch=2, runs=2, budget=2)
+SMALL = DemoSize(rounds=2, batch=2, runs=2, labels=2)
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ def test_every_answer_in_json_parses(here):
         "models",
         "doctor c.stakes",
         "completion bash",
-        f"simulate many.csv {NUMBERS} --runs 2 --budget 2",
+        f"simulate many.csv {NUMBERS} --runs 2 -n 2",
     ]
     write(here / "many.csv", number_rows(40, 40))
     for words in commands:
@@ -93,7 +93,7 @@ ERRORS = [
     ("frobnicate", 2, "frobnicate"),
     ("losses linx", 1, "Did you mean 'linex'?"),
     ("ask c.stakes -n 0", 2, "-n"),
-    (f"simulate numbers.csv {NUMBERS} --budget 400", 1, "the pool must hold the budget"),
+    (f"simulate numbers.csv {NUMBERS} -n 400", 1, "the pool must hold n = 400 labels"),
     (f"simulate numbers.csv {NUMBERS} --plot curves.doc", 2, "a picture ends in .png, .svg, .pdf"),
     (f"simulate numbers.csv {NUMBERS} --plot nowhere/curves.png", 2, "there is no folder 'nowhere'"),
 ]

@@ -100,8 +100,8 @@ def test_costs_by_hand():
 
 def test_the_share_of_rows_that_two_strategies_both_bought():
     rows = np.random.default_rng(0).normal(size=(30, 2))
-    settings = {"strategies": ("plain", "loss", "random"), "budget": 4, "runs": 2, "progress": False}
-    found = simulate(rows, rows[:, 0], SquaredError(), DefaultModel(task="real"), **settings)
+    settings = {"strategies": ("plain", "loss", "random"), "n": 4, "runs": 2}
+    found = simulate(DefaultModel(task="real"), SquaredError(), rows, rows[:, 0], **settings)
     assert markdown.shared(found, "loss", "plain") == 1.0
     both = [len(set(a) & set(b)) / 4 for a, b in zip(found.acquired[1], found.acquired[2], strict=True)]
     assert markdown.shared(found, "loss", "random") == pytest.approx(np.mean(both))

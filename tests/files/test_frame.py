@@ -93,14 +93,7 @@ def test_simulate_takes_it(rng):
     table = frame(rng)
     labels = np.nan_to_num(table.column(0)) + 0.1 * rng.normal(size=N)
     result = stakes.simulate(
-        table,
-        labels,
-        stakes.Linex(0.5),
-        DefaultModel(task="real"),
-        strategies=("random", "loss"),
-        budget=2,
-        runs=2,
-        progress=False,
+        DefaultModel(task="real"), stakes.Linex(0.5), table, labels, strategies=("random", "loss"), n=2, runs=2
     )
     assert result.acquired.shape == (2, 2, 2)
 

@@ -10,14 +10,14 @@ from scipy.stats import lognorm, norm
 from stakes import CRPS, GaussianBelief, LogScore, LogWarp, NormalEnsemble, WarpedGaussianBelief
 from stakes.beliefs import Distribution
 from stakes.evaluation import bayes_prediction, realised_loss
-from stakes.losses.distributions import NODES, panel_nodes, series, slope
+from stakes.losses.distributions import NODES, derivative, legendre_series, panel_nodes
 
 
 def normal(low=-8.0, high=8.0, count=9):
     """The standard normal on even panels."""
     edges = np.linspace(low, high, count)[None, :]
     nodes, step = panel_nodes(edges)
-    return Distribution(np.zeros(1), edges, nodes, step, step * norm.pdf(nodes), log_height=norm.logpdf)
+    return Distribution(np.zeros(1), edges, nodes, step, step * norm.pdf(nodes), log_weighted_density=norm.logpdf)
 
 
 def test_cumulative_masses_are_good_to_1e_11_on_panels_of_two_sds():
@@ -58,9 +58,11 @@ def test_points_of_mass():
 
 
 def test_series_and_slopes():
-    np.testing.assert_allclose(series(np.array([1.0, 2.0, 3.0]), np.array(0.3)), 1 + 0.6 + 3 * (3 * 0.09 - 1) / 2)
     np.testing.assert_allclose(
-        slope(np.exp, np.array([0.3, 2.0]), np.array([0.5, 1.0])), np.exp([0.3, 2.0]), rtol=1e-12
+        legendre_series(np.array([1.0, 2.0, 3.0]), np.array(0.3)), 1 + 0.6 + 3 * (3 * 0.09 - 1) / 2
+    )
+    np.testing.assert_allclose(
+        derivative(np.exp, np.array([0.3, 2.0]), np.array([0.5, 1.0])), np.exp([0.3, 2.0]), rtol=1e-12
     )
     assert len(NODES) == 16
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from stakes import LogLoss, SquaredError, rank
-from stakes.models import EnsembleOf, GaussianProcess, belief_of
-from stakes.models.base import Request
+from stakes.models import EnsembleOf, GaussianProcess, belief_of, prepare_belief
 
 RNG = np.random.default_rng(0)
 ROWS, OTHERS = RNG.normal(size=(60, 3)), RNG.normal(size=(12, 3))
@@ -33,11 +32,11 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_beliefs_are_the_same_with_what_was_kept(name):
-    keep: dict[object, object] = {}
+def test_a_prepared_belief_is_that_of_each_part(name):
+    prepared = prepare_belief(MODELS[name], OTHERS)
     for part in (slice(0, 20), slice(20, 33)):
-        plain, kept = (belief_of(MODELS[name], ROWS[part], OTHERS, **more) for more in ({}, {"keep": keep}))
-        for one, other in zip(vars(plain).values(), vars(kept).values(), strict=True):
+        plain, once = belief_of(MODELS[name], ROWS[part], OTHERS), prepared(ROWS[part])
+        for one, other in zip(vars(plain).values(), vars(once).values(), strict=True):
             if isinstance(one, np.ndarray):
                 np.testing.assert_array_equal(one, other)
 
@@ -51,17 +50,24 @@ def test_a_function_is_asked_of_contexts_once():
         return np.stack([p, 1 - p], axis=2)
 
     ranking = rank(EnsembleOf(members), LogLoss(), ROWS, OTHERS[:11], n=60, chunk=16)
-    assert asked.count(11) == 2  # once for all chunks of the pool, and once with the rows that are told of
+    assert asked.count(11) == 1  # for all chunks of the pool, and the rows that reasons are given for
     assert ranking.indices == rank(EnsembleOf(members), LogLoss(), ROWS, OTHERS[:11], n=60, chunk=1000).indices
 
 
 def test_models_within_models_keep_apart():
-    request = Request(keep={})
-    first, second = object(), object()
-    assert request.of(first).kept("x", lambda: 1) == 1
-    assert request.of(second).kept("x", lambda: 2) == 2
-    assert request.of(first).kept("x", lambda: 3) == 1
-    assert Request().kept("x", lambda: 4) == 4
+    both = MultiOutputRegressor(BayesianRidge()).fit(ROWS, np.stack([REALS, ROWS[:, 1]], axis=1))
+    prepared = prepare_belief(both, OTHERS)
+    wanted = [prepare_belief(each, OTHERS)(ROWS[:4]).mean for each in both.estimators_]
+    np.testing.assert_array_equal(prepared(ROWS[:4]).mean, np.stack(wanted, axis=1))
+
+
+def test_draws_are_the_same_for_every_part():
+    model = GaussianProcessClassifier(optimizer=None).fit(ROWS[:20], CLASSES[:20])
+    generator = np.random.default_rng(3)
+    prepared = prepare_belief(model, OTHERS, random_state=generator)
+    first, again, other = prepared(ROWS[:5]), prepared(ROWS[:5]), prepare_belief(model, OTHERS, random_state=generator)
+    np.testing.assert_array_equal(first.contexts, again.contexts)
+    assert np.any(first.contexts != other(ROWS[:5]).contexts)  # the generator of the caller has moved on
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -64,11 +64,11 @@ def test_means():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (EnsembleOf(means), r"pool must have shape \[K, 3, C\]"),
-        (EnsembleOf(lambda rows: rows[:, 0], noise_sd=1.0), r"must have shape \[K, 3\]"),
+        (EnsembleOf(means), r"contexts must have shape \[K, 2, C\]"),
+        (EnsembleOf(lambda rows: rows[:, 0], noise_sd=1.0), r"must have shape \[K, 2\]"),
         (EnsembleOf(lambda rows: rows.T @ rows, noise_sd=1.0, classes=[0]), "got both"),
         (EnsembleOf(chances, classes=["a", "b", "c"]), "a column for each of its classes"),
-        (EnsembleOf(lambda rows: chances(rows)[: len(rows)]), r"contexts must have shape \[3, 2, C\]"),
+        (EnsembleOf(lambda rows: chances(rows)[: len(rows)]), r"pool must have shape \[2, 3, C\]"),
         (EnsembleOf(lambda rows: means(rows)[..., None] + 2.0), "probabilities"),
         (EnsembleOf(means, noise_sd=-1.0), "positive and finite"),
         (EnsembleOf(means, noise_sd=1.0, member_weights=[1.0]), "member_weights"),

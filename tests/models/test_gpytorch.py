@@ -21,7 +21,7 @@ from stakes import (
     select,
 )
 from stakes.beliefs import LogWarp
-from stakes.models import belief_of
+from stakes.models import belief_of, prepare_belief
 from stakes.testing import check_belief
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -167,6 +167,10 @@ def test_what_labels_and_contexts_need_is_computed_once(given, monkeypatch):
     monkeypatch.setattr(DevicePosterior, "targets", lambda self, at: asked.append(len(at)) or targets(self, at))
     rank(model, SquaredError(), pool.numpy(), contexts.numpy(), n=2, chunk=2)
     assert asked == ["labels", 5]
+    prepared = prepare_belief(model, contexts)
+    for part in (pool[:2], pool[2:]):
+        prepared(part)
+    assert asked == ["labels", 5] * 2
     before = contexts.clone()
     contexts.add_(1.0)  # in place
     for at in (before, contexts):

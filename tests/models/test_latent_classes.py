@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from stakes import CategoricalEnsemble, LogLoss, score
-from stakes.models import Request, belief_of
-from stakes.models.latent_classes import belief_by_draws, latent_draws
+from stakes.models import belief_of
+from stakes.models.latent_classes import latent_draws, prepare_draws
 from stakes.testing import check_belief
 
 RNG = np.random.default_rng(0)
@@ -29,15 +29,11 @@ def three():
     return GaussianProcessClassifier(2.0 * RBF(1.0), optimizer=None).fit(ROWS[:30], THREE[:30])
 
 
-def request(**changes):
-    return Request(rng=np.random.default_rng(1), **changes)
-
-
 def test_mean_probabilities_are_those_of_the_model():
-    belief = belief_by_draws(two(), POOL, CONTEXTS, request(), draws=40_000)
+    belief = prepare_draws(two(), CONTEXTS, random_state=np.random.default_rng(1), draws=40_000)(POOL)
     for table, rows in ((belief.candidates, POOL), (belief.contexts, CONTEXTS)):
         np.testing.assert_allclose(table.mean(axis=1), two().predict_proba(rows), atol=0.006)
-    belief = belief_by_draws(three(), POOL, CONTEXTS, request(), draws=20_000)
+    belief = prepare_draws(three(), CONTEXTS, random_state=np.random.default_rng(1), draws=20_000)(POOL)
     # Each draw is normalised, scikit-learn normalises the means: close, not equal.
     np.testing.assert_allclose(belief.contexts.mean(axis=1), three().predict_proba(CONTEXTS), atol=0.03)
 
@@ -79,7 +75,7 @@ def test_candidates_and_contexts_are_drawn_together():
 
 
 def test_one_seed_gives_one_belief():
-    beliefs = [belief_of(two(), POOL, CONTEXTS, rng=np.random.default_rng(seed)) for seed in (4, 4, 5)]
+    beliefs = [belief_of(two(), POOL, CONTEXTS, random_state=np.random.default_rng(seed)) for seed in (4, 4, 5)]
     np.testing.assert_array_equal(beliefs[0].contexts, beliefs[1].contexts)
     assert np.any(beliefs[0].contexts != beliefs[2].contexts)
 

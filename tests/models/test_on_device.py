@@ -25,7 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from stakes import SquaredError, Weight, rank, score, select
-from stakes.models import GaussianProcess, Hyperparameters, OnDevice, belief_of
+from stakes.models import GaussianProcess, Hyperparameters, OnDevice, belief_of, prepare_belief
 from stakes.models import gp_device as device_posterior
 from stakes.testing import check_belief
 from tests.models.regression_cases import check_reduction, data
@@ -170,12 +170,13 @@ def test_what_contexts_need_is_computed_once(rng, monkeypatch):
     )
     rank(device, SquaredError(), pool, contexts, n=2, chunk=2)
     assert asked == [5]
-    before = contexts.copy()
-    contexts[0] += 1.0  # in place
-    assert_same(belief_of(device, pool, before), belief_of(process, pool, before))
-    assert asked == [5]
-    assert_same(belief_of(device, pool, contexts), belief_of(process, pool, contexts))
+    prepared = prepare_belief(device, contexts)
+    for part in (pool[:2], pool[2:]):
+        assert_same(prepared(part), belief_of(process, part, contexts))
     assert asked == [5, 5]
+    contexts[0] += 1.0  # in place
+    assert_same(belief_of(device, pool, contexts), belief_of(process, pool, contexts))
+    assert asked == [5, 5, 5]
     process.fit(rows[:7], labels[:7])
     assert_same(belief_of(device, pool, contexts), belief_of(process, pool, contexts))
 

@@ -82,14 +82,14 @@ COSTS = CostMatrix([[0, 1, 1], [1, 0, 1], [8, 8, 0]])
 
 
 def lines(**arguments):
-    given = {"budget": 3, "runs": 2, "n_initial": 3, "progress": False, **arguments}
-    return simulate(*line_data(), given.pop("loss", WEIGHTED), given.pop("model", BayesianLine()), **given)
+    given = {"n": 3, "runs": 2, "n_initial": 3, **arguments}
+    return simulate(given.pop("model", BayesianLine()), given.pop("loss", WEIGHTED), *line_data(), **given)
 
 
 def committees(**arguments):
-    given = {"budget": 4, "runs": 2, "progress": False, **arguments}
+    given = {"n": 4, "runs": 2, **arguments}
     model = Committee(classes=("a", "b", "c"))
-    return simulate(*class_data(), given.pop("loss", COSTS), given.pop("model", model), **given)
+    return simulate(given.pop("model", model), given.pop("loss", COSTS), *class_data(), **given)
 
 
 def same(a, b):
@@ -98,9 +98,9 @@ def same(a, b):
     return all(a.to_dict()[name] == b.to_dict()[name] for name in keep)
 
 
-def breaks_on_demand(belief, _, rng):
+def breaks_on_demand(belief, _, random_state):
     """A strategy that fails while the environment says so: in the middle of a simulation, as a kill would."""
-    scores = rng.random(belief.n_candidates)
+    scores = random_state.random(belief.n_candidates)
     if os.environ.get("STAKES_TEST_BREAK") and scores[0] < 0.2:
         raise RuntimeError("killed")
     return scores

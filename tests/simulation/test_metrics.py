@@ -80,5 +80,5 @@ def test_what_is_no_metric(metric):
 
 def test_the_settings_tell_functions_apart():
     powers = [committees(metrics={"m": lambda belief, targets, k=k: float(k)}, runs=1) for k in (1, 2, 1)]
-    said = [each.settings["metrics"]["m"] for each in powers]
-    assert said[0] == said[2] != said[1]
+    found = [each.settings["metrics"]["m"] for each in powers]
+    assert found[0] == found[2] != found[1]

@@ -9,24 +9,23 @@ from sklearn.preprocessing import FunctionTransformer
 
 from stakes import CostMatrix, ItakuraSaito, LogLoss, Mahalanobis, SquaredError, ZeroOne
 from stakes.simulation import simulate
-from stakes.simulation.runner import told
 from tests.simulation.simulation_cases import BayesianLine, Committee, class_data, line_data, lines
 
 
 def small(X, y, loss=None, model=None, **arguments):
-    given = {"budget": 2, "runs": 1, "n_initial": 2, "progress": False, **arguments}
-    return simulate(X, y, loss or SquaredError(), model or BayesianLine(), **given)
+    given = {"n": 2, "runs": 1, "n_initial": 2, **arguments}
+    return simulate(model or BayesianLine(), loss or SquaredError(), X, y, **given)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"budget": 28}, "pool must hold the budget of 28 labels; of 60 rows, 3 are labelled at the start, 12 are"),
-        ({"budget": 0}, "budget must be a whole number, 1 or more; got 0"),
+        ({"n": 28}, "pool must hold n = 28 labels; of 60 rows, 3 are labelled at the start, 12 are"),
+        ({"n": 0}, "n must be a whole number, 1 or more; got 0"),
         ({"n_test": 1}, "n_test must be a whole number, 2 or more; got 1"),
         ({"n_contexts": 1.5}, "n_contexts must be a whole number, 1 or more; got 1.5"),
         ({"runs": 0}, "runs must be a whole number, 1 or more; got 0"),
-        ({"seed": -1}, "seed must be a whole number, 0 or more; got -1"),
+        ({"random_state": -1}, "random_state must be 0 or more; got -1"),
         ({"strategies": ["loss", "loss"]}, "names of their own"),
         ({"strategies": ["lost"]}, "no strategy is called 'lost'; there are .*'bald'.*'loss'.*'plain'.*'random'"),
         ({"strategies": []}, "a list of names, one or more"),
@@ -48,6 +47,8 @@ def test_bad_values(arguments, message):
         ({"metrics": {"error": ZeroOne()}}, "metric 'error' must be a loss about the same kind of target"),
         ({"strategies": [("mine", 3)]}, "a strategy must be a name, or"),
         ({"loss": Mahalanobis(np.eye(2))}, "simulate takes real targets and classes"),
+        ({"random_state": "0"}, "random_state must be a whole number or a numpy.random.Generator; got '0'"),
+        ({"progress": "yes"}, "progress must be True, False or a function"),
     ],
 )
 def test_bad_types(arguments, message):
@@ -58,7 +59,7 @@ def test_bad_types(arguments, message):
 def test_too_few_rows():
     X, y = line_data(n=12)
     with pytest.raises(ValueError, match=r"which leaves 0\. Give more rows"):
-        simulate(X, y, SquaredError(), BayesianLine())
+        simulate(BayesianLine(), SquaredError(), X, y)
 
 
 def test_rows_that_are_not_numbers_are_named():
@@ -128,7 +129,7 @@ def test_labels():
         small(X, y, LogLoss(), model, classes=["a", "b"])
     with pytest.raises(ValueError, match="the loss is about 2 classes, but there are 3"):
         small(X, y, CostMatrix([[0, 1], [1, 0]]), model)
-    with pytest.raises(ValueError, match="classes must be told apart"):
+    with pytest.raises(ValueError, match="classes must differ from each other"):
         small(X, y, LogLoss(), model, classes=["a", "b", "b"])
     with pytest.raises(TypeError, match="y must hold numbers"):
         small(X, y)
@@ -143,32 +144,3 @@ def test_classes_given_may_be_more_than_there_are():
     found = small(X, y, LogLoss(), Committee(classes=("d", "c", "b", "a")), classes=["d", "c", "b", "a"])
     assert found.classes == ("d", "c", "b", "a")
     assert found.targets[0][0] == found.classes.index(y[0])
-
-
-class Stream:
-    def __init__(self, terminal):
-        self.text, self.isatty, self.flush = "", lambda: terminal, lambda: None
-
-    def write(self, text):
-        self.text += text
-
-
-@pytest.mark.parametrize(("terminal", "progress"), [(True, True), (True, False), (False, True)])
-def test_progress_is_one_line_on_a_terminal_and_none_for_quick_work(monkeypatch, terminal, progress):
-    stream = Stream(terminal)
-    monkeypatch.setattr("sys.stderr", stream)
-    assert list(told(iter("abcd"), 4, progress)) == list("abcd")
-    if terminal and progress:
-        assert stream.text.count("\r") == 3
-        assert stream.text.count("\n") == 1
-        assert "simulate: 100% done, 0 min  0 s left\n" in stream.text
-    else:
-        assert stream.text == ""
-
-
-def test_progress_elsewhere_comes_now_and_then(monkeypatch):
-    stream, clock = Stream(False), iter([0.0, 0.5, 2.0, 4.0, 13.0, 14.0])
-    monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setattr("time.monotonic", lambda: next(clock))
-    list(told(range(5), 5, True))
-    assert [line[10:14] for line in stream.text.splitlines()] == [" 40%", " 80%", "100%"]

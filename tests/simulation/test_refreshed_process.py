@@ -41,7 +41,7 @@ def scaled(rng):
 @pytest.mark.parametrize("rules", ["text", "published"])
 def test_hyperparameters_refreshed_every_few_labels_against_a_loop_with_state(rules):
     process = GaussianProcess(rules=rules)
-    found = trials(scaled, model=Refreshed(process), strategies=["loss"], budget=7)
+    found = trials(scaled, model=Refreshed(process), strategies=["loss"], n=7)
     for run, trial in enumerate(found.trials):
         labelled, values, refreshes = trial.initial.tolist(), None, 0
         for step in range(8):

@@ -1,4 +1,4 @@
-"""What is said of numbers: intervals that cover, labels to reach, words, plots."""
+"""Intervals that cover, labels to reach, the summary, plots."""
 
 import json
 import math
@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from stakes.simulation import Simulation, Trial
-from stakes.simulation.result import class_shares, mean_of, median_of
+from stakes.simulation.plots import acquired_shares
+from stakes.simulation.result import mean_of, median_of
 from tests.simulation.simulation_cases import committees, lines
 
 
@@ -35,7 +36,7 @@ def test_intervals_of_means_by_hand():
     assert (found.value, found.low, found.high) == pytest.approx((3.0, 3.0 - half, 3.0 + half))
     assert mean_of(np.asarray([2.0])).high == math.inf
     assert mean_of(np.asarray([0.3, 0.1 + 0.2])).high == math.inf  # equal, so nothing is known of their spread
-    assert mean_of(np.full(6, 0.25)).tells
+    assert mean_of(np.full(6, 0.25)).significant
     assert math.isnan(mean_of(np.asarray([2.0, math.inf])).value)
 
 
@@ -50,7 +51,7 @@ def test_paired_intervals_cover_as_often_as_they_say(rng):
     runs, trials = 8, 2000
     common = rng.normal(size=(trials, 1, runs, 1)) * 5.0  # shared by the strategies of a run: pairing takes it out
     losses = common + rng.normal(size=(trials, 2, runs, 4)) + np.asarray([0.0, 0.3])[:, None, None]
-    pairs = [made(each, ("a", "b")).paired("b", "a") for each in losses]
+    pairs = [made(each, ("a", "b")).compare("b", "a") for each in losses]
     for name in ("final", "area"):
         hits = np.mean([getattr(pair, name).low <= 0.3 <= getattr(pair, name).high for pair in pairs])
         assert abs(hits - 0.95) < 0.02  # four standard errors
@@ -62,7 +63,7 @@ def test_intervals_of_medians_cover_at_least_as_often_as_they_say(rng):
 
 
 def test_paired_differences_by_hand():
-    found = made([[[4, 3, 2], [4, 4, 4]], [[4, 2, 1], [4, 3, 1]]], ("a", "b")).paired("b", "a")
+    found = made([[[4, 3, 2], [4, 4, 4]], [[4, 2, 1], [4, 3, 1]]], ("a", "b")).compare("b", "a")
     assert found.final.value == pytest.approx(((1 - 2) + (1 - 4)) / 2)
     assert found.area.value == pytest.approx(((-1 - 1) / 2 + (-1 - 3) / 2) / 2)
     assert (found.first, found.second, found.metric, found.runs) == ("b", "a", "loss", 2)
@@ -100,7 +101,7 @@ def test_bad_levels(arguments, message):
 
 def test_unknown_strategies():
     with pytest.raises(ValueError, match=r"strategy must be one of \['a'\]; got 'b'"):
-        made([[[4, 3]]], ("a",)).paired("a", "b")
+        made([[[4, 3]]], ("a",)).compare("a", "b")
 
 
 def test_verdicts():
@@ -111,13 +112,13 @@ def test_verdicts():
     assert "(95% interval 0.4" in helps
     hurts = made(losses[[0, 2, 1]]).verdict()
     assert "'loss' hurts against 'plain': the loss is higher by 0.5" in hurts
-    assert "no difference between 'loss' and 'random' could be told (mean difference " in hurts
+    assert "'loss' and 'random' do not differ significantly (95%): the mean difference is " in hurts
     same = made(losses[[0, 0, 0]]).verdict()
     assert same == (
         "After 1 label, in 4 runs, 'loss' did exactly as 'plain' at every step, and 'loss' did exactly as 'random' at "
         "every step."
     )
-    assert "can be told from a single run" in made(losses[:, :1]).verdict()
+    assert "one run cannot show whether 'loss' and 'plain' differ significantly (95%)" in made(losses[:, :1]).verdict()
     infinite = losses.copy()
     infinite[:, 0, 1] = math.inf
     assert "cannot be compared with 'plain', as the loss was infinite in some runs" in made(infinite).verdict()
@@ -150,7 +151,7 @@ def test_everything_goes_into_a_dictionary():
 
 def test_shares_of_classes_bought():
     found = committees()
-    shares = class_shares(found)
+    shares = acquired_shares(found)
     assert list(shares) == ["the pool", "random", "plain", "loss"]
     assert all(each.sum() == pytest.approx(1.0) for each in shares.values())
     assert shares["loss"][2] == pytest.approx(np.mean(found.bought[2] == 2))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stakes.simulation.result import class_shares
+from stakes.simulation.plots import acquired_shares
 from tests.simulation.simulation_cases import COSTS, Committee
 from tests.simulation.trial_cases import per_class, trials
 
@@ -24,7 +24,7 @@ def test_plots_of_trials_whose_labels_differ_by_run():
 
 def test_shares_of_classes_are_means_over_runs():
     found = trials(per_class, loss=COSTS, model=Committee(classes=("a", "b", "c")), runs=3)
-    shares = class_shares(found)
+    shares = acquired_shares(found)
     bought = [np.mean(trial.y[found.acquired[2, run]] == "b") for run, trial in enumerate(found.trials)]
     assert shares["loss"][1] == pytest.approx(np.mean(bought))
     assert shares["the pool"][1] == pytest.approx(np.mean([np.mean(each.y[each.pool] == "b") for each in found.trials]))

@@ -15,7 +15,7 @@ import pytest
 import stakes
 from stakes import CostMatrix, SquaredError
 from stakes.simulation import simulate
-from stakes.simulation.metrics import described
+from stakes.simulation.store import description
 from tests.simulation.simulation_cases import BayesianLine, breaks_on_demand, committees, line_data, lines, same
 
 
@@ -27,7 +27,7 @@ def test_two_processes_give_the_same_bits(simulation):
 def test_runs_go_where_joblib_is_told_to_send_them():
     seen = set()
 
-    def mine(belief, _loss, _rng):
+    def mine(belief, _loss, _random_state):
         seen.add(threading.get_ident())
         return belief.candidate_variance
 
@@ -80,8 +80,8 @@ def test_more_runs_add_to_a_store(tmp_path):
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"seed": 1}, "seed: 0 in the store, 1 now"),
-        ({"budget": 2}, "budget: 3 in the store, 2 now"),
+        ({"random_state": 1}, "random_state: 0 in the store, 1 now"),
+        ({"n": 2}, "n: 3 in the store, 2 now"),
         ({"loss": SquaredError()}, "metrics: "),
         ({"model": BayesianLine(noise=0.2)}, r"model: BayesianLine\(noise=0.1.* in the store, BayesianLine\(noise=0.2"),
         ({"strategies": ["random"]}, "strategies: "),
@@ -95,11 +95,11 @@ def test_other_settings_are_refused(tmp_path, change, what):
 
 def test_other_data_are_refused(tmp_path):
     X, y = line_data()
-    arguments = {"budget": 2, "runs": 1, "progress": False, "store": tmp_path}
-    simulate(X, y, SquaredError(), BayesianLine(), **arguments)
-    simulate(np.asfortranarray(X), y, SquaredError(), BayesianLine(), **arguments)  # the same numbers
+    arguments = {"n": 2, "runs": 1, "store": tmp_path}
+    simulate(BayesianLine(), SquaredError(), X, y, **arguments)
+    simulate(BayesianLine(), SquaredError(), np.asfortranarray(X), y, **arguments)  # the same numbers
     with pytest.raises(ValueError, match=r"y: .* in the store"):
-        simulate(X, y + 1.0, SquaredError(), BayesianLine(), **arguments)
+        simulate(BayesianLine(), SquaredError(), X, y + 1.0, **arguments)
 
 
 def test_a_broken_file_is_named(tmp_path):
@@ -120,14 +120,14 @@ def test_descriptions_tell_functions_apart_and_hold_no_address():
     def power(exponent):
         return lambda z: z**exponent if z not in {"a", "b"} else z
 
-    assert described(power(2)) == described(power(2)) != described(power(3))
-    assert described(SquaredError(weight=power(2))) != described(SquaredError(weight=power(4)))
-    assert described(CostMatrix([[0, 1], [1, 0]])) != described(CostMatrix([[0, 1], [2, 0]]))
-    assert " at 0x" not in described([object(), np.random.RandomState(0), {"key": power(2)}, {power(2)}])
+    assert description(power(2)) == description(power(2)) != description(power(3))
+    assert description(SquaredError(weight=power(2))) != description(SquaredError(weight=power(4)))
+    assert description(CostMatrix([[0, 1], [1, 0]])) != description(CostMatrix([[0, 1], [2, 0]]))
+    assert " at 0x" not in description([object(), np.random.RandomState(0), {"key": power(2)}, {power(2)}])
 
 
 def test_descriptions_are_the_same_in_every_process():
-    code = "from stakes.simulation.metrics import described as d; print(d(lambda z: z in {'a', 'b', 'c'}))"
+    code = "from stakes.simulation.store import description as d; print(d(lambda z: z in {'a', 'b', 'c'}))"
     env = {**os.environ, "PYTHONPATH": str(Path(stakes.__file__).parents[1])}
     seen = {
         subprocess.run(

@@ -35,7 +35,7 @@ def counting():
     return Counting()
 
 
-def by_label(belief, _loss, _rng):
+def by_label(belief, _loss, _random_state):
     return belief.candidate_variance
 
 
@@ -46,7 +46,7 @@ def judged_by_contexts(rng):
 
 
 def test_the_start_is_fitted_once_and_each_choice_after_it_once(counting):
-    found = trials(model=counting, strategies=["random", ("mine", by_label)], budget=3, runs=1)
+    found = trials(model=counting, strategies=["random", ("mine", by_label)], n=3, runs=1)
     assert not np.array_equal(*found.acquired[:, 0, :1])  # they part at once
     assert len(counting.fits) == 1 + 2 * 3
     assert max(Counter(counting.fits).values()) == 1
@@ -64,21 +64,21 @@ def test_strategies_that_buy_the_same_rows_share_their_fits_and_beliefs(counting
 
 
 def test_random_labels_need_no_belief_about_the_pool(counting):
-    trials(model=counting, strategies=["random"], budget=3, runs=2)
+    trials(model=counting, strategies=["random"], n=3, runs=2)
     assert counting.beliefs == [(1, 7)] * 8  # the test rows, before the first label and after each
 
 
 def test_labelled_rows_are_not_scored_again(counting):
-    trials(model=counting, strategies=["loss"], budget=3, runs=1)
+    trials(model=counting, strategies=["loss"], n=3, runs=1)
     assert [each for each in counting.beliefs if each[1] == 5] == [(7, 5), (6, 5), (5, 5)]
 
 
 def test_one_belief_judges_and_chooses_where_contexts_are_the_test_rows(counting):
-    found = trials(judged_by_contexts, model=counting, strategies=["loss", "random"], budget=3, runs=1)
+    found = trials(judged_by_contexts, model=counting, strategies=["loss", "random"], n=3, runs=1)
     chosen = [each for each in counting.beliefs if each[0] > 1]
     assert chosen == [(7, 7), (6, 7), (5, 7)]
     assert counting.beliefs.count((1, 7)) == 1 + 4  # the last of "loss", which buys no more, and those of "random"
-    apart = [trials(judged_by_contexts, strategies=[name], budget=3, runs=1) for name in ("loss", "random")]
+    apart = [trials(judged_by_contexts, strategies=[name], n=3, runs=1) for name in ("loss", "random")]
     for place, each in enumerate(apart):
         assert np.array_equal(found.losses["loss"][place], each.losses["loss"][0])
         assert np.array_equal(found.acquired[place], each.acquired[0])

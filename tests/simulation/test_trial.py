@@ -60,7 +60,7 @@ def test_a_split_table_gives_what_it_always_gave(simulation, metric):
     ("simulation", "arguments"),
     [
         (lines, {"loss": WEIGHTED}),
-        (committees, {"loss": COSTS, "model": Committee(classes=("a", "b", "c")), "budget": 4}),
+        (committees, {"loss": COSTS, "model": Committee(classes=("a", "b", "c")), "n": 4}),
     ],
 )
 def test_a_split_table_is_a_case_of_trials(simulation, arguments):
@@ -87,7 +87,7 @@ def test_a_trial_is_drawn_once_for_each_run_and_shared_by_its_strategies():
 
 
 def test_curves_of_trials_against_a_loop_written_out():
-    found = trials(runs=2, strategies=["loss"], budget=4, seed=7)
+    found = trials(runs=2, strategies=["loss"], n=4, random_state=7)
     for run, trial in enumerate(found.trials):
         labelled, pool = [5, 2], [0, 1, 3, 4, 6, 7, 8]
         for step in range(5):
@@ -108,20 +108,18 @@ def test_curves_of_trials_against_a_loop_written_out():
 @settings(deadline=None, max_examples=10)
 def test_rows_reach_the_model_in_the_order_in_which_they_were_labelled(data):
     order = data.draw(st.permutations(range(9)))
-    first, budget = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    first, n = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     X, y = np.stack([np.ones(9), GRID], axis=1), GRID**2
     parts = {"contexts": data.draw(st.lists(st.integers(0, 8), min_size=1)), "test": [0, 8]}
     SEEN.clear()
-    found = trials(
-        lambda rng: Trial(X, y, order[:first], order[first:], **parts), model=Recording(), runs=1, budget=budget
-    )
+    found = trials(lambda rng: Trial(X, y, order[:first], order[first:], **parts), model=Recording(), runs=1, n=n)
     fits = [each for each in SEEN if isinstance(each, tuple)]
-    known = {(*order[:first], *bought[:step]) for bought in found.acquired[:, 0] for step in range(budget + 1)}
+    known = {(*order[:first], *bought[:step]) for bought in found.acquired[:, 0] for step in range(n + 1)}
     wanted = {(X[list(rows)].tobytes(), y[list(rows)].tobytes()) for rows in known}
     assert {(rows.tobytes(), labels.tobytes()) for rows, labels in fits} == wanted
     assert len(fits) == len(known)  # no fit but those of the loops, and none twice
     for bought in found.acquired[:, 0]:
-        assert len(set(bought)) == budget
+        assert len(set(bought)) == n
         assert set(bought) <= set(order[first:])
 
 
@@ -136,7 +134,7 @@ def test_chance_asks_the_model_for_no_belief_about_the_pool():
 
 def test_classes_by_trial():
     model = Committee(classes=("a", "b", "c"))
-    found = trials(per_class, loss=COSTS, model=model, budget=6)
+    found = trials(per_class, loss=COSTS, model=model, n=6)
     assert found.classes == ("a", "b", "c")
     names = np.asarray(found.classes)
     for run, trial in enumerate(found.trials):

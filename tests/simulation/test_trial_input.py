@@ -88,7 +88,7 @@ def changed(**changes):
             lambda rng: Trial(X, Y[1:], **{**PARTS, "pool": [1, 2, 3]}),
             r"one label for each of the 6 rows of X; got \[5\]",
         ),
-        (lambda rng: Trial(X, Y, **PARTS), "must hold the budget of 3 labels; that of the trial has 2 rows"),
+        (lambda rng: Trial(X, Y, **PARTS), "must hold n = 3 labels; that of the trial has 2 rows"),
         (lambda rng: Trial(X * np.nan, Y, **{**PARTS, "pool": [1, 2, 3]}), "X must hold finite numbers"),
     ],
 )
@@ -119,9 +119,9 @@ def test_what_is_no_trial():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"budget": 0}, ValueError, "budget must be a whole number, 1 or more; got 0"),
+        ({"n": 0}, ValueError, "n must be a whole number, 1 or more; got 0"),
         ({"runs": 1.5}, ValueError, "runs must be a whole number, 1 or more; got 1.5"),
-        ({"seed": -1}, ValueError, "seed must be a whole number, 0 or more"),
+        ({"random_state": -1}, ValueError, "random_state must be 0 or more; got -1"),
         ({"model": object()}, TypeError, "model must be an estimator that can be cloned"),
         ({"loss": "squared"}, TypeError, "loss must be a loss such as"),
         ({"reseed": 0}, TypeError, "reseed must be True"),

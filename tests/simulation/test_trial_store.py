@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stakes.simulation import Trial
-from stakes.simulation.metrics import described
+from stakes.simulation.store import description
 from tests.simulation.simulation_cases import COSTS, Committee, breaks_on_demand, same
 from tests.simulation.trial_cases import noisy_line, per_class, trials
 
@@ -92,10 +92,10 @@ def test_other_parts_of_the_same_data_are_refused(tmp_path):
         first = found.initial[::-1] if swap[0] else found.initial
         return Trial(found.X, found.y, first, found.pool, found.contexts, found.test)
 
-    told = described(turned)
+    before = description(turned)
     trials(turned, runs=1, store=tmp_path)
     swap[0] = True
-    assert described(turned) != told  # a closure is part of the function
+    assert description(turned) != before  # a closure is part of the function
     with pytest.raises(ValueError, match=r"(?s)what differs:.*parts: "):
         trials(turned, runs=1, store=tmp_path)
 
@@ -107,10 +107,10 @@ def test_kept_seeds_are_another_simulation(tmp_path):
 
 
 def test_methods_and_partial_functions_are_described_by_what_they_hold():
-    assert described(Shifted(1).draw) == described(Shifted(1).draw) != described(Shifted(2).draw)
+    assert description(Shifted(1).draw) == description(Shifted(1).draw) != description(Shifted(2).draw)
     parts = [functools.partial(shifted, by=np.arange(each)) for each in (2, 2, 3)]
-    assert described(parts[0]) == described(parts[1]) != described(parts[2])
-    assert " at 0x" not in described(parts[0])
+    assert description(parts[0]) == description(parts[1]) != description(parts[2])
+    assert " at 0x" not in description(parts[0])
 
 
 def test_the_rows_of_each_part_are_kept(tmp_path):

@@ -32,5 +32,5 @@ def per_class(rng):
 
 
 def trials(trial=noisy_line, **arguments):
-    given = {"budget": 3, "runs": 2, "progress": False, **arguments}
-    return simulate_trials(trial, given.pop("loss", SquaredError()), given.pop("model", BayesianLine()), **given)
+    given = {"n": 3, "runs": 2, **arguments}
+    return simulate_trials(given.pop("model", BayesianLine()), given.pop("loss", SquaredError()), trial, **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -23,8 +24,8 @@ def as_progress(progress: Any) -> Progress:
     """The callback of an argument `progress`.
 
     Args:
-        progress: True shows a line on the error stream after a second; a callable is called with what is being done
-            and the share that is done; False and None show nothing.
+        progress: True shows the share done and the time left on the error stream, from the first second on; a callable
+            is called with what is being done and the share that is done; False and None show nothing.
 
     Returns:
         A callable (what, share).
@@ -54,10 +55,17 @@ def _line_on_stderr() -> Progress:
         if now - start < _QUIET or (now - shown < wait and not finished):
             return
         shown = now
-        done = "" if share is None else f" {share:4.0%}"
         end = "\n" if finished or not terminal else ""
         begin = "\r" if terminal else ""
-        sys.stderr.write(f"{begin}{what}{done}, {now - start:.0f} s{end}")
+        sys.stderr.write(f"{begin}{what}{_state(share, now - start)}{end}")
         sys.stderr.flush()
 
     return show
+
+
+def _state(share: float | None, passed: float) -> str:
+    """The share done and the time left, where the share is known; else the seconds that have passed."""
+    if not share:
+        return f", {passed:.0f} s"
+    left = math.ceil(passed / share * (1.0 - share))
+    return f": {share:4.0%} done, {left // 60} min {left % 60:2d} s left"

@@ -54,7 +54,7 @@ class Tabulated:
         """[M, K, D]: the distribution of each member."""
         xp, mass = namespace(self.members.mass), self.members.mass
         rows = xp.reshape(mass, (*mass.shape[:2], -1))
-        return rows if self.members.jump is None else xp.concat([rows, self.members.jump], axis=2)
+        return rows if self.members.edge_mass is None else xp.concat([rows, self.members.edge_mass], axis=2)
 
     def action(self, moments: Array) -> Array:
         """[..., D]: today's distribution is what the answer is read off."""
@@ -69,8 +69,8 @@ class Tabulated:
         panels = each.mass.shape[2:]
         count = math.prod(panels)
         mass = xp.reshape(rows[..., :count], (*rows.shape[:-1], *panels))
-        jump = None if each.jump is None else rows[..., count:]
-        return Distribution(each.origin, each.edges, each.nodes, each.step, mass, jump)
+        edge_mass = None if each.edge_mass is None else rows[..., count:]
+        return Distribution(each.origin, each.edges, each.nodes, each.step, mass, edge_mass)
 
 
 # ----------------------------------------------------------------------

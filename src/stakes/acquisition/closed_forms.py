@@ -53,7 +53,7 @@ from stakes.losses import (
     SquaredError,
     ThresholdDecision,
 )
-from stakes.losses.distributions import beside
+from stakes.losses.distributions import align_axes
 from stakes.losses.domains import REAL, Interval
 
 
@@ -203,7 +203,7 @@ class _Bend:
         return self.weight.log_magnitudes(z)
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        xp, mean, sd = namespace(z), beside(self.mean, z), beside(self.sd, z)
+        xp, mean, sd = namespace(z), align_axes(self.mean, z), align_axes(self.sd, z)
         u = ratio(z - mean, sd + xp.zeros_like(z))
         return self.weight.statistics(z, reference) * xp.stack([xp.ones_like(z), u * u - 1.0], axis=-1)
 

@@ -29,7 +29,7 @@ from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.gaussian_integration import KINKED, GaussianCells, GaussianSplit, SharedSplit, shared_split
 from stakes.beliefs.quadrature import landscape, normal_moments
 from stakes.exceptions import StakesError
-from stakes.losses.distributions import Distribution, beside
+from stakes.losses.distributions import Distribution, align_axes
 from stakes.losses.domains import REAL, Interval
 
 _PAIRS = 2**17  # of a block: 1 MiB, within the cache
@@ -200,11 +200,12 @@ class GaussianBelief:
         """[M]: w(z) p(z | c)."""
         mean, sd = self._standard()
 
-        def log_height(z: Array) -> Array:
-            centre, spread, scale = (beside(each, z) for each in (mean, sd, reference.log_scale))
+        def log_weighted_density(z: Array) -> Array:
+            centre, spread, scale = (align_axes(each, z) for each in (mean, sd, reference.log_scale))
             return log_normal(z, centre, spread) + integrand.log_magnitudes(z)[..., 0] - scale
 
-        return replaced(GaussianCells(integrand, mean, sd, reference, marks).today(), log_height=log_height)
+        today = GaussianCells(integrand, mean, sd, reference, marks).today()
+        return replaced(today, log_weighted_density=log_weighted_density)
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
         """[N, M]: regrets in the cells of eta, summed."""

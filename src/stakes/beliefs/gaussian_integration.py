@@ -34,7 +34,7 @@ from stakes.beliefs.quadrature import (
     windows,
 )
 from stakes.beliefs.switching import has_switches, switching_points
-from stakes.losses.distributions import COUNT, Distribution, panel_nodes
+from stakes.losses.distributions import NODES_PER_PANEL, Distribution, panel_nodes
 
 _RESOLVED = 0.2  # posterior sd (of prior sd) from which nodes of z at SPACING resolve the posterior, to 1e-21
 KINKED = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
@@ -423,10 +423,12 @@ class GaussianCells:
     def most_nodes(self) -> int:
         """A bound on J P G: of an even grid of eta, or of panels around kinks, times the panels of a wide posterior."""
         width, n_cuts = float(self.xp.max(self.high - self.low)), self.cuts.shape[1]
-        n_eta = max(width / _SPACING, (width / _GAUSSIAN_CELLS_PANEL + 1 + len(_LAYER) * n_cuts) * COUNT)
+        n_eta = max(width / _SPACING, (width / _GAUSSIAN_CELLS_PANEL + 1 + len(_LAYER) * n_cuts) * NODES_PER_PANEL)
         n_eta = max(n_eta, width * _GAUSSIAN_CELLS_PER_SD / _KINKED) if n_cuts else n_eta
         return int(
-            n_eta * (width / min(_GAUSSIAN_CELLS_PANEL, _GAUSSIAN_CELLS_BELL_PANEL * _WIDE) + 2 + n_cuts) * COUNT
+            n_eta
+            * (width / min(_GAUSSIAN_CELLS_PANEL, _GAUSSIAN_CELLS_BELL_PANEL * _WIDE) + 2 + n_cuts)
+            * NODES_PER_PANEL
         )
 
     def _row(self, rho: Array, regret: Regret) -> Array:

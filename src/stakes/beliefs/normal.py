@@ -36,7 +36,7 @@ from stakes.beliefs.categorical import normalised_members
 from stakes.beliefs.quadrature import CHUNK, TAIL, first_largest, landscape, member_slices, normal_moments, windows
 from stakes.beliefs.switching import has_switches, switching_points
 from stakes.exceptions import StakesError
-from stakes.losses.distributions import COUNT, Distribution, beside, panel_nodes
+from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
 from stakes.losses.domains import REAL, Interval
 
 _MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # panels of a bell, in its standard deviations
@@ -252,8 +252,8 @@ class NormalCells:
         parts = [self._mixture(part, edges[part, :], shares) for part in self._blocks(edges, 1)]
         xp = namespace(edges)
         nodes, step, mass = (xp.concat([getattr(each, name) for each in parts]) for name in ("nodes", "step", "mass"))
-        jump = None if parts[0].jump is None else xp.concat([each.jump for each in parts])
-        return Distribution(self._point, edges, nodes, step, mass, jump)
+        edge_mass = None if parts[0].edge_mass is None else xp.concat([each.edge_mass for each in parts])
+        return Distribution(self._point, edges, nodes, step, mass, edge_mass)
 
     def over_cells(self, masses: Array, regret: Regret) -> Array:
         """[N, M]: regrets summed over cells that have `masses` [N, J, K] under members."""
@@ -275,8 +275,8 @@ class NormalCells:
         heights = density((nodes[:, None, ...] - mean) / spread, boost[:, None, None, None]) / spread
         heights = xp.where(known, xp.zeros_like(heights), heights)
         mass = heights * (step * weight)[:, None, ...]  # [p, K, P, G]
-        jump = self._jumps(part, edges, boost) if self._certain() else None
-        return Distribution(point[:, None], edges[:, None, :], nodes[:, None, ...], step[:, None, ...], mass, jump)
+        edge_mass = self._edge_masses(part, edges, boost) if self._certain() else None
+        return Distribution(point[:, None], edges[:, None, :], nodes[:, None, ...], step[:, None, ...], mass, edge_mass)
 
     @property
     def _point(self) -> Array:
@@ -304,14 +304,14 @@ class NormalCells:
 
     def _mixture(self, part: slice, edges: Array, shares: Array) -> Distribution:
         each, xp = self.members(part, edges), namespace(edges)
-        jump = None if each.jump is None else xp.sum(shares[:, None] * each.jump, axis=1)
+        edge_mass = None if each.edge_mass is None else xp.sum(shares[:, None] * each.edge_mass, axis=1)
         mass = xp.sum(shares[:, None, None] * each.mass, axis=1)
-        return Distribution(each.origin[:, 0], edges, each.nodes[:, 0, ...], each.step[:, 0, ...], mass, jump)
+        return Distribution(each.origin[:, 0], edges, each.nodes[:, 0, ...], each.step[:, 0, ...], mass, edge_mass)
 
     def _columns(self, part: slice, edges: Array, masses: Array, regret: Regret) -> Array:
         """[N, p]: regrets at a block of contexts, a block of cells at a time."""
         each, xp, marks = self.members(part, edges), namespace(edges), self.marks[part, None, :]
-        cells = slices(masses.shape[1], max(1, CHUNK // (edges.shape[0] * edges.shape[1] * COUNT)))
+        cells = slices(masses.shape[1], max(1, CHUNK // (edges.shape[0] * edges.shape[1] * NODES_PER_PANEL)))
         blocks = list(cells)
         rows = []
         for n in range(masses.shape[0]):
@@ -322,7 +322,7 @@ class NormalCells:
 
     def _blocks(self, edges: Array, n_cells: int) -> list[slice]:
         """Blocks of contexts whose arrays, by members or by cells, keep to a chunk."""
-        size = max(min(n_cells, CHUNK), self.mean.shape[1]) * edges.shape[1] * COUNT
+        size = max(min(n_cells, CHUNK), self.mean.shape[1]) * edges.shape[1] * NODES_PER_PANEL
         return list(slices(self.mean.shape[0], max(1, CHUNK // size)))
 
     def _windows(self) -> tuple[Array, Array]:
@@ -334,7 +334,7 @@ class NormalCells:
         """Whether some member is certain of a target, which is then an edge."""
         return bool(namespace(self.sd).any(self.sd == 0))
 
-    def _jumps(self, part: slice, edges: Array, boost: Array) -> Array:
+    def _edge_masses(self, part: slice, edges: Array, boost: Array) -> Array:
         """[p, K, P + 1]: what members that are certain put on each edge (the first of equal ones)."""
         xp, point = namespace(edges), self._point[part]
         mean, sd = self.mean[part, :], self.sd[part, :]
@@ -350,8 +350,8 @@ def mixed(members: Distribution, shares: Array) -> Distribution:
     xp, (n_contexts, n_members, *panels) = namespace(shares), members.mass.shape
     mass = xp.matmul(shares, xp.reshape(members.mass, (n_contexts, n_members, -1)))  # [p, J, Q]
     mass = xp.reshape(mass, (n_contexts, shares.shape[0], *panels))
-    jump = None if members.jump is None else xp.matmul(shares, members.jump)
-    return Distribution(members.origin, members.edges, members.nodes, members.step, mass, jump)
+    edge_mass = None if members.edge_mass is None else xp.matmul(shares, members.edge_mass)
+    return Distribution(members.origin, members.edges, members.nodes, members.step, mass, edge_mass)
 
 
 # ----------------------------------------------------------------------
@@ -470,7 +470,7 @@ class NormalEnsemble:
         """[M]: w(z) sum_k q_k p(z | c, k)."""
         weights = double(self.member_weights)
         mixture = self._cells(integrand, reference, marks).mixture(weights)
-        return replaced(mixture, log_height=lambda z: self._log_height(z, integrand, reference))
+        return replaced(mixture, log_weighted_density=lambda z: self._log_weighted_density(z, integrand, reference))
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
         """[N, M]: regrets in the cells of the rule, summed; of a finer rule where there are marks.
@@ -488,7 +488,7 @@ class NormalEnsemble:
     def n_nodes(self, integrand: Integrand) -> int:
         """J Q, of which no more than a chunk is held at a time, or the K Q of members."""
         marks = double(self.context_mean[:, :1])
-        n_nodes = COUNT * self._cells(integrand, self.reference(integrand), marks).edges().shape[1]
+        n_nodes = NODES_PER_PANEL * self._cells(integrand, self.reference(integrand), marks).edges().shape[1]
         n_cells = 4 * self.rule.size(self.candidate_mean, self.candidate_sd)  # where there are marks
         return int(max(min(n_cells * n_nodes, CHUNK), n_nodes * self.context_mean.shape[1]))
 
@@ -523,16 +523,16 @@ class NormalEnsemble:
     def _cells(self, integrand: Integrand, reference: Reference, marks: Array) -> NormalCells:
         return NormalCells(integrand, double(self.context_mean), double(self.context_sd), reference, marks)
 
-    def _log_height(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
+    def _log_weighted_density(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
         """[M, ...]: log w(z) sum_k q_k p(z | c, k), over exp(log_scale)."""
         xp = namespace(z)
-        mean, sd = (beside(double(each), z, lead=1) for each in (self.context_mean, self.context_sd))
+        mean, sd = (align_axes(double(each), z, lead=1) for each in (self.context_mean, self.context_sd))
         logs = log_normal(z[..., None], mean, sd) + log_of(double(self.member_weights))  # [M, ..., K]
         top = xp.max(logs, axis=-1)
         top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
         log_density = top + log_of(xp.sum(xp.exp(logs - top[..., None]), axis=-1))
         log_w = integrand.log_magnitudes(z)[..., 0]
-        return log_density + log_w - beside(reference.log_scale, z)
+        return log_density + log_w - align_axes(reference.log_scale, z)
 
     def _masses(self) -> Array:
         """[N, J, K]: the probability of cell j and member k."""

@@ -16,7 +16,7 @@ from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
 from stakes.beliefs.switching import has_switches
 from stakes.exceptions import StakesError
-from stakes.losses.distributions import Distribution, beside, slope
+from stakes.losses.distributions import Distribution, align_axes, derivative
 from stakes.losses.domains import POSITIVE, REAL, Domain, Interval
 
 _JOIN = 1e-3  # x = 1 + lam f below which the Box-Cox map is continued
@@ -219,14 +219,17 @@ class WarpedGaussianBelief:
         """[M]: w(z) p(z | c), that of the latent belief pushed through the warp."""
         below = self._latent(reference)
         latent = self.latent.distribution(self.unwarped(integrand), below, self._latent_marks(below, marks))
-        return replaced(latent.pushed(self.warp.forward), log_height=lambda z: self._log_height(latent, z))
+        return replaced(
+            latent.pushed_through(self.warp.forward),
+            log_weighted_density=lambda z: self._log_weighted_density(latent, z),
+        )
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
         """[N, M]: regrets in the cells of the latent belief, pushed through the warp, summed."""
         below, forward = self._latent(reference), self.warp.forward
 
         def pushed(posterior: Distribution, prior: Distribution, marks: Array) -> Array:
-            today = prior.pushed(forward)
+            today = prior.pushed_through(forward)
             targets = forward(prior.origin[..., None] + marks) - today.origin[..., None]
             return regret(replaced(today, mass=posterior.mass), today, targets)
 
@@ -271,14 +274,14 @@ class WarpedGaussianBelief:
         point = below.point[:, None]
         return self.warp.inverse(self.warp.forward(point) + marks) - point
 
-    def _log_height(self, latent: Distribution, z: Array) -> Array:
+    def _log_weighted_density(self, latent: Distribution, z: Array) -> Array:
         """[M, ...]: log w(z) p(z | c) = that of f less log g'(f); -inf where the warp does not reach."""
-        assert latent.log_height is not None
+        assert latent.log_weighted_density is not None
         xp, domain = namespace(z), self.warp.domain
         reached = (z > domain.low) & (z < domain.high)
-        f = self.warp.inverse(xp.where(reached, z, beside(self.warp.forward(latent.origin), z)))
-        width = beside(xp.sqrt(double(self.latent.variance)), z) / 2.0 + xp.zeros_like(f)
-        log_height = latent.log_height(f) - log_of(slope(self.warp.forward, f, width))
+        f = self.warp.inverse(xp.where(reached, z, align_axes(self.warp.forward(latent.origin), z)))
+        width = align_axes(xp.sqrt(double(self.latent.variance)), z) / 2.0 + xp.zeros_like(f)
+        log_height = latent.log_weighted_density(f) - log_of(derivative(self.warp.forward, f, width))
         return xp.where(reached, log_height, xp.full_like(log_height, -xp.inf))
 
     def _latent(self, reference: Reference) -> Reference:

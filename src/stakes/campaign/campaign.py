@@ -591,7 +591,7 @@ class Campaign:
             return None
         costs = None if sheet.costs is None else sheet.costs[places]
         found = cold_start(
-            sheet.features.take(places), n, costs=costs, budget=budget, random_state=self.brief.random_state
+            sheet.features.take(places), n=n, costs=costs, budget=budget, random_state=self.brief.random_state
         )
         rows = [places[row] for row in found.indices]
         return replace(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, table_options
 from stakes.cli.output import as_json_or, wrapped
 from stakes.tabular import Worksheet, read_worksheet
+
+if TYPE_CHECKING:
+    from stakes.simulation import Simulation
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -20,7 +23,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 @table_options
 @loss_options
 @model_options
-@click.option("--budget", type=click.IntRange(min=1), default=30, show_default=True, help="Labels to buy in a run.")
+@click.option("-n", "n", type=click.IntRange(min=1), default=30, show_default=True, help="Labels to buy in a run.")
 @click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Each with its own split.")
 @click.option("--initial", type=click.IntRange(min=1), help="Labels to begin with; 10, or 2 a class, without.")
 @click.option("--strategy", multiple=True, help="Instead of random, plain and loss; may be given again.")
@@ -30,7 +33,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 @json_option
 def simulate_command(
     table: str,
-    budget: int,
+    n: int,
     runs: int,
     initial: int | None,
     strategy: tuple[str, ...],
@@ -48,7 +51,7 @@ def simulate_command(
         _check_plot(Path(plot))
     sheet = read_worksheet(table, brief_from(given))
     shown = sys.stderr.isatty() or not as_json
-    chosen = {"budget": budget, "runs": runs, "n_initial": initial, "strategies": strategy or None}
+    chosen = {"n": n, "runs": runs, "n_initial": initial, "strategies": strategy or None}
     found = simulated(sheet, n_jobs=jobs, store=store, progress=shown, **chosen)
     if plot is not None:
         found.save_plots(plot)
@@ -68,16 +71,15 @@ def _check_plot(path: Path) -> None:
         raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint="--plot")
 
 
-def simulated(sheet: Worksheet, **settings: Any) -> Any:
+def simulated(sheet: Worksheet, **settings: Any) -> Simulation:
     """The simulation on the rows that have a label."""
     from stakes.simulation import simulate
-    from stakes.tabular import build_loss, build_model
-    from stakes.tabular.fitting import chosen_model
-    from stakes.tabular.worksheet import as_targets
+    from stakes.tabular import build_problem
+    from stakes.tabular.suggestions import explained
 
-    rows, classes, brief = sorted(sheet.labels), sheet.classes(sheet.labels), sheet.brief
-    model = build_model(chosen_model(sheet)[0], sheet.task, classes, brief.seed)
-    targets = as_targets([sheet.labels[row] for row in rows], sheet.task)
+    model, loss, features, targets, classes = build_problem(sheet)
     given = {name: value for name, value in settings.items() if value is not None}
-    loss = build_loss(brief.loss, classes)
-    return simulate(sheet.features.take(rows), targets, loss, model, classes=classes, seed=brief.seed, **given)
+    with explained(sheet, len(targets)):
+        return simulate(
+            model, loss, features, targets, classes=classes, random_state=sheet.brief.random_state, **given
+        )

@@ -14,6 +14,7 @@ from stakes.losses.bregman import (
 )
 from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
 from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
+from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Interval, Vectors
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
 from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform, VectorIdentity
 from stakes.losses.weights import (
@@ -27,6 +28,9 @@ from stakes.losses.weights import (
 
 __all__ = [
     "CRPS",
+    "NONNEGATIVE",
+    "POSITIVE",
+    "REAL",
     "AbsoluteError",
     "AnyLoss",
     "BoxCox",
@@ -34,9 +38,11 @@ __all__ = [
     "BrierLoss",
     "Chart",
     "ClassWeights",
+    "Classes",
     "ConvexFunction",
     "CostMatrix",
     "DistributionLoss",
+    "Domain",
     "Exponential",
     "ExponentialLinearWeight",
     "ExponentialWeight",
@@ -46,6 +52,7 @@ __all__ = [
     "Identity",
     "Indicator",
     "InterpolatedWeight",
+    "Interval",
     "ItakuraSaito",
     "Linex",
     "LogLoss",
@@ -67,6 +74,7 @@ __all__ = [
     "ThresholdDecision",
     "Transform",
     "VectorIdentity",
+    "Vectors",
     "Weight",
     "WeightFunction",
     "WeightedBregman",

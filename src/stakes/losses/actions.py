@@ -20,7 +20,10 @@ from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels,
 
 
 class FiniteChoice:
-    """The part that all losses with a finite set of actions share; a loss says what each action costs."""
+    """The methods that all losses with a finite set of actions share; a loss says what each action costs.
+
+    A class of your own derives from it, or simply has the same methods, with `domain`, `cost_rows` and `__call__`.
+    """
 
     weight = None
     breakpoints: tuple[float, ...] = ()
@@ -33,7 +36,14 @@ class FiniteChoice:
         raise NotImplementedError
 
     def cost_rows(self, z: Array) -> Array:
-        """[..., A]: the cost of every action for targets z."""
+        """The cost of every action.
+
+        Args:
+            z: Targets [...], or indicators [..., C] for classes.
+
+        Returns:
+            [..., A].
+        """
         raise NotImplementedError
 
     def log_magnitudes(self, z: Array) -> Array:
@@ -68,6 +78,18 @@ class CostMatrix(FiniteChoice):
 
     The Bayes act is the column with the smallest expected cost, the objective the value of information. Costs may be
     negative (gains); there need not be as many actions as classes.
+
+    Args:
+        costs: The matrix [C, A].
+
+    Raises:
+        StakesError: If it is not a matrix of finite numbers with a row and a column at least.
+
+    Examples:
+        >>> from stakes import CostMatrix
+        >>> loss = CostMatrix([[0.0, 1.0], [5.0, 0.0]])  # missing class 1 costs 5, a false alarm 1
+        >>> print(loss(1, 0), loss([0, 1], [1, 1]))
+        5.0 [1. 0.]
     """
 
     costs: Any
@@ -82,7 +104,7 @@ class CostMatrix(FiniteChoice):
 
     @property
     def domain(self) -> Classes:
-        """One class a row."""
+        """One class for each row."""
         return Classes(self.costs.shape[0])
 
     def cost_rows(self, z: Array) -> Array:
@@ -100,7 +122,13 @@ class CostMatrix(FiniteChoice):
 
 @dataclass(frozen=True)
 class ZeroOne(FiniteChoice):
-    """l(z, a) = 1 if a != z else 0: the error rate. The act is the most probable class, of however many there are."""
+    """l(z, a) = 1 if a != z else 0: the error rate. The act is the most probable class, of however many there are.
+
+    Examples:
+        >>> from stakes import ZeroOne
+        >>> print(ZeroOne()([0, 1, 2], [0, 2, 2]))
+        [0. 1. 0.]
+    """
 
     @property
     def domain(self) -> Classes:
@@ -125,6 +153,20 @@ class ThresholdDecision(FiniteChoice):
 
     l(z, wait) = `miss` if z > threshold else 0; l(z, act) = `false_alarm` if z <= threshold else 0. So act once
     P(z > threshold) exceeds false_alarm / (miss + false_alarm).
+
+    Args:
+        threshold: The target above which acting is right.
+        miss: What waiting costs above the threshold, positive.
+        false_alarm: What acting costs at or below the threshold, positive.
+
+    Raises:
+        StakesError: If a number is not finite, or a cost not positive.
+
+    Examples:
+        >>> from stakes import ThresholdDecision
+        >>> loss = ThresholdDecision(threshold=2.0, miss=5.0)
+        >>> print(loss(3.0, 0), loss(3.0, 1), loss(1.0, 1))  # a miss, rightly acted, a false alarm
+        5.0 0.0 1.0
     """
 
     threshold: float
@@ -159,10 +201,28 @@ class ThresholdDecision(FiniteChoice):
 
 @dataclass(frozen=True)
 class FiniteActions(FiniteChoice):
-    """`costs(z)` [..., A]: what each of A actions costs when the real target is z, for targets of any shape [...].
+    """`costs(z)` [..., A]: what each of A actions costs when the real target is z.
 
-    How much to order, which of three doses, sell or hold. Declare in `breakpoints` every target at which a cost jumps
-    or kinks. Costs may be negative (gains).
+    How much to order, which of three doses, sell or hold. Costs may be negative (gains).
+
+    Args:
+        costs: A function from targets of any shape [...] to costs [..., A].
+        breakpoints: Every target at which a cost jumps or kinks.
+
+    Raises:
+        TypeError: If `costs` is not a function.
+        StakesError: If a breakpoint is not finite.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import FiniteActions
+        >>> stock = np.array([0.0, 10.0, 20.0])  # order none, ten or twenty
+        >>> def costs(z):  # 1 for each too many, 3 for each missing
+        ...     short = z[..., None] - stock
+        ...     return np.maximum(-short, 3.0 * short)
+        >>> loss = FiniteActions(costs, breakpoints=(0.0, 10.0, 20.0))
+        >>> print(loss(12.0, 1), loss(12.0, 2))
+        6.0 8.0
     """
 
     costs: Callable[[Array], Array]

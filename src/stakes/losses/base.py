@@ -1,6 +1,10 @@
-"""The loss's side of the waist.
+"""The interface between loss and belief: the loss's side.
 
-Sizes: D statistics, d coordinates of an action, C classes.
+A loss and a belief know of each other only through statistics. The loss gives S(z), a short list of functions of the
+target, and says which action the expectations E[S] imply and what any other action loses; the belief
+(`stakes.beliefs.base`) gives those expectations, split by what a label turns out to be. So every loss works with every
+belief. Losses whose answer is a whole density or a quantile have no such list: they read the weighted distribution
+itself (`DistributionLoss`). Sizes: D statistics, d coordinates of an action, C classes, B marks.
 """
 
 from __future__ import annotations
@@ -14,12 +18,20 @@ from stakes.losses.domains import Domain
 
 @runtime_checkable
 class Loss(Protocol):
-    """What being wrong costs: a target `z`, an action `a`, a loss `l(z, a)`.
+    """What being wrong costs: a loss `l(z, a)` of a target `z` and an action `a`.
 
     The three methods that drive acquisition are `statistics`, `action` and `regret`. Where they take a `reference`
     (a point near the mass of the belief), statistics are measured from it: the weight relative to its value there,
     `T` from its value there. That keeps all digits when targets sit far from the origin, and exponents in range when
     weights are extreme. Without a reference they are the formulas of the paper, literally.
+
+    Classes enter these methods as indicators e_z [..., C] and vectors as [..., d]; `__call__` takes labels.
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> from stakes.losses import Loss
+        >>> isinstance(SquaredError(), Loss)
+        True
     """
 
     @property
@@ -31,25 +43,81 @@ class Loss(Protocol):
         """Targets at which the statistics jump or kink; integration splits there."""
 
     def log_magnitudes(self, z: Array) -> Array:
-        """[..., t]: the log of how large the statistics are at z; the first is log w(z), the scale taken out."""
+        """The log of how large the statistics are, so that integration looks where they matter.
+
+        Args:
+            z: Targets [...].
+
+        Returns:
+            [..., t], of which the first is log w(z), the scale that is taken out.
+        """
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        """[..., D]: S(z), whose moments are all that the loss needs to know of a belief."""
+        """S(z), whose expectations are all that the loss needs to know of a belief.
+
+        Args:
+            z: Targets [...].
+            reference: A target that broadcasts with `z`, from which the statistics are measured; None for the origin.
+
+        Returns:
+            [..., D].
+        """
 
     def action(self, moments: Array) -> Array:
-        """[..., d]: the Bayes act that moments E[S] (of any total mass) imply, measured from the reference."""
+        """The Bayes act.
+
+        Args:
+            moments: E[S] [..., D], of any total mass.
+
+        Returns:
+            [..., d], measured from the reference that the moments were taken from.
+        """
 
     def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
-        """[...]: what `action` loses, under a belief with `moments`, beyond the best action; homogeneous in moments."""
+        """What an action loses beyond the best one, under a belief with these moments.
+
+        Args:
+            moments: E[S] [..., D], of any total mass; the regret is homogeneous in them.
+            action: The action [..., d] to judge.
+            reference: From where both are measured.
+
+        Returns:
+            [...], at least 0.
+        """
 
     def pointwise(self, z: Array, action: Array, reference: Array | None = None) -> Array:
-        """[...]: l(z, a) in the coordinates of `action`, over w(reference)."""
+        """l(z, a) in the coordinates of the action.
+
+        Args:
+            z: Targets [...].
+            action: Actions [..., d].
+            reference: From where the action is measured.
+
+        Returns:
+            [...], over w(reference).
+        """
 
     def prediction(self, action: Array, reference: Array | None = None) -> Array:
-        """The action in target units: what to answer, and what `loss(z, prediction)` takes."""
+        """The action in target units: what to answer, and what `loss(z, prediction)` takes.
+
+        Args:
+            action: Actions [..., d].
+            reference: From where they are measured.
+
+        Returns:
+            [...] for numbers, [..., C] probabilities for classes, [..., d] for vectors, a position for finite actions.
+        """
 
     def __call__(self, z: Array, prediction: Array) -> Array:
-        """[...]: the loss of answering `prediction` when the target is `z`, both checked."""
+        """The loss of answering `prediction` when the target is `z`, both checked.
+
+        Args:
+            z: Targets [...]; labels for classes, [..., d] for vectors.
+            prediction: Answers in target units, which broadcast with the targets.
+
+        Returns:
+            [...].
+        """
 
 
 @runtime_checkable
@@ -58,6 +126,12 @@ class DistributionLoss(Protocol):
 
     Statistics are w(z) alone. Distributions and marks are counted from the reference of each context, and weights
     relative to that there, as for any loss.
+
+    Examples:
+        >>> from stakes import CRPS
+        >>> from stakes.losses import DistributionLoss
+        >>> isinstance(CRPS(), DistributionLoss)
+        True
     """
 
     @property
@@ -69,28 +143,79 @@ class DistributionLoss(Protocol):
         """Targets at which the weight jumps or kinks; integration splits there."""
 
     def log_magnitudes(self, z: Array) -> Array:
-        """[..., t]: the log of how large the costs at z are; the first is log w(z), the scale taken out."""
+        """The log of how large the costs are, so that integration looks where they matter.
+
+        Args:
+            z: Targets [...].
+
+        Returns:
+            [..., t], of which the first is log w(z), the scale that is taken out.
+        """
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        """[..., 1]: w(z)."""
+        """w(z).
+
+        Args:
+            z: Targets [...].
+            reference: A target that broadcasts with `z`; the weight is over that there.
+
+        Returns:
+            [..., 1].
+        """
 
     def marks(self, distribution: Distribution) -> Array:
-        """[..., B]: targets at which the regret of keeping today's answer kinks; integration splits there."""
+        """Targets at which the regret of keeping today's answer kinks; integration splits there.
+
+        Args:
+            distribution: Today's distribution.
+
+        Returns:
+            [..., B], from the origin of the distribution.
+        """
 
     def regret(self, posterior: Distribution, prior: Distribution, marks: Array) -> Array:
-        """[...]: what the answer to `prior`, whose marks are given, loses under `posterior`; homogeneous in that.
+        """What the answer to `prior` loses under `posterior`.
 
-        Both are on the same nodes, with the marks among the edges of panels.
+        Args:
+            posterior: The distribution once a label is known, of any total mass; the regret is homogeneous in it.
+            prior: Today's distribution, on the same nodes.
+            marks: The marks [..., B] of today's distribution, which are among the edges of panels.
+
+        Returns:
+            [...], at least 0.
         """
 
     def uncertainty(self, distribution: Distribution, marks: Array) -> Array:
-        """[...]: the expected loss of the best answer to a distribution, whose marks are among the edges of panels."""
+        """The expected loss of the best answer to a distribution.
+
+        Args:
+            distribution: The distribution.
+            marks: Its marks [..., B], which are among the edges of panels.
+
+        Returns:
+            [...], over the scale of the distribution.
+        """
 
     def prediction(self, distribution: Distribution) -> Any:
-        """The best answer, in target units: what `loss(z, prediction)` takes."""
+        """The best answer, in target units: what `loss(z, prediction)` takes.
+
+        Args:
+            distribution: What is believed of the target.
+
+        Returns:
+            A number for each context, or the distribution itself.
+        """
 
     def __call__(self, z: Array, prediction: Any) -> Array:
-        """[...]: the loss of answering `prediction` when the target is `z`, both checked."""
+        """The loss of answering `prediction` when the target is `z`, both checked.
+
+        Args:
+            z: Targets, one for each context [M], or several [M, ...].
+            prediction: The answer, such as `prediction(distribution)` gives it.
+
+        Returns:
+            The shape of `z`.
+        """
 
 
 AnyLoss: TypeAlias = Loss | DistributionLoss

@@ -1,4 +1,4 @@
-"""Weighted Bregman losses l(z, a) = w(z) D_phi(T(z), a): anyone's own, and those for real targets by name.
+"""Weighted Bregman losses l(z, a) = w(z) D_phi(T(z), a): your own, and those for numbers and vectors by name.
 
 The paper's Theorem 1: the Bayes act is `a* = E[w T] / E[w]`, so the statistics are `S(z) = w(z) (1, T(z))`, and the
 regret of keeping `a` under a belief with moments E[S] is `E[w] D_phi(a*, a)`. Sizes: d coordinates of T, D = 1 + d.
@@ -21,7 +21,13 @@ _NEGLIGIBLE = 1e-12  # of a total mass of order one
 
 
 class WeightedBregman:
-    """The part that all weighted Bregman losses share; a loss says its potential, transform and weight."""
+    """The methods that all weighted Bregman losses share; a loss sets its potential, transform and weight.
+
+    Attributes:
+        potential: The convex function phi.
+        transform: The map T from targets to points [..., d].
+        weight: The weight w(z), or None for 1.
+    """
 
     potential: PotentialLike
     transform: TransformLike
@@ -34,7 +40,7 @@ class WeightedBregman:
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
-        """Those of the weight."""
+        """The breakpoints of the weight."""
         return () if self._weight is None else self._weight.breakpoints
 
     def log_magnitudes(self, z: Array) -> Array:
@@ -101,7 +107,14 @@ class WeightedBregman:
         return as_potential(self.potential).divergence(*points, chart.origin)
 
     def chart(self, reference: Array | None) -> Chart:
-        """The coordinates of T about `reference`, in which acts are written."""
+        """The coordinates of T in which actions are written.
+
+        Args:
+            reference: A target from which T is measured, or None for the origin.
+
+        Returns:
+            The chart of the transform about `reference`.
+        """
         return as_transform(self.transform).chart(reference, as_potential(self.potential).scale_free)
 
     @property
@@ -121,10 +134,28 @@ class WeightedBregman:
 
 @dataclass(frozen=True)
 class BregmanLoss(WeightedBregman):
-    """l(z, a) = w(z) D_phi(T(z), a) for a convex `potential` phi, a `transform` T and a `weight` w of your own.
+    """l(z, a) = w(z) D_phi(T(z), a) for a convex potential phi, a transform T and a weight w of your own.
 
-    Each is one of the small objects of `stakes.losses`, or a plain function of arrays: phi of points [..., d], T and w
-    of targets [...]. The act is E_w[T]; `prediction` takes it back to target units where T has an inverse.
+    The act is E_w[T] = E[w T] / E[w]; `prediction` takes it back to target units where T has an inverse.
+
+    Args:
+        potential: phi, an object such as `Square()`, or a convex function of points [..., d] to [...].
+        transform: T, an object such as `Power(0.5)`, or a function of targets [...] to [...] or [..., d].
+        weight: w, an object such as `ExponentialWeight(1.0)`, or a function of targets [...] that is at least 0; None
+            for 1.
+
+    Raises:
+        StakesError: For vector targets with a potential that is not defined on all reals.
+        TypeError: If one of them is neither an object of its kind nor a function.
+
+    Examples:
+        With phi(x) = -log x on positive targets, D_phi(z, b) = z/b - log(z/b) - 1:
+
+        >>> from stakes import BregmanLoss
+        >>> from stakes.losses import NegativeLog
+        >>> loss = BregmanLoss(NegativeLog())
+        >>> print(loss(2.0, 1.0).round(4))  # 2 - log 2 - 1
+        0.3069
     """
 
     potential: PotentialLike
@@ -153,6 +184,19 @@ class SquaredError(WeightedBregman):
     """l(z, b) = w(z) (z - b)^2 on the reals; answer E_w[z]. Its objective is (weighted) expected variance reduction.
 
     The paper's EVR and EVR_w: h = E[w] Var_w[z].
+
+    Args:
+        weight: w, an object such as `ExponentialWeight(1.0)` or a function of the target; None for 1.
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError, uncertainty
+        >>> print(SquaredError()(3.0, 1.0))
+        4.0
+        >>> print(SquaredError(weight=lambda z: z**2)(3.0, 1.0))
+        36.0
+        >>> belief = GaussianBelief(mean=[0.0], variance=[2.0], candidate_variance=[1.0], covariance=[[1.0]])
+        >>> print(uncertainty(SquaredError(), belief))  # the variance
+        [2.]
     """
 
     weight: WeightLike = None
@@ -168,6 +212,18 @@ class BoxCox(WeightedBregman):
     """l(z, b) = w(z) (T(z) - T(b))^2 for z, b > 0 with T(z) = (z^lam - 1) / lam; `lam = 0` is the logarithm.
 
     `lam = 1` is squared error on positive targets; `lam = 0` counts relative errors.
+
+    Args:
+        lam: The exponent, any finite number.
+        weight: w, an object or a function of the target; None for 1.
+
+    Raises:
+        StakesError: If `lam` is not a finite number.
+
+    Examples:
+        >>> from stakes import BoxCox
+        >>> print(BoxCox(0.5)(9.0, 4.0))  # (2 (3 - 1) - 2 (2 - 1))^2
+        4.0
     """
 
     lam: float
@@ -188,6 +244,19 @@ class Linex(WeightedBregman):
     Zellner's linear-exponential loss: D_phi(T(z), T(b)) with T(z) = exp(-alpha z) and phi = -log. The answer is
     -log E_w[exp(-alpha z)] / alpha. A negative alpha punishes underestimates. Under an exact Gaussian belief its
     objective ranks candidates as squared error does (h = alpha^2 v / 2): only the answer differs.
+
+    Args:
+        alpha: How fast the cost of an overestimate grows, any finite number but 0.
+        weight: w, an object or a function of the target; None for 1.
+
+    Raises:
+        StakesError: If `alpha` is 0 or not a finite number.
+
+    Examples:
+        >>> from stakes import Linex
+        >>> loss = Linex(alpha=1.0)
+        >>> print(loss(0.0, 1.0).round(4), loss(1.0, 0.0).round(4))  # e - 2 for one too many, 1/e for one too few
+        0.7183 0.3679
     """
 
     alpha: float = 1.0
@@ -212,7 +281,16 @@ class Linex(WeightedBregman):
 
 @dataclass(frozen=True)
 class ItakuraSaito(WeightedBregman):
-    """l(z, b) = w(z) (z/b - log(z/b) - 1) for z, b > 0: relative errors, underestimates hurt more. Answer E_w[z]."""
+    """l(z, b) = w(z) (z/b - log(z/b) - 1) for z, b > 0: relative errors, underestimates hurt more. Answer E_w[z].
+
+    Args:
+        weight: w, an object or a function of the target; None for 1.
+
+    Examples:
+        >>> from stakes import ItakuraSaito
+        >>> print(ItakuraSaito()(20.0, 10.0).round(4))  # 2 - log 2 - 1, whatever the unit
+        0.3069
+    """
 
     weight: WeightLike = None
     potential: PotentialLike = field(default=NegativeLog(), init=False, repr=False)
@@ -228,6 +306,15 @@ class PoissonDeviance(WeightedBregman):
 
     Half of what some libraries call the Poisson deviance. A target of 0 costs b; answering 0 to a positive target is
     infinitely wrong.
+
+    Args:
+        weight: w, an object or a function of the target; None for 1.
+
+    Examples:
+        >>> from stakes import PoissonDeviance
+        >>> loss = PoissonDeviance()
+        >>> print(loss(0.0, 3.0), loss(2.0, 1.0).round(4))  # 3, and 2 log 2 - 1
+        3.0 0.3863
     """
 
     weight: WeightLike = None
@@ -243,22 +330,30 @@ def _check_number(name: str, value: float) -> None:
         raise StakesError(f"{name} must be a finite number; got {value!r}")
 
 
-# ----------------------------------------------------------------------
-# Losses for vector targets: several numbers that are answered together.
-
-
 @dataclass(frozen=True, eq=False)
 class Mahalanobis(WeightedBregman):
     """l(z, b) = w(z) (z - b)' A (z - b) on vectors of d numbers; answer E_w[z].
 
-    `matrix` A [d, d] is symmetric and positive semi-definite: its diagonal prices the error of each output, the rest
-    what errors cost together; a direction of price 0 does not matter. The identity is the sum of squared errors. Its
-    objective is the expected reduction of tr(A Cov_w[z]), weighed by E[w]. Targets and answers have shape [..., d]; a
-    weight is ExponentialLinearWeight(rates), or a function of targets [..., d] that gives [...].
+    The diagonal of A prices the error of each output, the rest what errors cost together; a direction of price 0 does
+    not matter. The identity is the sum of squared errors. Its objective is the expected reduction of tr(A Cov_w[z]),
+    weighed by E[w]. Targets and answers have shape [..., d].
+
+    Args:
+        matrix: A [d, d], symmetric and positive semi-definite.
+        weight: w, an `ExponentialLinearWeight(rates)`, or a function of targets [..., d] that gives [...]; None for 1.
+
+    Raises:
+        StakesError: If `matrix` is not symmetric and positive semi-definite, or all 0.
+        TypeError: If `weight` is one of single numbers or classes.
+
+    Examples:
+        >>> from stakes import Mahalanobis
+        >>> loss = Mahalanobis([[1.0, 0.0], [0.0, 4.0]])  # errors of the second output cost four times as much
+        >>> print(loss([3.0, 1.0], [1.0, 0.0]).round(6))  # 2^2 + 4 1^2
+        8.0
     """
 
     matrix: Any
-    """[d, d]"""
     weight: WeightLike = None
     potential: PotentialLike = field(init=False, repr=False)
     transform: TransformLike = field(init=False, repr=False)

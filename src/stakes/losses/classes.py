@@ -19,7 +19,22 @@ from stakes.losses.weights import ClassWeights, WeightLike
 
 @dataclass(frozen=True)
 class ScoringRule(WeightedBregman):
-    """l(z, q) = w(z) D_phi(e_z, q) for a convex `potential` phi on the simplex, an object or a function of [..., C]."""
+    """l(z, q) = w(z) D_phi(e_z, q) for a convex potential phi on the simplex.
+
+    Args:
+        potential: phi, an object such as `Norm()`, or a convex function of probabilities [..., C] to [...].
+        class_weights: w(z), a number for each class, at least 0; None where all count alike.
+
+    Raises:
+        StakesError: If the class weights are negative, not finite or all 0.
+
+    Examples:
+        >>> from stakes import ScoringRule
+        >>> from stakes.losses import Square
+        >>> rule = ScoringRule(Square())  # the Brier score
+        >>> print(rule(1, [0.25, 0.75]).round(6))  # 0.25^2 + 0.25^2
+        0.125
+    """
 
     potential: PotentialLike
     class_weights: Sequence[float] | None = None
@@ -33,7 +48,21 @@ class ScoringRule(WeightedBregman):
 
 @dataclass(frozen=True)
 class LogLoss(WeightedBregman):
-    """l(z, q) = -w(z) log q_z: the negative log likelihood, whose objective is EPIG, and weighted EPIG with weights."""
+    """l(z, q) = -w(z) log q_z: the negative log likelihood. Its objective is EPIG, and weighted EPIG with weights.
+
+    Args:
+        class_weights: w(z), a number for each class, at least 0; None where all count alike.
+
+    Raises:
+        StakesError: If the class weights are negative, not finite or all 0.
+
+    Examples:
+        >>> from stakes import LogLoss
+        >>> print(LogLoss()(1, [0.5, 0.5]).round(4))  # log 2
+        0.6931
+        >>> print(LogLoss(class_weights=[1.0, 5.0])(1, [0.5, 0.5]).round(4))  # 5 log 2
+        3.4657
+    """
 
     class_weights: Sequence[float] | None = None
     weight: WeightLike = field(init=False, repr=False)
@@ -46,7 +75,19 @@ class LogLoss(WeightedBregman):
 
 @dataclass(frozen=True)
 class BrierLoss(WeightedBregman):
-    """l(z, q) = w(z) |e_z - q|^2, the quadratic score (between 0 and 2 for each unit of weight)."""
+    """l(z, q) = w(z) |e_z - q|^2, the quadratic score (between 0 and 2 for each unit of weight).
+
+    Args:
+        class_weights: w(z), a number for each class, at least 0; None where all count alike.
+
+    Raises:
+        StakesError: If the class weights are negative, not finite or all 0.
+
+    Examples:
+        >>> from stakes import BrierLoss
+        >>> print(BrierLoss()(0, [0.5, 0.25, 0.25]).round(6))  # 0.5^2 + 0.25^2 + 0.25^2
+        0.375
+    """
 
     class_weights: Sequence[float] | None = None
     weight: WeightLike = field(init=False, repr=False)
@@ -59,7 +100,19 @@ class BrierLoss(WeightedBregman):
 
 @dataclass(frozen=True)
 class SphericalLoss(WeightedBregman):
-    """l(z, q) = w(z) (1 - q_z / |q|), the spherical score turned into a loss."""
+    """l(z, q) = w(z) (1 - q_z / |q|), the spherical score turned into a loss.
+
+    Args:
+        class_weights: w(z), a number for each class, at least 0; None where all count alike.
+
+    Raises:
+        StakesError: If the class weights are negative, not finite or all 0.
+
+    Examples:
+        >>> from stakes import SphericalLoss
+        >>> print(SphericalLoss()(0, [0.5, 0.5]).round(4))  # 1 - 1 / sqrt 2
+        0.2929
+    """
 
     class_weights: Sequence[float] | None = None
     weight: WeightLike = field(init=False, repr=False)
@@ -71,7 +124,7 @@ class SphericalLoss(WeightedBregman):
 
 
 def weight_ratio(loss: object) -> float:
-    """Of the heaviest class that weighs anything to the lightest; 1 for losses that weigh no classes."""
+    """The ratio of the heaviest class weight to the lightest that is not 0; 1 for losses without class weights."""
     weights = [weight for weight in getattr(loss, "class_weights", None) or (1.0,) if weight > 0]
     return float(max(weights) / min(weights))
 

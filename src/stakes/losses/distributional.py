@@ -1,8 +1,8 @@
-"""Losses whose answer is a whole density: log score and CRPS, and what they share with losses of a quantile.
+"""Losses of a whole distribution: log score and CRPS answer with it, pinball and absolute error with a quantile.
 
 No finite list of statistics S(z) serves them: the answer is read off the weighted distribution p_w = w p / E[w]. Write
 W = E[w], and W_y, F_y for what W and the distribution function F of p_w become once a label y is known.
-Sizes: P panels of a distribution, G nodes a panel, B marks.
+Sizes: P panels of a distribution, G nodes a panel, S points within a panel, B marks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from array_api_compat import device, is_array_api_obj
 
 from stakes._utils.array import Array, asarrays, log_of, namespace, ratio, replaced
 from stakes.exceptions import StakesError
-from stakes.losses.distributions import Crossing, Distribution, between, densities, row, series
+from stakes.losses.distributions import Distribution, legendre_rule, legendre_series, series_of_masses, take_panel
 from stakes.losses.domains import REAL, Interval
 from stakes.losses.potentials import NegativeEntropy
 from stakes.losses.weights import WeightLike, as_weight
@@ -23,7 +23,7 @@ _KNOWN = 1e100  # a density so many times today's is that of a target that is kn
 
 
 class WeightedScore:
-    """The part that all losses of a distribution share; a loss says its weight."""
+    """The methods that all losses of a distribution share; a loss sets its weight."""
 
     weight: WeightLike
 
@@ -34,7 +34,7 @@ class WeightedScore:
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
-        """Those of the weight."""
+        """The breakpoints of the weight."""
         weight = as_weight(self.weight)
         return () if weight is None else weight.breakpoints
 
@@ -55,7 +55,15 @@ class WeightedScore:
         return xp.exp(weight.logarithm(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))[..., None]
 
     def weighted(self, z: Array, loss: Array) -> Array:
-        """w(z) times a loss, 0 where either is."""
+        """w(z) times a loss, 0 where either is.
+
+        Args:
+            z: Targets [...].
+            loss: The loss without its weight, [...].
+
+        Returns:
+            [...].
+        """
         xp, weight = namespace(z), as_weight(self.weight)
         if weight is None:
             return loss
@@ -64,7 +72,7 @@ class WeightedScore:
 
 
 class DensityScore(WeightedScore):
-    """The part that losses share whose answer is the weighted distribution itself."""
+    """The methods of losses whose answer is the weighted distribution itself."""
 
     def marks(self, distribution: Distribution) -> Array:
         """[..., 0]: none."""
@@ -81,6 +89,15 @@ class LogScore(DensityScore):
 
     Regret W_y KL(p_w(. | y) || p_w), uncertainty -E[w log p_w(z)], which depends on the unit of z and may be negative.
     A label that tells a target exactly is worth infinitely much.
+
+    Args:
+        weight: w, an object such as `ExponentialWeight(1.0)` or a function of the target; None for 1.
+
+    Examples:
+        >>> from stakes import GaussianBelief, LogScore, expected_reduction
+        >>> belief = GaussianBelief(mean=[0.0], variance=[1.0], candidate_variance=[1.0], covariance=[[0.6]])
+        >>> print(expected_reduction(LogScore(), belief).round(4))  # -log(1 - rho) / 2 with rho = 0.36
+        [[0.2231]]
     """
 
     weight: WeightLike = None
@@ -127,6 +144,15 @@ class CRPS(DensityScore):
 
     The continuous ranked probability score: Brier scores of "z <= t", over all t. Regret: W_y times the integral of
     (F_y - F)^2. Uncertainty: W times that of F (1 - F).
+
+    Args:
+        weight: w, an object or a function of the target; None for 1.
+
+    Examples:
+        >>> from stakes import CRPS, GaussianBelief, uncertainty
+        >>> belief = GaussianBelief(mean=[0.0], variance=[1.0], candidate_variance=[1.0], covariance=[[0.6]])
+        >>> print(uncertainty(CRPS(), belief).round(4))  # 1 / sqrt(pi)
+        [0.5642]
     """
 
     weight: WeightLike = None
@@ -138,9 +164,9 @@ class CRPS(DensityScore):
         """[...]: W_y times the integral of (F_y - F)^2."""
         xp, total = namespace(posterior.mass), posterior.total()
         gap = replaced(posterior, mass=_share(posterior.mass, total) - _share(prior.mass, prior.total()))
-        if posterior.jump is not None and prior.jump is not None:
-            jump = _share(posterior.jump[..., None], total) - _share(prior.jump[..., None], prior.total())
-            gap = replaced(gap, jump=jump[..., 0])
+        if posterior.edge_mass is not None and prior.edge_mass is not None:
+            at_edges = _share(posterior.edge_mass[..., None], total) - _share(prior.edge_mass[..., None], prior.total())
+            gap = replaced(gap, edge_mass=at_edges[..., 0])
         return total * xp.sum(gap.below() ** 2 * prior.step, axis=(-2, -1))
 
     def uncertainty(self, distribution: Distribution, marks: Array) -> Array:
@@ -178,14 +204,8 @@ def _like(z: Array, values: Array) -> Array:
     return namespace(values).astype(values, z.dtype)
 
 
-# ----------------------------------------------------------------------
-# Losses whose answer is a quantile of the weighted distribution p_w: pinball and absolute error.
-#
-# Sizes: P panels of a distribution, G nodes a panel, S points within a panel.
-
-
 class QuantileScore(WeightedScore):
-    """The part that pinball and absolute error share: unit max(tau (z - b), (tau - 1)(z - b)).
+    """The methods that pinball and absolute error share: unit max(tau (z - b), (tau - 1)(z - b)).
 
     Answer a, the tau-quantile of p_w. Once y is known and a_y would be right, keeping a costs the integral between them
     of |W_y F_y(t) - tau W_y|: at each threshold t between them it answers "is z <= t?" wrongly.
@@ -203,7 +223,7 @@ class QuantileScore(WeightedScore):
 
     def marks(self, distribution: Distribution) -> Array:
         """[..., 1]: the answer, from the origin: regrets kink there."""
-        return distribution.at(distribution.crossing(self.level * distribution.total()))[..., None]
+        return distribution.offset_at(self.level * distribution.total())[..., None]
 
     def prediction(self, distribution: Distribution) -> Array:
         """[...]: the tau-quantile of p_w."""
@@ -213,44 +233,51 @@ class QuantileScore(WeightedScore):
         """[...]: the integral of |W_y F_y(t) - tau W_y| where its sign is not that of t - a; a is an edge of panels."""
         xp, answer = namespace(posterior.mass), marks[..., 0]
         beyond = (prior.edges[..., :-1] + prior.edges[..., 1:]) / 2.0 > answer[..., None]  # [..., P]
-        crossing = posterior.crossing(self._level(prior, answer, beyond) * posterior.total())
-        short = crossing.starts + crossing.sums < 0  # [..., P]: the level is crossed in no panel but one
+        level = self._level(prior, answer, beyond) * posterior.total()
+        before, x, inside = posterior.crossing(level)
+        panel = xp.clip(before, 0, posterior.mass.shape[-2] - 1)
+        starts = posterior.starts() - level[..., None]  # [..., P]: the mass below each panel, less the level
+        short = starts + xp.sum(posterior.mass, axis=-1) < 0  # [..., P]: the level is crossed in no panel but one
         lengths, within = xp.sum(prior.step, axis=-1), prior.integrals_of_below()
-        excess = crossing.starts * lengths + xp.sum(posterior.mass * within, axis=-1)
+        excess = starts * lengths + xp.sum(posterior.mass * within, axis=-1)
         position = xp.arange(short.shape[-1], device=device(short))
-        partial = (crossing.here[..., None] == position) & crossing.inside[..., None]
+        partial = (panel[..., None] == position) & inside[..., None]
         wrong = xp.where((short == beyond) & ~partial, abs(excess), xp.zeros_like(excess))
-        above = row(xp.astype(beyond, excess.dtype)[..., None], crossing.here)[..., 0] > 0
-        return self.unit * (xp.sum(wrong, axis=-1) + self._part(prior, crossing, above))
+        above = take_panel(xp.astype(beyond, excess.dtype)[..., None], panel)[..., 0] > 0
+        low, high = xp.where(above, -xp.ones_like(x), x), xp.where(above, x, xp.ones_like(x))
+        part = self._part(posterior, prior, level, panel, low, high)
+        return self.unit * (xp.sum(wrong, axis=-1) + xp.where(inside, part, xp.zeros_like(part)))
 
     def _level(self, prior: Distribution, answer: Array, beyond: Array) -> Array:
         """[...]: tau, up to the error of today's mass below the answer on these nodes: today the answer is right."""
         xp = namespace(answer)
         sums = xp.sum(prior.mass, axis=-1)
         below = above = xp.sum(xp.where(beyond, xp.zeros_like(sums), sums), axis=-1)
-        if prior.jump is not None:
+        if prior.edge_mass is not None:
             sides = (prior.edges < answer[..., None], prior.edges <= answer[..., None])
-            jumps = (xp.sum(xp.where(each, prior.jump, xp.zeros_like(prior.jump)), axis=-1) for each in sides)
-            below, above = (below + jump for jump in jumps)
+            none = xp.zeros_like(prior.edge_mass)
+            below, above = (below + xp.sum(xp.where(each, prior.edge_mass, none), axis=-1) for each in sides)
         low, high = ratio(below, prior.total()), ratio(above, prior.total())
         level = xp.full_like(low, self.level)
         return xp.where(level < low, low, xp.where(level > high, high, level))
 
-    def _part(self, prior: Distribution, crossing: Crossing, beyond: Array) -> Array:
-        """[...]: the same on the panel within which the level is crossed, up to there or from there on."""
-        xp, one = namespace(crossing.x), namespace(crossing.x).ones_like(crossing.x)
-        x, lengths = between(xp.where(beyond, -one, crossing.x), xp.where(beyond, crossing.x, one))  # [..., S]
-        slope = densities(row(prior.step, crossing.here))
-        part = xp.sum(lengths * abs(crossing.excess(x)) * series(slope, x), axis=-1)
-        return xp.where(crossing.inside, part, xp.zeros_like(part))
+    def _part(
+        self, posterior: Distribution, prior: Distribution, level: Array, panel: Array, low: Array, high: Array
+    ) -> Array:
+        """[...]: the same integral from low to high of the panel within which the level is crossed."""
+        x, lengths = legendre_rule(low, high)  # [..., S]
+        start, integral = posterior.mass_within(panel)
+        excess = (start - level)[..., None] + legendre_series(integral, x)  # the mass below less the level
+        slope = series_of_masses(take_panel(prior.step, panel))
+        return namespace(x).sum(lengths * abs(excess) * legendre_series(slope, x), axis=-1)
 
     def uncertainty(self, distribution: Distribution, marks: Array) -> Array:
         """[...]: E[l(z, a)], over the scale of the distribution; a is an edge of panels."""
         xp, answer = namespace(distribution.mass), marks[..., 0]
         total = xp.sum(distribution.mass * self._pinball(distribution.nodes - answer[..., None, None]), axis=(-2, -1))
-        if distribution.jump is None:
+        if distribution.edge_mass is None:
             return total
-        return total + xp.sum(distribution.jump * self._pinball(distribution.edges - answer[..., None]), axis=-1)
+        return total + xp.sum(distribution.edge_mass * self._pinball(distribution.edges - answer[..., None]), axis=-1)
 
     def __call__(self, z: Any, prediction: Any) -> Array:
         """[...]: w(z) times what answering `prediction` costs."""
@@ -266,7 +293,21 @@ class QuantileScore(WeightedScore):
 
 @dataclass(frozen=True)
 class Pinball(QuantileScore):
-    """l(z, b) = w(z) max(tau (z - b), (tau - 1)(z - b)): the quantile loss; answer the `tau`-quantile of p_w."""
+    """l(z, b) = w(z) max(tau (z - b), (tau - 1)(z - b)): the quantile loss; answer the `tau`-quantile of p_w.
+
+    Args:
+        tau: The level of the quantile, between 0 and 1.
+        weight: w, an object or a function of the target; None for 1.
+
+    Raises:
+        StakesError: If `tau` is not between 0 and 1.
+
+    Examples:
+        >>> from stakes import Pinball
+        >>> loss = Pinball(0.9)
+        >>> print(loss(3.0, 1.0), loss(1.0, 3.0).round(6))  # 0.9 for each unit too low, 0.1 for each too high
+        1.8 0.2
+    """
 
     tau: float
     weight: WeightLike = None
@@ -284,13 +325,22 @@ class Pinball(QuantileScore):
 
     @property
     def unit(self) -> float:
-        """1."""
+        """1: the pinball loss itself."""
         return 1.0
 
 
 @dataclass(frozen=True)
 class AbsoluteError(QuantileScore):
-    """l(z, b) = w(z) |z - b|, twice the pinball loss at 1/2; answer the median of p_w."""
+    """l(z, b) = w(z) |z - b|, twice the pinball loss at 1/2; answer the median of p_w.
+
+    Args:
+        weight: w, an object or a function of the target; None for 1.
+
+    Examples:
+        >>> from stakes import AbsoluteError
+        >>> print(AbsoluteError()(3.0, 1.0))
+        2.0
+    """
 
     weight: WeightLike = None
 
@@ -299,10 +349,10 @@ class AbsoluteError(QuantileScore):
 
     @property
     def level(self) -> float:
-        """1/2."""
+        """1/2: the median."""
         return 0.5
 
     @property
     def unit(self) -> float:
-        """2."""
+        """2: twice the pinball loss."""
         return 2.0

@@ -1,7 +1,8 @@
 """A weighted density w(z) p(z) on Gauss-Legendre panels: what losses of a whole density, or of a quantile, look at.
 
-On each panel the density is a polynomial, known by its values at G nodes; mass that sits in one point sits at an edge
-between panels. Targets are counted from an origin near the mass, so that an offset costs no digits.
+On each panel the density is a polynomial, known by its values at G nodes in the coordinate x from -1 to 1; mass that
+sits in one point sits at an edge between panels. Targets are counted from an origin near the mass, so that an offset
+costs no digits. `Distribution` comes first, the functions of panels and Legendre series that it needs below.
 Sizes: P panels, G = 16 nodes a panel, S points within a panel.
 """
 
@@ -18,51 +19,309 @@ from numpy.polynomial.legendre import legder, leggauss, legint, legvander
 from stakes._utils.array import Array, asarrays, check_all, constant, double, log_of, namespace, ratio, replaced
 from stakes.exceptions import StakesError
 
-# ----------------------------------------------------------------------
-# Polynomials on Gauss-Legendre panels, in the coordinate x from -1 to 1 of each panel.
-#
-# Sizes: P panels, G = 16 nodes a panel, S points within a panel.
-
-
 # Sums over a panel converge at order 2 G, cumulative sums at its nodes at order G: with 16 nodes, on two standard
-# deviations of a bell, they are good to 1e-11 (with 10 nodes to 1e-7).
-COUNT = 16
-NODES, WEIGHTS = leggauss(COUNT)
-COEFFICIENTS = (legvander(NODES, COUNT - 1) * (np.arange(COUNT) + 0.5)).T  # of masses q dx at the nodes: those of q
-INTEGRAL = legint(COEFFICIENTS, lbnd=-1)  # [G + 1, G]: those of the integral of q from -1
-BELOW = legvander(NODES, COUNT) @ INTEGRAL  # [G, G]: masses at nodes to the mass below each node
-SLOPE = legvander(NODES, COUNT - 2) @ legder(COEFFICIENTS * WEIGHTS)  # [G, G]: values at nodes to slopes there
-_MIDDLE_SLOPE = legvander(np.zeros(1), COUNT - 2)[0] @ legder(COEFFICIENTS * WEIGHTS)  # [G]: to the slope at 0
+# deviations of a normal density, they are good to 1e-11 (with 10 nodes to 1e-7).
+NODES_PER_PANEL = 16
+NODES, _WEIGHTS = leggauss(NODES_PER_PANEL)
+# Matrices that take masses q dx at the nodes of a panel to the Legendre coefficients of q ...
+_DENSITY = (legvander(NODES, NODES_PER_PANEL - 1) * (np.arange(NODES_PER_PANEL) + 0.5)).T  # [G, G]
+_INTEGRAL = legint(_DENSITY, lbnd=-1)  # [G + 1, G]: and of the integral of q from -1
+_BELOW = legvander(NODES, NODES_PER_PANEL) @ _INTEGRAL  # [G, G]: masses at nodes to the mass below each node
+_SLOPE = legvander(NODES, NODES_PER_PANEL - 2) @ legder(_DENSITY * _WEIGHTS)  # [G, G]: values at nodes to slopes there
+_MIDDLE_SLOPE = legvander(np.zeros(1), NODES_PER_PANEL - 2)[0] @ legder(_DENSITY * _WEIGHTS)  # [G]: to the slope at 0
 _SLACK = 1e-9
 _STEPS = 7  # of a safeguarded Newton search between two neighbouring nodes
 
 
-def beside(array: Array, z: Array, lead: int = 1) -> Array:
-    """The array with an axis of length 1, behind its `lead` first, for each further axis of z."""
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """The weighted distribution w(z) p(z) of each context, over a scale, as `belief.distribution` gives it.
+
+    `density`, `cdf` and `quantile` are those of p_w = w p / E[w]; they take one point for each context, [M], or
+    several, [M, ...], and answer in double precision.
+
+    Attributes:
+        origin: [...], the target from which nodes and edges are counted.
+        edges: [..., P + 1], the edges of panels.
+        nodes: [..., P, G], the nodes within each panel.
+        step: [..., P, G], dz: the length that each node stands for.
+        mass: [..., P, G], w(z) p(z) dz.
+        edge_mass: [..., P + 1], the mass that sits at each edge, where there is any.
+        log_weighted_density: A function to log w(z) p(z), over the scale, for targets of any size; None where it was
+            not asked for.
+
+    Examples:
+        >>> from stakes import CRPS, GaussianBelief
+        >>> from stakes.evaluation import bayes_prediction
+        >>> belief = GaussianBelief(mean=[10.0], variance=[4.0], candidate_variance=[1.0], covariance=[[1.0]])
+        >>> answer = bayes_prediction(CRPS(), belief)  # the whole distribution N(10, 2^2)
+        >>> print(answer.quantile(0.5).round(6), answer.cdf([12.0]).round(4))
+        [10.] [0.8413]
+    """
+
+    origin: Array
+    edges: Array
+    nodes: Array
+    step: Array
+    mass: Array
+    edge_mass: Array | None = None
+    log_weighted_density: Callable[[Array], Array] | None = None
+
+    def total(self) -> Array:
+        """[...]: E[w]."""
+        xp = namespace(self.mass)
+        total = xp.sum(self.mass, axis=(-2, -1))
+        return total if self.edge_mass is None else total + xp.sum(self.edge_mass, axis=-1)
+
+    def starts(self) -> Array:
+        """[..., P]: the mass up to the left edge of each panel, that at the edge included."""
+        xp = namespace(self.mass)
+        starts = sums_before(xp.sum(self.mass, axis=-1))
+        return starts if self.edge_mass is None else starts + xp.cumulative_sum(self.edge_mass, axis=-1)[..., :-1]
+
+    def below(self) -> Array:
+        """[..., P, G]: the mass below each node."""
+        return self.starts()[..., None] + namespace(self.mass).matmul(self.mass, constant(_BELOW.T, self.mass))
+
+    def above(self) -> Array:
+        """[..., P, G]: the mass above each node, which a difference would round away far out."""
+        xp = namespace(self.mass)
+        ends = xp.flip(sums_before(xp.flip(xp.sum(self.mass, axis=-1), axis=-1)), axis=-1)
+        if self.edge_mass is not None:
+            ends = ends + xp.flip(xp.cumulative_sum(xp.flip(self.edge_mass, axis=-1), axis=-1), axis=-1)[..., 1:]
+        return ends[..., None] + xp.matmul(self.mass, constant(1.0 - _BELOW.T, self.mass))
+
+    def crossing(self, level: Array) -> tuple[Array, Array, Array]:
+        """Where the mass below first reaches a level.
+
+        Args:
+            level: A mass [...].
+
+        Returns:
+            [...] each: how many panels lie before the place, its coordinate from -1 to 1 on the next one, and whether
+            the level is reached within that panel, and not by the mass at an edge.
+        """
+        xp = namespace(self.mass)
+        starts, sums = self.starts() - level[..., None], xp.sum(self.mass, axis=-1)  # [..., P]
+        before = xp.sum(xp.astype(starts + sums < 0, xp.int64), axis=-1)  # [...]
+        panel = xp.clip(before, 0, sums.shape[-1] - 1)
+        masses, (start, integral) = take_panel(self.mass, panel), self.mass_within(panel)
+        start, density = start - level, xp.matmul(masses, constant(_DENSITY.T, masses))
+        reached = start[..., None] + xp.matmul(masses, constant(_BELOW.T, masses))  # [..., G]
+        x = increasing_root(
+            lambda x: start + legendre_series(integral, x),
+            lambda x: legendre_series(density, x),
+            *bracket_root(reached),
+        )
+        return before, x, (start < 0) & (before == panel)
+
+    def mass_within(self, panel: Array) -> tuple[Array, Array]:
+        """The mass below as a function of the coordinate within a panel.
+
+        Args:
+            panel: Positions of panels [...].
+
+        Returns:
+            [...] and [..., G + 1]: the mass up to the panel, and what the panel adds up to x, as a Legendre series.
+        """
+        masses = take_panel(self.mass, panel)
+        integral = namespace(masses).matmul(masses, constant(_INTEGRAL.T, masses))
+        return take_panel(self.starts()[..., None], panel)[..., 0], integral
+
+    def offset_at(self, level: Array) -> Array:
+        """The target, from the origin, at which the mass below first reaches a level.
+
+        Args:
+            level: A mass [...].
+
+        Returns:
+            [...].
+        """
+        before, x, inside = self.crossing(level)
+        xp = namespace(self.mass)
+        panel = xp.clip(before, 0, self.mass.shape[-2] - 1)
+        edge = take_panel(self.edges[..., None], before)[..., 0]
+        return xp.where(inside, legendre_series(series_of_values(take_panel(self.nodes, panel)), x), edge)
+
+    def quantile(self, tau: float) -> Array:
+        """The smallest target with at least `tau` of the mass at or below it.
+
+        Args:
+            tau: The level, between 0 and 1.
+
+        Returns:
+            [M].
+
+        Raises:
+            StakesError: If `tau` is not between 0 and 1.
+        """
+        if not 0.0 < tau < 1.0:
+            raise StakesError(f"tau must lie between 0 and 1; got {tau!r}")
+        return self.origin + self.offset_at(tau * self.total())
+
+    def cdf(self, z: Any) -> Array:
+        """P_w(target <= z).
+
+        Args:
+            z: Targets, one for each context [M], or several [M, ...].
+
+        Returns:
+            The shape of `z`.
+        """
+        each, z = self._aligned(z)
+        here, x = each._located(z - each.origin)
+        xp, (start, integral) = namespace(x), each.mass_within(here)
+        reached = start + legendre_series(integral, x)
+        share = ratio(reached, each.total() + xp.zeros_like(reached))
+        low, high = each.edges[..., 0], each.edges[..., -1]
+        share = xp.where(z - each.origin < low, xp.zeros_like(share), share)
+        return xp.where(z - each.origin >= high, xp.ones_like(share), share)
+
+    def density(self, z: Any) -> Array:
+        """p_w(z).
+
+        Args:
+            z: Targets, one for each context [M], or several [M, ...].
+
+        Returns:
+            The shape of `z`.
+
+        Raises:
+            StakesError: If some targets are certain: they have no density.
+        """
+        return namespace(self.mass).exp(self.log_density(z))
+
+    def log_density(self, z: Any) -> Array:
+        """Log p_w(z), however far out z is.
+
+        Args:
+            z: Targets, one for each context [M], or several [M, ...].
+
+        Returns:
+            The shape of `z`.
+
+        Raises:
+            StakesError: If some targets are certain: they have no density.
+        """
+        self.check_density()
+        self.check_spread()
+        assert self.log_weighted_density is not None
+        each, z = self._aligned(z)
+        return self.log_weighted_density(z) - log_of(each.total())
+
+    def check_density(self) -> None:
+        """Refuse mass that sits in points."""
+        if self.edge_mass is not None:
+            check_all(
+                self.edge_mass == 0, "a density is needed: some members are certain of a target. Give context_sd > 0."
+            )
+
+    def check_spread(self) -> None:
+        """Refuse targets that are certain: they have no density."""
+        xp = namespace(self.step)
+        check_all(
+            xp.sum(self.step, axis=(-2, -1)) > 0,
+            "a density is needed: some targets are certain, their variance is 0. Include the noise of labels in it.",
+        )
+
+    def crps(self, z: Any) -> Array:
+        """The integral over t of (F(t) - 1{z <= t})^2.
+
+        Args:
+            z: Targets, one for each context [M], or several [M, ...].
+
+        Returns:
+            The shape of `z`.
+        """
+        each, z = self._aligned(z)
+        xp, total, offset = namespace(z), each.total(), z - each.origin
+        here, x = each._located(offset)
+        panel = (here[..., None] - xp.arange(each.edges.shape[-1] - 1, device=device(z)))[..., None]  # [..., P, 1]
+        squares = xp.where(panel > 0, each.below(), each.above()) ** 2 * each.step
+        whole = xp.sum(xp.where(panel == 0, xp.zeros_like(squares), squares), axis=(-2, -1))
+        steps, one, (start, integral) = take_panel(each.step, here), xp.ones_like(x), each.mass_within(here)
+        for low, high, less in ((-one, x, 0.0 * total), (x, one, total)):
+            points, lengths = legendre_rule(low, high)
+            reached = start[..., None] + legendre_series(integral, points) - less[..., None]
+            whole = whole + xp.sum(lengths * legendre_series(series_of_masses(steps), points) * reached**2, axis=-1)
+        outside = xp.where(offset < each.edges[..., 0], each.edges[..., 0] - offset, offset - each.edges[..., -1])
+        return ratio(whole, total**2 + xp.zeros_like(whole)) + xp.where(outside > 0, outside, xp.zeros_like(outside))
+
+    def pushed_through(self, forward: Callable[[Array], Array]) -> Distribution:
+        """The distribution of forward(z): masses stay, lengths follow the slope of the map.
+
+        Args:
+            forward: An increasing map of targets.
+
+        Returns:
+            The distribution of the mapped target, without its `log_weighted_density`.
+        """
+        xp = namespace(self.mass)
+        origin = forward(self.origin)
+        nodes = forward(self.origin[..., None, None] + self.nodes) - origin[..., None, None]
+        rise = nodes - nodes[..., :1]  # so that little is lost where a panel is narrow
+        step = xp.matmul(rise, constant((_SLOPE * _WEIGHTS[:, None]).T, nodes))
+        edges = forward(self.origin[..., None] + self.edges) - origin[..., None]
+        return replaced(self, origin=origin, edges=edges, nodes=nodes, step=step, log_weighted_density=None)
+
+    def integrals_of_below(self) -> Array:
+        """[..., P, G]: what each unit of mass at a node adds to the integral of `below` over its panel."""
+        return namespace(self.step).matmul(self.step, constant(_BELOW, self.step))
+
+    def _located(self, offset: Array) -> tuple[Array, Array]:
+        """[...] each: the panel in which `offset` lies, and where there."""
+        xp = namespace(offset)
+        here = xp.sum(xp.astype(self.edges[..., 1:-1] <= offset[..., None], xp.int64), axis=-1)
+        nodes, steps, one = take_panel(self.nodes, here), take_panel(self.step, here), xp.ones_like(offset)
+        values, slopes, ends = (
+            series_of_values(nodes),
+            series_of_masses(steps),
+            take_panel(self.edges[..., None], here)[..., 0],
+        )
+        x = increasing_root(
+            lambda x: legendre_series(values, x) - offset,
+            lambda x: legendre_series(slopes, x),
+            *bracket_root(nodes - offset[..., None]),
+        )
+        x = xp.where(offset <= ends, -one, x)
+        return here, xp.where(offset >= take_panel(self.edges[..., None], here + 1)[..., 0], one, x)
+
+    def _aligned(self, z: Any) -> tuple[Distribution, Array]:
+        """The distribution with an axis of length 1 for each axis of z beyond those of contexts, and z."""
+        _, z = asarrays(origin=self.origin, z=z)
+        lead = self.origin.shape
+        if z.shape[: len(lead)] != lead:
+            raise StakesError(f"z must have one value for each of the contexts, {list(lead)}; got {list(z.shape)}")
+        names = ("origin", "edges", "nodes", "step", "mass")
+        fields = {name: align_axes(getattr(self, name), z, len(lead)) for name in names}
+        edge_mass = None if self.edge_mass is None else align_axes(self.edge_mass, z, len(lead))
+        return replaced(self, **fields, edge_mass=edge_mass), double(z)
+
+
+def align_axes(array: Array, z: Array, lead: int = 1) -> Array:
+    """The array with an axis of length 1, behind its first `lead`, for each further axis of z: to broadcast with it."""
     more = (1,) * (z.ndim - lead)
     return namespace(array).reshape(array, (*array.shape[:lead], *more, *array.shape[lead:]))
 
 
-def slope(function: Callable[[Array], Array], x: Array, width: Array) -> Array:
+def derivative(function: Callable[[Array], Array], x: Array, width: Array) -> Array:
     """[...]: the derivative of a smooth function at x, from its values within `width`."""
     values = function(x[..., None] + width[..., None] * constant(NODES, x)) - function(x)[..., None]
     return namespace(x).matmul(values, constant(_MIDDLE_SLOPE, x)) / width
 
 
+def legendre_rule(low: Array, high: Array) -> tuple[Array, Array]:
+    """[..., G] each: Gauss-Legendre nodes and weights from low to high [...]."""
+    half, middle = (high - low)[..., None] / 2.0, (high + low)[..., None] / 2.0
+    return middle + half * constant(NODES, low), half * constant(_WEIGHTS, low)
+
+
 def panel_nodes(edges: Array) -> tuple[Array, Array]:
     """[..., P, G] each: nodes and weights of the panels between `edges` [..., P + 1]."""
-    half = (edges[..., 1:] - edges[..., :-1])[..., None] / 2.0
-    middle = (edges[..., 1:] + edges[..., :-1])[..., None] / 2.0
-    return middle + half * constant(NODES, edges), half * constant(WEIGHTS, edges)
+    return legendre_rule(edges[..., :-1], edges[..., 1:])
 
 
-def between(low: Array, high: Array) -> tuple[Array, Array]:
-    """[..., S] each: nodes and weights from low to high [...]."""
-    half, middle = (high - low)[..., None] / 2.0, (high + low)[..., None] / 2.0
-    return middle + half * constant(NODES, low), half * constant(WEIGHTS, low)
-
-
-def row(values: Array, position: Array) -> Array:
+def take_panel(values: Array, position: Array) -> Array:
     """[..., G]: values[..., position, :] of values [..., P, G], both broadcast."""
     xp = namespace(values)
     lead = xp.broadcast_to(position, np.broadcast_shapes(position.shape, values.shape[:-2])).shape
@@ -71,7 +330,7 @@ def row(values: Array, position: Array) -> Array:
     return xp.take_along_axis(values, position, axis=-2)[..., 0, :]
 
 
-def series(coefficients: Array, x: Array) -> Array:
+def legendre_series(coefficients: Array, x: Array) -> Array:
     """Legendre series [..., K] at x [...] or [..., S], by the recurrence of the polynomials."""
     if x.ndim == coefficients.ndim:
         coefficients = coefficients[..., None, :]
@@ -83,22 +342,22 @@ def series(coefficients: Array, x: Array) -> Array:
     return total
 
 
-def values_series(nodes: Array) -> Array:
-    """[..., G]: the series through values at the nodes of a panel."""
-    return namespace(nodes).matmul(nodes, constant((COEFFICIENTS * WEIGHTS).T, nodes))
+def series_of_values(nodes: Array) -> Array:
+    """[..., G]: the Legendre series through values at the nodes of a panel."""
+    return namespace(nodes).matmul(nodes, constant((_DENSITY * _WEIGHTS).T, nodes))
 
 
-def densities(masses: Array) -> Array:
-    """[..., G]: the series of the density, per unit of x, whose masses at the nodes are given."""
-    return namespace(masses).matmul(masses, constant(COEFFICIENTS.T, masses))
+def series_of_masses(masses: Array) -> Array:
+    """[..., G]: the Legendre series of the density, per unit of x, whose masses at the nodes are given."""
+    return namespace(masses).matmul(masses, constant(_DENSITY.T, masses))
 
 
-def before(values: Array) -> Array:
+def sums_before(values: Array) -> Array:
     """[..., P]: the sum of all that comes before."""
     return namespace(values).cumulative_sum(values, axis=-1, include_initial=True)[..., :-1]
 
 
-def bracket(reached: Array) -> tuple[Array, Array]:
+def bracket_root(reached: Array) -> tuple[Array, Array]:
     """[...] each: neighbouring nodes, or ends of the panel, between which increasing values [..., G] change sign."""
     xp = namespace(reached)
     behind = xp.sum(xp.astype(reached < 0, xp.int64), axis=-1)
@@ -107,7 +366,7 @@ def bracket(reached: Array) -> tuple[Array, Array]:
     return tuple(xp.reshape(xp.take(ends, flat + more), behind.shape) for more in (0, 1))
 
 
-def root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: Array, high: Array) -> Array:
+def increasing_root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """[...]: where an increasing function is 0 between low and high: Newton steps, halving where one leads outside."""
     x = (low + high) / 2.0
     xp = namespace(x)
@@ -118,191 +377,3 @@ def root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: 
         inside = (there >= low - _SLACK) & (there <= high + _SLACK)  # an end may be the root, up to rounding
         x = xp.where(inside, xp.minimum(xp.maximum(there, low), high), (low + high) / 2.0)
     return x
-
-
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """w(z) p(z) of each context, over a scale; `density`, `cdf` and `quantile` are those of p_w = w p / E[w].
-
-    These take one point for each context, [M], or several, [M, ...], and answer in double precision.
-    """
-
-    origin: Array
-    """[...]: the target from which nodes and edges are counted."""
-    edges: Array
-    """[..., P + 1]"""
-    nodes: Array
-    """[..., P, G]"""
-    step: Array
-    """[..., P, G]: dz, the length that each node stands for."""
-    mass: Array
-    """[..., P, G]: w(z) p(z) dz."""
-    jump: Array | None = None
-    """[..., P + 1]: the mass that sits at each edge, where there is any."""
-    log_height: Callable[[Array], Array] | None = None
-    """log w(z) p(z), over the scale, for targets of any size; None where it was not asked for."""
-
-    def total(self) -> Array:
-        """[...]: E[w]."""
-        xp = namespace(self.mass)
-        total = xp.sum(self.mass, axis=(-2, -1))
-        return total if self.jump is None else total + xp.sum(self.jump, axis=-1)
-
-    def starts(self) -> Array:
-        """[..., P]: the mass up to the left edge of each panel, that at the edge included."""
-        xp = namespace(self.mass)
-        starts = before(xp.sum(self.mass, axis=-1))
-        return starts if self.jump is None else starts + xp.cumulative_sum(self.jump, axis=-1)[..., :-1]
-
-    def below(self) -> Array:
-        """[..., P, G]: the mass below each node."""
-        return self.starts()[..., None] + namespace(self.mass).matmul(self.mass, constant(BELOW.T, self.mass))
-
-    def above(self) -> Array:
-        """[..., P, G]: the mass above each node, which a difference would round away far out."""
-        xp = namespace(self.mass)
-        ends = xp.flip(before(xp.flip(xp.sum(self.mass, axis=-1), axis=-1)), axis=-1)
-        if self.jump is not None:
-            ends = ends + xp.flip(xp.cumulative_sum(xp.flip(self.jump, axis=-1), axis=-1), axis=-1)[..., 1:]
-        return ends[..., None] + xp.matmul(self.mass, constant(1.0 - BELOW.T, self.mass))
-
-    def crossing(self, level: Array) -> Crossing:
-        """Where the mass below first reaches `level` [...]."""
-        xp = namespace(self.mass)
-        starts, sums = self.starts() - level[..., None], xp.sum(self.mass, axis=-1)  # [..., P]
-        behind = xp.sum(xp.astype(starts + sums < 0, xp.int64), axis=-1)  # [...]
-        here = xp.clip(behind, 0, sums.shape[-1] - 1)
-        start, masses = row(starts[..., None], here)[..., 0], row(self.mass, here)
-        reached = start[..., None] + xp.matmul(masses, constant(BELOW.T, masses))  # [..., G]
-        integral, slope = (xp.matmul(masses, constant(each.T, masses)) for each in (INTEGRAL, COEFFICIENTS))
-        x = root(lambda x: start + series(integral, x), lambda x: series(slope, x), *bracket(reached))
-        return Crossing(behind, here, x, start, integral, (start < 0) & (behind == here), starts, sums)
-
-    def at(self, crossing: Crossing) -> Array:
-        """[...]: the target, from the origin, of a crossing."""
-        xp = namespace(self.mass)
-        edge = row(self.edges[..., None], crossing.behind)[..., 0]
-        return xp.where(crossing.inside, series(values_series(row(self.nodes, crossing.here)), crossing.x), edge)
-
-    def quantile(self, tau: float) -> Array:
-        """[M]: the smallest target with at least `tau` of the mass at or below it."""
-        if not 0.0 < tau < 1.0:
-            raise StakesError(f"tau must lie between 0 and 1; got {tau!r}")
-        return self.origin + self.at(self.crossing(tau * self.total()))
-
-    def cdf(self, z: Any) -> Array:
-        """[M, ...]: P_w(target <= z)."""
-        each, z = self._beside(z)
-        here, x = each._located(z - each.origin)
-        xp, masses = namespace(x), row(each.mass, here)
-        reached = row(each.starts()[..., None], here)[..., 0] + series(
-            xp.matmul(masses, constant(INTEGRAL.T, masses)), x
-        )
-        share = ratio(reached, each.total() + xp.zeros_like(reached))
-        low, high = each.edges[..., 0], each.edges[..., -1]
-        share = xp.where(z - each.origin < low, xp.zeros_like(share), share)
-        return xp.where(z - each.origin >= high, xp.ones_like(share), share)
-
-    def density(self, z: Any) -> Array:
-        """[M, ...]: p_w(z)."""
-        return namespace(self.mass).exp(self.log_density(z))
-
-    def log_density(self, z: Any) -> Array:
-        """[M, ...]: log p_w(z), however far out z is."""
-        self.check_density()
-        self.check_spread()
-        assert self.log_height is not None
-        each, z = self._beside(z)
-        return self.log_height(z) - log_of(each.total())
-
-    def check_density(self) -> None:
-        """Refuse mass that sits in points."""
-        if self.jump is not None:
-            check_all(self.jump == 0, "a density is needed: some members are certain of a target. Give context_sd > 0.")
-
-    def check_spread(self) -> None:
-        """Refuse targets that are certain: they have no density."""
-        xp = namespace(self.step)
-        check_all(
-            xp.sum(self.step, axis=(-2, -1)) > 0,
-            "a density is needed: some targets are certain, their variance is 0. Include the noise of labels in it.",
-        )
-
-    def crps(self, z: Any) -> Array:
-        """[M, ...]: the integral over t of (F(t) - 1{z <= t})^2."""
-        each, z = self._beside(z)
-        xp, total, offset = namespace(z), each.total(), z - each.origin
-        here, x = each._located(offset)
-        panel = (here[..., None] - xp.arange(each.edges.shape[-1] - 1, device=device(z)))[..., None]  # [..., P, 1]
-        squares = xp.where(panel > 0, each.below(), each.above()) ** 2 * each.step
-        whole = xp.sum(xp.where(panel == 0, xp.zeros_like(squares), squares), axis=(-2, -1))
-        masses, steps = row(each.mass, here), row(each.step, here)
-        integral = xp.matmul(masses, constant(INTEGRAL.T, masses))
-        start, one = row(each.starts()[..., None], here), xp.ones_like(x)
-        for low, high, less in ((-one, x, 0.0 * total), (x, one, total)):
-            points, lengths = between(low, high)
-            reached = start + series(integral, points) - less[..., None]
-            whole = whole + xp.sum(lengths * series(densities(steps), points) * reached**2, axis=-1)
-        outside = xp.where(offset < each.edges[..., 0], each.edges[..., 0] - offset, offset - each.edges[..., -1])
-        return ratio(whole, total**2 + xp.zeros_like(whole)) + xp.where(outside > 0, outside, xp.zeros_like(outside))
-
-    def pushed(self, forward: Callable[[Array], Array]) -> Distribution:
-        """The distribution of forward(z), for an increasing map: masses stay, lengths follow its slope."""
-        xp = namespace(self.mass)
-        origin = forward(self.origin)
-        nodes = forward(self.origin[..., None, None] + self.nodes) - origin[..., None, None]
-        rise = nodes - nodes[..., :1]  # so that little is lost where a panel is narrow
-        step = xp.matmul(rise, constant((SLOPE * WEIGHTS[:, None]).T, nodes))
-        edges = forward(self.origin[..., None] + self.edges) - origin[..., None]
-        return replaced(self, origin=origin, edges=edges, nodes=nodes, step=step, log_height=None)
-
-    def integrals_of_below(self) -> Array:
-        """[..., P, G]: what each unit of mass at a node adds to the integral of `below` over its panel."""
-        return namespace(self.step).matmul(self.step, constant(BELOW, self.step))
-
-    def _located(self, offset: Array) -> tuple[Array, Array]:
-        """[...] each: the panel in which `offset` lies, and where there."""
-        xp = namespace(offset)
-        here = xp.sum(xp.astype(self.edges[..., 1:-1] <= offset[..., None], xp.int64), axis=-1)
-        nodes, steps, one = row(self.nodes, here), row(self.step, here), xp.ones_like(offset)
-        values, slopes, ends = values_series(nodes), densities(steps), row(self.edges[..., None], here)[..., 0]
-        x = root(lambda x: series(values, x) - offset, lambda x: series(slopes, x), *bracket(nodes - offset[..., None]))
-        x = xp.where(offset <= ends, -one, x)
-        return here, xp.where(offset >= row(self.edges[..., None], here + 1)[..., 0], one, x)
-
-    def _beside(self, z: Any) -> tuple[Distribution, Array]:
-        """The distribution with an axis of length 1 for each axis of z beyond those of contexts, and z."""
-        _, z = asarrays(origin=self.origin, z=z)
-        lead = self.origin.shape
-        if z.shape[: len(lead)] != lead:
-            raise StakesError(f"z must have one value for each of the contexts, {list(lead)}; got {list(z.shape)}")
-        names = ("origin", "edges", "nodes", "step", "mass")
-        fields = {name: beside(getattr(self, name), z, len(lead)) for name in names}
-        jump = None if self.jump is None else beside(self.jump, z, len(lead))
-        return replaced(self, **fields, jump=jump), double(z)
-
-
-@dataclass(frozen=True, eq=False)
-class Crossing:
-    """Where the mass below reaches a level."""
-
-    behind: Array
-    """[...]: how many panels lie before it"""
-    here: Array
-    """[...]: the panel, the last one where the level is reached at its right edge only"""
-    x: Array
-    """[...]: the place on that panel, from -1 to 1"""
-    start: Array
-    """[...]: the mass below that panel, less the level"""
-    integral: Array
-    """[..., G + 1]: what the panel adds to it up to x, as a series"""
-    inside: Array
-    """[...]: whether it is reached within the panel, and not by what sits at an edge"""
-    starts: Array
-    """[..., P]: the mass below each panel, less the level"""
-    sums: Array
-    """[..., P]: the mass of each panel"""
-
-    def excess(self, x: Array) -> Array:
-        """[..., S]: the mass below less the level, at places x [..., S] of the panel."""
-        return self.start[..., None] + series(self.integral, x)

@@ -1,4 +1,8 @@
-"""Where a target lives. A loss says where it is defined, a belief where its target can fall."""
+"""Where a target can lie: an interval of real numbers, classes, or vectors.
+
+A loss says where it is defined, a belief where its target can fall. Also the checks of labels and probabilities.
+Sizes: C classes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,18 @@ from stakes.exceptions import StakesError
 
 @dataclass(frozen=True)
 class Interval:
-    """The real numbers between `low` and `high`, each end included or not. Targets have shape [...]."""
+    """The real numbers between `low` and `high`. Targets have shape [...].
+
+    Args:
+        low: The lower end.
+        high: The upper end, not included.
+        closed_low: Whether the lower end is included.
+
+    Examples:
+        >>> from stakes.losses import POSITIVE, REAL, Interval
+        >>> print(POSITIVE in REAL, REAL in POSITIVE, Interval(0.0, 1.0))
+        True False (0, 1)
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -25,7 +40,15 @@ class Interval:
         return other.low > self.low or (other.low == self.low and self.closed_low >= other.closed_low)
 
     def check(self, name: str, values: Array) -> None:
-        """Refuse `values` outside the interval."""
+        """Refuse values outside the interval.
+
+        Args:
+            name: What the values are, for the message.
+            values: An array of any shape.
+
+        Raises:
+            StakesError: If one of them lies outside.
+        """
         above = values >= self.low if self.closed_low else values > self.low
         check_all(above & (values < self.high), f"{name} must lie in {self}; {_extremes(values)}")
 
@@ -35,9 +58,12 @@ class Interval:
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes 0 .. count - 1 (any number where `count` is None).
+    """The classes 0 .. count - 1.
 
-    Inside the waist a class is its indicator `e_z`, shape [..., C]; people write labels, shape [...].
+    Inside losses and beliefs a class is its indicator e_z, shape [..., C]; people write labels, shape [...].
+
+    Args:
+        count: How many; None for any number.
     """
 
     count: int | None = None
@@ -52,7 +78,14 @@ class Classes:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of `count` real numbers. Targets have shape [..., count]."""
+    """The vectors of `count` real numbers. Targets have shape [..., count].
+
+    Args:
+        count: How many numbers a vector has, 1 or more.
+
+    Raises:
+        StakesError: If `count` is not a whole number, 1 or more.
+    """
 
     count: int
 
@@ -65,7 +98,15 @@ class Vectors:
         return isinstance(other, Vectors) and other.count == self.count
 
     def check(self, name: str, values: Array) -> None:
-        """Refuse `values` that are not [..., count]."""
+        """Refuse values that are not [..., count].
+
+        Args:
+            name: What the values are, for the message.
+            values: An array.
+
+        Raises:
+            StakesError: If the last axis has another length.
+        """
         if values.ndim == 0 or values.shape[-1] != self.count:
             raise StakesError(f"{name} must be {self}, shape [..., {self.count}]; got {list(values.shape)}")
 

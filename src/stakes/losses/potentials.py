@@ -30,7 +30,16 @@ from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Interval
 
 @runtime_checkable
 class Potential(Protocol):
-    """A strictly convex function phi on a convex set."""
+    """A strictly convex function phi on a convex set.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.losses import Potential, Square
+        >>> isinstance(Square(), Potential)
+        True
+        >>> print(Square().divergence(np.array([3.0]), np.array([1.0])))
+        4.0
+    """
 
     @property
     def scale_free(self) -> bool:
@@ -41,7 +50,16 @@ class Potential(Protocol):
         """Where each coordinate must lie."""
 
     def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
-        """[...]: phi(x) - phi(y) - <grad phi(y), x - y>, with x and y counted from `origin`."""
+        """D_phi(x, y) = phi(x) - phi(y) - <grad phi(y), x - y>.
+
+        Args:
+            x: Points [..., d], counted from `origin`.
+            y: Points [..., d], counted from `origin`.
+            origin: From where both are counted, so that a small difference of large numbers is known exactly.
+
+        Returns:
+            [...], at least 0.
+        """
 
 
 @dataclass(frozen=True)
@@ -58,11 +76,17 @@ class Square:
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """phi(x) = x' A x for a symmetric positive semi-definite `matrix` A [d, d]; D = (x - y)' A (x - y)."""
+    """phi(x) = x' A x; D = (x - y)' A (x - y).
+
+    Args:
+        matrix: A [d, d], symmetric and positive semi-definite.
+
+    Raises:
+        StakesError: If it is not symmetric and positive semi-definite, or all 0.
+    """
 
     matrix: Any
     root: Any = field(init=False, repr=False)
-    """[d, d]: R with A = R' R"""
     scale_free = False
     domain = REAL
 
@@ -155,10 +179,23 @@ _SLOPE = np.linalg.inv(np.vander(_POINTS, increasing=True))[1] / _START
 
 @dataclass(frozen=True)
 class ConvexFunction:
-    """Anyone's own phi: `function` maps [..., d] to [...], `gradient` maps [..., d] to [..., d].
+    """A convex function phi of your own.
 
     With the gradient, divergences lose no more digits than the difference of the points has lost. Without it they are
     taken from values of phi and good to about 1e-11 of phi: give it where labels may tell very little.
+
+    Args:
+        function: phi, from points [..., d] to [...].
+        gradient: Its gradient, from points [..., d] to [..., d].
+        scale_free: Whether D(s x, s y) = D(x, y) for all s > 0.
+        domain: Where each coordinate must lie.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.losses import ConvexFunction
+        >>> phi = ConvexFunction(lambda t: np.sum(t**4, axis=-1), gradient=lambda t: 4.0 * t**3)
+        >>> print(phi.divergence(np.array([2.0]), np.array([1.0])))  # 2^4 - 1 - 4
+        11.0
     """
 
     function: Callable[[Array], Array]

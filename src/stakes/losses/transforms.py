@@ -18,38 +18,67 @@ from stakes.losses.domains import POSITIVE, REAL, Classes, Domain, Interval, Vec
 
 @dataclass(frozen=True)
 class Chart:
-    """Coordinates of T about a reference."""
+    """Coordinates of T about a reference: `T(z) = unit (origin + coordinate(z))`.
+
+    Attributes:
+        origin: T(reference) in these coordinates, or 0.
+        coordinate: A function from targets to coordinates [..., d].
+        target: Its inverse, from coordinates to targets.
+    """
 
     origin: Array | float
     coordinate: Callable[[Array], Array]
-    """Targets to [..., d]."""
     target: Callable[[Array], Array]
-    """[..., d] to targets, the inverse of `coordinate`."""
 
 
 @runtime_checkable
 class Transform(Protocol):
-    """A map T from targets to the space where the act lives."""
+    """A map T from targets to the space where the act lives.
+
+    Examples:
+        >>> from stakes.losses import Identity, Transform
+        >>> isinstance(Identity(), Transform)
+        True
+    """
 
     @property
     def domain(self) -> Domain:
         """Where the target must lie."""
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """Coordinates about `reference`; in units of T(reference) where the potential knows no unit."""
+        """Coordinates that keep their digits near a reference.
+
+        Args:
+            reference: A target, or None for the origin.
+            scale_free: Whether the potential knows no unit, so that T may be measured in units of T(reference).
+
+        Returns:
+            The chart.
+        """
 
     def log_size(self, z: Array) -> Array | None:
-        """[...]: the log of how large T(z) makes regrets, so that integration looks there; None for classes."""
+        """The log of how large T(z) makes regrets, so that integration looks there.
+
+        Args:
+            z: Targets [...].
+
+        Returns:
+            [...], or None for classes, which need no integration.
+        """
 
 
 @dataclass(frozen=True)
 class Identity:
-    """T(z) = z, on the reals or a part of them."""
+    """T(z) = z, on the reals or a part of them.
+
+    Args:
+        domain: Where the target must lie.
+    """
 
     domain: Interval = REAL
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """Z - reference."""
+        """`z - reference`."""
         if reference is None:
             return Chart(0.0, lambda z: z[..., None], lambda t: t[..., 0])
         return Chart(reference[..., None], lambda z: (z - reference)[..., None], lambda t: reference + t[..., 0])
@@ -61,7 +90,11 @@ class Identity:
 
 @dataclass(frozen=True)
 class VectorIdentity:
-    """T(z) = z for vectors of `count` numbers."""
+    """T(z) = z for vectors.
+
+    Args:
+        count: How many numbers a vector has.
+    """
 
     count: int
 
@@ -71,7 +104,7 @@ class VectorIdentity:
         return Vectors(self.count)
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """Z - reference, which is [..., d] too."""
+        """`z - reference`, which is [..., d] too."""
         if reference is None:
             return Chart(0.0, lambda z: z, lambda t: t)
         return Chart(reference, lambda z: z - reference, lambda t: reference + t)
@@ -84,7 +117,11 @@ class VectorIdentity:
 
 @dataclass(frozen=True)
 class Indicator:
-    """T(z) = e_z for classes, which come as indicators [..., C] already."""
+    """T(z) = e_z for classes, which come as indicators [..., C] already.
+
+    Args:
+        domain: The classes.
+    """
 
     domain: Classes = Classes()  # noqa: RUF009 (frozen)
 
@@ -93,12 +130,20 @@ class Indicator:
         return Chart(0.0, lambda z: z, lambda t: t)
 
     def log_size(self, z: Array) -> None:
-        """None."""
+        """None: classes need no integration."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """T(z) = (z^lam - 1) / lam for z > 0, and log z for lam = 0 (Box and Cox)."""
+    """T(z) = (z^lam - 1) / lam for z > 0, and log z for lam = 0 (Box and Cox).
+
+    Args:
+        lam: The exponent.
+        domain: Where the target must lie.
+
+    Raises:
+        StakesError: If `lam` is not a finite number.
+    """
 
     lam: float
     domain: Interval = POSITIVE
@@ -117,7 +162,7 @@ class Power:
         )
 
     def log_size(self, z: Array) -> Array:
-        """2 log(1 + |T(z)|)."""
+        """[...]: 2 log(1 + |T(z)|)."""
         return 2.0 * namespace(z).log1p(abs(self._difference(z, 1.0)))
 
     def _difference(self, z: Array, reference: Array | float) -> Array:
@@ -135,7 +180,15 @@ class Power:
 
 @dataclass(frozen=True)
 class Exponential:
-    """T(z) = exp(rate z), measured in units of T(reference) where it can be: no price overflows it."""
+    """T(z) = exp(rate z), measured in units of T(reference) where it can be: no price overflows it.
+
+    Args:
+        rate: Any finite number but 0.
+        domain: Where the target must lie.
+
+    Raises:
+        StakesError: If `rate` is 0 or not a finite number.
+    """
 
     rate: float
     domain: Interval = REAL
@@ -146,7 +199,7 @@ class Exponential:
             raise StakesError("rate must not be 0: T would be constant")
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """exp(rate (z - reference)), from the origin: ratios of T stay exact however far they span."""
+        """`exp(rate (z - reference))`, from the origin: ratios of T stay exact however far they span."""
         if not scale_free or reference is None:
             transform = Function(lambda z: namespace(z).exp(self.rate * z), lambda t: namespace(t).log(t) / self.rate)
             return transform.chart(reference, scale_free=False)
@@ -157,27 +210,41 @@ class Exponential:
         )
 
     def log_size(self, z: Array) -> Array:
-        """Rate z."""
+        """[...]: rate z."""
         return self.rate * z
 
 
 @dataclass(frozen=True)
 class Function:
-    """Anyone's own T: `function` maps targets [...] to [...] or [..., d]; `inverse`, if any, takes them back."""
+    """A transform T of your own.
+
+    Args:
+        function: T, from targets [...] to [...] or [..., d].
+        inverse: From points back to targets; without it the act has no target units.
+        domain: Where the target must lie.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import BregmanLoss
+        >>> from stakes.losses import Function, Square
+        >>> loss = BregmanLoss(Square(), Function(np.arctan, inverse=np.tan))
+        >>> print(loss(1.0, 0.0).round(4))  # (pi / 4)^2
+        0.6169
+    """
 
     function: Callable[[Array], Array]
     inverse: Callable[[Array], Array] | None = None
     domain: Interval = REAL
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """T(z) - T(reference)."""
+        """`T(z) - T(reference)`."""
         if reference is None:
             return Chart(0.0, self._points, self._targets)
         origin = self._points(reference)
         return Chart(origin, lambda z: self._points(z) - origin, lambda t: self._targets(origin + t))
 
     def log_size(self, z: Array) -> Array:
-        """2 log(1 + |T(z)|)."""
+        """[...]: 2 log(1 + |T(z)|)."""
         xp = namespace(z)
         return 2.0 * xp.log1p(xp.max(abs(self._points(z)), axis=-1))
 

@@ -1,4 +1,7 @@
-"""Weights w(z) >= 0: which targets matter more. Each knows its logarithm, so that no weight over- or underflows."""
+"""Weights w(z) >= 0: which targets matter more. Each knows its logarithm, so that no weight over- or underflows.
+
+Weights of numbers come first, then those of vectors [..., d], which give one number for each vector.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +19,57 @@ from stakes.exceptions import StakesError
 
 @runtime_checkable
 class WeightFunction(Protocol):
-    """How much a unit of divergence costs when the target is z."""
+    """How much a unit of divergence costs when the target is z.
+
+    Examples:
+        >>> from stakes import ExponentialWeight
+        >>> from stakes.losses import WeightFunction
+        >>> isinstance(ExponentialWeight(1.0), WeightFunction)
+        True
+    """
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
         """Targets at which the weight jumps or kinks."""
 
     def __call__(self, z: Array) -> Array:
-        """[...]: w(z)."""
+        """w(z).
+
+        Args:
+            z: Targets [...], indicators [..., C] for classes, or [..., d] for vectors.
+
+        Returns:
+            [...], at least 0.
+        """
 
     def logarithm(self, z: Array) -> Array:
-        """[...]: log w(z), and -inf where the weight is 0."""
+        """Log w(z), and -inf where the weight is 0.
+
+        Args:
+            z: Targets, as `__call__` takes them.
+
+        Returns:
+            [...].
+        """
 
 
 @dataclass(frozen=True)
 class ExponentialWeight:
-    """w(z) = exp(rate z): errors on high targets cost more (rate > 0), or on low ones (rate < 0)."""
+    """w(z) = exp(rate z): errors on high targets cost more (rate > 0), or on low ones (rate < 0).
+
+    Args:
+        rate: Any finite number.
+
+    Raises:
+        StakesError: If `rate` is not a finite number.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import ExponentialWeight
+        >>> weight = ExponentialWeight(np.log(2.0))  # twice as much for each unit
+        >>> print(weight(np.array([0.0, 1.0, 3.0])).round(6))
+        [1. 2. 8.]
+    """
 
     rate: float
     breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
@@ -42,17 +80,32 @@ class ExponentialWeight:
         object.__setattr__(self, "rate", float(self.rate))
 
     def __call__(self, z: Array) -> Array:
-        """Exp(rate z)."""
+        """[...]: exp(rate z)."""
         return namespace(z).exp(self.rate * z)
 
     def logarithm(self, z: Array) -> Array:
-        """Rate z."""
+        """[...]: rate z."""
         return self.rate * z
 
 
 @dataclass(frozen=True)
 class InterpolatedWeight:
-    """Importance as a few points: linear between `values`, constant beyond the first and the last."""
+    """Importance as a few points: linear between them, constant before the first and beyond the last.
+
+    Args:
+        values: Targets, increasing.
+        weights: The weight at each of them, at least 0 and not all 0.
+
+    Raises:
+        StakesError: If the two are of different length, the values not increasing, or the weights negative or all 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import InterpolatedWeight
+        >>> weight = InterpolatedWeight(values=[0.0, 10.0], weights=[1.0, 3.0])
+        >>> print(weight(np.array([-5.0, 5.0, 20.0])))
+        [1. 2. 3.]
+    """
 
     values: Sequence[float]
     weights: Sequence[float]
@@ -98,10 +151,25 @@ class InterpolatedWeight:
 
 @dataclass(frozen=True)
 class Weight:
-    """Anyone's own w: a function that is positive (or 0), with its logarithm and its breakpoints if they are known.
+    """A weight function of your own, with its logarithm and its breakpoints where they are known.
 
-    Give `log` when w would over- or underflow, and every target at which w jumps or kinks in `breakpoints`. For vector
-    targets both functions take [..., d] to [...], and there are no breakpoints.
+    For vector targets both functions take [..., d] to [...], and there are no breakpoints.
+
+    Args:
+        function: w, a function of targets [...] that is at least 0.
+        log: Its logarithm; give it where w would over- or underflow.
+        breakpoints: Every target at which w jumps or kinks: integration splits there.
+
+    Raises:
+        TypeError: If `function` is not a function.
+        StakesError: If a breakpoint is not finite.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import SquaredError, Weight
+        >>> weight = Weight(lambda z: np.where(z > 1.0, 10.0, 1.0), breakpoints=(1.0,))
+        >>> print(SquaredError(weight)(3.0, 1.0), SquaredError(weight)(0.0, 1.0))
+        40.0 1.0
     """
 
     function: Callable[[Array], Array]
@@ -129,7 +197,14 @@ class Weight:
 
 @dataclass(frozen=True)
 class ClassWeights:
-    """w(z) = weights[z] for classes, which come as indicators [..., C]."""
+    """w(z) = weights[z] for classes, which come as indicators [..., C].
+
+    Args:
+        weights: A number for each class, at least 0 and not all 0.
+
+    Raises:
+        StakesError: If they are negative, not finite or all 0.
+    """
 
     weights: Sequence[float]
     breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
@@ -160,13 +235,23 @@ def as_weight(weight: WeightLike) -> WeightFunction | None:
     return weight if isinstance(weight, WeightFunction) and not isinstance(weight, type) else Weight(weight)
 
 
-# ----------------------------------------------------------------------
-# Weights w(z) of vector targets [..., d]: one number for each vector.
-
-
 @dataclass(frozen=True)
 class ExponentialLinearWeight:
-    """w(z) = exp(rates . z): errors cost more the further z lies in the direction of `rates`."""
+    """w(z) = exp(rates . z) for vectors: errors cost more the further z lies in the direction of `rates`.
+
+    Args:
+        rates: A number for each coordinate of the target.
+
+    Raises:
+        StakesError: If they are not finite numbers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import ExponentialLinearWeight
+        >>> weight = ExponentialLinearWeight([np.log(2.0), 0.0])  # the first coordinate alone matters
+        >>> print(weight(np.array([[0.0, 7.0], [3.0, 7.0]])).round(6))
+        [1. 8.]
+    """
 
     rates: Sequence[float]
     breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
@@ -178,17 +263,17 @@ class ExponentialLinearWeight:
             raise StakesError(f"rates must be finite numbers, one for each coordinate of the target; got {rates}")
 
     def __call__(self, z: Array) -> Array:
-        """Exp(rates . z)."""
+        """[...]: exp(rates . z)."""
         return namespace(z).exp(self.logarithm(z))
 
     def logarithm(self, z: Array) -> Array:
-        """Rates . z."""
+        """[...]: rates . z."""
         return namespace(z).matmul(z, constant(self.rates, z))
 
 
 @dataclass(frozen=True)
 class VectorWeight:
-    """Anyone's own w of vectors: `function`, and its logarithm if known, take targets [..., d] to [...]."""
+    """A weight function of your own for vectors: `function`, and its logarithm if known, take [..., d] to [...]."""
 
     function: Callable[[Array], Array]
     log: Callable[[Array], Array] | None = None

@@ -5,7 +5,7 @@ from stakes.models import latent_classes as _latent_classes  # noqa: F401
 from stakes.models import sklearn_gaussian as _gaussian  # noqa: F401
 from stakes.models import sklearn_gaussian as _outputs  # noqa: F401
 from stakes.models import transformed as _transformed  # noqa: F401
-from stakes.models.base import Adapter, Request, belief_of, register_model
+from stakes.models.base import Adapter, belief_of, prepare_belief, register_model
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.default_model import DefaultModel, default
 from stakes.models.encoding import TableEncoder
@@ -22,11 +22,11 @@ __all__ = [
     "GaussianProcess",
     "Hyperparameters",
     "OnDevice",
-    "Request",
     "TableEncoder",
     "belief_of",
     "default",
     "follow",
     "out_of_bag_noise",
+    "prepare_belief",
     "register_model",
 ]

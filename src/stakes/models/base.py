@@ -6,56 +6,54 @@ Sizes: N candidates (the pool), M contexts, p features.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from stakes._utils.random import as_generator
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
 
-
-@dataclass(frozen=True)
-class Request:
-    """What a belief is wanted of, beside the model: the same for every adapter."""
-
-    target: Literal["label", "latent"] = "label"
-    """Whether z is the label that will be realised at a context, noise included, or the function behind it."""
-    classes: Sequence[Any] | None = None
-    """All classes in the order of columns, also those that no label has had yet; None: those of the model."""
-    joint: bool = False
-    """Whether covariances between candidates are wanted, which joint batches need."""
-    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    """For models that are known by draws only."""
-    keep: dict[Any, Any] | None = None
-    """Where adapters keep what the contexts need from one part of a pool to the next; None: nowhere."""
-
-    def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """What `make` gives, made once for all requests that keep in the same place."""
-        if self.keep is None:
-            return make()
-        if name not in self.keep:
-            self.keep[name] = make()
-        return self.keep[name]
-
-    def of(self, model: Any) -> Request:
-        """The same request, with a place of its own for a part of a model."""
-        if self.keep is None:
-            return self
-        _, place = self.keep.setdefault(id(model), (model, {}))  # the model too, so that its id stays its own
-        return replace(self, keep=place)
+Target: TypeAlias = Literal["label", "latent"]
+"""Whether z is the label that will be realised at a context, noise included, or the function behind it."""
+RowsToBelief: TypeAlias = Callable[[Any], Belief]
+"""From the rows of some candidates [N, p] to the belief about their labels and the targets at the contexts."""
 
 
 class Adapter(Protocol):
-    """Turns fitted models of one type into beliefs."""
+    """Turns fitted models of one type into beliefs: what the contexts need is computed once, rows stream by."""
 
-    def __call__(self, model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
-        """The belief of `model` about the labels of `pool` [N, p] and the targets at `contexts` [M, p]."""
+    def __call__(
+        self,
+        model: Any,
+        contexts: Any,
+        *,
+        target: Target,
+        classes: Sequence[Any] | None,
+        joint: bool,
+        random_state: np.random.Generator,
+    ) -> RowsToBelief:
+        """The function from rows [N, p] to the belief of `model` about their labels and the targets at `contexts`.
 
+        Args:
+            model: A fitted model of the type that the adapter is registered for.
+            contexts: M rows at which answers will be needed.
+            target: "label" or "latent": whether z has the noise of a label.
+            classes: All classes in the order of columns, also those that no label has had yet; None: the model's.
+            joint: Whether covariances between candidates are wanted, which joint batches need.
+            random_state: For models that are known by draws only. The function must give the same answer for the same
+                rows whenever it is called, so draw from it before, or from copies of it.
+
+        Returns:
+            The function. It may be called from several threads.
+        """
+
+
+_A = TypeVar("_A", bound=Adapter)
 
 _ADAPTERS: dict[type, Adapter] = {}
 _LISTED: dict[type, Adapter] = {}
@@ -81,51 +79,53 @@ def register_list(kind: type, adapter: Adapter) -> None:
     _LISTED[kind] = adapter
 
 
-def adapts(kind: type) -> Callable[[Adapter], Adapter]:
+def adapts(kind: type) -> Callable[[_A], _A]:
     """Register the function below as the adapter of `kind`."""
 
-    def decorate(adapter: Adapter) -> Adapter:
+    def decorate(adapter: _A) -> _A:
         register_model(kind, adapter)
         return adapter
 
     return decorate
 
 
-def belief_of(
+def prepare_belief(
     model: Any,
-    pool: Any,
     contexts: Any,
     *,
-    target: Literal["label", "latent"] = "label",
+    target: Target = "label",
     classes: Sequence[Any] | None = None,
     joint: bool = False,
-    rng: np.random.Generator | None = None,
-    keep: dict[Any, Any] | None = None,
-) -> Belief:
-    """What a fitted `model` believes of the labels of `pool` and the targets at `contexts`.
+    random_state: int | np.random.Generator | None = None,
+) -> RowsToBelief:
+    """The belief of a fitted model as a function of the rows, for pools that come in parts.
 
-    A model of your own has a method `belief(pool, contexts)`, or an adapter given to `register_model`. For pools that
-    come in parts, give the same dict as `keep` each time: what the contexts need is then computed once.
+    What the model says of the contexts is computed here, once.
+
+    Args:
+        model: A fitted model that `belief_of` takes.
+        contexts: M rows at which answers will be needed.
+        target: "label" if z is the label that will be realised at a context, noise included; "latent" if it is the
+            function behind it.
+        classes: All classes in the order of columns, also those that no label has had yet; None: those of the model.
+        joint: Whether covariances between candidates are wanted, which joint batches need.
+        random_state: For models that are known by draws only: an int, a generator, or None for 0. All parts of a pool
+            are answered with the same random numbers.
+
+    Returns:
+        A function from rows [N, p] to the belief about their labels and the targets at the contexts.
+
+    Raises:
+        StakesError: If `target` is neither, or the model cannot be asked for what is wanted.
+        TypeError: If no adapter knows the model.
     """
     if target not in ("label", "latent"):
         raise StakesError(f"target must be 'label' or 'latent'; got {target!r}")
-    return adapt(model, pool, contexts, Request(target, classes, joint, rng or np.random.default_rng(0), keep))
-
-
-def has_belief(model: Any) -> bool:
-    """Whether `belief_of` knows models of this type."""
-    return adapter_of(model) is not None or callable(getattr(model, "belief", None))
-
-
-def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
-    """The belief by the adapter of the first type, in the order of inheritance, that has one."""
     if (adapter := adapter_of(model)) is not None:
-        return adapter(model, pool, contexts, request.of(model))
-    if callable(own := getattr(model, "belief", None)):
-        belief = own(pool, contexts)
-        if not isinstance(belief, Belief):
-            raise TypeError(f"{type(model).__name__}.belief must return a belief; got {type(belief).__name__}")
-        return belief
+        chance = as_generator(random_state)
+        return adapter(model, contexts, target=target, classes=classes, joint=joint, random_state=chance)
+    if callable(getattr(model, "belief", None)):
+        return lambda rows: _own_belief(model, rows, contexts)
     raise TypeError(
         f"no adapter knows a {type(model).__name__}. Give Bootstrap(model) for an ensemble of any estimator, a list of "
         "fitted estimators, EnsembleOf(a function of the rows), a model with a method belief(pool, contexts), or "
@@ -133,19 +133,67 @@ def adapt(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
     )
 
 
+def _own_belief(model: Any, rows: Any, contexts: Any) -> Belief:
+    belief = model.belief(rows, contexts)
+    if not isinstance(belief, Belief):
+        raise TypeError(f"{type(model).__name__}.belief must return a belief; got {type(belief).__name__}")
+    return belief
+
+
+def belief_of(
+    model: Any,
+    pool: Any,
+    contexts: Any,
+    *,
+    target: Target = "label",
+    classes: Sequence[Any] | None = None,
+    joint: bool = False,
+    random_state: int | np.random.Generator | None = None,
+) -> Belief:
+    """What a fitted model believes of the labels of `pool` and the targets at `contexts`, jointly.
+
+    A model of your own has a method `belief(pool, contexts)`, or an adapter given to `register_model`.
+
+    Args:
+        model: A fitted model: one of scikit-learn's, a list of them, `EnsembleOf`, a network, a process of GPyTorch ..
+        pool: N candidates, as the model takes rows.
+        contexts: M rows at which answers will be needed.
+        target: "label" if z is the label that will be realised at a context, noise included; "latent" if it is the
+            function behind it.
+        classes: All classes in the order of columns, also those that no label has had yet; None: those of the model.
+        joint: Whether covariances between candidates are wanted, which joint batches need.
+        random_state: For models that are known by draws only: an int, a generator, or None for 0.
+
+    Returns:
+        The belief, which `score` and `select` take.
+
+    Raises:
+        StakesError: If `target` is neither, or the model cannot be asked for what is wanted.
+        TypeError: If no adapter knows the model.
+    """
+    prepared = prepare_belief(model, contexts, target=target, classes=classes, joint=joint, random_state=random_state)
+    return prepared(pool)
+
+
+def has_belief(model: Any) -> bool:
+    """Whether `belief_of` knows models of this type."""
+    return adapter_of(model) is not None or callable(getattr(model, "belief", None))
+
+
 @adapts(Pipeline)
-def _pipeline(model: Pipeline, pool: Any, contexts: Any, request: Request) -> Belief:
+def _pipeline(model: Pipeline, contexts: Any, **options: Any) -> RowsToBelief:
     """The belief of the last step, on what the steps before make of the features."""
-    before = model[:-1]
-    if len(model.steps) > 1:
-        pool, contexts = before.transform(pool), before.transform(contexts)
-    return adapt(model.steps[-1][1], pool, contexts, request)
+    before, last = model[:-1], model.steps[-1][1]
+    if len(model.steps) == 1:
+        return prepare_belief(last, contexts, **options)
+    prepared = prepare_belief(last, before.transform(contexts), **options)
+    return lambda rows: prepared(before.transform(rows))
 
 
 @adapts(BaseSearchCV)
-def _search(model: BaseSearchCV, pool: Any, contexts: Any, request: Request) -> Belief:
+def _search(model: BaseSearchCV, contexts: Any, **options: Any) -> RowsToBelief:
     """The belief of the best estimator that was found."""
-    return adapt(best_of(model), pool, contexts, request)
+    return prepare_belief(best_of(model), contexts, **options)
 
 
 def best_of(search: BaseSearchCV) -> Any:

@@ -13,10 +13,10 @@ from botorch.models.model import Model
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 
-from stakes.beliefs import Belief, LogWarp, WarpedGaussianBelief
-from stakes.models.base import Request, adapts
-from stakes.models.gp_device import Tensor, joint_belief
-from stakes.models.gpytorch import asking, check_labels, exact_belief, rows_beside, together
+from stakes.beliefs import LogWarp, WarpedGaussianBelief
+from stakes.models.base import RowsToBelief, Target, adapts
+from stakes.models.gp_device import Tensor, prepare_joint
+from stakes.models.gpytorch import asking, check_labels, prepare_exact, rows_beside, together
 
 
 class Outcome(NamedTuple):
@@ -28,7 +28,7 @@ class Outcome(NamedTuple):
 
 
 @adapts(Model)
-def botorch_belief(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, **_: Any) -> RowsToBelief:
     """Gaussian, or log-normal where logarithms are modelled; of a vector where outputs are several and independent.
 
     A SingleTaskGP is computed from its kernel, in blocks, through its transforms of inputs and outcomes. Any other
@@ -36,16 +36,24 @@ def botorch_belief(model: Any, pool: Any, contexts: Any, request: Request) -> Be
     """
     if isinstance(model, SingleTaskGP) and model.num_outputs > 1:
         each = [model.subset_output([k]) for k in range(model.num_outputs)]
-        return together([botorch_belief(one, pool, contexts, request) for one in each])
+        parts = [prepare_botorch(one, contexts, target=target, joint=joint) for one in each]
+        return lambda rows: together([of_rows(rows) for of_rows in parts])
+    like, outcome = next(model.parameters()), _outcome(model)
     with asking(model):
-        here, there = (rows_beside(next(model.parameters()), each) for each in (pool, contexts))
-        outcome = _outcome(model)
+        there = rows_beside(like, contexts)
         if outcome is None or not _is_plain(model):
-            return joint_belief(_joint(model), _noise(model), here, there, request)
+            prepared = prepare_joint(_joint(model), _noise(model), there, target=target, joint=joint)
+            return lambda rows: prepared(rows_beside(like, rows))
         check_labels(model)
-        here, there = (_transformed(model, each) for each in (here, there))
-        belief = exact_belief(model, here, there, request, outcome.offset, outcome.unit)
-    return WarpedGaussianBelief(belief, LogWarp()) if outcome.exponential else belief
+        there = _transformed(model, there)
+        exact = prepare_exact(model, there, outcome.offset, outcome.unit, target=target, joint=joint)
+
+    def belief(rows: Any) -> Any:
+        with asking(model):
+            found = exact(_transformed(model, rows_beside(like, rows)))
+        return WarpedGaussianBelief(found, LogWarp()) if outcome.exponential else found
+
+    return belief
 
 
 def _is_plain(model: Any) -> bool:

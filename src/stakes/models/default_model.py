@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,9 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns, n_rows, on_host
 from stakes._utils.text import counted
-from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, adapt, adapts
+from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.encoding import TableEncoder
 
 
@@ -300,15 +299,15 @@ def _median_distance(features: Host) -> float:
 
 
 @adapts(DefaultModel)
-def _default(model: DefaultModel, pool: Any, contexts: Any, request: Request) -> Belief:
+def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | None, **options: Any) -> RowsToBelief:
     """The belief of what was chosen, with all classes."""
     check_is_fitted(model)
     if model.task_ == "real":
-        return adapt(model.pipeline_, pool, contexts, request)
-    wanted = model.classes_.tolist() if request.classes is None else list(request.classes)
+        return prepare_belief(model.pipeline_, contexts, classes=classes, **options)
+    wanted = model.classes_.tolist() if classes is None else list(classes)
     if lost := [name for name in model.classes_.tolist() if name not in wanted]:
         raise StakesError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
-    return adapt(model.pipeline_, pool, contexts, replace(request, classes=_places(model.classes_, wanted)))
+    return prepare_belief(model.pipeline_, contexts, classes=_places(model.classes_, wanted), **options)
 
 
 def _places(known: Host, wanted: list[Any]) -> list[int]:

@@ -19,11 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.array import Array, check_shape, namespace
 from stakes._utils.tables import n_rows
-from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, adapts, best_of, register_model
+from stakes.models.base import RowsToBelief, adapts, best_of, register_model
 from stakes.models.forests import answers, ensemble, is_pure, members_of, probabilities
-from stakes.models.members import Members, ensemble_belief, means_of, moment_noise, table_belief, union_of
+from stakes.models.members import Members, means_of, moment_noise, prepare_members, prepare_table, union_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,34 +45,47 @@ class EnsembleOf:
 
 
 @adapts(EnsembleOf)
-def _ensemble(model: EnsembleOf, pool: Any, contexts: Any, request: Request) -> Belief:
+def _ensemble(model: EnsembleOf, contexts: Any, *, target: Any, classes: Any, **_: Any) -> RowsToBelief:
     if callable(model.members):
-        return _of_function(model, pool, contexts, request)
+        return _of_function(model, contexts, target=target, classes=classes)
     members = members_of(model.members)
     if model.classes is not None:
         members = replace(members, known=model.classes)
     if model.member_weights is not None:
         members = replace(members, weights=model.member_weights)
-    return ensemble_belief(members, pool, contexts, request, model.noise_sd)
+    return prepare_members(members, contexts, model.noise_sd, target=target, classes=classes)
 
 
-def _of_function(model: EnsembleOf, pool: Any, contexts: Any, request: Request) -> Belief:
+def _of_function(model: EnsembleOf, contexts: Any, *, target: Any, classes: Any) -> RowsToBelief:
     """Both tables as they come, of any array library and wherever they are."""
     if model.noise_sd is not None and model.classes is not None:
         raise StakesError("give classes for a function of probabilities, or noise_sd for one of means; got both")
-    there = request.kept("predictions", lambda: _as_array(model.members(contexts)))
-    tables = [_as_array(model.members(pool)), there]
-    last = ("C",) if model.noise_sd is None or tables[0].ndim == 3 else ()
-    for name, rows, table in zip(("pool", "contexts"), (pool, contexts), tables, strict=True):
-        count = "K" if name == "pool" else len(tables[0])
-        check_shape(f"what the function gives for the {name}", table, (count, n_rows(rows), *last))
+    there = _as_array(model.members(contexts))
+    last = ("C",) if model.noise_sd is None or there.ndim == 3 else ()
+    check_shape("what the function gives for the contexts", there, ("K", n_rows(contexts), *last))
     known = None
     if model.noise_sd is None:
-        known = range(tables[0].shape[2]) if model.classes is None else model.classes
-    candidates, targets = (namespace(table).moveaxis(table, 0, 1) for table in tables)  # [n, K, C], or [n, K(, d)]
-    return table_belief(
-        candidates, targets, request, known=known, noise_sd=model.noise_sd, weights=model.member_weights
+        known = range(there.shape[2]) if model.classes is None else model.classes
+    prepared = prepare_table(
+        _rows_first(there),
+        target=target,
+        classes=classes,
+        known=known,
+        noise_sd=model.noise_sd,
+        weights=model.member_weights,
     )
+
+    def belief(pool: Any) -> Any:
+        here = _as_array(model.members(pool))
+        check_shape("what the function gives for the pool", here, (len(there), n_rows(pool), *last))
+        return prepared(_rows_first(here))
+
+    return belief
+
+
+def _rows_first(table: Array) -> Array:
+    """[n, K, C], or [n, K(, d)]."""
+    return namespace(table).moveaxis(table, 0, 1)
 
 
 def _as_array(table: Any) -> Array:

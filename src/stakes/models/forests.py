@@ -25,10 +25,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stakes._utils.array import Array
 from stakes._utils.jit import has_jit, loop
-from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, register_model
-from stakes.models.members import Members, ensemble_belief, noise_of_trees
+from stakes.models.base import RowsToBelief, register_model
+from stakes.models.members import Members, noise_of_trees, prepare_members
 
 _ONE = np.uint32(1)
 _ROWS = 256  # that stay near the processor while all trees are walked
@@ -179,9 +178,9 @@ def members_of(model: Any) -> Members:
     )
 
 
-def ensemble(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+def ensemble(model: Any, contexts: Any, *, target: Any, classes: Any, **_: Any) -> RowsToBelief:
     """The belief of the members of `model`."""
-    return ensemble_belief(members_of(model), pool, contexts, request)
+    return prepare_members(members_of(model), contexts, target=target, classes=classes)
 
 
 @members_of.register(RandomForestClassifier)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, solve_triangular
@@ -26,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes._utils.array import slices
 from stakes.beliefs import GaussianBelief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, register_model
+from stakes.models.base import register_model
 from stakes.models.gp_posterior import (
     Candidates,
     KernelPosterior,
@@ -34,7 +35,7 @@ from stakes.models.gp_posterior import (
     belief_at,
     bounded,
     candidates_at,
-    gaussian_belief,
+    prepare_gaussian,
 )
 from stakes.models.kernels import Numbers, cross_covariance
 
@@ -284,7 +285,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self, pool: Any, contexts: Any, *, target: Literal["label", "latent"] = "label", joint: bool = False
     ) -> GaussianBelief:
         """What it believes of the labels of `pool` and the targets at `contexts`, jointly."""
-        return _belief(self, pool, contexts, Request(target=target, joint=joint))
+        return _prepare(self, contexts, target=target, joint=joint)(pool)
 
     def posterior(self) -> KernelPosterior:
         """What it knows of f: means and covariances at any rows."""
@@ -294,16 +295,17 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
 
 
-def _belief(model: GaussianProcess, pool: Any, contexts: Any, request: Request) -> GaussianBelief:
+def _prepare(
+    model: GaussianProcess, contexts: Any, *, target: Literal["label", "latent"], joint: bool, **_: Any
+) -> Callable[[Any], GaussianBelief]:
     """The exact joint posterior."""
     check_is_fitted(model)
-    pool, contexts = (validate_data(model, each, reset=False, dtype=np.float64) for each in (pool, contexts))
-    belief = gaussian_belief(request.kept("posterior", model.posterior), pool, contexts, request)
-    assert isinstance(belief, GaussianBelief)
-    return belief
+    there = validate_data(model, contexts, reset=False, dtype=np.float64)
+    prepared = prepare_gaussian(model.posterior(), there, target=target, joint=joint)
+    return lambda rows: cast(GaussianBelief, prepared(validate_data(model, rows, reset=False, dtype=np.float64)))
 
 
-register_model(GaussianProcess, _belief)
+register_model(GaussianProcess, _prepare)
 
 
 def _factorised(covariance: Numbers) -> tuple[Numbers, float]:
@@ -353,10 +355,8 @@ class FollowedProcess:
 
     def belief(self, *, target: Literal["label", "latent"] = "label", joint: bool = False) -> GaussianBelief:
         """That of the process about the rows it is followed at."""
-        request = Request(target=target, joint=joint)
-        belief = belief_at(self.process.posterior(), self.here, self.there, request)
-        assert isinstance(belief, GaussianBelief)
-        return belief
+        belief = belief_at(self.process.posterior(), self.here, self.there, target=target, joint=joint)
+        return cast(GaussianBelief, belief)
 
     def condition(self, X: Any, y: Any) -> FollowedProcess:  # noqa: N803
         """With labels `y` [m] of rows `X` [m, p], too: exact, and this one is left as it is.

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from stakes._utils.array import slices
 from stakes._utils.jit import has_kernel
 from stakes.beliefs import GaussianBelief
-from stakes.models.base import Request
+from stakes.models.base import Target
 
 Tensor: TypeAlias = Any
 """One of torch."""
@@ -81,13 +81,13 @@ class DevicePosterior:
         places = Places(contexts, torch.cat([each.projected for each in parts]))
         return Targets(places, self._mean(places), self._variance(places), self.prior.noise(contexts))
 
-    def belief(self, pool: Tensor, targets: Targets, request: Request) -> GaussianBelief:
+    def belief(self, pool: Tensor, targets: Targets, *, target: Target, joint: bool) -> GaussianBelief:
         """About the labels of `pool` [N, p] and the targets at the contexts, all on the device."""
         square, noise = self.unit**2, self.prior.noise(pool)  # [N]
-        variance, covariance, projected = self._candidates(pool, targets, request.joint)
-        known = targets.variance + targets.noise if request.target == "label" else targets.variance
+        variance, covariance, projected = self._candidates(pool, targets, joint)
+        known = targets.variance + targets.noise if target == "label" else targets.variance
         label_variance = square * (variance + noise)
-        rows = LabelCovariances(self, Places(pool, projected), label_variance) if request.joint else None
+        rows = LabelCovariances(self, Places(pool, projected), label_variance) if joint else None
         if square != 1.0:
             covariance *= square
         mean = self.offset + self.unit * targets.mean
@@ -171,23 +171,29 @@ Noise: TypeAlias = Callable[[Tensor], Tensor]
 _FEWEST = 64  # candidates of a block, however few the contexts are
 
 
-def joint_belief(joint: Joint, noise: Noise, pool: Tensor, contexts: Tensor, request: Request) -> GaussianBelief:
-    """About the labels of `pool` [N, p] and the targets at `contexts` [M, p], as many candidates as contexts at a time.
+def prepare_joint(
+    moments: Joint, noise: Noise, contexts: Tensor, *, target: Target, joint: bool
+) -> Callable[[Tensor], GaussianBelief]:
+    """From a pool [N, p] to the belief about its labels and the targets at `contexts` [M, p].
+
+    As many candidates as there are contexts are asked for at a time.
 
     All pairs of these are computed, four times as many as are needed: with fewer candidates at a time, pairs of
     contexts are computed more often; with more, pairs of candidates are more.
     """
-    (mean, covariance), target_noise = joint(contexts), noise(contexts)
-    known, own, blocks = covariance.diagonal().clone(), [], []
-    for part in slices(len(pool), max(_FEWEST, len(contexts))):
-        variance, block = _block(joint, pool[part], contexts, known)
-        own.append(variance)
-        blocks.append(block)
-    label_noise = noise(pool)
-    variance = torch.cat(own) + label_noise
-    rows = _Rows(joint, pool, variance) if request.joint else None
-    target = known + target_noise if request.target == "label" else known
-    return GaussianBelief(mean, target, variance, torch.cat(blocks), rows, label_noise)
+    (mean, covariance), target_noise = moments(contexts), noise(contexts)
+    known = covariance.diagonal().clone()
+    target_variance = known + target_noise if target == "label" else known
+
+    def belief(pool: Tensor) -> GaussianBelief:
+        parts = slices(len(pool), max(_FEWEST, len(contexts)))
+        own, blocks = zip(*(_block(moments, pool[part], contexts, known) for part in parts), strict=True)
+        label_noise = noise(pool)
+        variance = torch.cat(own) + label_noise
+        rows = _Rows(moments, pool, variance) if joint else None
+        return GaussianBelief(mean, target_variance, variance, torch.cat(blocks), rows, label_noise)
+
+    return belief
 
 
 def _block(joint: Joint, pool: Tensor, contexts: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ Sizes: n rows of L, B right-hand sides.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -15,7 +16,7 @@ from scipy.linalg import solve_triangular
 from stakes._utils.array import slices
 from stakes._utils.jit import has_jit, loop
 from stakes.beliefs import GaussianBelief, VectorGaussianBelief
-from stakes.models.base import Request
+from stakes.models.base import Target
 from stakes.models.kernels import Numbers, cross_covariance, signal_and_noise
 
 _BLOCK = 64  # rows of L whose diagonal block is inverted: below, products are short; above, inverses cost more
@@ -222,30 +223,32 @@ class Candidates(NamedTuple):
     """[N, M]: of f here and at the contexts"""
 
 
-def gaussian_belief(
-    posterior: Posterior, pool: Any, contexts: Any, request: Request
-) -> GaussianBelief | VectorGaussianBelief:
-    """The belief about labels at `pool` and targets at `contexts`, both as the posterior takes them.
+def prepare_gaussian(
+    posterior: Posterior, contexts: Any, *, target: Target, joint: bool
+) -> Callable[[Any], GaussianBelief | VectorGaussianBelief]:
+    """From a pool to the belief about its labels and the targets at `contexts`, all rows as the posterior takes them.
 
     Covariances between candidates, where they are asked for, are computed a row at a time when a batch needs them.
     """
-    there = request.kept("places", lambda: posterior.places(contexts))
-    return belief_at(posterior, candidates_at(posterior, pool, there, keep=request.joint), there, request)
+    there = posterior.places(contexts)
+    return lambda pool: belief_at(
+        posterior, candidates_at(posterior, pool, there, keep=joint), there, target=target, joint=joint
+    )
 
 
 def belief_at(
-    posterior: Posterior, here: Candidates, there: Places, request: Request
+    posterior: Posterior, here: Candidates, there: Places, *, target: Target, joint: bool
 ) -> GaussianBelief | VectorGaussianBelief:
     """The belief about labels `here` and targets `there`."""
     known, noise = posterior.variances(there)  # [M], [M]
     variance = here.variance + here.noise  # [N]
     moments: dict[str, Any] = {
-        "variance": known + noise if request.target == "label" else known,
+        "variance": known + noise if target == "label" else known,
         "candidate_variance": variance,
         "covariance": here.covariance,
         "noise_variance": here.noise,
     }
-    rows = LabelCovariances(posterior, here.places, variance) if request.joint and here.places is not None else None
+    rows = LabelCovariances(posterior, here.places, variance) if joint and here.places is not None else None
     if (scale := posterior.scale) is None:
         return GaussianBelief(posterior.mean(there.rows), **moments, candidate_covariance=rows)
     moments = {name: _outputs(each, scale) for name, each in moments.items()}

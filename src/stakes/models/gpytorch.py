@@ -5,13 +5,11 @@ Sizes: N candidates, M contexts, d outputs.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import gpytorch
 import numpy as np
@@ -22,8 +20,8 @@ from linear_operator.utils.cholesky import psd_safe_cholesky
 
 from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, adapt, adapts
-from stakes.models.gp_device import DevicePosterior, Targets, Tensor, joint_belief
+from stakes.models.base import RowsToBelief, Target, adapts, prepare_belief
+from stakes.models.gp_device import DevicePosterior, Tensor, prepare_joint
 
 
 def together(beliefs: Sequence[Any]) -> Belief:
@@ -56,54 +54,6 @@ def _rows(beliefs: Sequence[Any]) -> Any:
     if rows[0] is None:
         return None
     return lambda i: torch.diag_embed(torch.stack([row(i) for row in rows], dim=-1)).permute(1, 0, 2)
-
-
-# ----------------------------------------------------------------------
-# What the labels and the contexts of a process of GPyTorch need, kept from one chunk of a pool to the next.
-#
-# Sizes: M contexts, n labels so far, p features.
-
-_PROBED = 32  # rows of labels at which the prior is asked whether it is still the same
-
-
-class Kept:
-    """Of one process as it was last asked."""
-
-    def __init__(self, signs: tuple[Tensor, ...], solved: Any) -> None:
-        self.signs = tuple(each.clone() for each in signs)  # parameters are written over
-        self.solved = solved
-        self.targets: tuple[Tensor, Targets] | None = None
-
-    def targets_at(self, contexts: Tensor, posterior: DevicePosterior) -> Targets:
-        """Those of these contexts."""
-        kept = self.targets
-        if kept is None or not _same(kept[0], contexts):
-            copy = contexts.clone()  # rows of the user's may be written over
-            kept = self.targets = copy, posterior.targets(copy)
-        return kept[1]
-
-
-_processes: WeakKeyDictionary[Any, Kept] = WeakKeyDictionary()  # what is kept must not hold the process itself
-
-
-def kept(model: Any, solve: Callable[[Any], Any]) -> Kept:
-    """What was solved for a process, or is now: whatever tells of a change is compared by value."""
-    signs, before = _signs(model), _processes.get(model)
-    if before is None or len(before.signs) != len(signs) or not all(map(_same, before.signs, signs)):
-        before = _processes[model] = Kept(signs, solve(model))
-    return before
-
-
-def _signs(model: Any) -> tuple[Tensor, ...]:
-    """Parameters, labels and their noise, and the prior at some rows, which tells of all that is no parameter."""
-    rows = model.train_inputs[0]
-    prior = model.forward(rows[:_PROBED])
-    told = prior.mean, prior.covariance_matrix, model.likelihood.noise
-    return (*model.state_dict().values(), rows, model.train_targets, *told)
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    return one.device == other.device and one.dtype == other.dtype and bool(torch.equal(one, other))
 
 
 # ----------------------------------------------------------------------
@@ -161,32 +111,34 @@ def rows_beside(like: Tensor, rows: Any, width: int | None = None) -> Tensor:
 
 
 @adapts(gpytorch.models.ExactGP)
-def _exact(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+def _exact(model: Any, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
     """The exact joint posterior, as `model(rows)` has it; one of BoTorch as `model.posterior(rows)` has it.
 
     Noise is that of a Gaussian likelihood. Noise that is fixed for each label so far says nothing of labels to come:
     its mean is taken, with a warning where it differs.
     """
     if hasattr(model, "posterior"):
-        from stakes.models.botorch import botorch_belief
+        from stakes.models.botorch import prepare_botorch
 
-        return botorch_belief(model, pool, contexts, request)
+        return prepare_botorch(model, contexts, target=target, joint=joint)
     check_labels(model)
+    train = model.train_inputs[0]
     with asking(model):
-        train = model.train_inputs[0]
-        here, there = (rows_beside(train, each, train.shape[1]) for each in (pool, contexts))
-        return exact_belief(model, here, there, request)
+        there = rows_beside(train, contexts, train.shape[1])
+        prepared = prepare_exact(model, there, target=target, joint=joint)
+    return lambda rows: prepared(rows_beside(train, rows, train.shape[1]))
 
 
 @adapts(gpytorch.models.IndependentModelList)
-def _list(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+def _list(model: Any, contexts: Any, **options: Any) -> RowsToBelief:
     """A number of the label for each model of the list."""
-    return together([adapt(each, pool, contexts, request) for each in model.models])
+    prepared = [prepare_belief(each, contexts, **options) for each in model.models]
+    return lambda rows: together([of_rows(rows) for of_rows in prepared])
 
 
-def exact_belief(
-    model: Any, pool: Tensor, contexts: Tensor, request: Request, offset: float = 0.0, unit: float = 1.0
-) -> GaussianBelief:
+def prepare_exact(
+    model: Any, contexts: Tensor, offset: float = 0.0, unit: float = 1.0, *, target: Target, joint: bool
+) -> Callable[[Tensor], GaussianBelief]:
     """Of offset + unit f, for rows as `model.forward` takes them, of a model that is in the mode for asking."""
     noise, train = noise_to_come(model.likelihood), model.train_inputs[0]
     if model.forward(train[:1]).mean.ndim != 1:
@@ -194,12 +146,17 @@ def exact_belief(
             f"a {type(model).__name__} has several outputs that are correlated, which is not served. Give a model for "
             "each: BoTorch's ModelListGP of single outputs, or one of them alone."
         )
-    known = kept(model, _solved)
-    if known.solved is None:
-        return joint_belief(*_told(model, noise, offset, unit), pool, contexts, request)
-    factor, solved = known.solved
-    posterior = DevicePosterior(ModulePrior(model, noise), train, factor, solved, offset, unit)
-    return posterior.belief(pool, known.targets_at(contexts, posterior), request)
+    known = _solved(model)
+    if known is None:
+        return prepare_joint(*_told(model, noise, offset, unit), contexts, target=target, joint=joint)
+    posterior = DevicePosterior(ModulePrior(model, noise), train, *known, offset, unit)
+    targets = posterior.targets(contexts)
+
+    def belief(pool: Tensor) -> GaussianBelief:
+        with asking(model):
+            return posterior.belief(pool, targets, target=target, joint=joint)
+
+    return belief
 
 
 def _solved(model: Any) -> tuple[Tensor, Tensor] | None:
@@ -267,7 +224,3 @@ def noise_to_come(likelihood: Any) -> float:
             stacklevel=2,
         )
     return float(noise.mean())
-
-
-if "botorch" in sys.modules:  # models that are not exact have adapters there
-    pass

@@ -6,6 +6,7 @@ and contexts. Sizes: n training rows, N candidates, M contexts, R = N + M rows, 
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -17,28 +18,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes._utils.array import Array, slices
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, adapts
-from stakes.models.members import table_belief
+from stakes.models.base import RowsToBelief, register_model
+from stakes.models.members import prepare_table
 
 _DRAWS = 100  # draws show a squared correlation of 1 / K between rows that have nothing to do with each other
 _ANCHORS = 1000  # rows whose draws are exact together: A^3 / 3 operations, a second at most
 _BLOCK = 4096  # rows at a time, so that nothing of R^2 numbers is made
 
 
-@adapts(GaussianProcessClassifier)
-def _gaussian_process(model: GaussianProcessClassifier, pool: Any, contexts: Any, request: Request) -> Belief:
-    return belief_by_draws(model, pool, contexts, request)
-
-
-def belief_by_draws(
+def prepare_draws(
     model: GaussianProcessClassifier,
-    pool: Any,
     contexts: Any,
-    request: Request,
+    *,
+    random_state: np.random.Generator,
     draws: int = _DRAWS,
     anchors: int = _ANCHORS,
-) -> Belief:
-    """Probabilities of `draws` latent functions, drawn with `request.rng`.
+    target: Any = "label",
+    classes: Any = None,
+    **_: Any,
+) -> RowsToBelief:
+    """Probabilities of `draws` latent functions, at candidates and contexts together.
+
+    Every part of a pool is drawn with the same random numbers: those of `random_state` as it is now.
 
     Two classes: their mean is `predict_proba` up to Monte Carlo error, and up to the approximation of the logistic
     function that scikit-learn makes there. More classes: every draw is normalised over its one-against-rest
@@ -48,13 +49,23 @@ def belief_by_draws(
     check_is_fitted(model)
     if model.n_classes_ > 2 and model.multi_class != "one_vs_rest":
         raise StakesError("a one-against-one classifier has no class probabilities: fit multi_class='one_vs_rest'")
-    rows = [_checked_rows(model, each) for each in (pool, contexts)]
+    there, start = _checked_rows(model, contexts), copy.deepcopy(random_state)
+    random_state.integers(2**63)  # so that a caller who goes on with it draws other functions
     one = model.n_classes_ == 2
     binary = [model.base_estimator_] if one else model.base_estimator_.estimators_
-    both = np.concatenate(rows)  # [R, p]
-    chances = np.stack([expit(latent_draws(each, both, draws, anchors, request.rng)) for each in binary], axis=2)
-    table = np.concatenate([1.0 - chances, chances], axis=2) if one else _normalised(chances)  # [R, K, C]
-    return table_belief(table[: len(rows[0])], table[len(rows[0]) :], request, known=model.classes_.tolist())
+
+    def belief(pool: Any) -> Belief:
+        here, same = _checked_rows(model, pool), copy.deepcopy(start)
+        both = np.concatenate([here, there])  # [R, p]
+        chances = np.stack([expit(latent_draws(each, both, draws, anchors, same)) for each in binary], axis=2)
+        table = np.concatenate([1.0 - chances, chances], axis=2) if one else _normalised(chances)  # [R, K, C]
+        known = model.classes_.tolist()
+        return prepare_table(table[len(here) :], target=target, classes=classes, known=known)(table[: len(here)])
+
+    return belief
+
+
+register_model(GaussianProcessClassifier, prepare_draws)
 
 
 def latent_draws(binary: Any, rows: Array, draws: int, anchors: int, rng: np.random.Generator) -> Array:

@@ -16,7 +16,7 @@ from stakes._utils.array import Array, constant, double, namespace, single
 from stakes._utils.tables import on_host
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
-from stakes.models.base import Request
+from stakes.models.base import RowsToBelief, Target
 
 
 def union_of(classes: Iterable[Sequence[Any]]) -> list[Any]:
@@ -190,44 +190,49 @@ class Members:
         )
 
 
-def ensemble_belief(members: Members, pool: Any, contexts: Any, request: Request, noise_sd: Any = None) -> Belief:
+def prepare_members(
+    members: Members, contexts: Any, noise_sd: Any = None, *, target: Target, classes: Sequence[Any] | None
+) -> RowsToBelief:
     """The belief of `members`: votes or probabilities for classes, normals about their means for real targets.
 
     A `noise_sd` that is given goes before the one that the model knows.
     """
     if not members.predict:
         raise StakesError("an ensemble needs at least one fitted member; got none")
-    check_request(members.classes is not None, request, noise_sd)
+    check_options(members.classes is not None, target, classes, noise_sd)
     if members.classes is None:
-        return _normal_belief(members, pool, contexts, request, noise_sd)
-    return _class_belief(members, pool, contexts, request)
+        return _prepare_normal(members, contexts, target, noise_sd)
+    return _prepare_classes(members, contexts, classes)
 
 
-def check_request(of_classes: bool, request: Request, noise_sd: Any) -> None:
+def check_options(of_classes: bool, target: Target, classes: Sequence[Any] | None, noise_sd: Any) -> None:
     """Refuse what members of this kind, of classes or of numbers, cannot be asked for."""
-    if not of_classes and request.classes is not None:
+    if not of_classes and classes is not None:
         raise StakesError(
-            f"classes {list(request.classes)!r} were given, but the members predict numbers: leave classes out, or "
+            f"classes {list(classes)!r} were given, but the members predict numbers: leave classes out, or "
             "give classifiers"
         )
     if of_classes and noise_sd is not None:
         raise StakesError("noise_sd is for real targets: the members are classifiers, whose noise is in probabilities")
-    if of_classes and request.target == "latent":
+    if of_classes and target == "latent":
         raise StakesError("classes have no latent target: z is the class that is realised. Ask for target='label'.")
 
 
-def _class_belief(members: Members, pool: Any, contexts: Any, request: Request) -> Belief:
+def _prepare_classes(members: Members, contexts: Any, asked: Sequence[Any] | None) -> RowsToBelief:
     assert members.classes is not None
     known = union_of(members.classes) if members.known is None else members.known
-    classes = all_classes(request.classes, known)
+    classes = all_classes(asked, known)
     if members.pure or members.votes is not None:
-        votes = _votes(members, pool, classes)
-        at_contexts = request.kept("votes", lambda: _votes(members, contexts, classes))
-        return VoteEnsemble(votes, at_contexts, len(classes), members.weights)
-    there = request.kept("probabilities", lambda: probabilities_of(members, contexts, classes))
-    tables = [probabilities_of(members, pool, classes), there]
-    belief = CategoricalEnsemble(tables[0], tables[1], members.weights)
-    return belief.as_votes() if all(np.all((table == 0) | (table == 1)) for table in tables) else belief
+        votes = _votes(members, contexts, classes)
+        return lambda rows: VoteEnsemble(_votes(members, rows, classes), votes, len(classes), members.weights)
+    there = probabilities_of(members, contexts, classes)
+    return lambda rows: _of_probabilities(probabilities_of(members, rows, classes), there, members.weights)
+
+
+def _of_probabilities(pool: Array, contexts: Array, weights: Any) -> Belief:
+    """Votes where all members are sure everywhere."""
+    belief = CategoricalEnsemble(pool, contexts, weights)
+    return belief.as_votes() if _is_hard(contexts) and _is_hard(pool) else belief
 
 
 def probabilities_of(members: Members, rows: Any, classes: list[Any]) -> Array:
@@ -280,12 +285,13 @@ def _stacked(column: Callable[[int], Array], count: int, dtype: Any) -> Array:
     return table
 
 
-def _normal_belief(members: Members, pool: Any, contexts: Any, request: Request, noise_sd: Any) -> Belief:
-    candidates, targets = means_of(members, pool), request.kept("means", lambda: means_of(members, contexts))
+def _prepare_normal(members: Members, contexts: Any, target: Target, noise_sd: Any) -> RowsToBelief:
+    targets = means_of(members, contexts)
     known = members.noise(targets) if noise_sd is None and members.noise is not None else noise_sd
     noise = checked_noise(known)
-    kind = NormalEnsemble if candidates.ndim == 2 else VectorNormalEnsemble
-    return kind(candidates, noise, targets, noise if request.target == "label" else 0.0, members.weights)
+    kind = NormalEnsemble if targets.ndim == 2 else VectorNormalEnsemble
+    target_noise = noise if target == "label" else 0.0
+    return lambda rows: kind(means_of(members, rows), noise, targets, target_noise, members.weights)
 
 
 def checked_noise(noise_sd: Any) -> Array:
@@ -320,31 +326,32 @@ def check_columns_of(values: Array, own: Sequence[Any]) -> None:
 # Sizes: N candidates, M contexts, K members, C classes, d outputs.
 
 
-def table_belief(
-    pool: Array,
+def prepare_table(
     contexts: Array,
-    request: Request,
     *,
+    target: Target = "label",
+    classes: Sequence[Any] | None = None,
     known: Sequence[Any] | None = None,
     noise_sd: Any = None,
     weights: Any = None,
-) -> Belief:
-    """The belief of members that predict `pool` [N, K, C] and `contexts` [M, K, C], a column for each `known` class.
+) -> Callable[[Array], Belief]:
+    """From what members predict for a pool, [N, K, C], to the belief; they predict `contexts` [M, K, C].
 
-    Without classes: means [N, K] and [M, K] ([N, K, d], [M, K, d] for vectors), with the noise of labels about them.
+    There is a column for each `known` class. Without classes: means [N, K] and [M, K] ([N, K, d], [M, K, d] for
+    vectors), with the noise of labels about them.
     """
-    check_request(known is not None, request, noise_sd)
-    pool, contexts = _floating(pool), _floating(contexts)
+    check_options(known is not None, target, classes, noise_sd)
+    contexts = _floating(contexts)
     weights = None if weights is None else constant(on_host(weights), single(contexts[:0, ...]))
     if known is None:
-        pool, contexts = single(pool), single(contexts)  # scores are in the precision of means
-        noise = constant(checked_noise(noise_sd), contexts)
-        kind = NormalEnsemble if contexts.ndim == 2 else VectorNormalEnsemble
-        return kind(pool, noise, contexts, noise if request.target == "label" else 0.0, weights)
-    classes = all_classes(request.classes, known)
-    tables = [_in_order(table, known, classes) for table in (pool, contexts)]
-    belief = CategoricalEnsemble(tables[0], tables[1], weights)
-    return belief.as_votes() if all(map(_is_hard, tables)) else belief
+        means = single(contexts)  # scores are in the precision of means
+        noise = constant(checked_noise(noise_sd), means)
+        kind = NormalEnsemble if means.ndim == 2 else VectorNormalEnsemble
+        target_noise = noise if target == "label" else 0.0
+        return lambda pool: kind(single(_floating(pool)), noise, means, target_noise, weights)
+    names = all_classes(classes, known)
+    ordered = _in_order(contexts, known, names)
+    return lambda pool: _of_probabilities(_in_order(_floating(pool), known, names), ordered, weights)
 
 
 def _floating(table: Array) -> Array:

@@ -5,7 +5,7 @@ Sizes: N candidates, M contexts, n labels so far, p features.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,30 +15,14 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stakes.beliefs import GaussianBelief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, adapts, best_of
+from stakes.models.base import RowsToBelief, adapts, best_of
 from stakes.models.gaussian_process import GaussianProcess
 from stakes.models.gp_posterior import KernelPosterior
 from stakes.models.sklearn_gaussian import posterior_of, rows_of
 
 if TYPE_CHECKING:
-    from stakes.models.gp_device import DevicePosterior, Targets
-
-
-class Kept:
-    """What was last computed for a model and for contexts, which need not be done anew for every chunk of a pool.
-
-    It is not sent to other processes: what is on one machine's device is of no use to them.
-    """
-
-    posterior: tuple[Any, DevicePosterior] | None = None
-    """Of which factor on the host"""
-    targets: tuple[DevicePosterior, Any, Targets] | None = None
-    """Of which posterior, and of which contexts"""
-
-    def __reduce__(self) -> tuple[type, tuple[()]]:
-        return Kept, ()
+    from stakes.models.gp_device import DevicePosterior
 
 
 @dataclass(frozen=True)
@@ -46,7 +30,7 @@ class OnDevice:
     """A fitted process that is asked on a device: covariances, solves and products are torch's, and so is the belief.
 
     Only blocks of the pool are on the device at a time, in the order of `rank`'s chunks. What the labels so far and
-    the contexts need is computed once and kept with this object.
+    the contexts need is computed once for all of them.
 
     Args:
         model: a fitted `GaussianProcess`, or a `GaussianProcessRegressor` of one output whose kernel is made of sums
@@ -59,16 +43,15 @@ class OnDevice:
     model: Any
     device: str = "cuda"
     dtype: Literal["float64", "float32"] = "float64"
-    kept: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if find_spec("torch") is None:
             raise ImportError("OnDevice needs torch: pip install stakes[torch]")
         if self.dtype not in ("float64", "float32"):
             raise StakesError(f"dtype must be 'float64' or 'float32'; got {self.dtype!r}")
-        _host_posterior(_process_of(self.model))
+        host = _host_posterior(_process_of(self.model))
         _check_device(self.device)
-        _posterior(self)
+        _check_kernel(host.kernel)
 
     @property
     def n_features_in_(self) -> int:
@@ -82,46 +65,37 @@ class OnDevice:
 
 
 @adapts(OnDevice)
-def _on_device(model: OnDevice, pool: Any, contexts: Any, request: Request) -> GaussianBelief:
+def _on_device(model: OnDevice, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
     """The exact joint posterior, as tensors on the device."""
     import torch
 
     with torch.no_grad():
-        posterior, here, there = _posterior(model), _rows(model.model, pool), _rows(model.model, contexts)
-        return posterior.belief(_tensor(model, here), _targets(model, posterior, there), request)
+        posterior = posterior_on_device(model)
+        targets = posterior.targets(_tensor(model, _rows(model.model, contexts)))
+
+    def belief(rows: Any) -> Any:
+        with torch.no_grad():
+            return posterior.belief(_tensor(model, _rows(model.model, rows)), targets, target=target, joint=joint)
+
+    return belief
 
 
-def _posterior(model: OnDevice) -> DevicePosterior:
-    """The one that is kept, unless the model has been fitted anew."""
-    host, kept = _host_posterior(_process_of(model.model)), model.kept.posterior
-    if kept is None or kept[0] is not host.factor:
-        kept = model.kept.posterior = host.factor, _sent(model, host)
-    return kept[1]
+def _check_kernel(kernel: Any) -> None:
+    from stakes.models.gp_device import check_kernel
+
+    check_kernel(kernel)
 
 
-def _sent(model: OnDevice, host: KernelPosterior) -> DevicePosterior:
-    """The same posterior on the device."""
-    from stakes.models.gp_device import DevicePosterior, KernelPrior, check_kernel
+def posterior_on_device(model: OnDevice) -> DevicePosterior:
+    """What the process knows of f, on the device."""
+    from stakes.models.gp_device import DevicePosterior, KernelPrior
 
-    check_kernel(host.kernel)
+    host = _host_posterior(_process_of(model.model))
+    _check_kernel(host.kernel)
     train, factor = _tensor(model, host.train), _tensor(model, host.factor)
     prior = KernelPrior(host.kernel, train.mean(dim=0), host.added_noise, host.white)
     solved = _tensor(model, host.factor.T @ host.weights)
     return DevicePosterior(prior, train, factor, solved, float(np.squeeze(host.offset)), float(np.squeeze(host.unit)))
-
-
-def _targets(model: OnDevice, posterior: DevicePosterior, contexts: Any) -> Targets:
-    """Those kept, unless posterior or contexts are others: compared by value, as arrays may be written over."""
-    kept = model.kept.targets
-    if kept is None or kept[0] is not posterior or not _same(kept[1], contexts):
-        copy = contexts.clone() if hasattr(contexts, "clone") else contexts.copy()
-        kept = model.kept.targets = posterior, copy, posterior.targets(_tensor(model, copy))
-    return kept[2]
-
-
-def _same(kept: Any, contexts: Any) -> bool:
-    alike = all(getattr(kept, name, None) == getattr(contexts, name, None) for name in ("shape", "dtype", "device"))
-    return type(kept) is type(contexts) and alike and bool((kept == contexts).all())
 
 
 def _host_posterior(process: Any) -> KernelPosterior:

@@ -16,23 +16,24 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
-from stakes.models.base import Request, adapt, adapts
-from stakes.models.gp_posterior import KernelPosterior, LinearPosterior, gaussian_belief
+from stakes.models.base import RowsToBelief, adapts, prepare_belief
+from stakes.models.gp_posterior import KernelPosterior, LinearPosterior, prepare_gaussian
 from stakes.models.kernels import Numbers
 
 _JITTER = 1e-8  # of k(x, x): an alpha this small is there for the factorisation, not a belief about labels
 
 
 @adapts(GaussianProcessRegressor)
-def _process(model: GaussianProcessRegressor, pool: Any, contexts: Any, request: Request) -> Belief:
+def _process(model: GaussianProcessRegressor, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
     """The exact joint posterior; several outputs are independent and share the kernel, as the model has it.
 
     Noise is what the kernel's white parts and `alpha` add to a label. An `alpha` of at most 1e-8 times the mean of
     k(x, x) is jitter, not noise. An `alpha` for each label so far says nothing of labels to come: its mean is taken,
     with a warning.
     """
-    posterior = request.kept("posterior", lambda: posterior_of(model))
-    return gaussian_belief(posterior, rows_of(model, pool), rows_of(model, contexts), request)
+    posterior = posterior_of(model)
+    prepared = prepare_gaussian(posterior, rows_of(model, contexts), target=target, joint=joint)
+    return lambda rows: prepared(rows_of(model, rows))
 
 
 def posterior_of(model: GaussianProcessRegressor) -> KernelPosterior:
@@ -73,7 +74,7 @@ def _alpha(model: GaussianProcessRegressor) -> float:
 
 @adapts(BayesianRidge)
 @adapts(ARDRegression)
-def _linear(model: BayesianRidge | ARDRegression, pool: Any, contexts: Any, request: Request) -> Belief:
+def _linear(model: BayesianRidge | ARDRegression, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
     """F = intercept + x' b, with the intercept taken as known at the mean of the rows, as the model has it.
 
     Coefficients that automatic relevance determination has pruned are 0 for certain.
@@ -87,8 +88,9 @@ def _linear(model: BayesianRidge | ARDRegression, pool: Any, contexts: Any, requ
     root[kept] = vectors * np.sqrt(np.clip(values, 0.0, None))
     offset = np.broadcast_to(model.X_offset_, model.coef_.shape)
     posterior = LinearPosterior(model.coef_, float(model.intercept_), offset, root, 1.0 / float(model.alpha_))
-    pool, contexts = (validate_data(model, each, reset=False, dtype=np.float64) for each in (pool, contexts))
-    return gaussian_belief(posterior, pool, contexts, request)
+    there = validate_data(model, contexts, reset=False, dtype=np.float64)
+    prepared = prepare_gaussian(posterior, there, target=target, joint=joint)
+    return lambda rows: prepared(validate_data(model, rows, reset=False, dtype=np.float64))
 
 
 # ----------------------------------------------------------------------
@@ -98,19 +100,22 @@ def _linear(model: BayesianRidge | ARDRegression, pool: Any, contexts: Any, requ
 
 
 @adapts(MultiOutputRegressor)
-def _outputs(model: MultiOutputRegressor, pool: Any, contexts: Any, request: Request) -> Belief:
+def _outputs(model: MultiOutputRegressor, contexts: Any, **options: Any) -> RowsToBelief:
     """Outputs are independent of each other, as the model has them; each regressor must be a Gaussian one."""
     check_is_fitted(model)
-    beliefs = []
-    for each in model.estimators_:
-        belief = adapt(each, pool, contexts, request)
-        if not isinstance(belief, GaussianBelief) or belief.noise_variance is None:
-            raise TypeError(
-                f"MultiOutputRegressor is served where its regressors are Gaussian; a {type(each).__name__} gives a "
-                f"{type(belief).__name__}. Use GaussianProcess() or BayesianRidge(), or one belief for each output."
-            )
-        beliefs.append(belief)
-    return independent(beliefs)
+    prepared = [prepare_belief(each, contexts, **options) for each in model.estimators_]
+    return lambda rows: independent([_gaussian(of_rows(rows), model) for of_rows in prepared])
+
+
+def _gaussian(belief: Belief, model: MultiOutputRegressor) -> GaussianBelief:
+    """The belief about one output; refused where it is not Gaussian."""
+    if isinstance(belief, GaussianBelief) and belief.noise_variance is not None:
+        return belief
+    raise TypeError(
+        "MultiOutputRegressor is served where its regressors are Gaussian; a "
+        f"{type(model.estimators_[0]).__name__} gives a {type(belief).__name__}. Use GaussianProcess() or "
+        "BayesianRidge(), or one belief for each output."
+    )
 
 
 def independent(beliefs: list[GaussianBelief]) -> VectorGaussianBelief:

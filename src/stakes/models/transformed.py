@@ -38,7 +38,7 @@ from stakes.beliefs import (
 )
 from stakes.exceptions import StakesError
 from stakes.losses.domains import REAL, Interval
-from stakes.models.base import Request, adapt, adapts
+from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.kernels import Numbers
 
 _NEAR, _FAR = 4.0, 20.0  # standard deviations about every context
@@ -240,7 +240,7 @@ class Scaled:
 
 
 @adapts(TransformedTargetRegressor)
-def _transformed(model: TransformedTargetRegressor, pool: Any, contexts: Any, request: Request) -> Belief:
+def _transformed(model: TransformedTargetRegressor, contexts: Any, **options: Any) -> RowsToBelief:
     """Of the regressor's belief about the transformed label: warped, or of its own kind where the map is affine.
 
     Scalers are affine; np.log, np.sqrt and power transformers have warps of their own; any other map is taken as it is
@@ -248,7 +248,8 @@ def _transformed(model: TransformedTargetRegressor, pool: Any, contexts: Any, re
     grid of 2001 points tells. With target="latent", z is the map of the function behind the transformed label.
     """
     check_is_fitted(model)
-    return untransformed(adapt(model.regressor_, pool, contexts, request), model.transformer_)
+    prepared = prepare_belief(model.regressor_, contexts, **options)
+    return lambda rows: untransformed(prepared(rows), model.transformer_)
 
 
 def untransformed(belief: Belief, transformer: Any) -> Belief:

@@ -32,7 +32,7 @@ from stakes.files import open_pool
 from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
-from stakes.models import belief_of
+from stakes.models import prepare_belief
 from stakes.models.inspection import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
 
 _CHECKED = 2**16  # rows that are checked at a time
@@ -184,8 +184,11 @@ class Question:
     classes: Sequence[Any] | None
     seed: int
     progress: Progress
-    keep: dict[Any, Any] = field(default_factory=dict)
-    """What the model needs to know of the contexts, so that no part of the pool asks for it again."""
+    prepared: dict[Any, Callable[[Table], Belief]] = field(default_factory=dict)
+    """By target and `joint`: what the model says of the contexts, as a function of rows. It is not sent to others."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "prepared": {}}
 
     @property
     def size(self) -> int:
@@ -213,18 +216,19 @@ class Question:
 
     def _told(self, part: Table, rows: Sequence[int] | Host, joint: bool) -> Belief:
         """What the model says, or where the first gap is if it refuses: steps of a pipeline may take some gaps only."""
-        rng = generator(self.seed, DRAWS)
+        key = self.target, joint
         try:
-            return belief_of(
-                self.model,
-                part,
-                self.contexts,
-                target=self.target,
-                classes=self.classes,
-                joint=joint,
-                rng=rng,
-                keep=self.keep,
-            )
+            if key not in self.prepared:
+                chance = generator(self.seed, DRAWS)
+                self.prepared[key] = prepare_belief(
+                    self.model,
+                    self.contexts,
+                    target=self.target,
+                    classes=self.classes,
+                    joint=joint,
+                    random_state=chance,
+                )
+            return self.prepared[key](part)
         except ValueError as error:
             if "NaN" not in str(error):
                 raise
@@ -239,7 +243,7 @@ class Question:
 
     def to_send(self) -> Question:
         """The question without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=TablePool(self.head), positions=None, progress=silent, keep={})
+        return replace(self, pool=TablePool(self.head), positions=None, progress=silent)
 
     def with_target(self, target: Literal["label", "latent"]) -> Question:
         """The same question about another target."""

@@ -196,8 +196,7 @@ def _unseen(sheet: Worksheet, labels: Mapping[int, str], seen: Host, unseen: Hos
     known = {row: labels[row] for row in seen.tolist()}
     model, loss, classes, _ = fitted(sheet, known, [*pool, *unseen.tolist()])
     table = sheet.features.take(unseen)
-    rng = np.random.default_rng(sheet.brief.random_state)
-    belief = belief_of(model, table.take([0]), table, classes=classes, rng=rng)
+    belief = belief_of(model, table.take([0]), table, classes=classes, random_state=sheet.brief.random_state)
     targets = _targets([labels[row] for row in unseen.tolist()], classes)
     return on_host(realised_loss(loss, bayes_prediction(loss, belief), constant(targets, belief.like)).each)
 

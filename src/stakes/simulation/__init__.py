@@ -1,7 +1,19 @@
-"""Does it help? Repeated loops on labelled data: the loss-driven choice beside random, plain and other choices."""
+"""Does it help? Repeated loops of active learning on labelled data: choices by the loss, at random, by other rules."""
 
+from stakes.simulation.metrics import MetricLike
 from stakes.simulation.result import Comparison, Estimate, Reached, Simulation
 from stakes.simulation.runner import simulate, simulate_trials
+from stakes.simulation.strategies import StrategyLike
 from stakes.simulation.trial import Trial
 
-__all__ = ["Comparison", "Estimate", "Reached", "Simulation", "Trial", "simulate", "simulate_trials"]
+__all__ = [
+    "Comparison",
+    "Estimate",
+    "MetricLike",
+    "Reached",
+    "Simulation",
+    "StrategyLike",
+    "Trial",
+    "simulate",
+    "simulate_trials",
+]

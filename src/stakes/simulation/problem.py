@@ -1,4 +1,4 @@
-"""Labelled data and what is to be lost on it, checked once.
+"""Labelled data, checked once, and how a run splits it into initial labels, contexts, test rows and the pool.
 
 Sizes: n rows, p features, C classes.
 """
@@ -17,14 +17,14 @@ from stakes.losses import AnyLoss, LogLoss, SquaredError
 from stakes.losses.domains import Classes, Interval
 from stakes.models.inspection import accepts_missing
 from stakes.models.members import plain_label, union_of
-from stakes.simulation.trial import Trial, rows_in_words
+from stakes.simulation.trial import Trial, listed_rows
 
 _NAMED = 5  # labels that an error names
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows with their labels, as the model is fitted to them and as losses count them."""
+    """Rows with their labels, as the model is fitted to them and as losses count them; all checked."""
 
     features: Table
     """[n, p], as given"""
@@ -37,7 +37,7 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """The number n of rows."""
+        """The number of rows, n."""
         return len(self.targets)
 
 
@@ -55,11 +55,11 @@ def check_model(model: Any) -> None:
         )
 
 
-def problem(
+def checked_problem(
+    model: Any,
+    loss: AnyLoss,
     features: Any,
     labels: Any,
-    loss: AnyLoss,
-    model: Any,
     classes: Sequence[Any] | None,
     labelled: Host | None = None,
 ) -> Problem:
@@ -88,7 +88,7 @@ def _known(labels: Host, count: int, labelled: Host | None) -> Host:
     if missing := rows[is_gap(labels[rows])].tolist():
         which = "" if labelled is None else " of initial, pool and test"
         raise StakesError(
-            f"y must be known for every row{which}; it is missing in {rows_in_words(missing)}. Drop those rows."
+            f"y must be known for every row{which}; it is missing in {listed_rows(missing)}. Drop those rows."
         )
     return rows
 
@@ -104,7 +104,7 @@ def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tupl
     """All classes in the order of columns: as given, or those of y in rising order."""
     known = tuple(union_of([labels.tolist()])) if given is None else tuple(map(plain_label, given))
     if len(set(known)) != len(known):
-        raise StakesError(f"classes must be told apart; got {known}")
+        raise StakesError(f"classes must differ from each other; got {known}")
     if domain.count not in (None, len(known)):
         raise StakesError(
             f"the loss is about {domain}, but there are {len(known)}: {known}. Give classes=[...], all of them in the "
@@ -120,8 +120,7 @@ def _positions(labels: Host, rows: Host, classes: tuple[Any, ...]) -> Host:
     if outside := rows[found < 0].tolist():
         strange = sorted({repr(each) for each in labels[outside].tolist()})[:_NAMED]
         raise StakesError(
-            f"y must be among the classes {classes}; {', '.join(strange)} is not, in {rows_in_words(outside)}. "
-            "Give all."
+            f"y must be among the classes {classes}; {', '.join(strange)} is not, in {listed_rows(outside)}. Give all."
         )
     return found
 
@@ -133,94 +132,80 @@ def _reals(labels: Host, rows: Host, domain: Interval) -> Host:
     except (TypeError, ValueError) as error:
         raise TypeError(f"y must hold numbers for a loss about {domain}; got {labels.dtype} ({error})") from error
     if infinite := rows[~np.isfinite(targets)].tolist():
-        raise StakesError(f"y must be finite; it is not in {rows_in_words(infinite)}. Drop those rows.")
+        raise StakesError(f"y must be finite; it is not in {listed_rows(infinite)}. Drop those rows.")
     domain.check("y", targets)
     return targets
 
 
-# ----------------------------------------------------------------------
-# Which rows are labelled at the start, which stand for the future, which judge, and which may be bought.
-#
-# Sizes: n rows, C classes.
+SPLIT, FIT, BELIEF, TEST, SCORE, TIES = range(6)  # what a stream of random numbers is for
 
-SPLIT, FIT, BELIEF, TEST, SCORE, LUCK = range(6)  # what a stream of random numbers is for
-
-_LEAST = {"n_initial": 1, "n_contexts": 1, "n_test": 2, "budget": 1, "runs": 1}
+_LEAST = {"n_initial": 1, "n_contexts": 1, "n_test": 2, "n": 1, "runs": 1}
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How many rows each part has; the rest is the pool."""
-
-    n_initial: int
-    n_contexts: int
-    n_test: int
-    budget: int
-
-
-def generator(seed: int, *path: int) -> np.random.Generator:
+def random_stream(seed: int, *path: int) -> np.random.Generator:
     """Random numbers for one place in the simulation: the same whatever is computed elsewhere, in whichever order."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=path))
 
 
-def sizes(problem: Problem, budget: int, n_initial: int | None, n_contexts: int | None, n_test: int | None) -> Sizes:
-    """The sizes, checked.
+def split_sizes(
+    problem: Problem, n: int, n_initial: int | None, n_contexts: int | None, n_test: int | None
+) -> tuple[int, int, int]:
+    """The numbers of initial labels, contexts and test rows, checked; the rest is the pool.
 
     Defaults: 10 initial labels, or 2 for each class if that is more; a fifth of the rows but at most 200 contexts;
     three tenths of the rows but at most 1000 to test on.
     """
     count = problem.size
-    given = {
+    sizes = {
         "n_initial": max(10, 2 * len(problem.classes or ())) if n_initial is None else n_initial,
         "n_contexts": min(200, max(1, count // 5)) if n_contexts is None else n_contexts,
         "n_test": min(1000, max(2, 3 * count // 10)) if n_test is None else n_test,
-        "budget": budget,
     }
-    for name, value in given.items():
-        check_count(name, value)
-    pool = count - given["n_initial"] - given["n_contexts"] - given["n_test"]
-    if pool < budget:
+    for name, value in (*sizes.items(), ("n", n)):
+        check_whole(name, value)
+    pool = count - sum(sizes.values())
+    if pool < n:
         raise StakesError(
-            f"the pool must hold the budget of {budget} labels; of {count} rows, {given['n_initial']} are labelled at "
-            f"the start, {given['n_contexts']} are contexts and {given['n_test']} test rows, which leaves "
-            f"{max(pool, 0)}. Give more rows, a smaller budget, or smaller n_initial, n_contexts or n_test."
+            f"the pool must hold n = {n} labels; of {count} rows, {sizes['n_initial']} are labelled at "
+            f"the start, {sizes['n_contexts']} are contexts and {sizes['n_test']} test rows, which leaves "
+            f"{max(pool, 0)}. Give more rows, a smaller n, or smaller n_initial, n_contexts or n_test."
         )
-    return Sizes(**{name: int(value) for name, value in given.items()})
+    return int(sizes["n_initial"]), int(sizes["n_contexts"]), int(sizes["n_test"])
 
 
-def check_count(name: str, value: int) -> None:
+def check_whole(name: str, value: int) -> None:
     """Refuse what is no whole number, or too small a one."""
     if not isinstance(value, int | np.integer) or value < _LEAST[name]:
         raise StakesError(f"{name} must be a whole number, {_LEAST[name]} or more; got {value!r}")
 
 
-def check_pool(count: int, budget: int) -> None:
-    """Refuse the pool of a trial that cannot be bought from `budget` times."""
-    if count < budget:
+def check_pool(count: int, n: int) -> None:
+    """Refuse the pool of a trial from which `n` labels cannot be acquired."""
+    if count < n:
         raise StakesError(
-            f"the pool must hold the budget of {budget} labels; that of the trial has {count} rows. Put more rows into "
-            "it, or give a smaller budget."
+            f"the pool must hold n = {n} labels; that of the trial has {count} rows. Put more rows into "
+            "it, or give a smaller n."
         )
 
 
-def split(problem: Problem, parts: Sizes, seed: int, run: int) -> Trial:
+def split(problem: Problem, sizes: tuple[int, int, int], seed: int, run: int) -> Trial:
     """The parts of a run, no row in two: random; for classes stratified, one initial label of each if they suffice."""
-    rng = generator(seed, run, SPLIT)
-    order = rng.permutation(problem.size)
+    n_initial, n_contexts, n_test = sizes
+    generator = random_stream(seed, run, SPLIT)
+    order = generator.permutation(problem.size)
     if problem.classes is not None:
-        order = order[_evenly(problem.targets[order], rng)]
-        order = _each_class_first(order, problem.targets, parts.n_initial)
-    ends = np.cumsum([parts.n_initial, parts.n_test, parts.n_contexts])
-    initial, test, contexts, pool = np.split(order, ends)
+        order = order[_evenly(problem.targets[order], generator)]
+        order = _each_class_first(order, problem.targets, n_initial)
+    initial, test, contexts, pool = np.split(order, np.cumsum([n_initial, n_test, n_contexts]))
     return Trial(problem.features, problem.labels, initial, np.sort(pool), contexts, test)
 
 
-def _evenly(targets: Host, rng: np.random.Generator) -> Host:
+def _evenly(targets: Host, generator: np.random.Generator) -> Host:
     """[n]: an order in which any stretch has about as many of each class as there should be: systematic sampling."""
     keys = np.empty(len(targets))
     for each in np.unique(targets):
         rows = np.flatnonzero(targets == each)
-        keys[rows] = (np.arange(len(rows)) + rng.random()) / len(rows)
+        keys[rows] = (np.arange(len(rows)) + generator.random()) / len(rows)
     return np.argsort(keys, kind="stable")
 
 

@@ -1,24 +1,29 @@
-"""A model fitted anew, with chance in the caller's hands."""
+"""`simulate` and `simulate_trials`: repeated active-learning loops on labelled data, several strategies side by side.
+
+A run starts from a few labels. Each strategy then repeats: fit the model, measure the metrics on test rows, choose a
+row of the pool, learn its label. Strategies of a run go in step and share the data and all random numbers of the run,
+so those that have acquired the same rows share a fit. Runs are independent: each may be done by another process, and
+is kept in a `Store` once it is finished.
+
+Sizes: n rows, p features, N candidates, S strategies, R runs, B labels acquired, Q metrics.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import math
 import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from stakes._utils.progress import Progress, as_progress
+from stakes._utils.random import as_seed
 from stakes._utils.tables import Host, take_rows
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
@@ -26,562 +31,450 @@ from stakes.losses import AnyLoss, DistributionLoss, Loss
 from stakes.losses.domains import Classes
 from stakes.models import belief_of
 from stakes.ranking.rank import warn_of_trained_weights
-from stakes.simulation.metrics import MetricLike, checked_metrics, data_hash, described, judged, versions
+from stakes.simulation.metrics import MetricLike, checked_metrics, measured
 from stakes.simulation.problem import (
     BELIEF,
     FIT,
-    LUCK,
     SCORE,
     SPLIT,
     TEST,
+    TIES,
     Problem,
-    check_count,
     check_model,
     check_pool,
-    generator,
-    problem,
-    sizes,
+    check_whole,
+    checked_problem,
+    random_stream,
     split,
+    split_sizes,
 )
 from stakes.simulation.result import Simulation
-from stakes.simulation.strategies import Strategy, StrategyLike, checked_strategies, choose
-from stakes.simulation.trial import PARTS, Trial, TrialFunction, drawn
+from stakes.simulation.store import TRACE_FIELDS, Store, Trace, data_hash, description, open_store, versions
+from stakes.simulation.strategies import Rule, StrategyLike, checked_strategies, choose
+from stakes.simulation.trial import Trial, TrialFunction, draw_trial
+
+RunData: TypeAlias = tuple[Problem, Trial]
+"""The checked data of a run, and which of its rows are used for what."""
 
 
-def refitted(model: Any, features: Any, labels: Any, rng: np.random.Generator) -> Any:
-    """A clone of `model` fitted to `features` [n, p] and `labels` [n].
+def simulate(
+    model: Any,
+    loss: AnyLoss,
+    X: Any,  # noqa: N803 (scikit-learn's name)
+    y: Any,
+    *,
+    strategies: Sequence[StrategyLike] = ("random", "plain", "loss"),
+    n: int = 30,
+    runs: int = 10,
+    n_initial: int | None = None,
+    n_contexts: int | None = None,
+    n_test: int | None = None,
+    metrics: Mapping[str, MetricLike] | None = None,
+    classes: Sequence[Any] | None = None,
+    random_state: int | np.random.Generator | None = 0,
+    reseed: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Progress = False,
+) -> Simulation:
+    """Compare strategies of active learning on data whose labels are known, in repeated runs.
 
-    Every parameter `random_state`, at any depth that `get_params` reaches, is drawn from `rng` in the order of names:
-    models that share a generator's state share their chance.
+    Each run splits the rows anew into initial labels, contexts (that stand for the future), test rows and the pool:
+    at random for reals, stratified for classes, with one initial label of each class where there are enough. A loop
+    fits a clone of `model` to the labels so far, predicts the test rows as is best for each metric, and acquires the
+    label that the strategy scores highest, `n` times. Rows reach `fit` in the order in which they were labelled: the
+    initial ones, then those acquired.
+
+    All strategies of a run share its split and its random numbers (every `random_state` of the model, the draws of
+    beliefs, the order of ties), so that differences between them are paired. Scores within 1e-9 of the best tie.
+    Results are the same to the last bit however many processes there are.
+
+    Args:
+        model: An estimator that can be cloned and fitted again; it is not fitted itself.
+        loss: The loss that is to fall.
+        X: Rows [n, p]: an array, a sparse matrix or a data frame.
+        y: Their labels [n].
+        strategies: Names, or pairs of a name and a function (belief, loss, random_state) -> scores [N], of which the
+            largest is acquired; `random_state` is a NumPy generator. Known names are "random", "plain" (by the
+            unweighted loss: SquaredError for reals, LogLoss for classes), "loss" (by `loss`), and those of
+            `stakes.baselines.BASELINES`. Where no label reduces the loss, "plain" and "loss" go by
+            `stakes.acquisition.fallback_scores`.
+        n: The number of labels to acquire in a run.
+        runs: The number of runs.
+        n_initial: Labels at the start; by default 10, or 2 for each class if that is more.
+        n_contexts: Contexts; by default a fifth of the rows, but at most 200.
+        n_test: Test rows; by default three tenths of the rows, but at most 1000.
+        metrics: What to measure beside `loss` itself, which is called "loss", by name: losses, of the predictions that
+            are best for each, or functions (belief about the test rows, their targets [T]) -> number. By default the
+            unweighted loss, called "plain".
+        classes: All classes in the order of the loss; by default those of `y`, rising.
+        random_state: A whole number, or a NumPy generator, that decides the splits and all other random numbers.
+        reseed: Whether every `random_state` of the model is drawn anew for each fit, or for the first fit of a run and
+            kept in all its fits.
+        store: A folder in which finished runs are kept: the same call continues where it was killed, and with more
+            `runs` adds to them; other settings, data or versions of libraries are refused.
+        n_jobs: Processes, each on one thread (None: one, or what `joblib.parallel_config` says; -1: all cores).
+            Adapters and forms registered by hand are known there only if the model's module registers them.
+        progress: Whether to show the share done and the time left on the error stream, or a function (what, share)
+            that is called after each run.
+
+    Returns:
+        The losses of each strategy in each run, with comparisons, a verdict and plots.
+
+    Raises:
+        TypeError: If the loss, the model, a strategy or a metric is not of the right kind.
+        StakesError: If labels are missing, there are too few rows, or a number is out of range; or if the store belongs
+            to another simulation.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import ExponentialWeight, SquaredError, simulate
+        >>> generator = np.random.default_rng(0)
+        >>> X = generator.normal(size=(60, 2))
+        >>> y = X @ [1.0, -0.5] + 0.3 * generator.normal(size=60)
+        >>> loss = SquaredError(weight=ExponentialWeight(1.0))  # large targets count more
+        >>> found = simulate(BayesianRidge(), loss, X, y, n=3, runs=2)
+        >>> found.strategies
+        ('random', 'plain', 'loss')
+        >>> found.curves("loss").shape  # runs, and 0 .. 3 labels
+        (2, 4)
     """
-    fresh = clone(model)
-    names = sorted(name for name in fresh.get_params(deep=True) if name.split("__")[-1] == "random_state")
-    if names:
-        fresh.set_params(**{name: int(rng.integers(2**31 - 1)) for name in names})
-    fresh.fit(features, labels)
-    return fresh
+    _check_call(model, loss, runs)
+    problem = checked_problem(model, loss, X, y, classes)
+    warn_of_trained_weights(model, loss)
+    sizes = split_sizes(problem, n, n_initial, n_contexts, n_test)
+    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed)
+    data = [(problem, split(problem, sizes, plan.seed, run)) for run in range(runs)]
+    return _run_all(plan, data, None, store, n_jobs, as_progress(progress))
 
 
-# ----------------------------------------------------------------------
-# What is to be run: the data of a run, and all that runs share.
+def simulate_trials(
+    model: Any,
+    loss: AnyLoss,
+    trial: TrialFunction,
+    *,
+    strategies: Sequence[StrategyLike] = ("random", "plain", "loss"),
+    n: int = 30,
+    runs: int = 10,
+    metrics: Mapping[str, MetricLike] | None = None,
+    classes: Sequence[Any] | None = None,
+    random_state: int | np.random.Generator | None = 0,
+    reseed: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Progress = False,
+) -> Simulation:
+    """`simulate` with data of your own for each run, which a function draws.
+
+    The function is called once for each run, before the first fit, and all strategies of the run share what it drew:
+    splits, labels with noise, inputs and targets scaled by what is known at the start. All trials are in memory at
+    once, so share X between them where it does not change. Rows acquired are positions in X of the run's trial;
+    candidates reach a strategy in rising order of position.
+
+    Args:
+        model: An estimator that can be cloned and fitted again; it is not fitted itself.
+        loss: The loss that is to fall.
+        trial: A function (random_state) -> `Trial` that gets the NumPy generator of the run, and gives the same for the
+            same random numbers.
+        strategies: As in `simulate`.
+        n: The number of labels to acquire in a run.
+        runs: The number of runs.
+        metrics: As in `simulate`.
+        classes: All classes in the order of the loss; by default those of the labels of the first trial.
+        random_state: A whole number, or a NumPy generator, that decides the trials and all other random numbers.
+        reseed: As in `simulate`.
+        store: A folder in which finished runs are kept, as in `simulate`. It knows the function by its code and what it
+            closes over, and by the data that the first run drew.
+        n_jobs: As in `simulate`.
+        progress: As in `simulate`.
+
+    Returns:
+        The losses of each strategy in each run, with comparisons, a verdict and plots.
+
+    Raises:
+        TypeError: If the loss, the model, a strategy or a metric is not of the right kind, or the function returns no
+            `Trial`.
+        StakesError: If labels are missing, a pool is smaller than `n`, or a number is out of range; or if the store
+            belongs to another simulation.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import SquaredError
+        >>> from stakes.simulation import Trial, simulate_trials
+        >>> def noisy_line(random_state):
+        ...     x = np.linspace(-1.0, 1.0, 21)
+        ...     y = 2.0 * x + 0.1 * random_state.normal(size=21)
+        ...     return Trial(x[:, None], y, [8, 10, 12], [0, 2, 4, 16, 18, 20], contexts=range(1, 20, 2), test=[5, 15])
+        >>> found = simulate_trials(BayesianRidge(), SquaredError(), noisy_line, n=2, runs=4)
+        >>> found.acquired.shape  # strategies, runs, labels
+        (3, 4, 2)
+    """
+    _check_call(model, loss, runs)
+    warn_of_trained_weights(model, loss)
+    check_whole("n", n)
+    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed)
+    data: list[RunData] = []
+    for run in range(runs):
+        data.append(_drawn_data(trial, plan, run, classes))
+        classes = data[0][0].classes
+    return _run_all(plan, data, description(trial), store, n_jobs, as_progress(progress))
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """The data of one run, and what its rows are for."""
-
-    problem: Problem
-    parts: Trial
+def _check_call(model: Any, loss: AnyLoss, runs: int) -> None:
+    if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
+        raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
+    check_model(model)
+    check_whole("runs", runs)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All that runs share."""
+    """All that the runs of a simulation share."""
 
-    loss: AnyLoss
-    metrics: Mapping[str, MetricLike]
     model: Any
-    strategies: tuple[Strategy, ...]
-    budget: int
+    loss: AnyLoss
+    strategies: Mapping[str, Rule | None]
+    n: int
+    """labels to acquire, B"""
+    metrics: Mapping[str, MetricLike]
     seed: int
     reseed: bool
 
 
-# ----------------------------------------------------------------------
-# What a run knows after some labels: one fit, and what follows from it, each made once and only if it is asked for.
-#
-# Sizes: Q metrics, N candidates.
+def _plan(
+    model: Any,
+    loss: AnyLoss,
+    strategies: Sequence[StrategyLike],
+    n: int,
+    metrics: Mapping[str, MetricLike] | None,
+    random_state: int | np.random.Generator | None,
+    reseed: bool,
+) -> Plan:
+    if not isinstance(reseed, bool):
+        raise TypeError(f"reseed must be True (a new random_state for each fit) or False (one a run); got {reseed!r}")
+    rules, measures = checked_strategies(strategies), checked_metrics(loss, metrics)
+    return Plan(model, loss, rules, int(n), measures, as_seed(random_state), reseed)
 
 
-class Outlook(NamedTuple):
-    """What is believed of the pool and the contexts."""
-
-    belief: Belief
-    by_chance: bool
-    """whether random numbers had a part in it"""
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Stage:
-    """Run number `run` after the rows at `acquired`: the same for every strategy that bought them in this order."""
-
-    plan: Plan
-    case: Case
-    run: int
-    acquired: tuple[int, ...]
-
-    @property
-    def step(self) -> int:
-        """How many labels were bought."""
-        return len(self.acquired)
-
-    @cached_property
-    def fitted(self) -> tuple[Any, float]:
-        """A clone fitted to the initial rows, then those bought, as `simulate_trials` promises; and its seconds."""
-        start = time.perf_counter()
-        rows, data = np.concatenate([self.case.parts.initial, self._bought]), self.case.problem
-        chance = generator(self.plan.seed, self.run, self.step if self.plan.reseed else 0, FIT)
-        model = refitted(self.plan.model, take_rows(data.features, rows), data.labels[rows], chance)
-        return model, time.perf_counter() - start
-
-    def losses(self, strategy: Strategy) -> list[float]:
-        """[Q]: the metrics on test rows; by the belief that the strategy chooses with, if that is about these rows."""
-        return self._judged_by_choice if self._shares_belief(strategy) else self._judged_apart
-
-    def choose(self, strategy: Strategy) -> tuple[int, float]:
-        """The position of the row to buy; and the seconds of the belief about the pool, if it is used, and scores."""
-        before = 0.0 if strategy.rule is None else self._outlook.seconds
-        start = time.perf_counter()
-        luck = self._chance(LUCK).random(self.case.problem.size)[self._pool]  # a row's own, whatever the pool
-        best = choose(strategy, lambda: self._outlook.belief, self.plan.loss, self._chance(SCORE), luck)
-        return int(self._pool[best]), before + time.perf_counter() - start
-
-    @cached_property
-    def _bought(self) -> Host:
-        return np.asarray(self.acquired, dtype=np.intp)
-
-    @cached_property
-    def _pool(self) -> Host:
-        """[N]: positions of what can still be bought."""
-        return np.setdiff1d(self.case.parts.pool, self._bought)
-
-    @cached_property
-    def _outlook(self) -> Outlook:
-        start, chance = time.perf_counter(), self._chance(BELIEF)
-        belief = self._belief(self._pool, self.case.parts.contexts, chance)
-        by_chance = chance.bit_generator.state != self._chance(BELIEF).bit_generator.state
-        return Outlook(belief, by_chance, time.perf_counter() - start)
-
-    def _shares_belief(self, strategy: Strategy) -> bool:
-        """Chance that judges is not the chance that chooses; and who needs no belief about the pool is given none."""
-        if strategy.rule is None or self.step == self.plan.budget:
-            return False
-        parts = self.case.parts
-        return np.array_equal(parts.contexts, parts.test) and not self._outlook.by_chance
-
-    @cached_property
-    def _judged_by_choice(self) -> list[float]:
-        return self._judged(self._outlook.belief)
-
-    @cached_property
-    def _judged_apart(self) -> list[float]:
-        """A belief is about candidates too; a context stands in for them, as the same is at hand for every strategy."""
-        parts = self.case.parts
-        return self._judged(self._belief(parts.contexts[:1], parts.test, self._chance(TEST)))
-
-    def _judged(self, belief: Belief) -> list[float]:
-        return judged(self.plan.metrics, belief, self.case.problem.targets[self.case.parts.test])
-
-    def _belief(self, candidates: Host, contexts: Host, chance: np.random.Generator) -> Belief:
-        return _belief(self.fitted[0], self.case.problem, candidates, contexts, chance)
-
-    def _chance(self, purpose: int) -> np.random.Generator:
-        return generator(self.plan.seed, self.run, self.step, purpose)
+def _drawn_data(trial: TrialFunction, plan: Plan, run: int, classes: Sequence[Any] | None) -> RunData:
+    """The trial of a run, checked; drawn on one thread, for the reason that loops are."""
+    try:
+        with threadpool_limits(1):
+            drawn = draw_trial(trial, random_stream(plan.seed, run, SPLIT))
+        check_pool(len(drawn.pool), plan.n)
+        return checked_problem(plan.model, plan.loss, drawn.X, drawn.y, classes, drawn.labelled), drawn
+    except Exception as error:
+        error.add_note(f"This was in the trial of run {run}.")
+        raise
 
 
-def _belief(model: Any, data: Problem, candidates: Host, contexts: Host, rng: np.random.Generator) -> Belief:
-    """What the model says of some rows, with a column for each class."""
-    rows = (take_rows(data.features, each) for each in (candidates, contexts))
-    belief = belief_of(model, *rows, classes=data.classes, rng=rng)
-    if data.classes is not None and belief.domain != Classes(len(data.classes)):
-        raise StakesError(
-            f"the belief of {type(model).__name__} must have a column for each of the {len(data.classes)} classes "
-            f"{data.classes}; it is about {belief.domain}. A model of your own must keep classes that no label has had."
-        )
-    return belief
-
-
-# ----------------------------------------------------------------------
-# One run of some strategies, step by step: fit, judge, choose, learn the label, again.
-#
-# Sizes: S strategies, B labels bought, Q metrics.
-
-
-@dataclass(frozen=True, eq=False)
-class Trace:
-    """What one run of one strategy came to."""
-
-    losses: Host
-    """[Q, B + 1]: the mean loss on test rows after 0 .. B labels"""
-    acquired: Host
-    """[B]: positions of rows, in the order in which they were bought"""
-    fit_seconds: Host
-    """[B + 1]: of fits, also those that other strategies had a share in"""
-    score_seconds: Host
-    """[B]: of the belief about the pool, and the scores"""
-
-
-@dataclass(frozen=True, eq=False)
-class _Loop:
-    """A strategy, and what it has come to so far."""
-
-    strategy: Strategy
-    losses: list[list[float]] = field(default_factory=list)
-    acquired: list[int] = field(default_factory=list)
-    fit_seconds: list[float] = field(default_factory=list)
-    score_seconds: list[float] = field(default_factory=list)
-
-    def go_on(self, stage: Stage) -> None:
-        """Judge what is known, and buy a label if there is money left."""
-        self.fit_seconds.append(stage.fitted[1])
-        self.losses.append(stage.losses(self.strategy))
-        if stage.step < stage.plan.budget:
-            position, seconds = stage.choose(self.strategy)
-            self.acquired.append(position)
-            self.score_seconds.append(seconds)
-
-    def trace(self) -> Trace:
-        """All of it, as arrays."""
-        return Trace(
-            np.asarray(self.losses).T,
-            np.asarray(self.acquired),
-            np.asarray(self.fit_seconds),
-            np.asarray(self.score_seconds),
-        )
-
-
-def traces(plan: Plan, strategies: Sequence[Strategy], run: int, case: Case) -> list[Trace]:
-    """[S]: run number `run` of some strategies; the data and all chance are those of the run, whatever the strategy.
-
-    They go in step, so that those that have bought the same rows share a fit: all at the start, and some for longer.
-    """
-    loops = [_Loop(each) for each in strategies]
-    for _ in range(plan.budget + 1):
-        for acquired, alike in _by_acquired(loops).items():
-            stage = Stage(plan, case, run, acquired)
-            for each in alike:
-                each.go_on(stage)
-    return [each.trace() for each in loops]
-
-
-def _by_acquired(loops: Iterable[_Loop]) -> dict[tuple[int, ...], list[_Loop]]:
-    """Loops by what they have bought, in that order."""
-    groups: dict[tuple[int, ...], list[_Loop]] = {}
-    for each in loops:
-        groups.setdefault(tuple(each.acquired), []).append(each)
-    return groups
-
-
-# ----------------------------------------------------------------------
-# How far a simulation is, on the error stream.
-
-
-T = TypeVar("T")
-
-_QUIET = 1.0  # seconds for which a stream that is no terminal (a file, a notebook) is told nothing
-_APART = 10.0  # seconds between two lines there
-
-
-def told(results: Iterable[T], total: int, progress: bool) -> Iterator[T]:
-    """`results` as they come, with the share done and the time left: one line on a terminal, now and then elsewhere."""
-    start, before = time.monotonic(), _QUIET - _APART
-    for done, each in enumerate(results, 1):
-        passed, terminal = time.monotonic() - start, sys.stderr.isatty()
-        if progress and (terminal or passed - before > _APART or (done == total and passed > _QUIET)):
-            end = "\r" if terminal and done < total else "\n"
-            left = math.ceil(passed / done * (total - done))
-            sys.stderr.write(f"simulate: {done / total:4.0%} done, {left // 60} min {left % 60:2d} s left{end}")
-            sys.stderr.flush()
-            before = passed
-        yield each
-
-
-# ----------------------------------------------------------------------
-# Finished runs on disk, so that a simulation that was killed goes on where it stopped.
-#
-# A folder holds `settings.json`, one file for each run of each strategy, and in `splits` the rows of each run's
-# parts. Every file is written whole under another name and then renamed, so none is ever half there.
-
-_SETTINGS = "settings.json"
-
-
-@dataclass(frozen=True)
-class Store:
-    """A folder of finished runs."""
-
-    folder: Path
-
-    def load(self, strategy: int, run: int) -> Trace | None:
-        """A finished run, or None."""
-        path = self._path(strategy, run)
-        if not path.exists():
-            return None
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return Trace(**{field.name: arrays[field.name] for field in dataclasses.fields(Trace)})
-        except (OSError, ValueError, KeyError) as error:
-            raise StakesError(f"{path} is not a finished run ({error}). Delete it: it will be run again.") from error
-
-    def save(self, trace: Trace, strategy: int, run: int) -> None:
-        """Keep a finished run."""
-        arrays = {field.name: getattr(trace, field.name) for field in dataclasses.fields(trace)}
-        _write(self._path(strategy, run), lambda file: np.savez(file, **arrays))
-
-    def keep_split(self, parts: Trial, run: int) -> None:
-        """Write down, once, which rows a run starts from, may buy, has for contexts and is judged by."""
-        path = self.folder / "splits" / f"run{run:05d}.json"
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            rows = {name: getattr(parts, name).tolist() for name in PARTS}
-            _write(path, lambda file: file.write(json.dumps(rows).encode()))
-
-    def _path(self, strategy: int, run: int) -> Path:
-        return self.folder / f"run{run:05d}-strategy{strategy:02d}.npz"
-
-
-def open_store(folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> Store:
-    """The store in `folder`, made if there is none; refused if it was made with other settings, data or versions."""
-    path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
-    if not (path / _SETTINGS).exists():
-        if stray := sorted(path.glob("run*.npz")):
-            raise StakesError(f"{path} holds runs such as {stray[0].name} but no {_SETTINGS}; give another folder")
-        _write(path / _SETTINGS, lambda file: file.write(json.dumps(dict(settings), indent=1).encode()))
-    kept = json.loads((path / _SETTINGS).read_text())
-    now = json.loads(json.dumps(dict(settings)))
-    if differing := [name for name in {**kept, **now} if kept.get(name) != now.get(name)]:
-        lines = "".join(f"\n  {name}: {kept.get(name)} in the store, {now.get(name)} now" for name in differing)
-        raise StakesError(
-            f"the store {path} belongs to another simulation; what differs:{lines}\nGive another folder, or the "
-            "settings and data of the store."
-        )
-    return Store(path)
-
-
-def _write(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
-    """Fill a file beside `path`, then put it in its place at once."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        fill(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
-
-
-# ----------------------------------------------------------------------
-# All runs of all strategies: those kept in a store, and those still to do; and what came of them.
-#
-# Sizes: S strategies, R runs, Q metrics, B labels bought.
-
-
-def carried_out(
+def _run_all(
     plan: Plan,
-    cases: Sequence[Case],
+    data: Sequence[RunData],
     trial: str | None,
     store: str | os.PathLike[str] | None,
-    n_jobs: int,
-    progress: bool,
+    n_jobs: int | None,
+    progress: Progress,
 ) -> Simulation:
-    """The runs of `cases` [R]; `trial` says in words how they were drawn, None for splits of one table."""
-    settings = _settings(plan, cases[0], trial)
+    """The runs of `data` [R]; `trial` describes the function that drew them, None for splits of one table."""
+    settings = _settings(plan, data[0], trial)
     kept = None if store is None else open_store(store, {**settings, "versions": versions()})
     if kept is not None:
-        for run, case in enumerate(cases):
-            kept.keep_split(case.parts, run)
-    found = _found(plan, cases, kept, n_jobs, progress)
-    return _gathered(plan, cases, found, {**settings, "runs": len(cases)})
+        for run, (_, parts) in enumerate(data):
+            kept.save_split(parts, run)
+    traces = _traces(plan, data, kept, n_jobs, progress)
+
+    def stacked(field: str) -> Host:
+        rows = [[getattr(traces[s, run], field) for run in range(len(data))] for s in range(len(plan.strategies))]
+        return np.asarray(rows)
+
+    losses = stacked("losses")  # [S, R, Q, B + 1]
+    return Simulation(
+        strategies=tuple(plan.strategies),
+        losses={name: losses[:, :, position] for position, name in enumerate(plan.metrics)},
+        acquired=stacked("acquired"),
+        trials=tuple(parts for _, parts in data),
+        targets=tuple(problem.targets for problem, _ in data),
+        classes=data[0][0].classes,
+        fit_seconds=stacked("fit_seconds"),
+        score_seconds=stacked("score_seconds"),
+        settings={**settings, "runs": len(data)},
+        versions=versions(),
+    )
 
 
-def _settings(plan: Plan, first: Case, trial: str | None) -> dict[str, Any]:
-    """All that decides the numbers, in words and hashes that can be compared and kept; data are those of run 0."""
-    data, parts = first.problem, first.parts
+def _settings(plan: Plan, first: RunData, trial: str | None) -> dict[str, Any]:
+    """All that decides the numbers, as descriptions and hashes that can be compared and kept; data are of run 0."""
+    problem, parts = first
     return {
-        "model": described(plan.model),
-        "metrics": {name: described(each) for name, each in plan.metrics.items()},
-        "strategies": {each.name: described(each.rule) for each in plan.strategies},
-        "budget": plan.budget,
+        "model": description(plan.model),
+        "metrics": {name: description(each) for name, each in plan.metrics.items()},
+        "strategies": {name: description(rule) for name, rule in plan.strategies.items()},
+        "n": plan.n,
         "n_initial": len(parts.initial),
         "n_contexts": len(parts.contexts),
         "n_test": len(parts.test),
-        "n_rows": data.size,
-        "seed": plan.seed,
+        "n_rows": problem.size,
+        "random_state": plan.seed,
         "reseed": plan.reseed,
-        "classes": None if data.classes is None else [str(each) for each in data.classes],
+        "classes": None if problem.classes is None else [str(each) for each in problem.classes],
         "trial": trial,
-        "X": data_hash(data.features),
-        "y": data_hash(data.labels),
+        "X": data_hash(problem.features),
+        "y": data_hash(problem.labels),
         "parts": data_hash([parts.initial, parts.pool, parts.contexts, parts.test]),
     }
 
 
-def _found(
-    plan: Plan, cases: Sequence[Case], kept: Store | None, n_jobs: int, progress: bool
+def _traces(
+    plan: Plan, data: Sequence[RunData], kept: Store | None, n_jobs: int | None, progress: Progress
 ) -> dict[tuple[int, int], Trace]:
-    """By strategy and run: those kept, and those that were still to do."""
-    tasks = [(strategy, run) for run in range(len(cases)) for strategy in range(len(plan.strategies))]
+    """By strategy and run: those in the store, and those that were still to do."""
+    tasks = [(strategy, run) for run in range(len(data)) for strategy in range(len(plan.strategies))]
     found = {} if kept is None else {task: trace for task in tasks if (trace := kept.load(*task)) is not None}
-    rest = {run: [s for s, r in tasks if r == run and (s, r) not in found] for run in range(len(cases))}
-    jobs = [delayed(_run)(plan, cases[run], run, which, kept) for run, which in rest.items() if which]
-    results: Iterator[Any] = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-    for each in told(results, len(jobs), progress):
+    rest = {run: [s for s, r in tasks if r == run and (s, r) not in found] for run in range(len(data))}
+    jobs = [delayed(_run)(plan, data[run], run, which, kept) for run, which in rest.items() if which]
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+    for done, each in enumerate(results, 1):
+        progress("simulate", done / len(jobs))
         found |= each
     return found
 
 
-def _run(plan: Plan, case: Case, run: int, which: Sequence[int], kept: Store | None) -> dict[tuple[int, int], Trace]:
+def _run(plan: Plan, data: RunData, run: int, which: Sequence[int], kept: Store | None) -> dict[tuple[int, int], Trace]:
     """Some strategies of a run, on one thread: sums in another order, on more of them, would differ in the last bit."""
+    names = list(plan.strategies)
     with threadpool_limits(1):
-        made = traces(plan, [plan.strategies[each] for each in which], run, case)
+        made = _run_in_step(plan, [names[each] for each in which], run, data)
     if kept is not None:
         for each, trace in zip(which, made, strict=True):
             kept.save(trace, each, run)
     return {(each, run): trace for each, trace in zip(which, made, strict=True)}
 
 
-def _gathered(
-    plan: Plan, cases: Sequence[Case], found: dict[tuple[int, int], Trace], settings: dict[str, Any]
-) -> Simulation:
-    def stacked(field: str) -> Any:
-        rows = [[getattr(found[s, run], field) for run in range(len(cases))] for s in range(len(plan.strategies))]
-        return np.asarray(rows)
-
-    losses = stacked("losses")  # [S, R, Q, B + 1]
-    return Simulation(
-        strategies=tuple(each.name for each in plan.strategies),
-        losses={name: losses[:, :, position] for position, name in enumerate(plan.metrics)},
-        acquired=stacked("acquired"),
-        trials=tuple(each.parts for each in cases),
-        targets=tuple(each.problem.targets for each in cases),
-        classes=cases[0].problem.classes,
-        fit_seconds=stacked("fit_seconds"),
-        score_seconds=stacked("score_seconds"),
-        settings=settings,
-        versions=versions(),
-    )
+def _run_in_step(plan: Plan, strategies: Sequence[str], run: int, data: RunData) -> list[Trace]:
+    """[S]: some strategies of a run, label by label, so that those that have acquired the same rows share a fit."""
+    histories: list[dict[str, list[Any]]] = [{name: [] for name in TRACE_FIELDS} for _ in strategies]
+    for _ in range(plan.n + 1):
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for place, history in enumerate(histories):
+            alike.setdefault(tuple(history["acquired"]), []).append(place)
+        for acquired, places in alike.items():
+            step = Step(plan, *data, run, acquired)
+            for place in places:
+                _advance(step, strategies[place], histories[place])
+    return [_trace(each) for each in histories]
 
 
-# ----------------------------------------------------------------------
-# The two calls: repeated loops on a labelled table, or on trials drawn anew for each run; and what came of them.
-#
-# Sizes: n rows, p features, N candidates, R runs.
+def _advance(step: Step, strategy: str, history: dict[str, list[Any]]) -> None:
+    """Measure the metrics, and acquire one more label if there is one to come."""
+    history["fit_seconds"].append(step.fitted[1])
+    history["losses"].append(step.losses(strategy))
+    if len(step.acquired) < step.plan.n:
+        position, seconds = step.choose(strategy)
+        history["acquired"].append(position)
+        history["score_seconds"].append(seconds)
 
 
-def simulate(
-    X: Any,  # noqa: N803 (as everyone writes it)
-    y: Any,
-    loss: AnyLoss,
-    model: Any,
-    *,
-    strategies: Sequence[StrategyLike] = ("random", "plain", "loss"),
-    budget: int = 30,
-    runs: int = 10,
-    seed: int = 0,
-    n_initial: int | None = None,
-    n_contexts: int | None = None,
-    n_test: int | None = None,
-    metrics: Mapping[str, MetricLike] | None = None,
-    classes: Sequence[Any] | None = None,
-    reseed: bool = True,
-    store: str | os.PathLike[str] | None = None,
-    n_jobs: int = 1,
-    progress: bool = True,
-) -> Simulation:
-    """Whether choosing labels by `loss` helps on data whose labels [n] are known, told by `runs` repeated loops.
+def _trace(history: dict[str, list[Any]]) -> Trace:
+    arrays = {name: np.asarray(values) for name, values in history.items()}
+    return Trace(**{**arrays, "losses": arrays["losses"].T})
 
-    Each run splits the rows anew into initial labels, contexts (that stand for the future), test rows and the pool:
-    random for reals, stratified for classes, with one initial label of each class where there are enough. By default
-    10 initial labels (2 a class if that is more), a fifth of the rows but at most 200 contexts, three tenths but at
-    most 1000 test rows. All strategies of a run share its split and its chance (every `random_state` of the model, the
-    draws of beliefs, the order of ties). A loop fits a clone of `model` to the labels so far, answers the test rows as
-    best it can for each metric, and buys the label that the strategy scores highest, `budget` times. Rows reach
-    `fit` in the order in which they were labelled: the initial ones, then those bought. Strategies of a run that have
-    bought the same rows share a fit, as all do at the start.
 
-    Strategies are "random", "plain" (the objective of the unweighted loss: SquaredError for reals, LogLoss for
-    classes), "loss" (that of `loss`), the names in `stakes.baselines.BASELINES`, or pairs of a name and a
-    function (belief, loss, rng) -> scores [N]. Where no label is worth anything, "plain" and "loss" go by
-    `stakes.acquisition.fallback_scores`. Scores within 1e-9 of the best tie. `metrics` are by name, beside `loss`
-    itself, which is called "loss": losses, of the answers that are best for each, or functions (belief about the test
-    rows, their targets [T]) -> number for answers of another kind; by default the plain loss, called "plain".
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A run after the rows at `acquired`: one fit and what follows from it, each made once and only if it is needed.
 
-    Every `random_state` of the model is drawn anew for each fit; without `reseed`, for the first fit of a run, and kept
-    in all its fits.
-
-    `classes` are all classes in the order of the loss; by default those of y, rising. A `store` is a folder in which
-    finished runs are kept: the same call goes on where it was killed, and with more `runs` adds to them; other
-    settings, data or versions of libraries are refused. With `n_jobs` joblib has runs done by other processes, each on
-    one thread, so that results are the same to the last bit however many there are; adapters and forms registered by
-    hand are known there only if the model's module registers them.
+    It is the same for every strategy that has acquired these rows in this order.
     """
-    _check_call(loss, model, runs, seed)
-    data = problem(X, y, loss, model, classes)
-    warn_of_trained_weights(model, loss)
-    parts = sizes(data, budget, n_initial, n_contexts, n_test)
-    plan = _plan(loss, metrics, model, strategies, budget, seed, reseed)
-    cases = [Case(data, split(data, parts, plan.seed, run)) for run in range(runs)]
-    return carried_out(plan, cases, None, store, n_jobs, progress)
+
+    plan: Plan
+    problem: Problem
+    trial: Trial
+    run: int
+    acquired: tuple[int, ...]
+
+    @cached_property
+    def fitted(self) -> tuple[Any, float]:
+        """A clone fitted to the initial rows, then those acquired; and its seconds."""
+        start = time.perf_counter()
+        rows = np.concatenate([self.trial.initial, np.asarray(self.acquired, dtype=np.intp)])
+        generator = random_stream(self.plan.seed, self.run, len(self.acquired) if self.plan.reseed else 0, FIT)
+        features, labels = take_rows(self.problem.features, rows), self.problem.labels[rows]
+        return refitted(self.plan.model, features, labels, generator), time.perf_counter() - start
+
+    def losses(self, strategy: str) -> list[float]:
+        """[Q]: the metrics on test rows; by the belief that the strategy chooses with, if that is about these rows."""
+        return self._losses_by_choice if self._shares_belief(strategy) else self._losses_apart
+
+    def choose(self, strategy: str) -> tuple[int, float]:
+        """The position of the row to acquire; and the seconds of the belief about the pool, if used, and of scores."""
+        rule = self.plan.strategies[strategy]
+        before = 0.0 if rule is None else self._pool_belief[2]
+        start = time.perf_counter()
+        ties = self._generator(TIES).random(self.problem.size)[self._pool]  # a row's own, whatever the pool
+        best = choose(
+            strategy, rule, lambda: self._pool_belief[0], self.plan.loss, self._generator(SCORE), tie_breakers=ties
+        )
+        return int(self._pool[best]), before + time.perf_counter() - start
+
+    @cached_property
+    def _pool(self) -> Host:
+        """[N]: positions of what can still be acquired."""
+        return np.setdiff1d(self.trial.pool, np.asarray(self.acquired, dtype=np.intp))
+
+    @cached_property
+    def _pool_belief(self) -> tuple[Belief, bool, float]:
+        """The belief about the pool and the contexts, whether it used random numbers, and its seconds."""
+        start, generator = time.perf_counter(), self._generator(BELIEF)
+        belief = self._belief(self._pool, self.trial.contexts, generator)
+        was_random = generator.bit_generator.state != self._generator(BELIEF).bit_generator.state
+        return belief, was_random, time.perf_counter() - start
+
+    def _shares_belief(self, strategy: str) -> bool:
+        """Random numbers that measure are not those that choose; the random strategy needs no belief about the pool."""
+        if self.plan.strategies[strategy] is None or len(self.acquired) == self.plan.n:
+            return False
+        return np.array_equal(self.trial.contexts, self.trial.test) and not self._pool_belief[1]
+
+    @cached_property
+    def _losses_by_choice(self) -> list[float]:
+        return self._measured(self._pool_belief[0])
+
+    @cached_property
+    def _losses_apart(self) -> list[float]:
+        """A belief needs a candidate too: the first context, which is there whatever the strategy."""
+        return self._measured(self._belief(self.trial.contexts[:1], self.trial.test, self._generator(TEST)))
+
+    def _measured(self, belief: Belief) -> list[float]:
+        return measured(self.plan.metrics, belief, self.problem.targets[self.trial.test])
+
+    def _belief(self, candidates: Host, contexts: Host, generator: np.random.Generator) -> Belief:
+        """The model's belief about some rows, with a column for each class."""
+        model, classes = self.fitted[0], self.problem.classes
+        rows = (take_rows(self.problem.features, each) for each in (candidates, contexts))
+        belief = belief_of(model, *rows, classes=classes, random_state=generator)
+        if classes is not None and belief.domain != Classes(len(classes)):
+            raise StakesError(
+                f"the belief of {type(model).__name__} must have a column for each of the {len(classes)} classes "
+                f"{classes}; it is about {belief.domain}. A model of your own must keep classes that no label has had."
+            )
+        return belief
+
+    def _generator(self, purpose: int) -> np.random.Generator:
+        return random_stream(self.plan.seed, self.run, len(self.acquired), purpose)
 
 
-def simulate_trials(
-    trial: TrialFunction,
-    loss: AnyLoss,
-    model: Any,
-    *,
-    strategies: Sequence[StrategyLike] = ("random", "plain", "loss"),
-    budget: int = 30,
-    runs: int = 10,
-    seed: int = 0,
-    metrics: Mapping[str, MetricLike] | None = None,
-    classes: Sequence[Any] | None = None,
-    reseed: bool = True,
-    store: str | os.PathLike[str] | None = None,
-    n_jobs: int = 1,
-    progress: bool = True,
-) -> Simulation:
-    """`simulate` with data of your own for each run: `trial` is a function of the run's random numbers.
+def refitted(model: Any, features: Any, labels: Any, generator: np.random.Generator) -> Any:
+    """A clone of `model` fitted to `features` [n, p] and `labels` [n].
 
-    It is called once for each run, before the first fit, and all strategies of the run share what it drew: splits,
-    labels with noise, inputs and targets scaled by what is known at the start. It must give the same for the same
-    numbers. All trials are in memory at once, so share X between them where it does not change.
-
-    Rows bought are positions in X of the run's trial; candidates reach a strategy in rising order of position.
-    `classes` are by default those of the labels of the first trial. A `store` knows the function by its code and what
-    it closes over, and the data that the first run drew. All else is as in `simulate`.
+    Every parameter `random_state`, at any depth that `get_params` reaches, is drawn from the generator in the order of
+    names: models that share a generator's state share their random numbers.
     """
-    _check_call(loss, model, runs, seed)
-    warn_of_trained_weights(model, loss)
-    check_count("budget", budget)
-    plan = _plan(loss, metrics, model, strategies, budget, seed, reseed)
-    cases: list[Case] = []
-    for run in range(runs):
-        cases.append(_case(trial, plan, run, classes))
-        classes = cases[0].problem.classes
-    return carried_out(plan, cases, described(trial), store, n_jobs, progress)
-
-
-def _check_call(loss: AnyLoss, model: Any, runs: int, seed: int) -> None:
-    if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
-        raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
-    check_model(model)
-    check_count("runs", runs)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise StakesError(f"seed must be a whole number, 0 or more; got {seed!r}")
-
-
-def _plan(
-    loss: AnyLoss,
-    metrics: Mapping[str, MetricLike] | None,
-    model: Any,
-    strategies: Sequence[StrategyLike],
-    budget: int,
-    seed: int,
-    reseed: bool,
-) -> Plan:
-    if not isinstance(reseed, bool):
-        raise TypeError(f"reseed must be True (a new random_state for each fit) or False (one a run); got {reseed!r}")
-    chosen = checked_strategies(strategies)
-    return Plan(loss, checked_metrics(loss, metrics), model, chosen, int(budget), int(seed), reseed)
-
-
-def _case(trial: TrialFunction, plan: Plan, run: int, classes: Sequence[Any] | None) -> Case:
-    """The trial of a run, checked; drawn on one thread, for the reason that loops are."""
-    try:
-        with threadpool_limits(1):
-            parts = drawn(trial, generator(plan.seed, run, SPLIT))
-        check_pool(len(parts.pool), plan.budget)
-        data = problem(parts.X, parts.y, plan.loss, plan.model, classes, parts.labelled)
-    except Exception as error:
-        error.add_note(f"This was in the trial of run {run}.")
-        raise
-    return Case(data, parts)
+    fresh = clone(model)
+    names = sorted(name for name in fresh.get_params(deep=True) if name.split("__")[-1] == "random_state")
+    if names:
+        fresh.set_params(**{name: int(generator.integers(2**31 - 1)) for name in names})
+    fresh.fit(features, labels)
+    return fresh

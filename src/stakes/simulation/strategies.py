@@ -1,4 +1,7 @@
-"""How a label is chosen: by chance, by the loss, by a usual rule, or by a rule of the user's.
+"""Strategies: how the next row to label is chosen.
+
+"random" chooses at random, "loss" by the expected reduction of the loss, "plain" by that of the unweighted loss; others
+are the rules of `stakes.baselines` by name, or a function of the user's.
 
 Sizes: N candidates.
 """
@@ -6,8 +9,7 @@ Sizes: N candidates.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,79 +25,78 @@ from stakes.losses import AnyLoss
 from stakes.simulation.problem import plain_loss
 
 Rule: TypeAlias = Callable[[Belief, AnyLoss, np.random.Generator], Any]
-"""(belief, loss, rng) -> [N]: larger is better."""
+"""A function (belief, loss, random_state) -> scores [N], larger is better; `random_state` is a NumPy generator."""
 StrategyLike: TypeAlias = str | tuple[str, Rule]
+"""A strategy as users give it: the name of one that is known, or a name and a rule of their own."""
 
 _TIE = 1e-9  # of the best score, by which another may be below it and yet as good
 
 
-@dataclass(frozen=True)
-class Strategy:
-    """A rule by name."""
-
-    name: str
-    rule: Rule | None
-    """None: by chance, for which nothing need be believed of the pool."""
-
-
-def checked_strategies(given: Sequence[StrategyLike]) -> tuple[Strategy, ...]:
-    """The strategies, checked: names of rules, or pairs of a name and a rule of the user's own."""
+def checked_strategies(given: Sequence[StrategyLike]) -> dict[str, Rule | None]:
+    """Rules by name; None for the random strategy, which needs no belief about the pool."""
     if isinstance(given, str) or len(given) == 0:
         raise StakesError(f"strategies must be a list of names, one or more; got {given!r}")
-    chosen = tuple(_strategy(each) for each in given)
-    names = [each.name for each in chosen]
+    pairs = [_named_rule(each) for each in given]
+    names = [name for name, _ in pairs]
     if len(set(names)) != len(names):
         raise StakesError(f"strategies must have names of their own; got {names}")
-    return chosen
+    return dict(pairs)
 
 
 def choose(
-    strategy: Strategy, belief: Callable[[], Belief], loss: AnyLoss, rng: np.random.Generator, luck: Host
+    name: str,
+    rule: Rule | None,
+    belief: Callable[[], Belief],
+    loss: AnyLoss,
+    random_state: np.random.Generator,
+    tie_breakers: Host,
 ) -> int:
-    """The candidate with the best score; of those within 1e-9 of it, the one with the most luck [N].
+    """The candidate with the best score; of those within 1e-9 of it, the one with the largest tie breaker [N].
 
-    The belief is made only for a rule that looks at it: that of a forest about a large pool takes as long as the fit.
+    The belief is made only for a rule that uses it: that of a forest about a large pool takes as long as the fit.
     """
-    scores = rng.random(len(luck)) if strategy.rule is None else on_host(strategy.rule(belief(), loss, rng))
-    scores = scores.astype(float)
-    if scores.shape != luck.shape or np.isnan(scores).any():
+    given = random_state.random(len(tie_breakers)) if rule is None else rule(belief(), loss, random_state)
+    scores = on_host(given).astype(float)
+    if scores.shape != tie_breakers.shape or np.isnan(scores).any():
         raise StakesError(
-            f"strategy {strategy.name!r} must give one score for each of {len(luck)} candidates, none NaN; "
+            f"strategy {name!r} must give one score for each of {len(tie_breakers)} candidates, none NaN; "
             f"got shape {list(scores.shape)} with {int(np.isnan(scores).sum())} NaN"
         )
     best = scores.max()
     equal = scores >= best - _TIE * abs(best) if math.isfinite(best) else scores == best
-    return int(np.argmax(np.where(equal, luck, -np.inf)))
+    return int(np.argmax(np.where(equal, tie_breakers, -np.inf)))
 
 
-def _strategy(given: StrategyLike) -> Strategy:
+def _named_rule(given: StrategyLike) -> tuple[str, Rule | None]:
     if isinstance(given, str):
-        return Strategy(given, _named(given))
+        return given, _known_rule(given)
     if not isinstance(given, tuple) or len(given) != 2 or not isinstance(given[0], str) or not callable(given[1]):
-        raise TypeError(f"a strategy must be a name, or (name, function of (belief, loss, rng)); got {given!r}")
-    return Strategy(*given)
+        raise TypeError(
+            f"a strategy must be a name, or (name, function of (belief, loss, random_state)); got {given!r}"
+        )
+    return given
 
 
-def _named(name: str) -> Rule | None:
+def _known_rule(name: str) -> Rule | None:
     if name == "random":
         return None
     if name in _BY_LOSS:
         return _BY_LOSS[name]
     if name not in BASELINES:
         raise StakesError(f"no strategy is called {name!r}; there are {sorted({*_BY_LOSS, *BASELINES})}")
-    return lambda belief, loss, rng: BASELINES[name](belief, rng)
+    return lambda belief, loss, random_state: BASELINES[name](belief, random_state)
 
 
-def worths(loss: AnyLoss, belief: Belief) -> Host:
-    """[N]: what each label is worth, up to a factor; where none is worth anything, by `fallback_scores`."""
+def _reductions(loss: AnyLoss, belief: Belief) -> Host:
+    """[N]: the expected reduction by each label, up to a factor; by `fallback_scores` where none reduces the loss."""
     relative, log_scale = score(loss, belief, return_log_scale=True)
-    shares = on_host(relative)
-    if float(log_of(shares.max())) + log_scale > worth_floor(loss, belief):
-        return shares
+    scores = on_host(relative)
+    if float(log_of(scores.max())) + log_scale > worth_floor(loss, belief):
+        return scores
     return on_host(fallback_scores(loss, belief)[0])
 
 
-_BY_LOSS: dict[str, Rule] = {
-    "loss": lambda belief, loss, rng: worths(loss, belief),
-    "plain": lambda belief, loss, rng: worths(plain_loss(loss), belief),
+_BY_LOSS: Mapping[str, Rule] = {
+    "loss": lambda belief, loss, random_state: _reductions(loss, belief),
+    "plain": lambda belief, loss, random_state: _reductions(plain_loss(loss), belief),
 }

@@ -1,4 +1,4 @@
-"""The data of one run, and the part that each row plays in it.
+"""The data of one run, and what each row of it is used for.
 
 Sizes: n rows, p features.
 """
@@ -19,24 +19,39 @@ PARTS = ("initial", "pool", "contexts", "test")
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Rows with their labels, and positions of those that are labelled at the start, may be bought, or judge.
+    """Rows with their labels, and the positions of the rows that start, can be acquired, are contexts, or test.
 
-    No row is twice in `initial` and `pool`: a label is had once. Contexts and test rows may be any rows, also the same.
-    Where a test row has another y than a row that can be bought (without noise, say), give it a row of its own.
+    No row is twice in `initial` and `pool`, because a label is acquired once. Contexts and test rows may be any rows,
+    also the same. Where a test row has another y than a row that can be acquired (one without noise, say), give it a
+    row of its own.
+
+    Attributes:
+        X: [n, p]: the rows.
+        y: [n]: the labels; rows that are only contexts, or are not used, may have none (NaN or None).
+        initial: Positions of the rows that are labelled at the start, in the order in which the model gets them.
+        pool: Positions of the rows whose labels can be acquired.
+        contexts: Positions of the rows that stand for the future: labels are chosen for what they say about these.
+        test: Positions of the rows on which the losses are measured.
+
+    Raises:
+        TypeError: If X has no rows and columns, or positions are not whole numbers.
+        StakesError: If a position is outside X, a part other than the pool is empty, or a row is twice in `initial`
+            and `pool`.
+
+    Examples:
+        >>> import numpy as np
+        >>> X, y = np.arange(8.0)[:, None], np.arange(8.0) ** 2
+        >>> trial = Trial(X, y, initial=[0, 7], pool=[1, 2, 3], contexts=[4, 5], test=[6])
+        >>> trial.labelled.tolist()
+        [0, 1, 2, 3, 6, 7]
     """
 
     X: Table
-    """[n, p]"""
     y: Any
-    """[n]; rows that are contexts only, or nothing, may have none (NaN or None)"""
     initial: Host
-    """labelled at the start, in the order in which the model gets them"""
     pool: Host
-    """may be bought"""
     contexts: Host
-    """stand for the future: labels are chosen for what they tell about these"""
     test: Host
-    """judge the answers"""
 
     def __post_init__(self) -> None:
         count = _row_count(self.X)
@@ -46,32 +61,32 @@ class Trial:
         if (times > 1).any():
             raise StakesError(
                 "initial and pool must hold a row once, as a label is had once; more than once there "
-                f"{'are' if (times > 1).sum() > 1 else 'is'} {rows_in_words(rows[times > 1].tolist())}"
+                f"{'are' if (times > 1).sum() > 1 else 'is'} {listed_rows(rows[times > 1].tolist())}"
             )
 
     @property
     def labelled(self) -> Host:
-        """Positions, rising, of rows whose labels are used: in initial, pool or test."""
+        """Positions, rising, of the rows whose labels are used: those in initial, pool or test."""
         return np.unique(np.concatenate([self.initial, self.pool, self.test]))
 
 
 TrialFunction: TypeAlias = Callable[[np.random.Generator], Trial]
-"""The random numbers of a run to its trial."""
+"""A function (random_state) -> `Trial` that draws the data of a run; `random_state` is a NumPy generator."""
 
 
-def drawn(trial: TrialFunction, rng: np.random.Generator) -> Trial:
-    """The trial that the function of a user draws, refused if it is none."""
+def draw_trial(trial: TrialFunction, random_state: np.random.Generator) -> Trial:
+    """The trial that a user's function draws, refused if it is none."""
     if not callable(trial):
         raise TypeError(f"trial must be a function of a generator that returns a Trial; got {trial!r}")
-    if not isinstance(found := trial(rng), Trial):
+    if not isinstance(found := trial(random_state), Trial):
         raise TypeError(f"trial must be a function of a generator that returns a Trial; it returned {found!r}")
     return found
 
 
-def rows_in_words(positions: list[int], named: int = 5) -> str:
+def listed_rows(positions: list[int], most: int = 5) -> str:
     """The first few rows by position, and how many more there are."""
-    more = f" and {len(positions) - named} more" if len(positions) > named else ""
-    return f"row{'s' * (len(positions) > 1)} {', '.join(map(str, positions[:named]))}{more}"
+    more = f" and {len(positions) - most} more" if len(positions) > most else ""
+    return f"row{'s' * (len(positions) > 1)} {', '.join(map(str, positions[:most]))}{more}"
 
 
 def _row_count(table: Table) -> int:
@@ -82,7 +97,7 @@ def _row_count(table: Table) -> int:
 
 
 def _positions(name: str, given: Any, count: int) -> Host:
-    """One or more whole numbers from 0 to `count` - 1; none is allowed for the pool, which the budget is checked by."""
+    """Whole numbers from 0 to `count` - 1, one or more; the pool may be empty, as its size is checked against n."""
     rows = on_host(given)
     if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         advice = " Give np.flatnonzero(mask) for a mask." if rows.dtype.kind == "b" else ""

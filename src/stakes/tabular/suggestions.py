@@ -153,15 +153,15 @@ def _helped(context: HelpedContext) -> str:
 
 def build_problem(
     sheet: Worksheet, labels: Mapping[int, str] | None = None
-) -> tuple[Frame, Host, AnyLoss, Any, tuple[str, ...] | None]:
-    """What a model is fitted to and judged by, from the rows of a table that have a label.
+) -> tuple[Any, AnyLoss, Frame, Host, tuple[str, ...] | None]:
+    """A model, a loss and data, from the rows of a table that have a label: what `stakes.simulate` takes.
 
     Args:
         sheet: The table.
         labels: By row; those of the table without.
 
     Returns:
-        Features [n, p], targets [n], the loss, the model, not fitted yet, and all classes (None for numbers).
+        The model, not fitted yet, the loss, features [n, p], targets [n], and all classes (None for numbers).
 
     Raises:
         StakesError: If the loss or the model cannot be built for the labels.
@@ -173,7 +173,7 @@ def build_problem(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     write_csv(f"{folder}/t.csv", ["x", "y"], [(1, 2.5), (2, 3.5), (3, None)])
         ...     sheet = read_worksheet(f"{folder}/t.csv", Brief("y", LossSpec("squared-error")))
-        >>> features, targets, loss, model, classes = build_problem(sheet)
+        >>> model, loss, features, targets, classes = build_problem(sheet)
         >>> features.shape, targets.tolist(), classes
         ((2, 1), [2.5, 3.5], None)
     """
@@ -183,14 +183,14 @@ def build_problem(
     model = build_model(spec, sheet.task, classes, random_state=sheet.brief.random_state)
     rows = sorted(known)
     targets = as_targets([known[row] for row in rows], sheet.task)
-    return sheet.features.take(rows), targets, build_loss(sheet.brief.loss, classes), model, classes
+    return model, build_loss(sheet.brief.loss, classes), sheet.features.take(rows), targets, classes
 
 
 def fitted(
     sheet: Worksheet, labels: Mapping[int, str], others: Collection[int]
 ) -> tuple[Any, AnyLoss, tuple[str, ...] | None, tuple[str, ...]]:
     """The model, fitted to labels by row (columns are encoded by the `others`, too), the loss, classes, and notes."""
-    features, targets, loss, model, classes = build_problem(sheet, labels)
+    model, loss, features, targets, classes = build_problem(sheet, labels)
     (spec, why), pool = chosen_model(sheet), sheet.features.take(sorted(others))
     known = {"pool": pool} if isinstance(model, DefaultModel) else {"columns__pool": pool}
     with explained(sheet, len(labels)), warnings.catch_warnings(record=True) as caught:
@@ -327,7 +327,7 @@ def _spread(
         return Ranking((), (), (), False, DISTANCE, (), (*notes, reason))
     found = cold_start(
         sheet.features.take(free),
-        n,
+        n=n,
         known=sheet.features.take(sorted(known)) if known else None,
         costs=None if sheet.costs is None else sheet.costs[free],
         budget=budget,

@@ -52,9 +52,7 @@ def test_their_trees_vote_and_are_those_that_predict(intelex):
 def test_a_simulation_with_them_is_the_same_in_other_processes(intelex):
     def loops(jobs):
         splits = StratifiedSplits(*blobs(), (4, 5, 5))
-        return simulate_trials(
-            splits.draw, WEIGHTED, intelex, budget=2, runs=2, reseed=False, n_jobs=jobs, progress=False
-        )
+        return simulate_trials(intelex, WEIGHTED, splits.draw, n=2, runs=2, reseed=False, n_jobs=jobs)
 
     alone, together = loops(1), loops(2)
     assert np.array_equal(alone.acquired, together.acquired)

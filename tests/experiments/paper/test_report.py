@@ -42,7 +42,7 @@ def test_the_report_puts_printed_numbers_beside_ours(summary):
     apart = (ours.mean - 0.3449) / np.hypot(ours.sem, 0.0025)
     assert f"| 0.3449 ± 0.0025 | {apart:+.1f} |" in text
     assert text.count("Not run.") == 3
-    assert "| strategy | less | difference" in text
+    assert "| metric | A | B | A - B (95% interval) |" in text
 
 
 def test_the_page_and_the_markdown_say_the_same():

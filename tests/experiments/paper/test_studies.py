@@ -34,14 +34,13 @@ def test_the_true_linex_run_under_an_exact_process_is_the_evr_run_point_for_poin
     model = Refreshed(GaussianProcess(rules="published"), first=8, every=3)
     strategies = ["loss", ("Linex", LinexRule(1.0)), ("Itakura-Saito", clipped_scores)]
     loops = simulate_trials(
-        splits("native").draw,
-        SquaredError(),
         model,
+        SquaredError(),
+        splits("native").draw,
         strategies=strategies,
-        budget=8,
+        n=8,
         runs=3,
         metrics={"Linex": LinexMetric(1.0)},
-        progress=False,
     )
     evr, true, published = loops.acquired
     assert np.array_equal(evr, true)
@@ -112,14 +111,13 @@ def test_without_data_a_study_is_left_out_with_what_to_do(tmp_path, capsys, monk
 def test_a_slice_of_classification_with_both_readings_of_nll_w():
     weighted = LogLoss([50.0, 1.0, 50.0])
     loops = simulate_trials(
-        StratifiedSplits(*blobs(), (4, 5, 5)).draw,
-        weighted,
         RandomForestClassifier(8),
-        budget=2,
+        weighted,
+        StratifiedSplits(*blobs(), (4, 5, 5)).draw,
+        n=2,
         runs=2,
         metrics={"q": ClippedLogLoss(weighted, LogLoss(), 1e-6), "q_w": ClippedLogLoss(weighted, weighted, 1e-6)},
         reseed=False,
-        progress=False,
     )
     assert np.isfinite(loops.losses["q"]).all()
     assert not np.array_equal(loops.losses["q"], loops.losses["q_w"])

@@ -156,7 +156,7 @@ class Hidden(nn.Module):
         (lambda: Dropout(Hidden()), "no dropout layer of Hidden is called"),
         (lambda: Dropout(Hidden(), draws=0), "draws must be a whole number, 1 or more; got 0"),
         (lambda: Dropout(Hidden(), seed=-1), "seed must be a whole number, 0 or more; got -1"),
-        (lambda: Dropout(nn.Sequential(nn.Flatten(0), nn.Dropout(0.5))), r"given \[36\] for 9 rows: the rows must be"),
+        (lambda: Dropout(nn.Sequential(nn.Flatten(0), nn.Dropout(0.5))), r"given \[84\] for 21 rows: the rows must be"),
     ],
 )
 def test_what_does_not_vary_is_refused(make, message, images):

@@ -304,4 +304,4 @@ def test_networks_that_give_no_numbers_are_named_as_the_cause(rows):
     with torch.no_grad():
         list(spoilt[0].parameters())[-1].fill_(torch.nan)
     with pytest.raises(ValueError, match="the members must give finite numbers; for 30 of 30 rows some give NaN"):
-        belief_of(spoilt, rows[:30], rows)
+        belief_of(spoilt, rows, rows[:30])

@@ -12,10 +12,9 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
-from stakes.models.base import Request, adapts, register_list, register_model
-from stakes.models.members import table_belief
+from stakes.models.base import RowsToBelief, adapts, register_list, register_model
+from stakes.models.members import prepare_table
 from stakes.models.networks.dropout import Dropout
 from stakes.models.networks.laplace import LastLayer
 from stakes.models.networks.members import StackedNetworks, as_members, batches, count_rows, in_evaluation
@@ -85,19 +84,20 @@ def _noise(model: NetworkEnsemble) -> Any:
 
 
 @adapts(NetworkEnsemble)
-def _belief(model: NetworkEnsemble, pool: Any, contexts: Any, request: Request) -> Belief:
+def _prepare(model: NetworkEnsemble, contexts: Any, *, target: Any, classes: Any, **_: Any) -> RowsToBelief:
     noise = _noise(model)
-    candidates = _predicted(model, pool, noise is None)
-    targets = request.kept("predictions", lambda: _predicted(model, contexts, noise is None))
-    known = None
+    targets, known = _predicted(model, contexts, noise is None), None
     if noise is None:
         known = range(targets.shape[2]) if model.classes is None else model.classes
-    return table_belief(candidates, targets, request, known=known, noise_sd=noise, weights=model.member_weights)
+    prepared = prepare_table(
+        targets, target=target, classes=classes, known=known, noise_sd=noise, weights=model.member_weights
+    )
+    return lambda rows: prepared(_predicted(model, rows, noise is None))
 
 
-def _of_networks(model: Any, pool: Any, contexts: Any, request: Request) -> Belief:
+def _of_networks(model: Any, contexts: Any, **options: Any) -> RowsToBelief:
     """Networks as they come: they give logits of the classes 0 .. C - 1."""
-    return _belief(NetworkEnsemble(model), pool, contexts, request)
+    return _prepare(NetworkEnsemble(model), contexts, **options)
 
 
 for _kind in (nn.Module, StackedNetworks, Dropout, LastLayer):
