@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._utils.tables import Host
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 
+Host: TypeAlias = np.ndarray[Any, Any]
 Cells: TypeAlias = Sequence[str | None]
 CellKind: TypeAlias = Literal["number", "not finite", "text"]
 

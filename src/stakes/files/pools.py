@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.tables import Host
 from stakes.exceptions import StakesError
 from stakes.files.arrow import ArrowPool, library, open_arrow
-from stakes.files.frame import Frame
+from stakes.files.frame import Frame, Host
 from stakes.files.read import ARROW, checked_path, read_table
 
 

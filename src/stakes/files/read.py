@@ -17,11 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stakes._utils.tables import Host
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 from stakes.files.arrow import Columns, read_columns, text_columns
-from stakes.files.frame import Cells, Frame, as_numbers, as_texts, check_text, not_finite, place_of, remarks
+from stakes.files.frame import Cells, Frame, Host, as_numbers, as_texts, check_text, not_finite, place_of, remarks
 from stakes.files.write import unescape as unescaped
 
 ARROW = (".parquet", ".arrow", ".feather", ".ipc")

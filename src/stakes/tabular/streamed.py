@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.tables import Host
 from stakes.exceptions import StakesError
 from stakes.files.arrow import ArrowPool, decoded, library, texts_of
-from stakes.files.frame import Frame
+from stakes.files.frame import Frame, Host
 from stakes.files.pools import open_pool
 from stakes.files.read import Source, is_arrow, some_rows
 from stakes.tabular.worksheet import Brief, Worksheet, feature_names, unchecked, worksheet_of

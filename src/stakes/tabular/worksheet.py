@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stakes._utils.random import as_seed
-from stakes._utils.tables import Host
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.frame import Frame, cell_kind, place_of
+from stakes.files.frame import Frame, Host, cell_kind, place_of
 from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
 from stakes.files.write import Cell, write_csv
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss
