@@ -105,8 +105,8 @@ def _bare(given: OnDevice, pool: Any, contexts: Any) -> Callable[[], Any]:
 def _operands(given: OnDevice, pool: Any, contexts: Any) -> tuple[Any, Any, Any]:
     """[n, n], [B, n], [n, M]: the factor, covariances of one block with the labels so far, and what contexts need."""
     posterior = posterior_on_device(given)
-    there = posterior.targets(contexts).places.projected.mT.contiguous()
-    return posterior.factor, posterior.prior.covariance(pool[:BLOCK], posterior.train), there
+    there = posterior.place(contexts)[1].mT.contiguous()
+    return posterior.factor, posterior.kernel(pool[:BLOCK], posterior.train), there
 
 
 def _parts(given: OnDevice, pool: Any, contexts: Any) -> dict[str, Callable[[], Any]]:
@@ -118,7 +118,7 @@ def _parts(given: OnDevice, pool: Any, contexts: Any) -> dict[str, Callable[[], 
     belief = prepared(pool[:BLOCK])
 
     def kernels(part: Any) -> Any:
-        return posterior.prior.covariance(part, posterior.train), posterior.prior.covariance(part, contexts)
+        return posterior.kernel(part, posterior.train), posterior.kernel(part, contexts)
 
     jobs: dict[str, Callable[[Any], Any]] = {
         "kernels": kernels,
@@ -162,11 +162,11 @@ def _error(problem: Scene, loss: str, found: Any) -> float:
 def _ranked(problem: Scene, device: str, shape: Shape, loss: str) -> Row:
     """The ten best rows of a pool on the host, in seconds of the clock; the first rows by NumPy must agree."""
     given = OnDevice(problem.process, device)
-    few = rank(problem.process, LOSSES[loss], problem.pool[:CHECKED], problem.contexts, n=3)
-    same = rank(given, LOSSES[loss], problem.pool[:CHECKED], problem.contexts, n=3)
+    few = rank(problem.process, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3)
+    same = rank(given, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3)
     said = "as NumPy picks them" if same.indices == few.indices else "OTHERS THAN NUMPY PICKS"
     start = time.perf_counter()
-    rank(given, LOSSES[loss], problem.pool, problem.contexts, n=10, chunk=BLOCK)
+    rank(given, LOSSES[loss], problem.pool, contexts=problem.contexts, n=10, chunk=BLOCK)
     return Row(f"rank from the host, {loss}, {said}", str(shape), time.perf_counter() - start)
 
 

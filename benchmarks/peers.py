@@ -71,7 +71,7 @@ def by_chance(scene: Scene) -> int:
 
 def by_stakes(scene: Scene) -> int:
     model = scene.forest.fit(scene.features, scene.labels)
-    return int(rank(model, CostMatrix(scene.costs), scene.pool, scene.contexts, n=1).indices[0])
+    return int(rank(model, CostMatrix(scene.costs), scene.pool, contexts=scene.contexts, n=1).indices[0])
 
 
 def by_refitting(scene: Scene) -> int:

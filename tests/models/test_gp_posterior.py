@@ -32,7 +32,7 @@ def test_blocks_do_not_show(block, pairs, rng, monkeypatch):
     rows, labels, pool, contexts = data(rng)
     process = GaussianProcess().fit(rows, labels)
     whole = process.belief(pool, contexts, joint=True)
-    monkeypatch.setattr(posterior_belief, "_POSTERIOR_BELIEF_BLOCK", block)
+    monkeypatch.setattr(posterior_belief, "_ROWS", block)
     monkeypatch.setattr(posterior_belief, "_PAIRS", pairs)
     parts = process.belief(pool, contexts, joint=True)
     for name in ("variance", "candidate_variance", "covariance", "noise_variance"):

@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from stakes import SquaredError, Weight, rank, score, select
 from stakes.models import GaussianProcess, Hyperparameters, OnDevice, belief_of, prepare_belief
-from stakes.models import gp_device as device_posterior
+from stakes.models.gp_posterior import KernelPosterior
 from stakes.testing import check_belief
 from tests.models.regression_cases import check_reduction, data
 
@@ -87,7 +87,8 @@ def test_blocks_of_any_size_give_the_same(seed, sizes, offset):
     rows, pool, contexts = (rng.normal(size=(count, 2)) + offset for count in sizes)
     process = GaussianProcess(Hyperparameters(0.0, 1.0, 0.8, 0.2)).fit(rows, rng.normal(size=len(rows)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device_posterior, "_ON_HOST", 16)
+        patch.setattr("stakes.models.gp_posterior._ROWS", 3)
+        patch.setattr("stakes.models.gp_posterior._PAIRS", 16)
         belief = belief_of(OnDevice(process, "cpu"), pool, contexts)
     assert_same(belief, belief_of(process, pool, contexts))
 
@@ -112,8 +113,8 @@ def sigmoid(z):
 def test_the_same_rows_are_picked(device, loss, batch, rng):
     rows, labels, _, contexts = data(rng)
     process, pool = GaussianProcess(VALUES).fit(rows, labels), rng.normal(size=(200, 3))
-    wanted = rank(process, loss, pool, contexts, n=5, batch=batch, chunk=64, shortlist=50)
-    found = rank(OnDevice(process, device), loss, pool, contexts, n=5, batch=batch, chunk=64, shortlist=50)
+    wanted = rank(process, loss, pool, contexts=contexts, n=5, batch=batch, chunk=64, shortlist=50)
+    found = rank(OnDevice(process, device), loss, pool, contexts=contexts, n=5, batch=batch, chunk=64, shortlist=50)
     assert found.indices == wanted.indices
     np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-7)
 
@@ -142,12 +143,12 @@ def test_gaps_and_columns_are_left_to_the_first_step(rng):
     rows, labels, pool, contexts = data(rng)
     pool[2, 1] = np.nan
     pipeline = make_pipeline(SimpleImputer(), GaussianProcess(VALUES)).fit(rows, labels)
-    wanted = rank(pipeline, SquaredError(), pool, contexts, n=3)
-    assert rank(OnDevice(pipeline, "cpu"), SquaredError(), pool, contexts, n=3).indices == wanted.indices
+    wanted = rank(pipeline, SquaredError(), pool, contexts=contexts, n=3)
+    assert rank(OnDevice(pipeline, "cpu"), SquaredError(), pool, contexts=contexts, n=3).indices == wanted.indices
     with pytest.raises(ValueError, match="pool"):
-        rank(OnDevice(pipeline[-1], "cpu"), SquaredError(), pool, contexts, n=3)
+        rank(OnDevice(pipeline[-1], "cpu"), SquaredError(), pool, contexts=contexts, n=3)
     with pytest.raises(ValueError, match="pool must have the 3 columns"):
-        rank(OnDevice(pipeline, "cpu"), SquaredError(), pool[:, :2], contexts[:, :2], n=3)
+        rank(OnDevice(pipeline, "cpu"), SquaredError(), pool[:, :2], contexts=contexts[:, :2], n=3)
 
 
 def test_tensors_are_taken_as_rows(rng):
@@ -160,23 +161,26 @@ def test_tensors_are_taken_as_rows(rng):
             belief_of(device, bad, contexts)
 
 
+def _contexts(asked):
+    """How often the 5 contexts were asked about on the device."""
+    return sum(isinstance(rows, torch.Tensor) and len(rows) == 5 for rows in asked)
+
+
 def test_what_contexts_need_is_computed_once(rng, monkeypatch):
     rows, labels, pool, contexts = data(rng)
     process = GaussianProcess(VALUES).fit(rows, labels)
     device, asked = OnDevice(process, "cpu"), []
-    known = device_posterior.DevicePosterior.targets
-    monkeypatch.setattr(
-        device_posterior.DevicePosterior, "targets", lambda self, rows: asked.append(len(rows)) or known(self, rows)
-    )
-    rank(device, SquaredError(), pool, contexts, n=2, chunk=2)
-    assert asked == [5]
+    place = KernelPosterior.place
+    monkeypatch.setattr(KernelPosterior, "place", lambda self, rows: asked.append(rows) or place(self, rows))
+    rank(device, SquaredError(), pool, contexts=contexts, n=2, chunk=2)
+    assert _contexts(asked) == 1
     prepared = prepare_belief(device, contexts)
     for part in (pool[:2], pool[2:]):
         assert_same(prepared(part), belief_of(process, part, contexts))
-    assert asked == [5, 5]
+    assert _contexts(asked) == 2
     contexts[0] += 1.0  # in place
     assert_same(belief_of(device, pool, contexts), belief_of(process, pool, contexts))
-    assert asked == [5, 5, 5]
+    assert _contexts(asked) == 3
     process.fit(rows[:7], labels[:7])
     assert_same(belief_of(device, pool, contexts), belief_of(process, pool, contexts))
 

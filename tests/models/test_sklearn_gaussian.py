@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from stakes import GaussianBelief, Linex, SquaredError, VectorGaussianBelief, score, select
 from stakes.baselines import bald
 from stakes.models import belief_of
-from stakes.models.kernels import signal_and_noise
+from stakes.models.sklearn_gaussian import signal_and_noise
 from stakes.testing import check_belief
 from tests.models.regression_cases import check_reduction, data
 

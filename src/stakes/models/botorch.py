@@ -6,7 +6,7 @@ Sizes: N candidates, M contexts, B rows of any block, p features.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
@@ -15,16 +15,15 @@ from botorch.posteriors.gpytorch import GPyTorchPosterior
 
 from stakes.beliefs import LogWarp, WarpedGaussianBelief
 from stakes.models.base import RowsToBelief, Target, adapts
-from stakes.models.gp_device import Tensor, prepare_joint
-from stakes.models.gpytorch import asking, check_labels, prepare_exact, rows_beside, together
-
-
-class Outcome(NamedTuple):
-    """What a label is of what the process models: offset + unit f, or the exponential of that."""
-
-    offset: float = 0.0
-    unit: float = 1.0
-    exponential: bool = False
+from stakes.models.gpytorch import (
+    Tensor,
+    asking,
+    check_train_data,
+    outputs_together,
+    prepare_exact,
+    prepare_joint,
+    rows_beside,
+)
 
 
 @adapts(Model)
@@ -37,21 +36,22 @@ def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, *
     if isinstance(model, SingleTaskGP) and model.num_outputs > 1:
         each = [model.subset_output([k]) for k in range(model.num_outputs)]
         parts = [prepare_botorch(one, contexts, target=target, joint=joint) for one in each]
-        return lambda rows: together([of_rows(rows) for of_rows in parts])
+        return lambda rows: outputs_together([of_rows(rows) for of_rows in parts])
     like, outcome = next(model.parameters()), _outcome(model)
     with asking(model):
         there = rows_beside(like, contexts)
         if outcome is None or not _is_plain(model):
             prepared = prepare_joint(_joint(model), _noise(model), there, target=target, joint=joint)
             return lambda rows: prepared(rows_beside(like, rows))
-        check_labels(model)
+        check_train_data(model)
         there = _transformed(model, there)
-        exact = prepare_exact(model, there, outcome.offset, outcome.unit, target=target, joint=joint)
+        offset, unit, exponential = outcome
+        exact = prepare_exact(model, there, offset, unit, target=target, joint=joint)
 
     def belief(rows: Any) -> Any:
         with asking(model):
             found = exact(_transformed(model, rows_beside(like, rows)))
-        return WarpedGaussianBelief(found, LogWarp()) if outcome.exponential else found
+        return WarpedGaussianBelief(found, LogWarp()) if exponential else found
 
     return belief
 
@@ -64,8 +64,11 @@ def _is_plain(model: Any) -> bool:
     )
 
 
-def _outcome(model: Any) -> Outcome | None:
-    """Through scalings, and a logarithm before all of them; None where a transform is another."""
+def _outcome(model: Any) -> tuple[float, float, bool] | None:
+    """Offset, unit, and whether a label is exp(offset + unit f), not offset + unit f; None for any other transform.
+
+    Transforms may be scalings, and a logarithm before all of them.
+    """
     transform = getattr(model, "outcome_transform", None)
     steps = [*transform.values()] if isinstance(transform, ChainedOutcomeTransform) else [transform] * bool(transform)
     exponential = bool(steps) and type(steps[0]) is Log
@@ -75,7 +78,7 @@ def _outcome(model: Any) -> Outcome | None:
             return None
         mean, scale = float(step.means.reshape(-1)[0]), float(step.stdvs.reshape(-1)[0])
         offset, unit = mean + scale * offset, scale * unit
-    return Outcome(offset, unit, exponential)
+    return offset, unit, exponential
 
 
 def _transformed(model: Any, rows: Tensor) -> Tensor:
@@ -94,8 +97,8 @@ def _joint(model: Any) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
 
     def joint(rows: Tensor) -> tuple[Tensor, Tensor]:
         with asking(model):
-            told = _gaussian(model, model.posterior(rows))
-            return told.mean, told.covariance_matrix
+            found = _gaussian(model, model.posterior(rows))
+            return found.mean, found.covariance_matrix
 
     return joint
 

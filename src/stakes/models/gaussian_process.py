@@ -31,13 +31,13 @@ from stakes.models.base import register_model
 from stakes.models.gp_posterior import (
     Candidates,
     KernelPosterior,
-    Places,
+    Place,
     belief_at,
     bounded,
     candidates_at,
     prepare_gaussian,
 )
-from stakes.models.kernels import Numbers, cross_covariance
+from stakes.models.sklearn_gaussian import Numbers, cross_covariance, kernel_posterior
 
 _TO_SD = 1.4826  # the standard deviation of a normal over its median absolute deviation
 _CORRELATION = 0.5  # wanted at the typical distance of neighbours
@@ -277,9 +277,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """[B]: the mean of f; with `return_std` also the standard deviation of a label, noise included, [B]."""
         check_is_fitted(self)
         rows, posterior = validate_data(self, X, reset=False, dtype=np.float64), self.posterior()
-        if not return_std:
-            return posterior.mean(rows)
-        return posterior.mean(rows), np.sqrt(sum(posterior.variances(posterior.places(rows))))
+        mean = cross_covariance(self.kernel_, rows, self.X_) @ self.weights_ + self.hyperparameters_.mean
+        return (mean, np.sqrt(sum(posterior.variances(posterior.place(rows))))) if return_std else mean
 
     def belief(
         self, pool: Any, contexts: Any, *, target: Literal["label", "latent"] = "label", joint: bool = False
@@ -289,10 +288,21 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def posterior(self) -> KernelPosterior:
         """What it knows of f: means and covariances at any rows."""
+        return kernel_posterior(**self.state())
+
+    def state(self) -> dict[str, Any]:
+        """The arguments of `kernel_posterior`."""
         values = self.hyperparameters_
-        return KernelPosterior(
-            self.kernel_, self.X_, self.factor_, self.weights_, values.mean, 1.0, values.noise**2, white=False
-        )
+        return {
+            "kernel": self.kernel_,
+            "noise": values.noise**2,
+            "white": False,
+            "train": self.X_,
+            "factor": self.factor_,
+            "solved": solve_triangular(self.factor_, self.y_ - np.asarray(values.mean), lower=True),
+            "offset": values.mean,
+            "unit": 1.0,
+        }
 
 
 def _prepare(
@@ -351,7 +361,7 @@ class FollowedProcess:
 
     process: GaussianProcess
     here: Candidates
-    there: Places
+    there: Place
 
     def belief(self, *, target: Literal["label", "latent"] = "label", joint: bool = False) -> GaussianBelief:
         """That of the process about the rows it is followed at."""
@@ -364,38 +374,42 @@ class FollowedProcess:
         A label is one row more of the factor and of what is solved, and a product of rank one off the covariances.
         """
         process = self.process.condition(X, y)
-        assert self.here.places is not None
+        place = self.here[0]
+        assert place is not None
         if process.jitter_ != self.process.jitter_:  # another factor altogether
-            return follow(process, self.here.places.rows, self.there.rows)
-        here, there = (_extended(process, places) for places in (self.here.places, self.there))
-        return FollowedProcess(process, _updated(process, self.here, here, there), there)
+            return follow(process, place[0], self.there[0])
+        here, there = (_extended(process, each) for each in (place, self.there))
+        added = slice(place[1].shape[1], None)
+        return FollowedProcess(process, _updated(process, self.here[3], here, there, added), there)
 
 
 def follow(process: GaussianProcess, pool: Any, contexts: Any) -> FollowedProcess:
     """A fitted process at rows that stay: candidates `pool` [N, p] and `contexts` [M, p]."""
     check_is_fitted(process)
     pool, contexts = (validate_data(process, each, reset=False, dtype=np.float64) for each in (pool, contexts))
-    there = process.posterior().places(contexts)
-    return FollowedProcess(process, candidates_at(process.posterior(), pool, there, keep=True), there)
+    posterior = process.posterior()
+    there = posterior.place(contexts)
+    here = candidates_at(posterior, pool, there, posterior.variances(there)[0], keep=True)
+    return FollowedProcess(process, here, there)
 
 
-def _extended(process: GaussianProcess, places: Places) -> Places:
-    """The places [n + m, B]: with corner^-1 (k(x_new, x) - below v(x)), `below` and `corner` the new rows of L."""
-    known = len(places.projected)
+def _extended(process: GaussianProcess, place: Place) -> Place:
+    """The place [B, n + m]: with corner^-1 (k(x_new, x) - below v(x)), `below` and `corner` the new rows of L."""
+    rows, projected = place
+    known = projected.shape[1]
     below, corner = process.factor_[known:, :known], process.factor_[known:, known:]  # [m, n], [m, m]
-    new = cross_covariance(process.kernel_, places.rows, process.X_[known:])  # [B, m]
-    new -= places.projected.T @ below.T
+    new = cross_covariance(process.kernel_, rows, process.X_[known:])  # [B, m]
+    new -= projected @ below.T
     solved = solve_triangular(corner, new.T, lower=True)  # [m, B]
-    return Places(places.rows, np.concatenate([places.projected.T, solved.T], axis=1).T)
+    return rows, np.concatenate([projected, solved.T], axis=1)
 
 
-def _updated(process: GaussianProcess, before: Candidates, here: Places, there: Places) -> Candidates:
-    """The candidates once the last rows of both places are known."""
-    assert before.places is not None
-    known, posterior = len(before.places.projected), process.posterior()
+def _updated(process: GaussianProcess, covariance: Numbers, here: Place, there: Place, new: slice) -> Candidates:
+    """The candidates once the `new` columns of both places are known; `covariance` [N, M] is that before."""
+    posterior = process.posterior()
     (variance, noise), (target_variance, _) = posterior.variances(here), posterior.variances(there)
-    covariance = np.empty_like(before.covariance)
+    after = np.empty_like(covariance)
     for part in slices(len(covariance), _ROWS):
-        less = before.covariance[part] - here.projected[known:, part].T @ there.projected[known:]
-        bounded(less, variance[part], target_variance, out=covariance[part])
-    return Candidates(here, variance, noise, covariance)
+        less = covariance[part] - here[1][part, new] @ there[1][:, new].T
+        bounded(less, variance[part], target_variance, out=after[part])
+    return here, variance, noise, after

@@ -1,90 +1,57 @@
-"""L^-1 from the left by products alone, which NumPy runs beside other threads; SciPy's triangular solves hold them up.
+"""Gaussian posteriors of a function f, and the beliefs that they imply, in NumPy or torch and on any device.
 
-Sizes: n rows of L, B right-hand sides.
+All is written by the array standard; what it lacks (a triangular solve, products that are subtracted in place) is taken
+from the library of the arrays. A *place* is a pair of rows [B, p] and what the covariances of f there are products of,
+[B, r]: with it covariances between any two places are one product.
+
+Sizes: N candidates, M contexts, B rows of any block, n labels so far, p features, d outputs, r columns of a place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from functools import cached_property, partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from array_api_compat import device, is_numpy_array
 from scipy.linalg import solve_triangular
 
-from stakes._utils.array import slices
+from stakes._utils.array import Array, constant, namespace, on_accelerator, slices
 from stakes._utils.jit import has_jit, loop
 from stakes.beliefs import GaussianBelief, VectorGaussianBelief
 from stakes.models.base import Target
-from stakes.models.kernels import Numbers, cross_covariance, signal_and_noise
+
+Place: TypeAlias = tuple[Any, Array]
+"""Rows [B, p], and what covariances are products of, [B, r]."""
+Candidates: TypeAlias = tuple[Place | None, Array, Array, Array]
+"""Their place (None unless covariances between them are wanted), [N] the variance of f, [N] the variance that a label
+has beside it, [N, M] the covariance of f here and at the contexts."""
 
 _BLOCK = 64  # rows of L whose diagonal block is inverted: below, products are short; above, inverses cost more
-
-
-@dataclass(frozen=True, eq=False)
-class Forward:
-    """Forward substitution by blocks, each with the inverse of its diagonal block."""
-
-    factor: Any
-    """[n, n]: L, lower triangular"""
-    inverses: tuple[Any, ...]
-    """each [64, 64], or what is left"""
-
-    @staticmethod
-    def of(factor: Any) -> Forward:
-        """With the inverses of its diagonal blocks."""
-        blocks = (factor[at : at + _BLOCK, at : at + _BLOCK] for at in range(0, len(factor), _BLOCK))
-        inverses = tuple(solve_triangular(block, np.eye(len(block)), lower=True) for block in blocks)
-        return Forward(factor, inverses)
-
-    def solve(self, rows: Any) -> Any:
-        """[B, n]: L^-1 times each of `rows` [B, n], written over them."""
-        for place, inverse in enumerate(self.inverses):
-            start = place * _BLOCK
-            here = slice(start, start + len(inverse))
-            if start:
-                rows[:, here] -= rows[:, :start] @ self.factor[here, :start].T
-            rows[:, here] = rows[:, here] @ inverse.T
-        return rows
-
-
-# ----------------------------------------------------------------------
-# Gaussian posteriors of a function: means, variances and covariances at any rows, with noise told from signal.
-#
-# Sizes: B rows of any block, n labels so far, p features, r columns of a thin factor, d outputs.
-
-
-class Places(NamedTuple):
-    """Rows, and what the covariances of a posterior are products of."""
-
-    rows: Any
-    """[B, p]"""
-    projected: Numbers
-    """[r, B]"""
-
-    def part(self, of: slice) -> Places:
-        """Some of the rows."""
-        return Places(self.rows[of], self.projected[:, of])
+_ROWS = 1024  # rows whose covariances with the labels so far are held at once
+_PAIRS = 2**17  # covariances of a block: 1 MiB, so that the passes over it stay within the cache
+_ON_DEVICE = 2**26  # numbers of a block that keep a large device busy
 
 
 class Posterior(Protocol):
     """What is known of a function f, jointly Gaussian over all rows; several outputs are independent and alike."""
 
     @property
-    def scale(self) -> Numbers | None:
+    def scale(self) -> Array | None:
         """[d]: the factor to each of several outputs, which `mean` includes, `covariance` not; None for one output."""
 
-    def places(self, rows: Any) -> Places:
+    def place(self, rows: Any) -> Place:
         """The rows, prepared for the methods below."""
 
-    def mean(self, rows: Any) -> Numbers:
+    def mean(self, place: Place) -> Array:
         """[B], or [B, d] for several outputs."""
 
-    def variances(self, places: Places) -> tuple[Numbers, Numbers]:
+    def variances(self, place: Place) -> tuple[Array, Array]:
         """[B], [B]: the variance of f, and what a label has beside it."""
 
-    def covariance(self, places: Places, others: Places) -> Numbers:
+    def covariance(self, place: Place, other: Place) -> Array:
         """[B, B']: of f."""
 
 
@@ -95,132 +62,124 @@ class KernelPosterior:
     L L' is the covariance of the labels so far, at rows X.
     """
 
-    kernel: Any
-    """Called with two sets of rows it gives their covariances; `diag` gives k(x, x), noise included if it has any."""
+    kernel: Callable[[Any, Any], Array]
+    """From rows [B, p] and others [B', p] to k between them, [B, B']: an array that may be written over."""
+    diagonal: Callable[[Any], tuple[Array, Array]]
+    """From rows [B, p] to k(x, x) [B], and to the noise variance of a label there [B], both before the unit."""
     train: Any
-    """[n, p]"""
-    factor: Numbers
+    """[n, p]: X"""
+    factor: Array
     """[n, n]: L"""
-    weights: Numbers
-    """[n] or [n, d]: (L L')^-1 (y - mean)"""
-    offset: Any
-    """The prior mean, of each output"""
-    unit: Any
+    solved: Array
+    """[n] or [n, d]: L^-1 (y - prior mean)"""
+    offset: Any = 0.0
+    """Added to each output"""
+    unit: Any = 1.0
     """The factor to each output"""
-    added_noise: float
-    """The noise variance that is not in the kernel, before the unit"""
-    white: bool = True
-    """Whether the kernel may hold noise of its own"""
+    prior_mean: Callable[[Any], Any] | None = None
+    """From rows [B, p] to the mean of f [B] before any label, before offset and unit; None: 0."""
 
     @property
-    def scale(self) -> Numbers | None:
+    def scale(self) -> Array | None:
         """[d]: the unit of each of several outputs."""
-        return np.broadcast_to(self.unit, self.weights.shape[1:]) if self.weights.ndim > 1 else None
+        return np.broadcast_to(self.unit, self.solved.shape[1:]) if self.solved.ndim > 1 else None
 
     @property
     def _square(self) -> float:
-        return float(np.squeeze(self.unit)) ** 2 if self.weights.ndim == 1 else 1.0
+        return float(np.squeeze(self.unit)) ** 2 if self.solved.ndim == 1 else 1.0
 
-    def places(self, rows: Any) -> Places:
-        """With v(x), a column for each row."""
-        return Places(rows, self._forward.solve(cross_covariance(self.kernel, rows, self.train)).T)
+    def place(self, rows: Any) -> Place:
+        """With v(x), a row for each."""
+        return rows, self._solve(self.kernel(rows, self.train))
 
     @cached_property
-    def _forward(self) -> Forward:
-        return Forward.of(self.factor)
+    def _solve(self) -> Callable[[Array], Array]:
+        return forward_solver(self.factor)
 
-    def mean(self, rows: Any) -> Numbers:
-        """The prior mean + k(x, X) weights."""
-        return np.asarray(self.unit * (cross_covariance(self.kernel, rows, self.train) @ self.weights) + self.offset)
+    def mean(self, place: Place) -> Array:
+        """Offset + unit (prior mean + v(x)' L^-1 (y - prior mean))."""
+        learned = place[1] @ self.solved
+        mean = learned if self.prior_mean is None else self.prior_mean(place[0]) + learned
+        return self.offset + self.unit * mean
 
-    def variances(self, places: Places) -> tuple[Numbers, Numbers]:
-        """As above, but 0 where rounding is all that is left; the noise is the kernel's and the one added."""
-        prior, noise = self._prior(places.rows)
-        left = prior - np.einsum("rb,rb->b", places.projected, places.projected)
-        left = np.where(left > np.finfo(float).eps * len(self.factor) * prior, left, 0.0)
-        return self._square * left, self._square * (noise + self.added_noise)
+    def variances(self, place: Place) -> tuple[Array, Array]:
+        """As above, but 0 where rounding is all that is left."""
+        prior, noise = self.diagonal(place[0])
+        xp = namespace(prior)
+        left = prior - xp.linalg.vecdot(place[1], place[1])
+        rounding = xp.finfo(prior.dtype).eps * self.factor.shape[0] * prior
+        return self._square * xp.where(left > rounding, left, xp.zeros_like(left)), self._square * noise
 
-    def _prior(self, rows: Any) -> tuple[Numbers, Numbers]:
-        return signal_and_noise(self.kernel, rows) if self.white else (self.kernel.diag(rows), np.zeros(len(rows)))
-
-    def covariance(self, places: Places, others: Places) -> Numbers:
+    def covariance(self, place: Place, other: Place) -> Array:
         """As above."""
-        covariance = cross_covariance(self.kernel, places.rows, others.rows)
-        covariance -= places.projected.T @ others.projected
+        covariance = _less_product(self.kernel(place[0], other[0]), place[1], other[1])
         if self._square != 1.0:
             covariance *= self._square
         return covariance
+
+
+def _less_product(covariance: Array, one: Array, other: Array) -> Array:
+    """`covariance` [B, B'] minus one [B, r] times other [B', r], written over; in one pass where there is one."""
+    if hasattr(covariance, "addmm_"):
+        return covariance.addmm_(one, other.T, alpha=-1.0)
+    covariance -= one @ other.T
+    return covariance
+
+
+def forward_solver(factor: Array) -> Callable[[Array], Array]:
+    """From rows [B, n] to L^-1 times each of them, for L = `factor` [n, n], lower triangular; rows may be written over.
+
+    By the solve of the array's library, where it has one. NumPy's is forward substitution by blocks, each with the
+    inverse of its diagonal block: products alone, which run beside other threads, where SciPy's solves hold them up.
+    """
+    if (solve := getattr(namespace(factor).linalg, "solve_triangular", None)) is not None:
+        return lambda rows: solve(factor.mT, rows, upper=True, left=False)
+    blocks = [factor[part, part] for part in slices(len(factor), _BLOCK)]
+    inverses = [solve_triangular(block, np.eye(len(block)), lower=True) for block in blocks]
+
+    def solved(rows: Array) -> Array:
+        for place, inverse in enumerate(inverses):
+            start = place * _BLOCK
+            here = slice(start, start + len(inverse))
+            if start:
+                rows[:, here] -= rows[:, :start] @ factor[here, :start].T
+            rows[:, here] = rows[:, here] @ inverse.T
+        return rows
+
+    return solved
 
 
 @dataclass(frozen=True, eq=False)
 class LinearPosterior:
     """The mean of f is intercept + x' coefficients, and cov(f(x), f(x')) = (x - centre)' R R' (x' - centre)."""
 
-    coefficients: Numbers
+    coefficients: Array
     """[p]"""
     intercept: float
-    centre: Numbers
+    centre: Array
     """[p]"""
-    root: Numbers
+    root: Array
     """[p, r]: R"""
     noise_variance: float
-    scale: Numbers | None = None
+    scale: Array | None = None
 
-    def places(self, rows: Any) -> Places:
+    def place(self, rows: Any) -> Place:
         """With R' (x - centre)."""
-        return Places(rows, self.root.T @ (rows - self.centre).T)
+        return rows, (rows - self.centre) @ self.root
 
-    def mean(self, rows: Any) -> Numbers:
+    def mean(self, place: Place) -> Array:
         """Intercept + x' coefficients."""
-        return np.asarray(rows @ self.coefficients + self.intercept)
+        return place[0] @ self.coefficients + self.intercept
 
-    def variances(self, places: Places) -> tuple[Numbers, Numbers]:
+    def variances(self, place: Place) -> tuple[Array, Array]:
         """As above; the noise is the same everywhere."""
-        variance = np.asarray(np.sum(places.projected**2, axis=0))
-        return variance, np.full_like(variance, self.noise_variance)
+        xp = namespace(place[1])
+        variance = xp.linalg.vecdot(place[1], place[1])
+        return variance, xp.full_like(variance, self.noise_variance)
 
-    def covariance(self, places: Places, others: Places) -> Numbers:
+    def covariance(self, place: Place, other: Place) -> Array:
         """As above."""
-        return places.projected.T @ others.projected
-
-
-# ----------------------------------------------------------------------
-# The belief about labels and targets that a Gaussian posterior of a function implies.
-#
-# Sizes: N candidates, M contexts, B rows of a block, r columns of a thin factor, d outputs.
-
-_PAIRS = 2**17  # covariances of a block: 1 MiB, so that the passes over it stay within the cache
-_POSTERIOR_BELIEF_BLOCK = 1024  # rows whose covariances with the labels so far are held at once
-
-
-@dataclass(frozen=True, eq=False)
-class LabelCovariances:
-    """i -> [N], or [d, N, d]: covariances of the label of candidate i with those of all, itself included."""
-
-    posterior: Posterior
-    places: Places
-    variance: Numbers
-    """[N]: of labels, with their noise"""
-
-    def __call__(self, i: int) -> Numbers:
-        """The row of candidate i."""
-        row = self.posterior.covariance(self.places.part(slice(i, i + 1)), self.places)[0]
-        row[i] = self.variance[i]
-        scale = self.posterior.scale
-        return row if scale is None else np.moveaxis(_outputs(row, scale), 1, 0)
-
-
-class Candidates(NamedTuple):
-    """What a posterior says of candidates, each alone and with f at the contexts."""
-
-    places: Places | None
-    """None where covariances between candidates are not wanted"""
-    variance: Numbers
-    """[N]: of f"""
-    noise: Numbers
-    """[N]: the variance that a label has beside it"""
-    covariance: Numbers
-    """[N, M]: of f here and at the contexts"""
+        return place[1] @ other[1].T
 
 
 def prepare_gaussian(
@@ -230,55 +189,68 @@ def prepare_gaussian(
 
     Covariances between candidates, where they are asked for, are computed a row at a time when a batch needs them.
     """
-    there = posterior.places(contexts)
-    return lambda pool: belief_at(
-        posterior, candidates_at(posterior, pool, there, keep=joint), there, target=target, joint=joint
-    )
+    there = posterior.place(contexts)
+    mean, (known, noise) = posterior.mean(there), posterior.variances(there)
+    variance = known + noise if target == "label" else known
+
+    def belief(pool: Any) -> GaussianBelief | VectorGaussianBelief:
+        return _belief(posterior, candidates_at(posterior, pool, there, known, keep=joint), mean, variance)
+
+    return belief
 
 
 def belief_at(
-    posterior: Posterior, here: Candidates, there: Places, *, target: Target, joint: bool
+    posterior: Posterior, here: Candidates, there: Place, *, target: Target, joint: bool
 ) -> GaussianBelief | VectorGaussianBelief:
     """The belief about labels `here` and targets `there`."""
     known, noise = posterior.variances(there)  # [M], [M]
-    variance = here.variance + here.noise  # [N]
-    moments: dict[str, Any] = {
-        "variance": known + noise if target == "label" else known,
-        "candidate_variance": variance,
-        "covariance": here.covariance,
-        "noise_variance": here.noise,
-    }
-    rows = LabelCovariances(posterior, here.places, variance) if joint and here.places is not None else None
+    here = here if joint else (None, *here[1:])
+    return _belief(posterior, here, posterior.mean(there), known + noise if target == "label" else known)
+
+
+def _belief(
+    posterior: Posterior, here: Candidates, mean: Array, variance: Array
+) -> GaussianBelief | VectorGaussianBelief:
+    """About labels `here` and targets of this mean and variance."""
+    place, own, noise, covariance = here
+    label_variance = own + noise  # [N]
+    rows = None if place is None else partial(_label_covariances, posterior, place, label_variance)
     if (scale := posterior.scale) is None:
-        return GaussianBelief(posterior.mean(there.rows), **moments, candidate_covariance=rows)
-    moments = {name: _outputs(each, scale) for name, each in moments.items()}
-    return VectorGaussianBelief(posterior.mean(there.rows), **moments, candidate_covariance=rows)
+        return GaussianBelief(mean, variance, label_variance, covariance, rows, noise)
+    variance, label_variance, covariance, noise = (
+        _outputs(each, scale) for each in (variance, label_variance, covariance, noise)
+    )
+    return VectorGaussianBelief(mean, variance, label_variance, covariance, rows, noise)
 
 
-def candidates_at(posterior: Posterior, pool: Any, there: Places, keep: bool) -> Candidates:
-    """All of `pool`, in blocks that stay within the cache; with their places if `keep`."""
-    (n_columns, n_contexts), (known, _) = there.projected.shape, posterior.variances(there)
-    variance, noise, covariance = np.empty(len(pool)), np.empty(len(pool)), np.empty((len(pool), n_contexts))
-    projected = np.empty((len(pool), n_columns if keep else 0)).T  # [r, N], a candidate's together in memory
-    for part in slices(len(pool), _POSTERIOR_BELIEF_BLOCK):
-        here = posterior.places(pool[part])
+def candidates_at(posterior: Posterior, pool: Any, there: Place, known: Array, keep: bool) -> Candidates:
+    """All of `pool`, for contexts `there` with variances `known` [M], in blocks; with their place if `keep`."""
+    xp, options = namespace(known), {"dtype": known.dtype, "device": device(known)}
+    n_contexts, n_columns = there[1].shape
+    variance, noise = xp.empty(len(pool), **options), xp.empty(len(pool), **options)
+    covariance = xp.empty((len(pool), n_contexts), **options)
+    projected = xp.empty((len(pool), n_columns if keep else 0), **options)
+    large = max(1, _ON_DEVICE // max(n_columns, n_contexts, 1)) if on_accelerator(known) else 0
+    for part in slices(len(pool), large or _ROWS):
+        here = posterior.place(pool[part])
         variance[part], noise[part] = posterior.variances(here)
-        for few in slices(len(here.rows), max(1, _PAIRS // n_contexts)):
-            block = posterior.covariance(here.part(few), there)
+        for few in slices(len(here[0]), large or max(1, _PAIRS // max(n_contexts, 1))):
+            block = posterior.covariance((here[0][few], here[1][few]), there)
             bounded(block, variance[part][few], known, out=covariance[part][few])
         if keep:
-            projected[:, part] = here.projected
-    return Candidates(Places(pool, projected) if keep else None, variance, noise, covariance)
+            projected[part] = here[1]
+    return (pool, projected) if keep else None, variance, noise, covariance
 
 
-def bounded(covariance: Numbers, variance: Numbers, known: Numbers, out: Numbers) -> None:
+def bounded(covariance: Array, variance: Array, known: Array, out: Array) -> None:
     """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`."""
-    sd, target_sd = np.sqrt(variance), np.sqrt(known)
-    if has_jit():
+    xp = namespace(covariance)
+    sd, target_sd = xp.sqrt(variance), xp.sqrt(known)
+    if is_numpy_array(covariance) and has_jit():
         return _bounded(covariance, sd, target_sd, out)
     most = sd[:, None] * target_sd
-    np.minimum(covariance, most, out=covariance)
-    np.maximum(covariance, np.negative(most, out=most), out=out)
+    xp.minimum(covariance, most, out=covariance)
+    xp.maximum(covariance, -most, out=out)
     return None
 
 
@@ -291,6 +263,40 @@ def _bounded(covariance: Any, sd: Any, target_sd: Any, out: Any) -> None:
             result[m] = max(-most, min(row[m], most))
 
 
-def _outputs(covariance: Numbers, scale: Numbers) -> Numbers:
+def _label_covariances(posterior: Posterior, place: Place, variance: Array, i: int) -> Array:
+    """[N], or [d, N, d]: covariances of the label of candidate i with those of all, of variance [N]."""
+    row = posterior.covariance((place[0][i : i + 1], place[1][i : i + 1]), place)[0]
+    row[i] = variance[i]
+    scale = posterior.scale
+    return row if scale is None else namespace(row).moveaxis(_outputs(row, scale), 1, 0)
+
+
+def _outputs(covariance: Array, scale: Array) -> Array:
     """[..., d, d]: the covariance of independent outputs, each with its scale."""
-    return np.asarray(covariance[..., None, None] * np.diag(scale**2))
+    return covariance[..., None, None] * constant(np.diag(scale**2), covariance)
+
+
+def independent(beliefs: Sequence[GaussianBelief]) -> VectorGaussianBelief:
+    """The belief about vectors whose numbers are independent, one of each of `beliefs`."""
+    rows = [belief.candidate_covariance for belief in beliefs]
+    noise = [belief.noise_variance + 0.0 * belief.candidate_variance for belief in beliefs]
+    return VectorGaussianBelief(
+        namespace(beliefs[0].mean).stack([belief.mean for belief in beliefs], axis=-1),
+        _on_diagonal([belief.variance for belief in beliefs]),
+        _on_diagonal([belief.candidate_variance for belief in beliefs]),
+        _on_diagonal([belief.covariance for belief in beliefs]),
+        None if any(each is None for each in rows) else partial(_independent_rows, rows),
+        _on_diagonal(noise),
+    )
+
+
+def _on_diagonal(parts: Sequence[Array]) -> Array:
+    """[..., d, d]: with `parts` along the diagonal."""
+    stacked = namespace(parts[0]).stack(list(parts), axis=-1)
+    return stacked[..., None] * constant(np.eye(len(parts)), stacked)
+
+
+def _independent_rows(rows: Sequence[Any], i: int) -> Array:
+    """[d, N, d]: covariances of the label of candidate i with those of all."""
+    found = _on_diagonal([each(i) if callable(each) else each[i, ...] for each in rows])
+    return namespace(found).moveaxis(found, 1, 0)

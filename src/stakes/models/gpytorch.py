@@ -1,15 +1,19 @@
-"""Several models of torch, one for each output: their beliefs as one, about vectors whose numbers are independent.
+"""Beliefs of GPyTorch's Gaussian processes, as tensors on the device of the model.
 
-Sizes: N candidates, M contexts, d outputs.
+An exact process is computed from its prior and its likelihood, in blocks. A model that tells no more than the joint
+Gaussian of any rows is asked for some candidates and all contexts at a time. A model is asked in the mode for
+predictions, without gradients, and left as it was.
+
+Sizes: N candidates, M contexts, B rows of any block, n labels so far, p features.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any, cast
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeAlias, cast
 
 import gpytorch
 import numpy as np
@@ -18,13 +22,23 @@ from gpytorch.likelihoods import FixedNoiseGaussianLikelihood, GaussianLikelihoo
 from gpytorch.models.exact_prediction_strategies import DefaultPredictionStrategy, prediction_strategy
 from linear_operator.utils.cholesky import psd_safe_cholesky
 
-from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
+from stakes._utils.array import slices
+from stakes.beliefs import Belief, GaussianBelief
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, Target, adapts, prepare_belief
-from stakes.models.gp_device import DevicePosterior, Tensor, prepare_joint
+from stakes.models.gp_posterior import KernelPosterior, bounded, independent, prepare_gaussian
+
+Tensor: TypeAlias = Any
+"""One of torch."""
+Joint: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""From rows [B, p] to the mean [B] and the covariance [B, B] of f there."""
+Noise: TypeAlias = Callable[[Tensor], Tensor]
+"""From rows [B, p] to the variance [B] that a label has beside f."""
+
+_FEWEST = 64  # candidates of a block, however few the contexts are
 
 
-def together(beliefs: Sequence[Any]) -> Belief:
+def outputs_together(beliefs: Sequence[Any]) -> Belief:
     """The belief about labels and targets that hold a number of each of `beliefs`; of one, that one."""
     if len(beliefs) == 1:
         return cast(Belief, beliefs[0])
@@ -33,36 +47,10 @@ def together(beliefs: Sequence[Any]) -> Belief:
             "outputs are served together where each is one number with a Gaussian belief; one of these is a "
             f"{odd[0]}. Ask that model by itself."
         )
-    return VectorGaussianBelief(
-        torch.stack([each.mean for each in beliefs], dim=-1),
-        _diagonal(beliefs, "variance"),
-        _diagonal(beliefs, "candidate_variance"),
-        _diagonal(beliefs, "covariance"),
-        _rows(beliefs),
-        _diagonal(beliefs, "noise_variance"),
-    )
+    return independent(beliefs)
 
 
-def _diagonal(beliefs: Sequence[Any], name: str) -> Any:
-    """[..., d, d]: nothing between outputs."""
-    return torch.diag_embed(torch.stack([getattr(each, name) for each in beliefs], dim=-1))
-
-
-def _rows(beliefs: Sequence[Any]) -> Any:
-    """I -> [d, N, d], where covariances between candidates were asked for."""
-    rows = [each.candidate_covariance for each in beliefs]
-    if rows[0] is None:
-        return None
-    return lambda i: torch.diag_embed(torch.stack([row(i) for row in rows], dim=-1)).permute(1, 0, 2)
-
-
-# ----------------------------------------------------------------------
-# How a model of GPyTorch or BoTorch is asked: with rows beside it, in the mode for predictions, and left as it was.
-#
-# Sizes: B rows of any block, n labels so far, p features.
-
-
-def check_labels(model: Any) -> None:
+def check_train_data(model: Any) -> None:
     """Refuse a model without labels, with several inputs, or of several models at once."""
     inputs = model.train_inputs
     if inputs is None or model.train_targets is None or len(inputs) != 1:
@@ -104,12 +92,6 @@ def rows_beside(like: Tensor, rows: Any, width: int | None = None) -> Tensor:
     return tensor
 
 
-# ----------------------------------------------------------------------
-# Beliefs of GPyTorch's exact Gaussian processes, as tensors on the device of the model.
-#
-# Sizes: N candidates, M contexts, B rows of any block, n labels so far, p features.
-
-
 @adapts(gpytorch.models.ExactGP)
 def _exact(model: Any, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
     """The exact joint posterior, as `model(rows)` has it; one of BoTorch as `model.posterior(rows)` has it.
@@ -121,7 +103,7 @@ def _exact(model: Any, contexts: Any, *, target: Any, joint: bool, **_: Any) -> 
         from stakes.models.botorch import prepare_botorch
 
         return prepare_botorch(model, contexts, target=target, joint=joint)
-    check_labels(model)
+    check_train_data(model)
     train = model.train_inputs[0]
     with asking(model):
         there = rows_beside(train, contexts, train.shape[1])
@@ -133,7 +115,7 @@ def _exact(model: Any, contexts: Any, *, target: Any, joint: bool, **_: Any) -> 
 def _list(model: Any, contexts: Any, **options: Any) -> RowsToBelief:
     """A number of the label for each model of the list."""
     prepared = [prepare_belief(each, contexts, **options) for each in model.models]
-    return lambda rows: together([of_rows(rows) for of_rows in prepared])
+    return lambda rows: outputs_together([of_rows(rows) for of_rows in prepared])
 
 
 def prepare_exact(
@@ -148,13 +130,21 @@ def prepare_exact(
         )
     known = _solved(model)
     if known is None:
-        return prepare_joint(*_told(model, noise, offset, unit), contexts, target=target, joint=joint)
-    posterior = DevicePosterior(ModulePrior(model, noise), train, *known, offset, unit)
-    targets = posterior.targets(contexts)
+        return prepare_joint(*_joint_moments(model, noise, offset, unit), contexts, target=target, joint=joint)
+    posterior = KernelPosterior(
+        partial(_prior_covariance, model),
+        partial(_prior_variances, model, noise),
+        train,
+        *known,
+        offset,
+        unit,
+        lambda rows: model.forward(rows).mean,
+    )
+    prepared = prepare_gaussian(posterior, contexts, target=target, joint=joint)
 
     def belief(pool: Tensor) -> GaussianBelief:
         with asking(model):
-            return posterior.belief(pool, targets, target=target, joint=joint)
+            return cast(GaussianBelief, prepared(pool))
 
     return belief
 
@@ -171,39 +161,26 @@ def _solved(model: Any) -> tuple[Tensor, Tensor] | None:
     return factor, torch.linalg.solve_triangular(factor, rest, upper=False)[:, 0]
 
 
-@dataclass(frozen=True, eq=False)
-class ModulePrior:
-    """What `model.forward` says of f before any label."""
-
-    model: Any
-    noise_variance: float
-
-    def mean(self, rows: Tensor) -> Tensor:
-        """[B]: of f."""
-        return self.model.forward(rows).mean
-
-    def variance(self, rows: Tensor) -> Tensor:
-        """[B]: of f."""
-        return self.model.forward(rows).lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2).clone()
-
-    def noise(self, rows: Tensor) -> Tensor:
-        """[B]: the same everywhere."""
-        return rows.new_full((len(rows),), self.noise_variance)
-
-    def covariance(self, rows: Tensor, others: Tensor) -> Tensor:
-        """[B, B']: that block of the lazy covariance of all, which is all that is computed of it."""
-        with asking(self.model) if self.model.training else nullcontext():  # a batch asks when the belief is long made
-            both = self.model.forward(torch.cat([rows, others])).lazy_covariance_matrix
-            return both[: len(rows), len(rows) :].to_dense().clone(memory_format=torch.contiguous_format)
+def _prior_covariance(model: Any, rows: Tensor, others: Tensor) -> Tensor:
+    """[B, B']: of f before any label: that block of the lazy covariance of all, which is all that is computed of it."""
+    with asking(model) if model.training else torch.no_grad():  # a batch asks when the belief is long made
+        both = model.forward(torch.cat([rows, others])).lazy_covariance_matrix
+        return both[: len(rows), len(rows) :].to_dense().clone(memory_format=torch.contiguous_format)
 
 
-def _told(model: Any, noise: float, offset: float, unit: float) -> tuple[Any, Any]:
+def _prior_variances(model: Any, noise: float, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """[B], [B]: of f before any label, and of the noise of a label, the same everywhere."""
+    diagonal = model.forward(rows).lazy_covariance_matrix.diagonal(dim1=-1, dim2=-2)
+    return diagonal.clone(), rows.new_full((len(rows),), noise)
+
+
+def _joint_moments(model: Any, noise: float, offset: float, unit: float) -> tuple[Any, Any]:
     """What the model says jointly of rows, and the noise there."""
 
     def joint(rows: Tensor) -> tuple[Tensor, Tensor]:
         with asking(model):
-            told = model(rows)
-            return offset + unit * told.mean, unit**2 * told.covariance_matrix
+            found = model(rows)
+            return offset + unit * found.mean, unit**2 * found.covariance_matrix
 
     return joint, lambda rows: rows.new_full((len(rows),), unit**2 * noise)
 
@@ -224,3 +201,45 @@ def noise_to_come(likelihood: Any) -> float:
             stacklevel=2,
         )
     return float(noise.mean())
+
+
+def prepare_joint(
+    moments: Joint, noise: Noise, contexts: Tensor, *, target: Target, joint: bool
+) -> Callable[[Tensor], GaussianBelief]:
+    """From a pool [N, p] to the belief about its labels and the targets at `contexts` [M, p].
+
+    As many candidates as there are contexts are asked for at a time.
+
+    All pairs of these are computed, four times as many as are needed: with fewer candidates at a time, pairs of
+    contexts are computed more often; with more, pairs of candidates are more.
+    """
+    (mean, covariance), target_noise = moments(contexts), noise(contexts)
+    known = covariance.diagonal().clone()
+    target_variance = known + target_noise if target == "label" else known
+
+    def belief(pool: Tensor) -> GaussianBelief:
+        parts = slices(len(pool), max(_FEWEST, len(contexts)))
+        own, blocks = zip(*(_block(moments, pool[part], contexts, known) for part in parts), strict=True)
+        label_noise = noise(pool)
+        variance = torch.cat(own) + label_noise
+        rows = partial(_label_row, moments, pool, variance) if joint else None
+        return GaussianBelief(mean, target_variance, variance, torch.cat(blocks), rows, label_noise)
+
+    return belief
+
+
+def _block(joint: Joint, pool: Tensor, contexts: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """[B], [B, M]: variances of f, and covariances with f at the contexts, of variance `known` [M]."""
+    count = len(pool)
+    _, both = joint(torch.cat([pool, contexts]))
+    variance, covariance = both.diagonal()[:count].clamp(min=0.0), both[:count, count:].clone()
+    bounded(covariance, variance, known, out=covariance)
+    return variance, covariance
+
+
+def _label_row(moments: Joint, pool: Tensor, variance: Tensor, i: int) -> Tensor:
+    """[N]: covariances of the label of candidate i with those of all, of `variance` [N], itself included."""
+    one, parts = pool[i : i + 1], slices(len(pool), _FEWEST)
+    row = torch.cat([moments(torch.cat([one, pool[part]]))[1][0, 1:] for part in parts])
+    row[i] = variance[i]
+    return row

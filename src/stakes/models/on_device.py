@@ -6,8 +6,9 @@ Sizes: N candidates, M contexts, n labels so far, p features.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -18,11 +19,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts, best_of
 from stakes.models.gaussian_process import GaussianProcess
-from stakes.models.gp_posterior import KernelPosterior
-from stakes.models.sklearn_gaussian import posterior_of, rows_of
-
-if TYPE_CHECKING:
-    from stakes.models.gp_device import DevicePosterior
+from stakes.models.gp_posterior import KernelPosterior, prepare_gaussian
+from stakes.models.sklearn_gaussian import process_state, rows_of
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,9 @@ class OnDevice:
             raise ImportError("OnDevice needs torch: pip install stakes[torch]")
         if self.dtype not in ("float64", "float32"):
             raise StakesError(f"dtype must be 'float64' or 'float32'; got {self.dtype!r}")
-        host = _host_posterior(_process_of(self.model))
+        state = _state(_process_of(self.model))
         _check_device(self.device)
-        _check_kernel(host.kernel)
+        _check_kernel(state["kernel"])
 
     @property
     def n_features_in_(self) -> int:
@@ -70,46 +68,53 @@ def _on_device(model: OnDevice, contexts: Any, *, target: Any, joint: bool, **_:
     import torch
 
     with torch.no_grad():
-        posterior = posterior_on_device(model)
-        targets = posterior.targets(_tensor(model, _rows(model.model, contexts)))
+        there = _tensor(model, _rows(model.model, contexts))
+        prepared = prepare_gaussian(posterior_on_device(model), there, target=target, joint=joint)
 
     def belief(rows: Any) -> Any:
         with torch.no_grad():
-            return posterior.belief(_tensor(model, _rows(model.model, rows)), targets, target=target, joint=joint)
+            return prepared(_tensor(model, _rows(model.model, rows)))
 
     return belief
 
 
 def _check_kernel(kernel: Any) -> None:
-    from stakes.models.gp_device import check_kernel
+    from stakes.models.gp_torch_kernels import check_kernel
 
     check_kernel(kernel)
 
 
-def posterior_on_device(model: OnDevice) -> DevicePosterior:
+def posterior_on_device(model: OnDevice) -> KernelPosterior:
     """What the process knows of f, on the device."""
-    from stakes.models.gp_device import DevicePosterior, KernelPrior
+    from stakes.models.gp_torch_kernels import covariance, variances
 
-    host = _host_posterior(_process_of(model.model))
-    _check_kernel(host.kernel)
-    train, factor = _tensor(model, host.train), _tensor(model, host.factor)
-    prior = KernelPrior(host.kernel, train.mean(dim=0), host.added_noise, host.white)
-    solved = _tensor(model, host.factor.T @ host.weights)
-    return DevicePosterior(prior, train, factor, solved, float(np.squeeze(host.offset)), float(np.squeeze(host.unit)))
+    state = _state(_process_of(model.model))
+    kernel, train = state["kernel"], _tensor(model, state["train"])
+    _check_kernel(kernel)
+    return KernelPosterior(
+        partial(covariance, kernel, train.mean(dim=0)),
+        partial(variances, kernel, state["noise"], state["white"]),
+        train,
+        _tensor(model, state["factor"]),
+        _tensor(model, state["solved"]),
+        float(np.squeeze(state["offset"])),
+        float(np.squeeze(state["unit"])),
+    )
 
 
-def _host_posterior(process: Any) -> KernelPosterior:
-    """That of a process of one output; anything else is refused."""
+def _state(process: Any) -> dict[str, Any]:
+    """What a process of one output knows of f; anything else is refused."""
     if not isinstance(process, GaussianProcess | GaussianProcessRegressor):
         raise TypeError(
             "OnDevice needs a fitted GaussianProcess or GaussianProcessRegressor, or a pipeline that ends in one; got "
             f"{type(process).__name__}. Models of torch are on their device already: give them to belief_of or rank."
         )
     check_is_fitted(process, None if isinstance(process, GaussianProcess) else "X_train_")
-    posterior = process.posterior() if isinstance(process, GaussianProcess) else posterior_of(process)
-    if posterior.scale is not None:
-        raise StakesError(f"OnDevice is for one output; this model has {len(posterior.scale)}. Leave it on the host.")
-    return posterior
+    state = process.state() if isinstance(process, GaussianProcess) else process_state(process)
+    if state["solved"].ndim > 1:
+        outputs = state["solved"].shape[1]
+        raise StakesError(f"OnDevice is for one output; this model has {outputs}. Leave it on the host.")
+    return state
 
 
 def _process_of(model: Any) -> Any:
@@ -144,7 +149,7 @@ def _checked(process: Any, rows: Any) -> Any:
 def _tensor(model: OnDevice, values: Any) -> Any:
     import torch
 
-    return torch.as_tensor(values, dtype=getattr(torch, model.dtype), device=model.device)
+    return torch.as_tensor(values, dtype=getattr(torch, model.dtype), device=model.device).detach()
 
 
 def _check_device(device: str) -> None:

@@ -1,26 +1,38 @@
 """Beliefs of scikit-learn's Gaussian regressors: Gaussian processes and Bayesian linear models.
 
-Sizes: N candidates, M contexts, n labels so far, p features.
+Covariances by scikit-learn's kernels are computed in place where the kernel is known: same numbers, fewer passes over
+memory. Sizes: N candidates, M contexts, B rows of any block, n labels so far, p features, d outputs.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, Product, Sum, WhiteKernel
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
+from stakes._utils.array import slices
+from stakes.beliefs import Belief, GaussianBelief
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
-from stakes.models.gp_posterior import KernelPosterior, LinearPosterior, prepare_gaussian
-from stakes.models.kernels import Numbers
+from stakes.models.gp_posterior import KernelPosterior, LinearPosterior, independent, prepare_gaussian
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+_Value: TypeAlias = Numbers | float
+_Evaluate: TypeAlias = Callable[[Any, Any, Any], _Value]
 
 _JITTER = 1e-8  # of k(x, x): an alpha this small is there for the factorisation, not a belief about labels
+_DIAGONAL = 64  # rows whose kernel matrix is made for the sake of its diagonal
+_ROUNDING = 1e-12  # of k(x, x): what two ways to compute it may differ by
 
 
 @adapts(GaussianProcessRegressor)
@@ -31,24 +43,39 @@ def _process(model: GaussianProcessRegressor, contexts: Any, *, target: Any, joi
     k(x, x) is jitter, not noise. An `alpha` for each label so far says nothing of labels to come: its mean is taken,
     with a warning.
     """
-    posterior = posterior_of(model)
+    posterior = kernel_posterior(**process_state(model))
     prepared = prepare_gaussian(posterior, rows_of(model, contexts), target=target, joint=joint)
     return lambda rows: prepared(rows_of(model, rows))
 
 
-def posterior_of(model: GaussianProcessRegressor) -> KernelPosterior:
-    """What a fitted regressor knows of f."""
+def process_state(model: GaussianProcessRegressor) -> dict[str, Any]:
+    """What a fitted regressor knows of f: the arguments of `kernel_posterior`."""
     check_is_fitted(model, "X_train_")
-    weights = model.alpha_[:, 0] if model.alpha_.ndim == 2 and model.alpha_.shape[1] == 1 else model.alpha_
-    return KernelPosterior(
-        model.kernel_,
-        model.X_train_,
-        model.L_,
-        weights,
-        model._y_train_mean,
-        model._y_train_std,
-        _alpha(model),
-    )
+    labels = model.y_train_[:, 0] if model.y_train_.ndim == 2 and model.y_train_.shape[1] == 1 else model.y_train_
+    return {
+        "kernel": model.kernel_,
+        "noise": _alpha(model),
+        "white": True,
+        "train": model.X_train_,
+        "factor": model.L_,
+        "solved": solve_triangular(model.L_, labels, lower=True),
+        "offset": model._y_train_mean,
+        "unit": model._y_train_std,
+    }
+
+
+def kernel_posterior(kernel: Any, noise: float, *, white: bool, **solved: Any) -> KernelPosterior:
+    """The posterior of a function whose prior is one of scikit-learn's kernels, in NumPy.
+
+    `noise` is the variance of a label that is not in the kernel; `white` says whether the kernel may hold some.
+    """
+    diagonal = partial(signal_and_noise if white else _signal, kernel, added=noise)
+    return KernelPosterior(partial(cross_covariance, kernel), diagonal, **solved)
+
+
+def _signal(kernel: Any, rows: Any, added: float) -> tuple[Numbers, Numbers]:
+    """[B], [B]: k(x, x), and the noise that was added to it, of a kernel without any of its own."""
+    return kernel.diag(rows), np.full(len(rows), added)
 
 
 def rows_of(model: GaussianProcessRegressor, rows: Any) -> Any:
@@ -93,12 +120,6 @@ def _linear(model: BayesianRidge | ARDRegression, contexts: Any, *, target: Any,
     return lambda rows: prepared(validate_data(model, rows, reset=False, dtype=np.float64))
 
 
-# ----------------------------------------------------------------------
-# Several outputs, each with a regressor of its own.
-#
-# Sizes: N candidates, M contexts, d outputs.
-
-
 @adapts(MultiOutputRegressor)
 def _outputs(model: MultiOutputRegressor, contexts: Any, **options: Any) -> RowsToBelief:
     """Outputs are independent of each other, as the model has them; each regressor must be a Gaussian one."""
@@ -118,31 +139,97 @@ def _gaussian(belief: Belief, model: MultiOutputRegressor) -> GaussianBelief:
     )
 
 
-def independent(beliefs: list[GaussianBelief]) -> VectorGaussianBelief:
-    """The belief about vectors whose numbers are independent."""
-    joint = all(belief.candidate_covariance is not None for belief in beliefs)
-    return VectorGaussianBelief(
-        mean=np.stack([belief.mean for belief in beliefs], axis=-1),
-        variance=_diagonal([belief.variance for belief in beliefs]),
-        candidate_variance=_diagonal([belief.candidate_variance for belief in beliefs]),
-        covariance=_diagonal([belief.covariance for belief in beliefs]),
-        candidate_covariance=IndependentRows(beliefs) if joint else None,
-        noise_variance=_diagonal([belief.noise_variance + np.zeros(belief.n_candidates) for belief in beliefs]),
-    )
+def cross_covariance(kernel: Any, rows: Any, others: Any) -> Numbers:
+    """[B, B']: kernel(rows, others), which leaves out all that is a label's own."""
+    value = _value(kernel, rows, others)
+    return value if isinstance(value, np.ndarray) else np.full((len(rows), len(others)), value)
 
 
-def _diagonal(parts: list[Numbers]) -> Numbers:
-    """[..., d, d]: with `parts` along the diagonal."""
-    return np.asarray(np.stack(parts, axis=-1)[..., None] * np.eye(len(parts)))
+def signal_and_noise(kernel: Any, rows: Any, added: float = 0.0) -> tuple[Numbers, Numbers]:
+    """[B], [B]: k(x, x) as the covariance of two evaluations at the same x, and what they do not share, and `added`.
+
+    Called with two sets of rows, a kernel of scikit-learn leaves out all that is a label's own, wherever it stands in
+    sums, products and powers: c (k + white) has the noise c white(x), (k + white)^2 has 2 k white + white^2.
+    Less than 1e-12 of k(x, x) is taken for rounding.
+    """
+    shared, total = _diagonal(kernel, rows) + np.zeros(len(rows)), kernel.diag(rows)
+    own = total - shared
+    return shared, np.where(own > _ROUNDING * abs(total), own, 0.0) + added
 
 
-@dataclass(frozen=True, eq=False)
-class IndependentRows:
-    """i -> [d, N, d]: covariances of the label of candidate i with those of all."""
+def _value(kernel: Any, rows: Any, others: Any) -> _Value:
+    """A fresh array, or a number where that is all there is."""
+    evaluate = _KNOWN.get(type(kernel))
+    return np.array(kernel(rows, others), dtype=np.float64) if evaluate is None else evaluate(kernel, rows, others)
 
-    beliefs: list[GaussianBelief]
 
-    def __call__(self, i: int) -> Numbers:
-        """The rows of candidate i."""
-        rows = (belief.candidate_covariance for belief in self.beliefs)
-        return np.moveaxis(_diagonal([each(i) if callable(each) else np.asarray(each)[i] for each in rows]), 1, 0)
+def _sum(kernel: Sum, rows: Any, others: Any) -> _Value:
+    first, second = _value(kernel.k1, rows, others), _value(kernel.k2, rows, others)
+    if not isinstance(first, np.ndarray):
+        first, second = second, first
+    if isinstance(second, np.ndarray) or second != 0.0:  # as that of noise is
+        first += second
+    return first
+
+
+def _product(kernel: Product, rows: Any, others: Any) -> _Value:
+    first, second = _value(kernel.k1, rows, others), _value(kernel.k2, rows, others)
+    if not isinstance(first, np.ndarray):
+        first, second = second, first
+    if isinstance(second, np.ndarray) or second != 1.0:
+        first *= second
+    return first
+
+
+def _dot_product(kernel: DotProduct, rows: Any, others: Any) -> Numbers:
+    value = np.asarray(rows @ others.T)
+    if kernel.sigma_0 != 0.0:
+        value += kernel.sigma_0**2
+    return value
+
+
+def _rbf(kernel: RBF, rows: Any, others: Any) -> Numbers:
+    value = cdist(rows / kernel.length_scale, others / kernel.length_scale, "sqeuclidean")
+    value *= -0.5
+    return np.asarray(np.exp(value, out=value))
+
+
+def _matern(kernel: Matern, rows: Any, others: Any) -> Numbers:
+    if kernel.nu not in _ROOTS:
+        return np.asarray(kernel(rows, others))
+    distance: Numbers = cdist(rows / kernel.length_scale, others / kernel.length_scale)
+    distance *= _ROOTS[kernel.nu]
+    decay = np.negative(distance)
+    np.exp(decay, out=decay)
+    if kernel.nu == 2.5:
+        decay *= 1.0 + distance + distance**2 / 3.0
+    elif kernel.nu == 1.5:
+        distance += 1.0
+        decay *= distance
+    return np.asarray(decay)
+
+
+_ROOTS = {0.5: 1.0, 1.5: math.sqrt(3.0), 2.5: math.sqrt(5.0)}  # sqrt(2 nu)
+_KNOWN: dict[type, _Evaluate] = {
+    ConstantKernel: lambda kernel, rows, others: float(kernel.constant_value),
+    WhiteKernel: lambda kernel, rows, others: 0.0,
+    Sum: _sum,
+    Product: _product,
+    DotProduct: _dot_product,
+    RBF: _rbf,
+    Matern: _matern,
+}
+
+
+def _diagonal(kernel: Any, rows: Any) -> _Value:
+    """[B], or a number: k(x, x) of two evaluations at the same x."""
+    if type(kernel) is Sum:
+        return _diagonal(kernel.k1, rows) + _diagonal(kernel.k2, rows)
+    if type(kernel) is Product:
+        return _diagonal(kernel.k1, rows) * _diagonal(kernel.k2, rows)
+    if type(kernel) is WhiteKernel:
+        return 0.0
+    if type(kernel) in _KNOWN:  # no noise of its own
+        return np.asarray(kernel.diag(rows))
+    parts = (rows[part] for part in slices(len(rows), _DIAGONAL))
+    return np.concatenate([np.diagonal(kernel(part, part)) for part in parts])

@@ -39,7 +39,7 @@ from stakes.beliefs import (
 from stakes.exceptions import StakesError
 from stakes.losses.domains import REAL, Interval
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
-from stakes.models.kernels import Numbers
+from stakes.models.sklearn_gaussian import Numbers
 
 _NEAR, _FAR = 4.0, 20.0  # standard deviations about every context
 _POINTS = 2001

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from stakes.models.kernels import cross_covariance, signal_and_noise
+from stakes.models.sklearn_gaussian import cross_covariance, signal_and_noise
 
 
 class Smoother(Matern):
