@@ -224,7 +224,7 @@ def priced(folder, costs):
     return folder / "priced.csv"
 
 
-def test_three_labels_at_a_tenth_fit_into_three_tenths(path, table, folder):
+def test_three_labels_at_a_tenth_fit_into_three_tenths(path, table):
     with Campaign.create(path, table, "y", "squared-error", label_cost=0.1, budget=0.3, **FIELDS) as campaign:
         assert len(campaign.ask(3)) == 3
         assert "the budget is spent" in note(campaign.ask(1), NO_MORE)["why"]
@@ -250,7 +250,7 @@ def test_an_expensive_row_is_passed_over_and_does_not_end_the_list(path, folder,
 
 def test_an_expensive_row_goes_back_when_another_asker_was_quicker(path, folder):
     prices = [1, 1, 4, 1, 1, 1, 1, 1]
-    settings = dict(cost_column="cost", budget=5, **FIELDS)
+    settings = dict(cost_column="cost", budget=4, **FIELDS)
     with Campaign.create(path, priced(folder, prices), "y", "squared-error", **settings) as campaign:
         leased = campaign.journal.lease(["p0", "p2", "p3"], 3)
         assert campaign._within_budget(leased, None) == ["p0", "p3"]

@@ -131,7 +131,10 @@ def test_records_are_kept_in_their_order(journal):
     journal.save_record("ranking", 0, [1.5, "a"], now=5.0)
     journal.save_record("plan", 1, None)
     journal.save_record("ranking", 1, {"b": 2}, now=6.0)
-    assert [(record.version, record.payload) for record in journal.records("ranking")] == [(0, [1.5, "a"]), (1, {"b": 2})]
+    assert [(record.version, record.payload) for record in journal.records("ranking")] == [
+        (0, [1.5, "a"]),
+        (1, {"b": 2}),
+    ]
     assert (journal.last_record("ranking").payload, journal.last_record("ranking").at) == ({"b": 2}, 6.0)
 
 

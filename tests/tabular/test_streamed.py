@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from stakes import outlook
 from stakes.exceptions import StakesError
 from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet, streamed, suggest
 from stakes.tabular.streamed import is_large, read_streamed
@@ -63,7 +64,7 @@ def test_a_folder_and_labels_in_every_chunk(tmp_path, monkeypatch):
         part = {name: values[30 * place : 30 * (place + 1)] for name, values in cells.items()}
         parquet.write_table(arrow.table(part, schema=arrow.table(cells).schema), tmp_path / f"{place}.parquet")
     brief = Brief("y", SQUARED, id_column="id", ignore=("cost",))
-    monkeypatch.setattr("stakes.ranking.top_k.Work.chunk", 7)
+    monkeypatch.setitem(outlook.__kwdefaults__, "chunk", 7)
     sheet = read_streamed(tmp_path, brief)
     pool = sheet.stream
     places = np.arange(50)

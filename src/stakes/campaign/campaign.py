@@ -166,7 +166,7 @@ class Campaign:
         sheet = read_worksheet(table, Brief(target, spec, **settings))
         if len(sheet.ids) == 0:
             raise StakesError(f"{table} has no rows: there is nothing to label")
-        from stakes.tabular import build_problem  # here, as telling needs no scikit-learn
+        from stakes.tabular.suggestions import build_problem  # here, as telling needs no scikit-learn
 
         build_problem(sheet)  # refuse what cannot be fitted before anything is kept
         costs = [None] * len(sheet.ids) if sheet.costs is None else sheet.costs.tolist()
@@ -542,7 +542,7 @@ class Campaign:
 
     def _suggested(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, dict[str, Any] | None, int]:
         """The rows to label next, what labels are worth (as JSON keeps it), and how many labels that knows of."""
-        from stakes.tabular import suggest
+        from stakes.tabular.suggestions import suggest
 
         place = {row: position for position, row in enumerate(self.sheet.ids)}
         labels = {place[row]: state.label for row, state in now.states.items() if state.label is not None}
@@ -689,7 +689,8 @@ def _joined(parts: Sequence[Ranking], last: Ranking) -> Ranking:
 
 
 def _with_rows(ranking: Ranking, rows: Mapping[str, Sequence[Any]]) -> Ranking:
-    return replace(ranking, **{name: tuple(values) for name, values in rows.items()})
+    fields: dict[str, Any] = {name: tuple(values) for name, values in rows.items()}
+    return replace(ranking, **fields)
 
 
 def _time(seconds: float | None) -> str | None:

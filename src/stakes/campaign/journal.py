@@ -1,8 +1,8 @@
 """The durable part of a campaign: rows, events and records in one SQLite file.
 
-Nothing in the file is ever changed or deleted, and the file itself sees to it (triggers). A file is made whole or not at
-all, opened only if it is what it should be, and never overwritten. Writers take turns; what a call returned from is on
-the disk. A change looks at its own rows only: its cost does not grow with the campaign.
+Nothing in the file is ever changed or deleted, and the file itself sees to it (triggers). A file is made whole or not
+at all, opened only if it is what it should be, and never overwritten. Writers take turns; what a call returned from is
+on the disk. A change looks at its own rows only: its cost does not grow with the campaign.
 """
 
 from __future__ import annotations
@@ -487,7 +487,8 @@ class Journal:
 
 
 def _record(line: tuple[Any, ...]) -> Record:
-    return Record(*line[:4], json.loads(line[4]))
+    number, at, kind, version, payload = line
+    return Record(number, at, kind, version, json.loads(payload))
 
 
 @contextmanager

@@ -45,9 +45,7 @@ def ask_command(
     as_json_or(as_json, answer, _lines(asked, more, rest, campaign, output))
 
 
-def _lines(
-    asked: Ranking, more: dict[str, Any], notes: list[Any], campaign: str, output: str | None
-) -> list[str]:
+def _lines(asked: Ranking, more: dict[str, Any], notes: list[Any], campaign: str, output: str | None) -> list[str]:
     if not len(asked):
         return [f"Nothing to hand out: {more['done']}."]
     filled = f"Fill in {output}, then: stakes import {campaign} {output}"

@@ -2,8 +2,8 @@
 
 0    Done, also where there is nothing to do.
 1    Refused: the input cannot be used (`StakesError`), and nothing was changed; a class of your own raised an exception
-     (the message names it); a file cannot be read or written (`OSError`), or memory is short (`MemoryError`); an extra is
-     not installed (`ImportError`).
+     (the message names it); a file cannot be read or written (`OSError`), or memory is short (`MemoryError`); an extra
+     is not installed (`ImportError`).
 2    The command line was wrong.
 3    A bug in stakes: any other exception.
 130  Interrupted, and 143 terminated; what was recorded is kept.

@@ -47,7 +47,11 @@ table_options = applied(
     click.option("--text", multiple=True, help="A column of codes that look like numbers; may be given again."),
     click.option("--delimiter", help="What separates the cells of a CSV."),
     click.option(
-        "--random-state", type=click.IntRange(min=0), default=0, show_default=True, help="For all that is drawn at random."
+        "--random-state",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="For all that is drawn at random.",
     ),
 )
 loss_options = applied(

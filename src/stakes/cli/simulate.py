@@ -80,6 +80,4 @@ def simulated(sheet: Worksheet, **settings: Any) -> Simulation:
     model, loss, features, targets, classes = build_problem(sheet)
     given = {name: value for name, value in settings.items() if value is not None}
     with explained(sheet, len(targets)):
-        return simulate(
-            model, loss, features, targets, classes=classes, random_state=sheet.brief.random_state, **given
-        )
+        return simulate(model, loss, features, targets, classes=classes, random_state=sheet.brief.random_state, **given)

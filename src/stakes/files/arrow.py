@@ -1,7 +1,7 @@
 """Parquet and Arrow files: cells as the text that a CSV file of the same table would hold, and rows read in chunks.
 
 A file may be larger than memory. A piece is what a file can be asked for by itself: a row group of Parquet, a record
-batch of Arrow. One piece, and a chunk of rows, are in memory at a time. Only this file names pyarrow, which is an extra.
+batch of Arrow. One piece, and a chunk of rows, are in memory at a time. Only this file names pyarrow, an extra.
 
 Sizes: N rows, n rows of a chunk, p columns.
 """

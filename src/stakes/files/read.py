@@ -48,8 +48,9 @@ class Source:
 
     Examples:
         >>> import tempfile
+        >>> from stakes.files import write_csv
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = Path(folder, "t.csv").write_text("id,area\\na,40\\nb,\\n")
+        ...     write_csv(f"{folder}/t.csv", ["id", "area"], [("a", 40), ("b", None)])
         ...     source = read_table(f"{folder}/t.csv")
         >>> source.texts("area"), source.features(["area"]).column(0).tolist(), source.place(1)
         (['40', None], [40.0, nan], 'line 3')
@@ -331,8 +332,9 @@ def read_table(
 
     Examples:
         >>> import tempfile
+        >>> from stakes.files import write_csv
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = Path(folder, "t.csv").write_text("id;area\\na;40\\n")
+        ...     write_csv(f"{folder}/t.csv", ["id", "area"], [("a", 40)])
         ...     source = read_table(f"{folder}/t.csv")
         >>> source.names, len(source)
         (('id', 'area'), 1)
@@ -478,7 +480,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(source: Source) -> Fingerprint:
-    """A few hashes that are the same for the same cells, whatever the line ends, the byte order mark or the kind of file.
+    """Hashes that are the same for the same cells, whatever the line ends, the byte order mark or the kind of file.
 
     Args:
         source: The table.

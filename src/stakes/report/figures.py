@@ -222,7 +222,9 @@ def contexts_picture(found: Contexts, evidence: Evidence) -> Picture:
     if found.next_row is not None and found.helped is not None:
         notes.append(f"The larger the dot, the more the next label (row {found.next_row}) would help there.")
     if found.weights is not None:
-        notes.append("The colour shows how much the loss weighs errors there: 1 is the average row, 2 counts twice as much.")
+        notes.append(
+            "The colour shows how much the loss weighs errors there: 1 is the average row, 2 counts twice as much."
+        )
 
     def draw(axes: Any) -> None:
         sizes = _sizes(found.helped, len(found.losses))

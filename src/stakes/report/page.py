@@ -251,9 +251,7 @@ def _figure(drawn: Picture) -> Markup:
     return tag("figure", [tag("h3", drawn.heading), *shown, tag("figcaption", notes)])
 
 
-def write_report(
-    campaign: Campaign, path: str | os.PathLike[str], *, progress: bool | Progress = False
-) -> None:
+def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: bool | Progress = False) -> None:
     """Write the report of a campaign as one HTML file with pictures.
 
     Args:

@@ -239,8 +239,9 @@ def read_cost_matrix(path: str) -> dict[str, dict[str, float]]:
 
     Examples:
         >>> import tempfile
+        >>> from stakes.files import write_csv
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = Path(folder, "c.csv").write_text("truth,treat,wait\\nill,1,20\\nwell,1,0\\n")
+        ...     write_csv(f"{folder}/c.csv", ["truth", "treat", "wait"], [("ill", 1, 20), ("well", 1, 0)])
         ...     read_cost_matrix(f"{folder}/c.csv")["ill"]
         {'treat': 1.0, 'wait': 20.0}
     """

@@ -1,4 +1,4 @@
-"""A table that is larger than memory: its rows stay in their file, but for those with a label and a sample of the others.
+"""A table larger than memory: its rows stay in their file, but for those with a label and a sample of the others.
 
 Sizes: N rows, L of them with a label, n rows of a chunk.
 """

@@ -1,8 +1,8 @@
 """Which rows of a table to label next, what their labels are worth, and why: one call for tables of any size.
 
-A model is fitted to the labels, and the rows without one are the pool. Of a large table in memory only as much is looked
-at as lets an answer come within seconds, and the answer says how much; of a table that stays in its file every row is
-scored. Without labels, or with labels of one class, rows are spread over the pool instead.
+A model is fitted to the labels, and the rows without one are the pool. Of a large table in memory only as much is
+looked at as lets an answer come within seconds, and the answer says how much; of a table that stays in its file every
+row is scored. Without labels, or with labels of one class, rows are spread over the pool instead.
 
 Sizes: N rows, M contexts, C classes, n rows chosen. A label of a class has C outcomes, after each of which C
 probabilities change.
@@ -32,6 +32,7 @@ from stakes.ranking.cold_start import DISTANCE
 from stakes.ranking.top_k import WORTH
 from stakes.tabular.loss_specs import LOSSES, build_loss, decisions_of, is_of_stakes, is_own
 from stakes.tabular.model_specs import ModelSpec, build_model
+from stakes.tabular.streamed import StreamedRows
 from stakes.tabular.worksheet import Worksheet, as_targets
 
 _NUMBERS = 50_000_000  # row-context pairs that are scored, a closed form each
@@ -98,6 +99,8 @@ def suggest(
     model, loss, classes, notes = fitted(sheet, known, rows)
     size = len(rows) if sheet.stream is None else sheet.stream.n_rows
     most, contexts, shortlist = effort(size, n, None if classes is None else len(classes))
+    pool: Frame | StreamedRows
+    costs: Host | float | None
     if sheet.stream is None:
         seen, drawn = looked_at(rows, waiting, most, sheet.brief.random_state)
         pool, costs = sheet.features.take(seen), None if sheet.costs is None else sheet.costs[seen]
@@ -315,9 +318,7 @@ def _why_cold(sheet: Worksheet, labels: Mapping[int, str]) -> str | None:
     return None
 
 
-def _spread(
-    sheet: Worksheet, pool: list[int], known: set[int], n: int, budget: float | None, why: str
-) -> Ranking:
+def _spread(sheet: Worksheet, pool: list[int], known: set[int], n: int, budget: float | None, why: str) -> Ranking:
     """Rows spread over those of the pool that the budget pays for, away from rows that are known or asked for."""
     cost = np.ones(len(sheet.ids)) if sheet.costs is None else sheet.costs
     free = [row for row in pool if row not in known and Budget(budget).affords(float(cost[row]))]
