@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stakes._utils.jit import has_jit
-from stakes.beliefs.gaussian import count_excess
+from stakes.beliefs.gaussian import count_impossible
 
 
 @pytest.mark.parametrize(
@@ -20,9 +20,9 @@ def test_all_are_counted_compiled_or_not(jit, seed, n, m, dtype):
     wanted = sum(abs(covariance[i, j]) > sd[i] * target_sd[j] for i in range(n) for j in range(m))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STAKES_JIT", jit)
-        assert count_excess(covariance, sd, target_sd) == wanted
+        assert count_impossible(covariance, sd, target_sd) == wanted
 
 
 def test_in_every_array_library(xp):
     covariance = xp.asarray(np.array([[0.5, -2.0], [1.0, 0.0], [0.0, 1e-9]]))
-    assert count_excess(covariance, xp.asarray(np.array([1.0, 1.0, 0.0])), xp.asarray(np.array([1.0, 1.0]))) == 2
+    assert count_impossible(covariance, xp.asarray(np.array([1.0, 1.0, 0.0])), xp.asarray(np.array([1.0, 1.0]))) == 2

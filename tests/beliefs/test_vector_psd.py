@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from stakes.beliefs.vector import check_psd, decomposed, deviations, log_determinant, root, singular, whitener
+from stakes.beliefs.vector import (
+    check_psd,
+    correlation_eigh,
+    log_determinant,
+    matrix_root,
+    singular_threshold,
+    standard_deviations,
+    whitener,
+)
 
 UNITS = np.array([1e-8, 1.0, 1e9])
 
@@ -16,7 +24,7 @@ def covariance(rng, rank=3):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_a_root_squares_to_the_matrix(xp, host, rng, rank):
     matrix = covariance(rng, rank)
-    spread = host(root(xp.asarray(matrix)))
+    spread = host(matrix_root(xp.asarray(matrix)))
     np.testing.assert_allclose(
         spread @ np.swapaxes(spread, 1, 2) / UNITS[:, None] / UNITS, matrix / UNITS[:, None] / UNITS, atol=1e-13
     )
@@ -25,7 +33,7 @@ def test_a_root_squares_to_the_matrix(xp, host, rng, rank):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_whitening_gives_unit_variance_in_as_many_directions_as_vary(xp, host, rng, rank):
     matrix = xp.asarray(covariance(rng, rank))
-    white = host(whitener(matrix, singular(matrix)))
+    white = host(whitener(matrix, singular_threshold(matrix)))
     variances = np.swapaxes(white, 1, 2) @ host(matrix) @ white
     np.testing.assert_allclose(variances, np.diag([0.0] * (3 - rank) + [1.0] * rank) + np.zeros((4, 3, 3)), atol=1e-9)
 
@@ -33,7 +41,7 @@ def test_whitening_gives_unit_variance_in_as_many_directions_as_vary(xp, host, r
 def test_a_coordinate_without_variance_is_left_out(xp, host):
     matrix = xp.asarray([[0.0, 0.0], [0.0, 4.0]])
     np.testing.assert_allclose(np.abs(host(whitener(matrix, 1e-12))), [[0.0, 0.0], [0.0, 0.5]])
-    np.testing.assert_allclose(host(root(matrix)), [[0.0, 0.0], [0.0, 2.0]])
+    np.testing.assert_allclose(host(matrix_root(matrix)), [[0.0, 0.0], [0.0, 2.0]])
     assert host(log_determinant(matrix)) == -np.inf
 
 
@@ -66,5 +74,5 @@ def test_rounding_is_forgiven(xp, host):
         given[0, 1] *= 1 + 2e-9
         checked = host(check_psd("V", xp.asarray(given)))
         np.testing.assert_array_equal(checked, checked.T)
-    values, _ = decomposed(xp.asarray(thin), deviations(xp.asarray(thin)))
+    values, _ = correlation_eigh(xp.asarray(thin), standard_deviations(xp.asarray(thin)))
     np.testing.assert_allclose(host(values), [0, 0, 3], atol=1e-14)

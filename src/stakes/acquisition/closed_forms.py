@@ -37,7 +37,7 @@ from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import standard
-from stakes.beliefs.vector import log_determinant, singular, whitener
+from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
 from stakes.exceptions import StakesError
 from stakes.losses import (
     CRPS,
@@ -194,6 +194,7 @@ class _Bend:
     mean: Array
     sd: Array
     domain: Interval = REAL
+    finite_actions: bool = False
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
@@ -218,6 +219,7 @@ class _Concentration:
 
     weight: Integrand
     domain: Interval = REAL
+    finite_actions: bool = False
     name: str = "LogScore"
 
     @property
@@ -395,7 +397,7 @@ def label_information(belief: VectorGaussianBelief) -> Array:
         xp.isfinite(log_determinant(noise)),
         "bald needs noise_variance without a direction of no noise; there a label tells infinitely much",
     )
-    white = whitener(noise, singular(belief.noise_variance))
+    white = whitener(noise, singular_threshold(belief.noise_variance))
     excess = xp.matmul(xp.matmul(xp.matrix_transpose(white), double(belief.candidate_variance) - noise), white)
     values = xp.linalg.eigvalsh((excess + xp.matrix_transpose(excess)) / 2.0)  # [N, L]
     check_all(

@@ -33,18 +33,31 @@ from stakes.losses.domains import Classes, check_labels, check_probabilities, la
 
 @dataclass(frozen=True, eq=False)
 class CategoricalEnsemble:
-    """Class probabilities of K members for N candidates and M contexts, members in the same order in both.
+    """Class probabilities of K members for N candidates and M contexts.
 
-    `member_weights` [K] are normalised; without them members count alike. Probabilities may be kept in half precision;
-    all that is computed from them is in single precision at least.
+    Probabilities may be kept in half precision; all that is computed from them is in single precision at least.
+
+    Args:
+        candidates: [N, K, C], of the labels.
+        contexts: [M, K, C], of the targets, members in the same order.
+        member_weights: [K], normalised; without them members count alike.
+
+    Raises:
+        StakesError: If shapes disagree or rows are no probabilities.
+
+    Examples:
+        Two members that disagree; the label of the candidate tells which is right, and so the class of the context:
+
+        >>> from stakes import CategoricalEnsemble, ZeroOne, score, uncertainty
+        >>> members = [[[1.0, 0.0], [0.0, 1.0]]]
+        >>> belief = CategoricalEnsemble(candidates=members, contexts=members)
+        >>> print(uncertainty(ZeroOne(), belief), score(ZeroOne(), belief))  # half of the answers are wrong; then none
+        [0.5] [0.5]
     """
 
     candidates: Array
-    """[N, K, C]"""
     contexts: Array
-    """[M, K, C]"""
     member_weights: Array = None
-    """[K]"""
 
     def __post_init__(self) -> None:
         candidates, contexts, weights, like = _probabilities(self.candidates, self.contexts, self.member_weights)
@@ -58,17 +71,17 @@ class CategoricalEnsemble:
 
     @property
     def n_candidates(self) -> int:
-        """N."""
+        """How many candidates there are, N."""
         return int(self.candidates.shape[0])
 
     @property
     def n_contexts(self) -> int:
-        """M."""
+        """How many contexts there are, M."""
         return int(self.contexts.shape[0])
 
     @property
     def n_classes(self) -> int:
-        """C."""
+        """How many classes there are, C."""
         return int(self.contexts.shape[2])
 
     @property
@@ -82,7 +95,7 @@ class CategoricalEnsemble:
         return self.member_weights
 
     def n_cells(self, integrand: Integrand) -> int:
-        """C."""
+        """C, the classes of the label."""
         return int(self.candidates.shape[2])
 
     def reference(self, integrand: Integrand) -> Reference:
@@ -103,7 +116,15 @@ class CategoricalEnsemble:
         return xp.permute_dims(split, (0, 2, 1, 3))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, K, D]: E[S(z) | c, k]."""
+        """E[S(z) | c, k].
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, K, D].
+        """
         table = _statistics(integrand, reference, self.n_classes, self.like)
         return namespace(self.contexts).matmul(self._wide(self.contexts), table)
 
@@ -120,7 +141,14 @@ class CategoricalEnsemble:
         return replaced(self, candidates=self.candidates[candidates, ...], contexts=self.contexts[contexts, ...])
 
     def as_votes(self) -> VoteEnsemble:
-        """The same belief as votes, where every member puts all its mass on one class."""
+        """The same belief as votes, where every member puts all its mass on one class.
+
+        Returns:
+            The votes.
+
+        Raises:
+            StakesError: If a member holds other probabilities than 0 and 1.
+        """
         xp = namespace(self.contexts)
         for name, array in (("candidates", self.candidates), ("contexts", self.contexts)):
             check_all(
@@ -134,15 +162,33 @@ class CategoricalEnsemble:
 
 @dataclass(frozen=True, eq=False)
 class VoteEnsemble:
-    """Members that put all their mass on one class, such as fully grown trees: class numbers, not probabilities."""
+    """Members that put all their mass on one class, such as fully grown trees: class numbers, not probabilities.
+
+    Args:
+        candidates: [N, K], whole numbers below `n_classes`.
+        contexts: [M, K], members in the same order.
+        n_classes: How many classes there are.
+        member_weights: [K], normalised; without them members count alike.
+
+    Raises:
+        TypeError: If `n_classes` is not a whole number, 1 or more.
+        StakesError: If shapes disagree or a vote is no class.
+
+    Examples:
+        Three trees; two vote for class 1 at the context:
+
+        >>> from stakes import VoteEnsemble, ZeroOne, score, uncertainty
+        >>> belief = VoteEnsemble(candidates=[[0, 1, 1], [1, 1, 1]], contexts=[[0, 1, 1]], n_classes=2)
+        >>> print(uncertainty(ZeroOne(), belief).round(4))
+        [0.3333]
+        >>> print(score(ZeroOne(), belief).round(4))  # the first label tells which tree is right, the second nothing
+        [0.3333 0.    ]
+    """
 
     candidates: Array
-    """[N, K], whole numbers below n_classes"""
     contexts: Array
-    """[M, K]"""
     n_classes: int
     member_weights: Array = None
-    """[K]"""
 
     def __post_init__(self) -> None:
         if not isinstance(self.n_classes, int) or self.n_classes < 1:
@@ -160,12 +206,12 @@ class VoteEnsemble:
 
     @property
     def n_candidates(self) -> int:
-        """N."""
+        """How many candidates there are, N."""
         return int(self.candidates.shape[0])
 
     @property
     def n_contexts(self) -> int:
-        """M."""
+        """How many contexts there are, M."""
         return int(self.contexts.shape[0])
 
     @property
@@ -179,7 +225,7 @@ class VoteEnsemble:
         return self.member_weights
 
     def n_cells(self, integrand: Integrand) -> int:
-        """C."""
+        """C, the classes of the label."""
         return self.n_classes
 
     def reference(self, integrand: Integrand) -> Reference:
@@ -194,7 +240,7 @@ class VoteEnsemble:
         return _mean_of(table, xp.stack(shares, axis=1))
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[N, M, C, D]: that of the probabilities 0 and 1."""
+        """[N, M, C, D]: the split moments of the probabilities 0 and 1."""
         return self.as_probabilities().split_moments(integrand, reference)
 
     def take(self, candidates: slice, contexts: slice) -> VoteEnsemble:

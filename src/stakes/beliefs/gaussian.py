@@ -1,6 +1,9 @@
-"""Whether covariances can be what they are said to be: no correlation is beyond 1.
+"""Gaussian beliefs: Gaussian processes, Bayesian linear models, and whatever gives means and covariances.
 
-Sizes: N candidates, n of a block, M contexts.
+For z jointly Gaussian with y, with m and v the mean and variance of z and rho = cov(z, y)^2 / (v var(y)): z | y ~
+N(m + sqrt(rho v) eta, (1 - rho) v) with eta ~ N(0, 1). Integration (`stakes.beliefs.gaussian_integration`) is in
+standard units u = (z - m) / sqrt(v).
+Sizes: N candidates, M contexts, J nodes of eta, P panels and G nodes a panel of a distribution, D statistics.
 """
 
 from __future__ import annotations
@@ -32,61 +35,46 @@ from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes
 from stakes.losses.domains import REAL, Interval
 
-_PAIRS = 2**17  # of a block: 1 MiB, within the cache
-
-
-def count_excess(covariance: Array, sd: Array, target_sd: Array) -> int:
-    """How many covariances [N, M] are beyond the product of standard deviations [N] and [M]."""
-    if has_jit() and isinstance(covariance, np.ndarray):
-        return int(_count(covariance, sd, target_sd))
-    xp, count = namespace(covariance), 0
-    for part in slices(covariance.shape[0], max(1, at_once(covariance, _PAIRS) // covariance.shape[1])):
-        count += int(xp.count_nonzero(xp.abs(covariance[part, :]) > sd[part, None] * target_sd))
-    return count
-
-
-@loop
-def _count(covariance: Any, sd: Any, target_sd: Any) -> int:
-    count = 0
-    for n in range(covariance.shape[0]):
-        row, own = covariance[n], sd[n]
-        for m in range(covariance.shape[1]):
-            count += abs(row[m]) > own * target_sd[m]
-    return count
-
-
-# ----------------------------------------------------------------------
-# Gaussian beliefs: Gaussian processes, Bayesian linear models, and whatever gives means and covariances.
-#
-# For z jointly Gaussian with y, with m and v the mean and variance of z and rho = cov(z, y)^2 / (v var(y)): z | y ~
-# N(m + sqrt(rho v) eta, (1 - rho) v) with eta ~ N(0, 1). Integration is in standard units u = (z - m) / sqrt(v).
-# Sizes: N candidates, M contexts, P = N M pairs, J nodes of eta, Q nodes of z, D statistics.
-
 _ROUNDING = 1e-9  # by which rho may exceed 1
+_PAIRS = 2**17  # of a block of correlations to check: 1 MiB, within the cache
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianBelief:
     """Jointly Gaussian labels of N candidates and targets of M contexts.
 
-    `variance` is that of the target z: with noise if z is the label that will be realised, without if it is the latent
-    function. `candidate_variance` is that of the candidate's label y, noise included. `covariance` is between both.
-    `candidate_covariance`, [N, N] with `candidate_variance` on its diagonal, or a function from the position of a
-    candidate to its row [N], is needed for joint batches only; `noise_variance`, a number or [N], for BALD only.
+    Args:
+        mean: [M], of the target z.
+        variance: [M], of the target: with noise if z is the label that will be realised, without if it is the latent
+            function.
+        candidate_variance: [N], of the candidate's label y, noise included.
+        covariance: [N, M], between label and target.
+        candidate_covariance: [N, N], between labels, with `candidate_variance` on its diagonal, or a function from the
+            position of a candidate to its row [N]; needed for joint batches only.
+        noise_variance: A number or [N], of the noise of the label; needed for BALD only.
+
+    Raises:
+        StakesError: If shapes disagree, a variance is negative or a correlation is beyond 1.
+
+    Examples:
+        A label that removes 0.6^2 = 36% of the variance of the first target, and tells nothing of the second:
+
+        >>> from stakes import GaussianBelief, SquaredError, expected_reduction, score
+        >>> belief = GaussianBelief(
+        ...     mean=[0.0, 5.0], variance=[1.0, 1.0], candidate_variance=[1.0], covariance=[[0.6, 0.0]]
+        ... )
+        >>> print(belief.rho)
+        [[0.36 0.  ]]
+        >>> print(expected_reduction(SquaredError(), belief), score(SquaredError(), belief))
+        [[0.36 0.  ]] [0.18]
     """
 
     mean: Array
-    """[M]"""
     variance: Array
-    """[M]"""
     candidate_variance: Array
-    """[N]"""
     covariance: Array
-    """[N, M]"""
     candidate_covariance: Array | Callable[[int], Array] | None = None
-    """[N, N], or a function i -> [N]"""
     noise_variance: Array = None
-    """[N] or a number"""
 
     def __post_init__(self) -> None:
         rows = self.candidate_covariance if not callable(self.candidate_covariance) else None
@@ -117,7 +105,7 @@ class GaussianBelief:
         xp = namespace(self.covariance)
         slack = max(_ROUNDING, 8.0 * float(xp.finfo(self.covariance.dtype).eps))
         sd, target_sd = xp.sqrt(self.candidate_variance), xp.sqrt((1.0 + slack) * self.variance)  # [N], [M]
-        if count := count_excess(self.covariance, sd, target_sd):
+        if count := count_impossible(self.covariance, sd, target_sd):
             raise StakesError(
                 f"covariance[n, m]^2 must not exceed candidate_variance[n] * variance[m]; it does for {count} of "
                 f"{self.n_candidates * self.n_contexts} pairs. Check that covariance is [candidates, contexts], that "
@@ -145,17 +133,17 @@ class GaussianBelief:
 
     @property
     def n_candidates(self) -> int:
-        """N."""
+        """How many candidates there are, N."""
         return int(self.covariance.shape[0])
 
     @property
     def n_contexts(self) -> int:
-        """M."""
+        """How many contexts there are, M."""
         return int(self.covariance.shape[1])
 
     def n_cells(self, integrand: Integrand) -> int:
         """J at most: that of a candidate which tells all, or all but as little as an even grid can resolve."""
-        mean, sd = self._standard()
+        mean, sd = self._mean_and_sd()
         reference = self.reference(integrand)
         rho = namespace(mean).ones_like(mean)[None, :]
         splits = (GaussianSplit(integrand, mean, sd, rho * share, reference) for share in (1.0, 1.0 - KINKED**2))
@@ -174,31 +162,39 @@ class GaussianBelief:
     @property
     def rho(self) -> Array:
         """[N, M]: the fraction of the variance of z that observing y removes; 0 where nothing varies."""
-        return namespace(self.mean).clip(self._explained(), 0.0, 1.0)  # beyond 1 by rounding only: checked at the door
+        squared = self._squared_correlation()  # beyond 1 by rounding only: checked in the constructor
+        return namespace(self.mean).clip(squared, 0.0, 1.0)
 
     def reference(self, integrand: Integrand) -> Reference:
         """Where w(z) p(z | c) is largest, and how large it is there."""
-        mean, sd = self._standard()
+        mean, sd = self._mean_and_sd()
         u = landscape(integrand, mean, sd)[0][:, 0]
         return Reference(mean + sd * u, log_weight(mean + sd * u, integrand) - 0.5 * u * u)
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: E[S(z) | c]."""
-        mean, sd = self._standard()
+        mean, sd = self._mean_and_sd()
         return normal_moments(integrand, mean[:, None], sd[:, None], reference)[:, 0, :]
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: E[S(z) | eta_j] times the mass of node j."""
-        mean, sd = self._standard()
+        mean, sd = self._mean_and_sd()
         return GaussianSplit(integrand, mean, sd, double(self.rho), reference).all_pairs()
 
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:
-        """Split moments of labels that tell the same share of every context; None where contexts share no nodes."""
-        return shared_split(integrand, *self._standard())
+        """Split moments of labels that tell the same share of every context.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The moments as a function of that share; None where contexts share no nodes.
+        """
+        return shared_split(integrand, *self._mean_and_sd())
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) p(z | c)."""
-        mean, sd = self._standard()
+        mean, sd = self._mean_and_sd()
 
         def log_weighted_density(z: Array) -> Array:
             centre, spread, scale = (align_axes(each, z) for each in (mean, sd, reference.log_scale))
@@ -209,13 +205,13 @@ class GaussianBelief:
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
         """[N, M]: regrets in the cells of eta, summed."""
-        return GaussianCells(integrand, *self._standard(), reference, marks).over_cells(double(self.rho), regret)
+        return GaussianCells(integrand, *self._mean_and_sd(), reference, marks).over_cells(double(self.rho), regret)
 
     def n_nodes(self, integrand: Integrand) -> int:
         """J P G at most."""
         reference = self.reference(integrand)
         marks = namespace(self.mean).zeros_like(double(self.mean))[:, None]
-        return GaussianCells(integrand, *self._standard(), reference, marks).most_nodes()
+        return GaussianCells(integrand, *self._mean_and_sd(), reference, marks).most_nodes()
 
     def take(self, candidates: slice, contexts: slice) -> GaussianBelief:
         """A block of candidates and contexts."""
@@ -234,12 +230,12 @@ class GaussianBelief:
             noise_variance=noise if noise is None or not getattr(noise, "ndim", 0) else noise[candidates],
         )
 
-    def _explained(self) -> Array:
+    def _squared_correlation(self) -> Array:
         """[N, M]: the squared correlation, without squares that leave the range of numbers."""
         xp = namespace(self.mean)
         return ratio(ratio(self.covariance, xp.sqrt(self.candidate_variance)[:, None]), xp.sqrt(self.variance)) ** 2
 
-    def _standard(self) -> tuple[Array, Array]:
+    def _mean_and_sd(self) -> tuple[Array, Array]:
         """[M], [M]: mean and standard deviation of z in double precision."""
         variance = double(self.variance)
         return double(self.mean), namespace(variance).sqrt(variance)
@@ -248,3 +244,23 @@ class GaussianBelief:
 def _rows_of_block(rows: Callable[[int], Array], positions: range, candidates: slice) -> Callable[[int], Array]:
     """The function from a position within the block to its row of covariances within the block."""
     return lambda i: rows(positions[i])[candidates]
+
+
+def count_impossible(covariance: Array, sd: Array, target_sd: Array) -> int:
+    """How many covariances [N, M] are beyond the product of standard deviations [N] and [M]."""
+    if has_jit() and isinstance(covariance, np.ndarray):
+        return int(_count_loop(covariance, sd, target_sd))
+    xp, count = namespace(covariance), 0
+    for part in slices(covariance.shape[0], max(1, at_once(covariance, _PAIRS) // covariance.shape[1])):
+        count += int(xp.count_nonzero(xp.abs(covariance[part, :]) > sd[part, None] * target_sd))
+    return count
+
+
+@loop
+def _count_loop(covariance: Any, sd: Any, target_sd: Any) -> int:
+    count = 0
+    for n in range(covariance.shape[0]):
+        row, own = covariance[n], sd[n]
+        for m in range(covariance.shape[1]):
+            count += abs(row[m]) > own * target_sd[m]
+    return count

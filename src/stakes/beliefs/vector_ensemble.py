@@ -28,29 +28,43 @@ from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.categorical import normalised_members
 from stakes.beliefs.normal import broadcast_sd
 from stakes.beliefs.quadrature import first_largest
-from stakes.beliefs.vector_integration import SymmetricNodes, squared, tilted_centre, vector_moments
+from stakes.beliefs.vector_integration import SymmetricNodes, squared_norm, vector_moments, weighted_mode
 from stakes.exceptions import StakesError
 from stakes.losses.domains import Vectors
 
 
 @dataclass(frozen=True, eq=False)
 class VectorNormalEnsemble:
-    """Normal predictions of K members for labels of L numbers and targets of d numbers, members in the same order.
+    """Normal predictions of K members for labels of L numbers and targets of d numbers.
 
-    Standard deviations are numbers, or arrays that broadcast to the means; those of candidates include the noise of the
-    label and are positive, those of contexts may be 0 (the target is then the member's function itself).
+    Given the member, the numbers of a label and of a target are independent.
+
+    Args:
+        candidate_mean: [N, K, L], of the labels, one for each member.
+        candidate_sd: Their standard deviations, a number or an array that broadcasts to the means: with the noise of
+            the label, and positive.
+        context_mean: [M, K, d], of the targets, members in the same order.
+        context_sd: Their standard deviations, likewise; 0 where the target is the member's function itself.
+        member_weights: [K], normalised; without them members count alike.
+        rule: The nodes that integrate over labels and targets.
+
+    Raises:
+        StakesError: If shapes disagree or a standard deviation is out of range.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import Mahalanobis, VectorNormalEnsemble, score
+        >>> means = np.array([[[-1.0, 0.0], [1.0, 0.0]]])  # two members that disagree about the first output
+        >>> belief = VectorNormalEnsemble(means, 0.1, means, 0.0)
+        >>> print(score(Mahalanobis(np.eye(2)), belief).round(6))  # a label tells which member is right
+        [1.]
     """
 
     candidate_mean: Array
-    """[N, K, L]"""
     candidate_sd: Array
-    """[N, K, L] or broadcast"""
     context_mean: Array
-    """[M, K, d]"""
     context_sd: Array
-    """[M, K, d] or broadcast"""
     member_weights: Array = None
-    """[K]"""
     rule: SymmetricNodes = SymmetricNodes(outer=128)  # noqa: RUF009 (frozen)
 
     def __post_init__(self) -> None:
@@ -80,12 +94,12 @@ class VectorNormalEnsemble:
 
     @property
     def n_candidates(self) -> int:
-        """N."""
+        """How many candidates there are, N."""
         return int(self.candidate_mean.shape[0])
 
     @property
     def n_contexts(self) -> int:
-        """M."""
+        """How many contexts there are, M."""
         return int(self.context_mean.shape[0])
 
     @property
@@ -108,11 +122,11 @@ class VectorNormalEnsemble:
         xp, sd = namespace(self.context_mean), double(self.context_sd)
         u = self._centres(integrand)
         z = double(self.context_mean) + sd * u  # [M, K, d]
-        height = integrand.log_magnitudes(z)[..., 0] - 0.5 * squared(u)  # [M, K]
+        height = integrand.log_magnitudes(z)[..., 0] - 0.5 * squared_norm(u)  # [M, K]
         height = xp.where(xp.isnan(height), xp.full_like(height, -xp.inf), height)
         largest = first_largest(height[..., None])  # [M, K, 1]
         point, u = (xp.sum(xp.where(largest, each, xp.zeros_like(z)), axis=1) for each in (z, u))
-        return Reference(point, log_weight(point, integrand) - 0.5 * squared(u))
+        return Reference(point, log_weight(point, integrand) - 0.5 * squared_norm(u))
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_k q_k E[S(z) | c, k]."""
@@ -126,7 +140,15 @@ class VectorNormalEnsemble:
         return xp.permute_dims(split, (0, 2, 1, 3))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, K, D]: E[S(z) | c, k]."""
+        """E[S(z) | c, k].
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, K, D].
+        """
         mean, nodes = double(self.context_mean), self.rule.targets(self.context_mean.shape[2])
         return vector_moments(integrand, mean, self._roots(), self._centres(integrand), reference, nodes)
 
@@ -184,4 +206,4 @@ class VectorNormalEnsemble:
     def _centres(self, integrand: Integrand) -> Array:
         """[M, K, d]: where each member's w(z) p(z | c, k) is largest, in its standard deviations."""
         mean = double(self.context_mean)
-        return tilted_centre(integrand, mean, self._roots(), self.rule.targets(mean.shape[2]))
+        return weighted_mode(integrand, mean, self._roots(), self.rule.targets(mean.shape[2]))

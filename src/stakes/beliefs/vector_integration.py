@@ -1,12 +1,15 @@
-"""Nodes that stand for a standard normal vector: symmetric about 0, of mean 0 and covariance exactly I.
+"""Integration of statistics of vectors z = mean + root u, u standard normal, by nodes about where w(z) p(z) is largest.
 
-So every rule here is exact for statistics of second degree, whatever it does beyond.
+`SymmetricNodes` lays out nodes that stand for a standard normal vector: symmetric about 0, of mean 0 and covariance
+exactly I, so that every rule is exact for statistics of second degree, whatever it does beyond. With nodes e about a
+centre c of u, E[S] = sum mass exp(-|c|^2/2 - c . e) S(mean + root (c + e)). For w = exp(b . z) the centre is root' b
+and the exponent cancels that of the weight: no weight is too steep for it.
+Sizes: N candidates, M contexts, K members, d coordinates of z, L of y, J nodes of y, Q nodes of z, D statistics.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -17,6 +20,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from stakes._utils.array import Array, constant, filled, namespace, slices
+from stakes._utils.random import as_seed
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.quadrature import CHUNK, first_largest
 from stakes.exceptions import StakesError
@@ -25,41 +29,78 @@ Nodes = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 """Points [J, dimension] and their masses [J], on the host."""
 
 _PER_AXIS = 8  # points on each axis from which a grid beats a sequence
-_FURTHEST = 9.0  # standard deviations: the mass beyond is 1e-19
+_TAIL = 9.0  # standard deviations that a grid reaches at most: the mass beyond is 1e-19
+_FURTHEST = 50.0  # standard deviations: further, a weight at the outermost nodes leaves the range of numbers
+_STEP = 0.25  # of numerical gradients, in standard deviations; exact where the log weight is linear
 
 
 @dataclass(frozen=True)
 class SymmetricNodes:
-    """About `outer` nodes for the label and `inner` for the target given the label.
+    """The nodes that integrate losses of vectors for which no closed form is known.
 
     An even grid (the trapezoid rule) where there are nodes for 8 points on each axis; where there are not, a scrambled
-    Sobol sequence from `seed`, each point with its opposite. Exact for unweighted and for exponential-linear weights.
-    Reductions for a sigmoid weight of slope 2 (6) a standard deviation were off by 2e-7 (2e-4) for two outputs, 8e-3
-    (2e-2) for three and 2e-2 (4e-2) for five: `integration_error` tells for a case at hand, more nodes help.
+    Sobol sequence, each point with its opposite. Exact for unweighted and for exponential-linear weights. Reductions
+    for a sigmoid weight of slope 2 (6) a standard deviation were off by 2e-7 (2e-4) for two outputs, 8e-3 (2e-2) for
+    three and 2e-2 (4e-2) for five: `integration_error` tells for a case at hand, more nodes help.
+
+    Args:
+        outer: About how many nodes for the label, 8 or more.
+        inner: About how many for the target given the label, 8 or more.
+        random_state: A whole number or a NumPy generator that seeds the sequence: the same nodes for every candidate.
+
+    Raises:
+        StakesError: If one of them is not a whole number, or too small.
+
+    Examples:
+        >>> from stakes.beliefs import SymmetricNodes
+        >>> points, masses = SymmetricNodes().outcomes(2)  # 16 on each of two axes
+        >>> print(points.shape, round(float(masses.sum()), 6))
+        (256, 2) 1.0
     """
 
     outer: int = 256
     inner: int = 512
-    seed: int = 0
+    random_state: Any = 0
 
     def __post_init__(self) -> None:
-        for name in ("outer", "inner", "seed"):
-            if not isinstance(value := getattr(self, name), int) or value < (0 if name == "seed" else 8):
-                raise StakesError(f"{name} must be a whole number, {0 if name == 'seed' else 8} or more; got {value!r}")
+        for name in ("outer", "inner"):
+            if not isinstance(value := getattr(self, name), int) or value < 8:
+                raise StakesError(f"{name} must be a whole number, 8 or more; got {value!r}")
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
 
     def outcomes(self, dimension: int) -> Nodes:
-        """Nodes for labels of `dimension` numbers."""
-        points, masses = _nodes(self.outer, dimension, self.seed)
+        """Nodes for labels.
+
+        Args:
+            dimension: How many numbers a label has.
+
+        Returns:
+            Points [J, dimension] and their masses [J].
+
+        Raises:
+            StakesError: If there are too few nodes for so many numbers.
+        """
+        points, masses = _nodes(self.outer, dimension, self.random_state)
         return points.copy(), masses.copy()  # those that are kept must not change
 
     def targets(self, dimension: int) -> Nodes:
-        """Nodes for targets of `dimension` numbers, of another sequence than those for labels."""
-        points, masses = _nodes(self.inner, dimension, self.seed + 1)
+        """Nodes for targets, of another sequence than those for labels.
+
+        Args:
+            dimension: How many numbers a target has.
+
+        Returns:
+            Points [Q, dimension] and their masses [Q].
+
+        Raises:
+            StakesError: If there are too few nodes for so many numbers.
+        """
+        points, masses = _nodes(self.inner, dimension, self.random_state + 1)
         return points.copy(), masses.copy()
 
     def refined(self) -> SymmetricNodes:
         """Twice the nodes of both."""
-        return SymmetricNodes(2 * self.outer, 2 * self.inner, self.seed)
+        return SymmetricNodes(2 * self.outer, 2 * self.inner, self.random_state)
 
 
 @lru_cache(maxsize=64)
@@ -79,7 +120,7 @@ def _grid(per_axis: int, dimension: int) -> Nodes:
 
     Half a width r leaves out exp(-r^2 / 2); a pole at distance a costs exp(-2 pi a / spacing) with a = pi / 2.
     """
-    reach = min(_FURTHEST, (math.pi**2 * (per_axis - 1)) ** (1.0 / 3.0))
+    reach = min(_TAIL, (math.pi**2 * (per_axis - 1)) ** (1.0 / 3.0))
     axis = np.linspace(-reach, reach, per_axis)
     points = np.array(list(product(axis, repeat=dimension)))
     masses = np.exp(-0.5 * np.sum(points**2, axis=1))
@@ -101,50 +142,36 @@ def _whitened(points: np.ndarray[Any, Any], masses: np.ndarray[Any, Any]) -> np.
     return whitened
 
 
-# ----------------------------------------------------------------------
-# Integration of statistics of vectors z = mean + root u, u standard normal, by nodes about where w(z) p(z) is
-# largest.
-#
-# With nodes e about a centre c of u, E[S] = sum mass exp(-|c|^2/2 - c . e) S(mean + root (c + e)). For w = exp(b . z)
-# the centre is root' b and the exponent cancels that of the weight: no weight is too steep for it. Sizes: N
-# candidates, M contexts, K members, d coordinates of z, L of y, J nodes of y, Q nodes of z, D statistics.
-
-_VECTOR_QUADRATURE_FURTHEST = (
-    50.0  # standard deviations: further, a weight at the outermost nodes leaves the range of numbers
-)
-_STEP = 0.25  # of numerical gradients, in standard deviations; exact where the log weight is linear
-
-
-def times(matrix: Array, vector: Array) -> Array:
+def matvec(matrix: Array, vector: Array) -> Array:
     """[..., d]: matrix [..., d, e] times vector [..., e]."""
     return namespace(matrix).matmul(matrix, vector[..., None])[..., 0]
 
 
-def squared(vector: Array) -> Array:
+def squared_norm(vector: Array) -> Array:
     """[...]: the squared length of vectors [..., d]."""
     return namespace(vector).sum(vector**2, axis=-1)
 
 
-def heights(integrand: Integrand, mean: Array, root: Array, u: Array) -> Array:
+def log_heights(integrand: Integrand, mean: Array, root: Array, u: Array) -> Array:
     """[...]: log of w(z) p(z) at z = mean + root u, up to the constant of the density."""
     xp = namespace(u)
-    height = integrand.log_magnitudes(mean + times(root, u))[..., 0] - 0.5 * squared(u)
+    height = integrand.log_magnitudes(mean + matvec(root, u))[..., 0] - 0.5 * squared_norm(u)
     return xp.where(xp.isnan(height), xp.full_like(height, -xp.inf), height)
 
 
-def tilted_centre(integrand: Integrand, mean: Array, root: Array, nodes: Nodes) -> Array:
+def weighted_mode(integrand: Integrand, mean: Array, root: Array, nodes: Nodes) -> Array:
     """[..., d]: u where w(z) p(z) is largest, uphill from the mean (from the best node where the mean weighs nothing).
 
     A full step goes to m + V grad log w(z): exact at once for w = exp(b . z). It is shortened where that is no gain.
     """
     xp = namespace(mean)
-    u = _start(integrand, mean, root, nodes)
+    u = _starting_point(integrand, mean, root, nodes)
     for _ in range(16):
         before = u
-        u = _uphill(lambda u: heights(integrand, mean, root, u), lambda u: _gradient(integrand, mean, root, u), u)
+        u = _gradient_step(integrand, mean, root, u)
         if not math.prod(u.shape) or float(xp.max(abs(u - before))) < 1e-3:
             break
-    if math.prod(u.shape) and (furthest := math.sqrt(float(xp.max(squared(u))))) > _VECTOR_QUADRATURE_FURTHEST:
+    if math.prod(u.shape) and (furthest := math.sqrt(float(xp.max(squared_norm(u))))) > _FURTHEST:
         raise FloatingPointError(
             f"the weight is so steep that what matters lies {furthest:.0f} standard deviations from the mean, too far "
             "to integrate, or the expected loss is infinite. Scale it down; Mahalanobis with an "
@@ -153,15 +180,15 @@ def tilted_centre(integrand: Integrand, mean: Array, root: Array, nodes: Nodes) 
     return u
 
 
-def _start(integrand: Integrand, mean: Array, root: Array, nodes: Nodes) -> Array:
+def _starting_point(integrand: Integrand, mean: Array, root: Array, nodes: Nodes) -> Array:
     """[..., d]: 0, or the highest node where nothing weighs at the mean."""
     xp = namespace(mean)
     zero = xp.zeros_like(mean)
-    known = xp.isfinite(heights(integrand, mean, root, zero))
+    known = xp.isfinite(log_heights(integrand, mean, root, zero))
     if bool(xp.all(known)):
         return zero
     grid = constant(nodes[0], mean) + zero[..., None, :]  # [..., Q, d]
-    all_heights = heights(integrand, mean[..., None, :], root[..., None, :, :], grid)  # [..., Q]
+    all_heights = log_heights(integrand, mean[..., None, :], root[..., None, :, :], grid)  # [..., Q]
     best = xp.where(first_largest(all_heights[..., None]), grid, xp.zeros_like(grid))
     return xp.where(known[..., None], zero, xp.sum(best, axis=-2))
 
@@ -170,20 +197,20 @@ def _gradient(integrand: Integrand, mean: Array, root: Array, u: Array) -> Array
     """[..., d]: of the heights, by central differences along each coordinate of u."""
     steps = constant(_STEP * np.eye(u.shape[-1]), u)
     above, below = (
-        heights(integrand, mean[..., None, :], root[..., None, :, :], u[..., None, :] + sign * steps)
+        log_heights(integrand, mean[..., None, :], root[..., None, :, :], u[..., None, :] + sign * steps)
         for sign in (1.0, -1.0)
     )
     return (above - below) / (2.0 * _STEP)
 
 
-def _uphill(height: Callable[[Array], Array], gradient: Callable[[Array], Array], u: Array) -> Array:
+def _gradient_step(integrand: Integrand, mean: Array, root: Array, u: Array) -> Array:
     """One step along the gradient, shortened until it gains; none where it never does."""
     xp = namespace(u)
-    here, move = height(u), gradient(u)
+    here, move = log_heights(integrand, mean, root, u), _gradient(integrand, mean, root, u)
     move = xp.where(xp.isfinite(move), move, xp.zeros_like(move))
     moving = xp.isfinite(here)
     for shrink in (1.0, 0.25, 0.0625, 0.015625):
-        there = height(u + shrink * move)
+        there = log_heights(integrand, mean, root, u + shrink * move)
         better = moving & xp.isfinite(there) & (there > here)
         u, moving = xp.where(better[..., None], u + shrink * move, u), moving & ~better
     return u
@@ -197,7 +224,7 @@ def vector_moments(
     point, parts = reference.point, []
     assert point is not None
     e, masses = (constant(each, mean) for each in nodes)  # [Q, d], [Q]
-    boost = (log_weight(point, integrand) - reference.log_scale)[:, None] - 0.5 * squared(centre)  # [M, K]
+    boost = (log_weight(point, integrand) - reference.log_scale)[:, None] - 0.5 * squared_norm(centre)  # [M, K]
     for part in slices(mean.shape[1], max(1, CHUNK // (e.shape[0] * max(mean.shape[0], 1)))):
         c = centre[:, part, :]
         spread = xp.matmul(c[..., None, :] + e, xp.matrix_transpose(root[:, part, :, :]))  # [M, k, Q, d]
@@ -219,11 +246,14 @@ def split_vector_moments(
     point = reference.point
     assert point is not None
     transposed = (xp.matrix_transpose(each) for each in (factor, rest))
-    distance = sum(squared(times(each, tilt)) for each in transposed)  # [N, M]: squared, of the point from the mean
+    distance = sum(squared_norm(matvec(each, tilt)) for each in transposed)  # [N, M]: squared, from mean to point
     boost = log_weight(point, integrand) - reference.log_scale - 0.5 * distance
     parts = list(slices(tilt.shape[0], max(1, CHUNK // (len(outer[0]) * len(inner[0])))))
     rows = [
-        [_cells(integrand, factor[n, m, ...], rest[n, m, ...], tilt[m, :], point[m, :], outer, inner) for m in parts]
+        [
+            _split_block(integrand, factor[n, m, ...], rest[n, m, ...], tilt[m, :], point[m, :], outer, inner)
+            for m in parts
+        ]
         for n in range(factor.shape[0])
     ]
     if not rows:
@@ -232,15 +262,15 @@ def split_vector_moments(
     return xp.exp(boost)[..., None, None] * xp.stack([xp.concat(row, axis=0) for row in rows])
 
 
-def _cells(
+def _split_block(
     integrand: Integrand, factor: Array, rest: Array, tilt: Array, point: Array, outer: Nodes, inner: Nodes
 ) -> Array:
-    """[m, J, D]: of one candidate and some contexts, without the boost."""
+    """[m, J, D]: the split moments of one candidate and some contexts, without the boost."""
     xp = namespace(factor)
     (eta, eta_mass), (e, e_mass) = ([constant(each, factor) for each in nodes] for nodes in (outer, inner))
     shift, spread = (xp.matmul(nodes, xp.matrix_transpose(to)) for nodes, to in ((eta, factor), (e, rest)))
     z = point[:, None, None, :] + shift[:, :, None, :] + spread[:, None, :, :]  # [m, J, Q, d]
     statistics = integrand.statistics(z, point[:, None, None, :])  # [m, J, Q, D]
-    outer_share = eta_mass * xp.exp(-times(shift, tilt))  # [m, J]
-    inner_share = e_mass * xp.exp(-times(spread, tilt))  # [m, Q]
+    outer_share = eta_mass * xp.exp(-matvec(shift, tilt))  # [m, J]
+    inner_share = e_mass * xp.exp(-matvec(spread, tilt))  # [m, Q]
     return outer_share[..., None] * xp.matmul(inner_share[:, None, None, :], statistics)[:, :, 0, :]

@@ -1,4 +1,10 @@
-"""Warps: increasing maps g from a latent f to the target z = g(f)."""
+"""Warped Gaussian beliefs: z = g(f), g increasing, for a latent f that is jointly Gaussian with what the labels tell.
+
+A price whose logarithm is modelled, a rate, a share: what a model of g^-1(label) believes about the label itself.
+Only the statistics change, from S to S o g, so all integration is that of the latent belief; the closed forms of
+Gaussian targets do not carry over, which is why this is a type of its own. The warps g come first, then the belief,
+then the loss as an integrand of f. Sizes: N candidates, M contexts, J cells, B marks, D statistics.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +20,25 @@ from stakes._utils.array import Array, constant, double, log_of, namespace, norm
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
-from stakes.beliefs.switching import has_switches
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes, derivative
 from stakes.losses.domains import POSITIVE, REAL, Domain, Interval
 
 _JOIN = 1e-3  # x = 1 + lam f below which the Box-Cox map is continued
+_OUTSIDE = 1e-9  # latent mass that may lie where the warp is only a continuation
+_NEGLIGIBLE = 9.0  # in logarithms: a ten-thousandth
+_FAR = 40.0  # standard deviations, beyond which no mass is left
 
 
 @runtime_checkable
 class Warp(Protocol):
-    """An increasing map g from all reals onto `domain`, and its inverse."""
+    """An increasing map g from all reals onto `domain`, and its inverse.
+
+    Examples:
+        >>> from stakes.beliefs import LogWarp, Warp
+        >>> isinstance(LogWarp(), Warp)
+        True
+    """
 
     @property
     def domain(self) -> Interval:
@@ -35,25 +49,50 @@ class Warp(Protocol):
         """Where f must fall for g to be what it says; beyond, it is some continuation that keeps it increasing."""
 
     def forward(self, f: Array) -> Array:
-        """[...]: g(f)."""
+        """g(f).
+
+        Args:
+            f: Latent values [...].
+
+        Returns:
+            [...].
+        """
 
     def inverse(self, z: Array) -> Array:
-        """[...]: g^-1(z)."""
+        """g^-1(z).
+
+        Args:
+            z: Targets [...].
+
+        Returns:
+            [...].
+        """
 
 
 @dataclass(frozen=True)
 class LogWarp:
-    """z = exp(f): the model is of log z."""
+    """z = exp(f): the model is of log z.
+
+    Args:
+        domain: Where targets fall.
+        latent: Where f may fall.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import LogWarp
+        >>> print(LogWarp().forward(np.array([0.0])), LogWarp().inverse(np.array([1.0])))
+        [1.] [0.]
+    """
 
     domain: Interval = POSITIVE
     latent: Interval = REAL
 
     def forward(self, f: Array) -> Array:
-        """Exp(f)."""
+        """[...]: exp(f)."""
         return namespace(f).exp(f)
 
     def inverse(self, z: Array) -> Array:
-        """Log z."""
+        """[...]: log z."""
         return namespace(z).log(z)
 
 
@@ -65,6 +104,18 @@ class BoxCoxWarp:
     by its continuation 0.001^2 / (0.002 - x), positive and increasing, so that f may be any real. A negative lam sends
     f near -1 / lam to infinity, so that E[z] exists only for want of mass there: losses of z itself are refused unless
     -1 / lam is many standard deviations away. Losses of z^lam, such as BoxCox(lam), do not mind.
+
+    Args:
+        lam: The exponent, any finite number.
+
+    Raises:
+        StakesError: If `lam` is not a finite number.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import BoxCoxWarp
+        >>> print(BoxCoxWarp(0.5).forward(np.array([4.0])))  # (1 + 0.5 4)^2
+        [9.]
     """
 
     lam: float
@@ -83,7 +134,7 @@ class BoxCoxWarp:
         return Interval(low=-1.0 / self.lam) if self.lam > 0 else Interval(high=-1.0 / self.lam)
 
     def forward(self, f: Array) -> Array:
-        """Exp(log(x) / lam), by log1p: a small lam costs no digits."""
+        """[...]: exp(log(x) / lam), by log1p: a small lam costs no digits."""
         xp = namespace(f)
         if self.lam == 0:
             return xp.exp(f)
@@ -93,7 +144,7 @@ class BoxCoxWarp:
         return xp.exp(xp.where(inside, xp.log1p(xp.where(inside, step, zero)), log_beyond) / self.lam)
 
     def inverse(self, z: Array) -> Array:
-        """(z^lam - 1) / lam, continued likewise."""
+        """[...]: (z^lam - 1) / lam, continued likewise."""
         xp = namespace(z)
         if self.lam == 0:
             return xp.log(z)
@@ -105,7 +156,22 @@ class BoxCoxWarp:
 
 @dataclass(frozen=True)
 class MonotoneWarp:
-    """Anyone's own increasing g, with its inverse and the interval it maps onto."""
+    """An increasing map g of your own.
+
+    Args:
+        function: g, from latent values [...] to targets [...].
+        inverse_function: g^-1.
+        domain: The interval that g maps onto.
+        latent: Where f must fall for g to be what it says.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.beliefs import MonotoneWarp
+        >>> from stakes.losses import Interval
+        >>> share = MonotoneWarp(lambda f: 1 / (1 + np.exp(-f)), lambda z: np.log(z / (1 - z)), Interval(0.0, 1.0))
+        >>> print(share.forward(np.array([0.0])))
+        [0.5]
+    """
 
     function: Callable[[Array], Array]
     inverse_function: Callable[[Array], Array]
@@ -121,26 +187,29 @@ class MonotoneWarp:
         return self.inverse_function(z)
 
 
-# ----------------------------------------------------------------------
-# Warped Gaussian beliefs: z = g(f) for a latent f that is jointly Gaussian with what the labels tell, g increasing.
-#
-# A price whose logarithm is modelled, a rate, a share: what a model of g^-1(label) believes about the label itself.
-# Only the statistics change, from S to S o g, so all integration is that of the latent belief; the closed forms of
-# Gaussian targets do not carry over, which is why this is a type of its own. Sizes: N candidates, M contexts, D
-# statistics.
-
-_OUTSIDE = 1e-9  # latent mass that may lie where the warp is only a continuation
-_NEGLIGIBLE = 9.0  # in logarithms: a ten-thousandth
-_FAR = 40.0  # standard deviations, beyond which no mass is left
-
-
 @dataclass(frozen=True, eq=False)
 class WarpedGaussianBelief:
     """Targets z = g(f) of M contexts and labels of N candidates, Gaussian once g is undone.
 
-    `latent` is the Gaussian belief about f, in the units of the model: if the model was fitted to log prices, means and
-    variances of log prices, and `warp` is LogWarp(). With label noise in `latent.variance`, z is the label that will be
-    realised. A candidate's label tells as much warped as not, so `latent` holds all there is to say of candidates.
+    A candidate's label tells as much warped as not, so `latent` holds all there is to say of candidates.
+
+    Args:
+        latent: The Gaussian belief about f, in the units of the model: if the model was fitted to log prices, means and
+            variances of log prices. With label noise in `latent.variance`, z is the label that will be realised.
+        warp: The map g, such as `LogWarp()`.
+
+    Raises:
+        TypeError: If `latent` is no GaussianBelief or `warp` no warp.
+        StakesError: If the belief puts mass where the warp is only a continuation.
+
+    Examples:
+        A model of log prices, and the relative error of prices, which is squared error of their logarithms:
+
+        >>> from stakes import BoxCox, GaussianBelief, LogWarp, WarpedGaussianBelief, score
+        >>> latent = GaussianBelief(mean=[12.0], variance=[0.04], candidate_variance=[1.0], covariance=[[0.1]])
+        >>> prices = WarpedGaussianBelief(latent, LogWarp())
+        >>> print(prices.domain, score(BoxCox(0.0), prices).round(6))  # 0.1^2 of the variance 0.04
+        (0, inf) [0.01]
     """
 
     latent: GaussianBelief
@@ -168,12 +237,12 @@ class WarpedGaussianBelief:
 
     @property
     def n_candidates(self) -> int:
-        """N."""
+        """How many candidates there are, N."""
         return self.latent.n_candidates
 
     @property
     def n_contexts(self) -> int:
-        """M."""
+        """How many contexts there are, M."""
         return self.latent.n_contexts
 
     @property
@@ -183,7 +252,7 @@ class WarpedGaussianBelief:
 
     @property
     def like(self) -> Array:
-        """That of the latent belief."""
+        """The mean of the latent belief."""
         return self.latent.like
 
     @property
@@ -209,7 +278,14 @@ class WarpedGaussianBelief:
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
 
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:
-        """That of the latent belief, from the reference as a target."""
+        """Split moments of labels that tell the same share of every context, from the reference as a target.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The moments of the latent belief; None where contexts share no nodes.
+        """
         split = self.latent.shared_split(self.unwarped(integrand))
         if split is None:
             return None
@@ -237,7 +313,7 @@ class WarpedGaussianBelief:
         return self.latent.regret_over_cells(pushed, self.unwarped(integrand), below, latent_marks)
 
     def n_nodes(self, integrand: Integrand) -> int:
-        """That of the latent belief."""
+        """The bound of the latent belief."""
         return self.latent.n_nodes(self.unwarped(integrand))
 
     def take(self, candidates: slice, contexts: slice) -> WarpedGaussianBelief:
@@ -245,7 +321,17 @@ class WarpedGaussianBelief:
         return replaced(self, latent=self.latent.take(candidates, contexts))
 
     def unwarped(self, integrand: Any) -> Unwarped:
-        """The integrand as one of the latent f."""
+        """The loss as an integrand of the latent f.
+
+        Args:
+            integrand: The loss, or any integrand of z.
+
+        Returns:
+            Statistics S o g.
+
+        Raises:
+            FloatingPointError: If the loss turns on f where the warp is only a continuation.
+        """
         latent = Unwarped(integrand, self.warp, self.latent.mean)
         if self.warp.latent != REAL:
             self._check_reach(latent)
@@ -307,7 +393,6 @@ class Unwarped:
     of_target: Any
     warp: Warp
     like: Array
-    """Any array of the belief, in whose library breakpoints are unwarped."""
 
     @property
     def domain(self) -> Domain:
@@ -315,19 +400,19 @@ class Unwarped:
         return REAL
 
     @property
-    def switches(self) -> bool:
+    def finite_actions(self) -> bool:
         """Whether the loss has finitely many actions."""
-        return has_switches(self.of_target)
+        return bool(self.of_target.finite_actions)
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
-        """Those of the loss that the warp reaches, in units of f."""
+        """The breakpoints of the loss that the warp reaches, in units of f."""
         inside = [point for point in self.of_target.breakpoints if self.warp.domain.low < point < self.warp.domain.high]
         places = self.warp.inverse(constant(inside, self.like)) if inside else constant((), self.like)
         return tuple(float(places[i]) for i in range(len(inside)))
 
     def log_magnitudes(self, f: Array) -> Array:
-        """[..., t]: those of the loss at g(f)."""
+        """[..., t]: the magnitudes of the loss at g(f)."""
         return self.of_target.log_magnitudes(self.warp.forward(f))
 
     def statistics(self, f: Array, reference: Array | None = None) -> Array:

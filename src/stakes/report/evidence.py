@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from stakes._utils.array import constant
-from stakes._utils.tables import Host, on_host
+from stakes._utils.array import constant, on_host
+from stakes._utils.tables import Host
 from stakes.campaign import Campaign, Event, Status
 from stakes.campaign.campaign import RANKING
 from stakes.evaluation import bayes_prediction, realised_loss
