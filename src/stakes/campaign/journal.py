@@ -385,11 +385,25 @@ class Journal:
             self._add_record(at, kind, number, text)
 
     def records(self, kind: str) -> tuple[Record, ...]:
-        """All records of a kind, in their order."""
+        """All records of a kind, in their order.
+
+        Args:
+            kind: Such as "ranking".
+
+        Returns:
+            The records.
+        """
         return tuple(map(_record, self.read("SELECT * FROM records WHERE kind = ? ORDER BY number", kind)))
 
     def last_record(self, kind: str) -> Record | None:
-        """The last record of a kind, None if there is none; those before it, which may be large, are not read."""
+        """The last record of a kind; those before it, which may be large, are not read.
+
+        Args:
+            kind: Such as "ranking".
+
+        Returns:
+            The record, None if there is none.
+        """
         found = self.read("SELECT * FROM records WHERE kind = ? ORDER BY number DESC LIMIT 1", kind)
         return _record(found[0]) if found else None
 
@@ -414,7 +428,18 @@ class Journal:
             raise StakesError(f"{self.path}: its events break the rules ({error}); put a backup in place") from error
 
     def read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """All that a query finds, at once: a query left half read would keep writers out."""
+        """All that a query finds, at once: a query left half read would keep writers out.
+
+        Args:
+            query: SQL.
+            *values: For its question marks.
+
+        Returns:
+            The lines found.
+
+        Raises:
+            StakesError: If the file cannot be read, or the journal was opened elsewhere.
+        """
         with self._guarded():
             return self.connection.execute(query, values).fetchall()
 

@@ -84,15 +84,36 @@ class Source:
         return list(self.cells[place_of(name, self.names)])
 
     def line(self, row: int) -> int | None:
-        """The line of the file at which a row begins, None where it has no lines."""
+        """The line of the file at which a row begins.
+
+        Args:
+            row: Its position, from 0.
+
+        Returns:
+            The number of the line, None where the file has no lines.
+        """
         return None if self.lines is None else self.lines[row]
 
     def place(self, row: int) -> str:
-        """Where a row is, for a message: its line, or its number from 1."""
+        """Where a row is, for a message.
+
+        Args:
+            row: Its position, from 0.
+
+        Returns:
+            Its line, or its number from 1.
+        """
         return f"row {self.number(row)}" if self.lines is None else f"line {self.lines[row]}"
 
     def number(self, row: int) -> int:
-        """The number of a row in the file, from 1."""
+        """The number of a row in the file.
+
+        Args:
+            row: Its position here, from 0.
+
+        Returns:
+            The number, from 1.
+        """
         return row + 1 if self.rows is None else self.rows[row] + 1
 
     def features(self, names: Iterable[str] | None = None) -> Frame:
