@@ -126,7 +126,7 @@ def test_rows_reach_the_model_in_the_order_in_which_they_were_labelled(data):
 def test_random_choice_asks_the_model_for_no_belief_about_the_pool():
     SEEN.clear()
     trials(model=Recording(), runs=1, strategies=["random"])
-    assert [each for each in SEEN if isinstance(each, int)] == [1, 1, 1, 1]  # one candidate stands in, to measure the loss
+    assert [each for each in SEEN if isinstance(each, int)] == [1, 1, 1, 1]  # one stands in, to measure the loss
     SEEN.clear()
     trials(model=Recording(), runs=1, strategies=["loss"])
     assert [each for each in SEEN if isinstance(each, int)] == [1, 7, 1, 6, 1, 5, 1]
