@@ -104,6 +104,7 @@ def test_every_public_name_is_there_and_documented(module):
 def test_versions_agree():
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
     assert stakes.__version__ == version
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert (
         f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
         or "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()

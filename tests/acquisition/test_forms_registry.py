@@ -1,13 +1,13 @@
 """Every form that is registered, with all that stand in for it, against the general route on random inputs.
 
-A form whose loss, weight or belief has no builder here fails: add one. Forms that are kernels of Triton run in Triton's
-interpreter (tests/test_triton_kernels.py starts it).
+A form whose loss, weight or belief has no builder here fails: add one. Kernels of Triton run on a GPU, or
+in Triton's interpreter.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -41,12 +41,12 @@ from stakes import (
     register,
     score,
 )
+from stakes._utils.array import on_host
 from stakes._utils.jit import has_jit
 from stakes.acquisition import ANY, Form, Reduction, forms
 from stakes.acquisition.reduction import _matrix
 from stakes.losses.weights import ClassWeights
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 N, M, K, C, D = 5, 4, 9, 3, 2  # candidates, contexts, members, classes, coordinates
 
 
@@ -135,8 +135,7 @@ def soft(rng, convert):
 
 def votes(rng, convert):
     sides = (rng.integers(0, C, (rows, K)) for rows in (N, M))
-    torch = None if convert is np.asarray else pytest.importorskip("torch")
-    return VoteEnsemble(*(each if torch is None else torch.asarray(each) for each in sides), C)
+    return VoteEnsemble(*map(convert, sides), C)
 
 
 def normals(rng, convert):
@@ -193,27 +192,28 @@ def losses_for(key):
 def belief_for(key, form, seed):
     assert key[2] in BELIEFS, f"no belief is built for the form registered for {key}: add one to {__name__}"
     convert = np.asarray
-    if form.name in KERNELS or (form.total is not None and form.total.in_logs):  # which is for tensors
-        convert = pytest.importorskip("torch", reason="the form is for tensors").asarray
+    if form.name in KERNELS or (form.total is not None and form.total.in_logs):
+        torch = pytest.importorskip("torch", reason="the form is for tensors")
+        convert = partial(torch.asarray, device="cuda" if torch.cuda.is_available() else "cpu")
     return BELIEFS[key[2]](np.random.default_rng(seed), convert)
 
 
 def check(loss, belief, form, shares):
     """The form's reductions and scores are those of the general route."""
-    wanted = np.asarray(expected_regret(loss, belief))
+    wanted = on_host(expected_regret(loss, belief))
     tolerance = TOLERANCES.get(form.name, 1e-6)
-    found = np.asarray(_matrix(form, loss, belief, None))
+    found = on_host(_matrix(form, loss, belief, None))
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * 1e-2 * wanted.max())
     always = replace(form, serves=lambda loss, belief: True)
-    scores = np.asarray(score(loss, belief, shares, form=always))
+    scores = on_host(score(loss, belief, shares, form=always))
     np.testing.assert_allclose(scores, wanted @ shares, rtol=tolerance, atol=tolerance * 1e-1 * wanted.max())
 
 
 def runs_here(form):
-    """Whether this process can run the form; the kernels in the interpreter, and all others outside it."""
-    if INTERPRETED:
-        return form.name in KERNELS
-    return form.name not in KERNELS and (has_jit() or form.name not in COMPILED)
+    """Whether what the form needs is installed."""
+    if form.name in KERNELS:
+        return find_spec("triton") is not None
+    return has_jit() or form.name not in COMPILED
 
 
 @pytest.mark.parametrize(("key", "form"), list(chains()))
@@ -231,15 +231,12 @@ def test_a_form_gives_what_the_general_route_gives(key, form, seed):
     assert count, f"{form.name} serves none of the losses that are built for {key}: add one to {__name__}"
 
 
-@pytest.mark.skipif(INTERPRETED, reason="once is enough")
 def test_what_does_not_run_here_is_known_by_name():
     left_out = {form.values[1].name for form in chains() if not runs_here(form.values[1])}
-    assert left_out <= KERNELS | (frozenset() if has_jit() else COMPILED)
+    assert left_out == (COMPILED if not has_jit() else set()) | (KERNELS if find_spec("triton") is None else set())
     assert {form.values[1].name for form in chains()} >= KERNELS | COMPILED | set(TOLERANCES)
-    assert find_spec("stakes.gpu.centred") is not None
 
 
-@pytest.mark.skipif(INTERPRETED, reason="once is enough")
 def test_a_form_without_a_builder_fails(monkeypatch):
     monkeypatch.setattr(forms, "_FORMS", dict(forms._FORMS))
     form = Form("new", lambda loss, belief: Reduction(lambda block: 0.0 * block.rho, 0.0 * belief.mean))
@@ -252,7 +249,6 @@ def test_a_form_without_a_builder_fails(monkeypatch):
         belief_for((FiniteActions, None, type("Own", (), {})), form, 0)
 
 
-@pytest.mark.skipif(INTERPRETED, reason="once is enough")
 def test_a_wrong_form_is_found():
     rng, shares = np.random.default_rng(0), np.full(M, 1 / M)
     belief = gaussian(rng, np.asarray)

@@ -2,9 +2,6 @@
 
 import csv
 
-import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet
 import pytest
 
 from stakes import LogLoss, SquaredError, rank
@@ -44,10 +41,13 @@ def test_classes_as_rank_has_them(here):
 def test_the_same_rows_whatever_the_file(here):
     head, *rows = number_rows()
     columns = {name: [row[place] for row in rows] for place, name in enumerate(head)}
+    pa, parquet, feather = (
+        pytest.importorskip(name, reason="not installed") for name in ("pyarrow", "pyarrow.parquet", "pyarrow.feather")
+    )
     numbers = {name: pa.array([float(cell) if cell else None for cell in columns[name]]) for name in ("x", "z", "y")}
     table = pa.table({"id": pa.array(columns["id"]), **numbers})
-    pa.parquet.write_table(table, here / "t.parquet")
-    pa.feather.write_feather(table, here / "t.arrow", compression="uncompressed")
+    parquet.write_table(table, here / "t.parquet")
+    feather.write_feather(table, here / "t.arrow", compression="uncompressed")
     write(here / "crlf.csv", [head, *rows], end="\r\n")
     (here / "bom.csv").write_bytes(b"\xef\xbb\xbf" + (here / "numbers.csv").read_bytes())
     wanted = rows_of(run("suggest numbers.csv -n 3 --json", NUMBERS))
