@@ -164,10 +164,10 @@ def _ranked(problem: Scene, device: str, shape: Shape, loss: str) -> Row:
     given = OnDevice(problem.process, device)
     few = rank(problem.process, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3)
     same = rank(given, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3)
-    said = "as NumPy picks them" if same.indices == few.indices else "OTHERS THAN NUMPY PICKS"
+    agreement = "as NumPy picks them" if same.indices == few.indices else "OTHERS THAN NUMPY PICKS"
     start = time.perf_counter()
     rank(given, LOSSES[loss], problem.pool, contexts=problem.contexts, n=10, chunk=BLOCK)
-    return Row(f"rank from the host, {loss}, {said}", str(shape), time.perf_counter() - start)
+    return Row(f"rank from the host, {loss}, {agreement}", str(shape), time.perf_counter() - start)
 
 
 def _sent(values: Any, device: str, dtype: str) -> Any:

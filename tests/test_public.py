@@ -32,8 +32,9 @@ NAMES = {
         WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions Integrand
-        LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference SymmetricNodes
+        Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions
+        Integrand LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference
+        SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """

@@ -142,9 +142,11 @@ def importers() -> dict[str, set[str]]:
 
 
 def published_modules() -> set[str]:
-    """Modules whose names a package offers to users: those are entry points."""
+    """Modules whose names a package or the module itself (by `__all__`) offers to users: those are entry points."""
     paths, found = modules(), set()
-    for path in paths.values():
+    for name, path in paths.items():
+        if "\n__all__ = " in path.read_text():
+            found.add(name)
         if path.name == "__init__.py":
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ImportFrom) and node.module in paths:

@@ -45,11 +45,12 @@ class StratifiedSplits:
     sizes: tuple[int, int, int]
     """of each class: at the start, contexts, tests"""
 
-    def draw(self, rng: np.random.Generator) -> Trial:
+    def draw(self, random_state: np.random.Generator) -> Trial:
         """The parts of one run."""
         ends = np.cumsum(self.sizes)
         each = [
-            np.split(rng.permutation(np.flatnonzero(self.target == place)), ends) for place in np.unique(self.target)
+            np.split(random_state.permutation(np.flatnonzero(self.target == place)), ends)
+            for place in np.unique(self.target)
         ]
         initial, contexts, test, pool = (np.concatenate(part) for part in zip(*each, strict=True))
         return Trial(self.features, self.target, initial, np.sort(pool), contexts, test)

@@ -25,7 +25,7 @@ class Place:
     progress: bool = False
 
     def settings(self, name: str) -> dict[str, Any]:
-        """What `simulate_trials` is to be told of it."""
+        """The arguments of `simulate_trials` that follow from it."""
         store = None if self.store is None else self.store / name
         return {"store": store, "n_jobs": self.jobs, "progress": self.progress}
 

@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from stakes._utils.array import on_host
 from stakes._utils.budget import Budget
 from stakes._utils.progress import Progress
 from stakes._utils.random import RandomState
-from stakes._utils.tables import Host, on_host
+from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch

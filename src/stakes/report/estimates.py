@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from stakes._utils.tables import Host, on_host
+from stakes._utils.array import on_host
+from stakes._utils.tables import Host
 from stakes.acquisition import effective_context_weights, uncertainty
 from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction

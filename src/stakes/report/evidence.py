@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stakes._utils.array import constant
-from stakes._utils.tables import Host, on_host
+from stakes._utils.array import constant, on_host
+from stakes._utils.tables import Host
 from stakes.campaign import Campaign, Event, Status
 from stakes.campaign.campaign import RANKING
 from stakes.campaign.tables import Setup

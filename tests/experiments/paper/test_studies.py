@@ -12,9 +12,9 @@ from experiments import __main__ as program
 from experiments.paper import table2
 from experiments.paper.classification import ClippedLogLoss, StratifiedSplits
 from experiments.paper.linex import LinexMetric, LinexRule
-from experiments.paper.linex_scores import clipped_scores
 from experiments.paper.refreshed import Refreshed
 from experiments.paper.results import read, write
+from experiments.paper.strategies import clipped_scores
 from experiments.paper.study import Place
 from experiments.paper.summary import summarised
 from stakes import LogLoss, SquaredError
