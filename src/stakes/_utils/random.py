@@ -5,12 +5,14 @@ Sizes: n rows.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from stakes._utils.tables import Host
 from stakes.exceptions import StakesError
+
+if TYPE_CHECKING:
+    from stakes._utils.tables import Host  # which takes SciPy
 
 RandomState: TypeAlias = int | np.random.Generator | None
 """A whole number, a generator, or None (which is 0: the same call gives the same answer)."""

@@ -325,7 +325,7 @@ def make_query(
         progress,
         (note, Note("target", {"target": "own" if served_by_own_belief(model) else target})),
         n,
-        _checked_costs(costs, rows.n_rows),
+        row_costs(costs, rows.n_rows),
         budget,
         _checked_pending(pending, rows.n_rows),
         None if shortlist is None else at_least_one("shortlist", shortlist),
@@ -364,7 +364,7 @@ def _weights_of(context_weights: Any, count: int) -> Host:
     return np.asarray(shares("context_weights", weights))
 
 
-def _checked_costs(costs: Any, size: int) -> Host | None:
+def row_costs(costs: Any, size: int) -> Host | None:
     """[N]: the costs, checked; one number is the cost of each."""
     if costs is None:
         return None
