@@ -485,7 +485,7 @@ class GaussianCells:
         return edges, u, length, (u - (root[:, None] * eta)[..., None, None]) / rest[:, None, None, None]
 
     def _narrow_panels(self, eta: Array, root: Array, rest: Array, few: slice) -> tuple[Array, Array, Array, Array]:
-        """The same with panels for each eta, [p, J, ...], in units of epsilon first: a narrow density keeps its digits."""
+        """The same with panels for each eta, [p, J, ...], in units of epsilon first: a narrow one keeps its digits."""
         centre, scale = (root[:, None] * eta)[..., None], rest[:, None, None]
         edges = self._edges_of_epsilon(centre, scale, few)
         epsilon, length = panel_nodes(edges)
