@@ -6,19 +6,34 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# The second environment of make test: the base dependencies alone. Their lowest versions have wheels for Python 3.11;
+# a later Python takes the newest that are allowed.
+BASE ?= .venv-base
+LOWEST := constraints-lowest.txt
 
-.PHONY: run test reproduce setup clean
+.PHONY: run test check test-all test-base reproduce setup clean
 
 run: setup
 	rm -rf stakes-demo
 	$(BIN)/stakes demo stakes-demo
 
-test: setup
+test: check test-all test-base
+
+check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+
+# Tests of the base dependencies are left to test-base.
+test-all: setup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal --ignore tests/base
+
+# The package as it would be installed, in an environment that has nothing but what it asks for, and pytest.
+test-base: setup $(BASE)/.ready
+	$(BIN)/python tools/check_package.py dist
+	$(BASE)/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.whl
+	OMP_NUM_THREADS=1 $(BASE)/bin/python -m pytest tests/base
 
 reproduce: setup
 	$(BIN)/python -m experiments all
@@ -31,5 +46,17 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[plot]" --group dev
 	touch $@
 
+$(BASE)/.ready: pyproject.toml $(LOWEST)
+	rm -rf $(BASE)
+	$(PYTHON) -m venv $(BASE)
+	$(BASE)/bin/python -m pip install --quiet --upgrade "pip>=25.1"
+	if $(BASE)/bin/python -c "import sys; sys.exit(sys.version_info[:2] != (3, 11))"; then \
+		$(BASE)/bin/python -m pip install --quiet --constraint $(LOWEST) . --group base; \
+	else \
+		echo "$(LOWEST) is for Python 3.11: the newest versions are taken in place of the lowest"; \
+		$(BASE)/bin/python -m pip install --quiet . --group base; \
+	fi
+	touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BASE) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""All benchmarks, or one of them: `python -m benchmarks` in a checkout prints tables and saves them.
+"""All benchmarks, or some of them: `python -m benchmarks [NAME ...]` in a checkout prints tables and saves them.
 
 On one thread, in seconds of the processor; ratios, of jobs that took turns in one run, are what counts.
 """
@@ -15,29 +15,48 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import Settings, printed, save
 
-PARTS = {
-    "ensembles": "benchmarks.ensembles",
-    "gaussian": "benchmarks.gaussian",
-    "gpu_gaussian": "benchmarks.gpu_gaussian",
-    "pools": "benchmarks.pools",
-    "peers": "benchmarks.speed_of_peers",
-    "gpu": "benchmarks.gpu",
+BENCHMARKS = {
+    "ensembles": ("benchmarks.ensembles", "votes and soft members, beside the bare product and plain scorers"),
+    "gaussian": ("benchmarks.gaussian", "a Gaussian process, beside its triangular solve and product"),
+    "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
+    "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
+    "peers": ("benchmarks.speed_of_peers", "other libraries on the same job; see --python"),
+    "gpu": ("benchmarks.gpu", "losses of classes on a GPU: the fused kernel beside the bare products"),
 }
+"""The module of each benchmark, and what it measures."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(arguments)
     settings = Settings(given.quick, given.repeats, tuple(given.python))
-    for name in PARTS if given.what == "all" else (given.what,):
+    for name in _asked_for(given.names):
         print(f"\n{name}\n")
         with threadpool_limits(1):
-            rows = printed(import_module(PARTS[name]).rows(settings))
+            rows = printed(import_module(BENCHMARKS[name][0]).rows(settings))
         print("saved as", *save(rows, given.folder, name))
 
 
+def _asked_for(names: str | Sequence[str]) -> list[str]:
+    """The benchmarks by name, each once, in the order given; all where one of the names is "all"."""
+    return list(BENCHMARKS) if "all" in names else list(dict.fromkeys(names))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="?", default="all", choices=[*PARTS, "all"], help="by default all")
+    listed = "\n".join(f"  {name:14s}{what}" for name, (_, what) in BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog=f"benchmarks:\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        default="all",
+        choices=[*BENCHMARKS, "all"],
+        metavar="NAME",
+        help="one or more of those below",
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes: to see that all runs, not how fast")
     parser.add_argument("--repeats", type=int, default=5, help="of a job, of which the least seconds count")
     parser.add_argument("--folder", type=Path, default=Path("build/benchmarks"), help="where to save JSON and Markdown")

@@ -22,7 +22,7 @@ from benchmarks.members import error, weighted_epig
 from experiments.datasets import load
 from stakes import score
 from stakes.models import belief_of
-from stakes.models.forests import Trees
+from stakes.models.forests import laid_out, tree_votes
 
 LABELS = (30, 130)
 
@@ -79,7 +79,7 @@ def _table() -> tuple[Any, Any]:
 def _to_votes(scene: Scene, repeats: int) -> Iterator[Row]:
     """The ratio is of the loop's seconds to these; the error is the fraction of votes that differ."""
     forest = RandomForestClassifier(scene.n_trees, random_state=0).fit(*scene.known)
-    ways = both_ways(lambda: Trees.of(forest).votes(scene.pool))
+    ways = both_ways(lambda: tree_votes(forest, laid_out(forest))(scene.pool))
     found = race({"loop over trees": lambda: _looped(forest, scene.pool), **ways}, repeats)
     wanted, loop = found["loop over trees"]
     for job, (votes, seconds) in found.items():

@@ -83,11 +83,11 @@ def _error(given: Scene, loss: str) -> float:
 
 def _label_by_label(given: Scene, count: int) -> Row:
     """Labels one at a time at rows that stay, against a belief made afresh for each."""
-    labelled, told = given.pool[:count], np.zeros(count)
+    labelled, labels = given.pool[:count], np.zeros(count)
     followed = follow(given.process, given.pool, given.contexts)
-    found, kept = timed(lambda: _conditioned(followed, labelled, told, lambda each: each.belief()))
+    found, kept = timed(lambda: _conditioned(followed, labelled, labels, lambda each: each.belief()))
     wanted, fresh = timed(
-        lambda: _conditioned(given.process, labelled, told, lambda each: each.belief(given.pool, given.contexts))
+        lambda: _conditioned(given.process, labelled, labels, lambda each: each.belief(given.pool, given.contexts))
     )
     error = np.max(abs(found.covariance - wanted.covariance)) / np.max(wanted.candidate_variance)
     sizes = f"n={len(given.process.y_)} N={len(given.pool)} M={len(given.contexts)}"

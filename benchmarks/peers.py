@@ -1,7 +1,7 @@
 """Peers on the same job: scikit-activeml's cost-sensitive expected error beside `stakes.rank` with a CostMatrix.
 
-Same forest, splits, seeds and budget, on one thread: `python benchmarks/peers.py`. Needs scikit-activeml, which stakes
-itself does not. Sizes: R runs, S strategies, C classes, N rows of the pool.
+Same forest, splits, random states and number of labels, on one thread: `python benchmarks/peers.py`. Needs
+scikit-activeml, which stakes itself does not. Sizes: R runs, S strategies, C classes, N rows of the pool.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ def missed_first(count: int) -> Any:
     return costs
 
 
-def by_chance(scene: Scene) -> int:
+def at_random(scene: Scene) -> int:
     return int(np.random.default_rng(scene.forest.random_state).integers(len(scene.pool)))
 
 
 def by_stakes(scene: Scene) -> int:
     model = scene.forest.fit(scene.features, scene.labels)
-    return int(rank(model, CostMatrix(scene.costs), scene.pool, scene.contexts, n=1).indices[0])
+    return int(rank(model, CostMatrix(scene.costs), scene.pool, contexts=scene.contexts, n=1).indices[0])
 
 
 def by_refitting(scene: Scene) -> int:
@@ -102,7 +102,7 @@ def _queried(strategy: Any, scene: Scene, **more: Any) -> int:
 
 STRATEGIES: dict[str, Callable[[Scene], int]] = {
     "stakes.rank": by_stakes,
-    "random": by_chance,
+    "random": at_random,
     "stakes.baselines": by_refitting,
     "MonteCarloEER": by_monte_carlo,
     "ValueOfInformationEER": by_value_of_information,
@@ -115,15 +115,15 @@ def _loop(
     """The mean cost on test rows after each label, averaged over labels, and the median seconds to choose one."""
     known, pool, contexts, test = _split(labels, given, run)
     realised, seconds = [], []
-    for step in range(given.budget):
+    for step in range(given.labels):
         forest = RandomForestClassifier(given.trees, random_state=1000 * run + step)
         scene = Scene(forest, features[known], labels[known], features[pool], features[contexts], costs)
         start = time.perf_counter()
         chosen = choose(scene)
         seconds.append(time.perf_counter() - start)
         known, pool = np.append(known, pool[chosen]), np.delete(pool, chosen)
-        chances = forest.fit(features[known], labels[known]).predict_proba(features[test])  # [T, C]
-        realised.append(costs[labels[test], np.argmin(chances @ costs, axis=1)].mean())
+        probabilities = forest.fit(features[known], labels[known]).predict_proba(features[test])  # [T, C]
+        realised.append(costs[labels[test], np.argmin(probabilities @ costs, axis=1)].mean())
     return float(np.mean(realised)), float(np.median(seconds))
 
 
@@ -139,7 +139,7 @@ def _split(labels: Any, given: Any, run: int) -> tuple[Any, Any, Any, Any]:
 def markdown(realised: Any, seconds: Any) -> str:
     """From [R, S] each: mean costs, paired differences from the first strategy, seconds and their ratio within runs."""
     lines = [
-        "| strategy | cost | less that of stakes.rank | seconds for a label | times stakes.rank |",
+        "| strategy | cost | cost - cost of stakes.rank | seconds for a label | times stakes.rank |",
         "| --- " * 5 + "|",
     ]
     for place, name in enumerate(STRATEGIES):
@@ -159,7 +159,7 @@ def _interval(gaps: Any) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", choices=TABLES, default="breast cancer")
-    sizes = {"runs": 10, "budget": 8, "initial": 10, "pool": 60, "contexts": 60, "trees": 50}
+    sizes = {"runs": 10, "labels": 8, "initial": 10, "pool": 60, "contexts": 60, "trees": 50}
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
     return parser

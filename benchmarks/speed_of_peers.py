@@ -117,7 +117,7 @@ def _row(peer: str, task: Task, wanted: Any, ours: float, found: dict[str, Any])
 
 
 def _asked(python: str, peer: str, arrays: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
-    """What it found, or the last thing it said."""
+    """What it found, or the last line of its error."""
     with tempfile.TemporaryDirectory() as folder:
         given, out = Path(folder, "task.npz"), Path(folder, "found.npz")
         np.savez(given, **arrays)

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from experiments.datasets import DatasetError
 from experiments.paper import classification, linex, regression, table2
+from experiments.paper.blocks import html
 from experiments.paper.classification import Classification
 from experiments.paper.figures import draw, drawn
 from experiments.paper.forests import Forest, extra_versions, forest
-from experiments.paper.page import html
 from experiments.paper.report import content, report
 from experiments.paper.results import read, write
 from experiments.paper.study import Place, Study

@@ -34,7 +34,7 @@ def settings(outcomes: Outcomes) -> str:
         sizes = {name: each.settings[name] for name in ("n_rows", "n_initial", "n_contexts", "n_test")}
         pool = 2 * sizes["n_rows"] - sum(sizes.values())
         counts = [sizes["n_rows"], pool, sizes["n_initial"], each.n, each.runs]
-        lines.append([place, problem.table, problem.words, problem.model.words, *counts])
+        lines.append([place, problem.table, problem.description, problem.model.description, *counts])
     return _table(head, lines)
 
 
@@ -64,11 +64,11 @@ def areas(outcomes: Outcomes) -> str:
 
 def purchases(outcomes: Outcomes) -> str:
     """Where each strategy looked, and how many of its rows "loss" shares with "plain"."""
-    head = ["#", "table", "what is told", "all rows", "random", "plain", "usual", "loss", "shared with plain"]
+    head = ["#", "table", "measured", "all rows", "random", "plain", "usual", "loss", "shared with plain"]
     lines = []
     for place, (problem, each) in enumerate(outcomes.items(), 1):
-        told = [_told(problem, each, targets) for targets in (each.targets[0], *_bought(problem, each))]
-        lines.append([place, problem.table, _what(problem, each), *told, f"{shared(each, 'loss', 'plain'):.0%}"])
+        values = [_measured(problem, each, targets) for targets in (each.targets[0], *_bought(problem, each))]
+        lines.append([place, problem.table, _what(problem, each), *values, f"{shared(each, 'loss', 'plain'):.0%}"])
     return _table(head, lines)
 
 
@@ -90,7 +90,7 @@ def _what(problem: Problem, simulation: Simulation) -> str:
     return "mean class" if problem.heavy is None else f"share of {problem.heavy}"
 
 
-def _told(problem: Problem, simulation: Simulation, targets: np.ndarray) -> str:
+def _measured(problem: Problem, simulation: Simulation, targets: np.ndarray) -> str:
     if problem.heavy is None or simulation.classes is None:
         return f"{targets.mean():.2f}"
     return f"{np.mean(targets == simulation.classes.index(problem.heavy)):.0%}"

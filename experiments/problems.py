@@ -24,7 +24,7 @@ from stakes.models import Bootstrap, DefaultModel
 class Model:
     """An estimator that is not fitted, and what it is called."""
 
-    words: str
+    description: str
     estimator: Any
 
 
@@ -43,7 +43,7 @@ class Problem:
     """What labels are bought for."""
 
     table: str
-    words: str
+    description: str
     """what being wrong costs"""
     loss: Any
     model: Model
@@ -58,7 +58,7 @@ class Problem:
     @property
     def name(self) -> str:
         """Unlike that of any other problem."""
-        return f"{self.table}: {self.words}; {self.model.words}"
+        return f"{self.table}: {self.description}; {self.model.description}"
 
 
 def missed(heavy: int, cost: float, count: int) -> CostMatrix:
@@ -74,23 +74,23 @@ def read_low(cost: float, count: int) -> CostMatrix:
     return CostMatrix(np.where(distance < 0, -cost * distance, distance).astype(float))
 
 
-def _of_reals(table: str, words: str, loss: Any, model: Model) -> Problem:
-    return Problem(table, words, loss, model, usual="predictive variance", runs=20)
+def _of_reals(table: str, description: str, loss: Any, model: Model) -> Problem:
+    return Problem(table, description, loss, model, usual="predictive variance", runs=20)
 
 
-def _of_classes(table: str, words: str, loss: Any, model: Model, heavy: Any) -> Problem:
+def _of_classes(table: str, description: str, loss: Any, model: Model, heavy: Any) -> Problem:
     """Fewer runs: a forest takes longer to fit than a Gaussian process of few labels."""
-    return Problem(table, words, loss, model, usual="predictive entropy", runs=12, heavy=heavy)
+    return Problem(table, description, loss, model, usual="predictive entropy", runs=12, heavy=heavy)
 
 
 HIGH = SquaredError(ExponentialWeight(1.0))
-HIGH_WORDS = "squared error, weight e-fold for each sd"
+HIGH_COSTS = "squared error, weight e-fold for each sd"
 
 PROBLEMS = (
-    _of_reals("diabetes", HIGH_WORDS, HIGH, PROCESS),
+    _of_reals("diabetes", HIGH_COSTS, HIGH, PROCESS),
     _of_reals("diabetes", "Linex(1): overestimates hurt more", Linex(1.0), PROCESS),
-    _of_reals("yacht", HIGH_WORDS, HIGH, PROCESS),
-    _of_reals("estate", HIGH_WORDS, HIGH, PROCESS),
+    _of_reals("yacht", HIGH_COSTS, HIGH, PROCESS),
+    _of_reals("estate", HIGH_COSTS, HIGH, PROCESS),
     _of_reals("estate", "Pinball(0.9): a price few exceed", Pinball(0.9), PROCESS),
     _of_reals("slump", "strong or not, a false yes costs 10", ThresholdDecision(5.0, 1.0, 10.0), PROCESS),
     _of_classes("breast cancer", "a missed malignant tumour costs 20", missed(0, 20.0, 2), FOREST, 0),
@@ -99,5 +99,5 @@ PROBLEMS = (
     _of_classes("digits", "to read d too low costs 5 d, too high d", read_low(5.0, 10), FOREST, None),
     _of_classes("vehicle", "Brier, a bus weighs 50", BrierLoss([50.0, 1.0, 1.0, 1.0]), FOREST, "bus"),
     _of_classes("landsat", "missed damp grey soil costs 20", missed(3, 20.0, 6), FOREST, 4),
-    _of_reals("diabetes", HIGH_WORDS, HIGH, KNOWN_PROCESS),
+    _of_reals("diabetes", HIGH_COSTS, HIGH, KNOWN_PROCESS),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -78,12 +79,21 @@ def reduction_from_definition(joint, loss_rows, act):
 
 def normal_expectation(function, mean, sd, cuts=(), reach=11.0, per_sd=24):
     """E[function(z)] for z ~ N(mean, sd^2), one number for each of the leading components, by dense panels."""
-    edges = np.unique(np.concatenate([np.linspace(-reach, reach, 2 * int(reach) + 1), _inside(cuts, mean, sd, reach)]))
-    nodes, weights = np.polynomial.legendre.leggauss(per_sd)
+    u, mass = _panels(reach, per_sd, tuple(_inside(cuts, mean, sd, reach)))
+    return function(mean + sd * u) @ mass
+
+
+@lru_cache(64)
+def _panels(reach, per_sd, cuts):
+    """Nodes between even edges and cuts, and their masses under a standard normal."""
+    edges = np.unique(np.concatenate([np.linspace(-reach, reach, 2 * int(reach) + 1), cuts]))
+    nodes, weights = _legendre(per_sd)
     half, middle = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
     u = (middle[:, None] + half[:, None] * nodes).ravel()
-    mass = (half[:, None] * weights).ravel() * np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
-    return function(mean + sd * u) @ mass
+    return u, (half[:, None] * weights).ravel() * np.exp(-0.5 * u**2) / np.sqrt(2 * np.pi)
+
+
+_legendre = lru_cache(np.polynomial.legendre.leggauss)
 
 
 def gaussian_reduction(loss, statistic, weight, mean, variance, rho, cuts=(), reach=10.0):

@@ -1,9 +1,10 @@
-"""Backends that the same tests run on, and the settings of hypothesis."""
+"""Backends that the same tests run on, the settings of hypothesis, and where kernels of Triton run."""
 
 from __future__ import annotations
 
 import importlib
 import os
+from pathlib import Path
 
 import array_api_compat
 import numpy as np
@@ -12,6 +13,26 @@ from hypothesis import settings
 
 settings.register_profile("stakes", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("stakes")
+
+
+def _has_gpu() -> bool:
+    """Whether torch can use one; it is not imported, which takes seconds, where there is no device."""
+    if not any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")):
+        return False
+    try:
+        return bool(importlib.import_module("torch").cuda.is_available())
+    except ImportError:
+        return False
+
+
+if not _has_gpu():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run line by line; to be said before Triton is imported
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """As many as this process may use; of two threads of one core xdist would use one."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 @pytest.fixture(params=["numpy", "array_api_strict", "torch"])

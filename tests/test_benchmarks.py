@@ -1,4 +1,4 @@
-"""Benchmarks run in small, their scores agree, and what is absent is said. Never a time."""
+"""Benchmarks run in small, their scores agree, and what is absent is reported. Never a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import ensembles, gpu_gaussian, measure, members, plain, speed_of_peers
-from benchmarks.__main__ import main
+from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, score
@@ -80,6 +80,27 @@ def test_trees_walked_together_vote_as_one_by_one(table):
     walked = [row for row in table if row.job.startswith("forest to votes") and "loop" not in row.job.split(";")[0]]
     assert walked
     assert all(row.error == 0.0 for row in walked)
+
+
+def test_several_benchmarks_may_be_named_and_each_is_run_once(monkeypatch, tmp_path, capsys):
+    made = []
+    for name in ("ensembles", "gaussian"):
+        row = Row(f"job of {name}", "", 1.0)
+        monkeypatch.setattr(f"benchmarks.{name}.rows", lambda settings, row=row: made.append(row.job) or [row])
+    main(["gaussian", "ensembles", "gaussian", "--quick", "--folder", str(tmp_path)])
+    assert made == ["job of gaussian", "job of ensembles"]
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["ensembles.json", "gaussian.json"]
+    assert "job of ensembles" in capsys.readouterr().out
+
+
+def test_the_help_lists_all_benchmarks_and_others_are_refused(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert all(f"\n  {name} " in shown for name in BENCHMARKS)
+    with pytest.raises(SystemExit, match="2"):
+        main(["ensembles", "gausian"])
+    assert "invalid choice: 'gausian'" in capsys.readouterr().err
 
 
 def test_the_table_is_saved_to_be_read(quick, table):

@@ -1,12 +1,12 @@
 """The worked example on digits runs, and the loss that drives it pays: below random on the same seeds."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.in_process import run_script
 
 ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^ *(\d+) +([\d.]+) \( *[\d.]+\) +([\d.]+) \( *[\d.]+\) +([\d.]+) \( *[\d.]+\)$", re.M)
@@ -19,14 +19,15 @@ def table(text):
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory):
-    pytest.importorskip("torch", reason="torch is not installed, and the example has networks")
+    torch = pytest.importorskip("torch", reason="torch is not installed, and the example has networks")
     pytest.importorskip("matplotlib", reason="matplotlib is not installed, and the example draws a picture")
     folder = tmp_path_factory.mktemp("digits")
-    command = [sys.executable, "-W", "error", str(ROOT / "docs" / "examples" / "digits.py")]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng():
+        out, _ = run_script(ROOT / "docs" / "examples" / "digits.py", folder)
+    torch.set_num_threads(threads)
     assert (folder / "digits.png").read_bytes().startswith(b"\x89PNG")
-    return done.stdout
+    return out
 
 
 def test_the_loss_ends_below_random(printed):

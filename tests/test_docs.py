@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.in_process import run_script
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-DRAWING = ("readme.py", "gallery.py", "digits.py")  # need matplotlib, and have tests of their own
+OWN = ("readme.py", "one_call.py", "gallery.py", "digits.py")  # have tests of what they print
 NEEDED = {"torch_processes.md": ("torch", "gpytorch", "botorch")}  # libraries, for the blocks of a page
-SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name not in DRAWING)
+SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name not in OWN)
 BLOCK = re.compile(r"(?:^<!-- (?P<script>\S+\.py) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -29,19 +29,15 @@ def blocks(shown: bool):
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_script_runs_without_warnings(script, tmp_path):
-    command = [sys.executable, "-W", "error", str(script)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
+    _, complained = run_script(script, tmp_path)
+    assert "Warning" not in complained
 
 
 def test_the_gallery_prints_what_its_page_shows_and_draws_its_pictures(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed, and the gallery draws pictures")
-    command = [sys.executable, "-W", "error", str(ROOT / "docs" / "examples" / "gallery.py")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
+    out, _ = run_script(ROOT / "docs" / "examples" / "gallery.py", tmp_path)
     page = (ROOT / "docs" / "gallery.md").read_text()
-    *printed, last = done.stdout.splitlines()
+    *printed, last = out.splitlines()
     assert printed == re.search(r"```text\n(.*?)\n```", page, re.DOTALL)[1].splitlines()
     pictures = re.findall(r"gallery_\w+\.png", last)
     assert sorted(pictures) == sorted(re.findall(r"!\[.*?\]\((\S+)\)", page))

@@ -70,7 +70,7 @@ def fitted(name, rows=ROWS):
 
 
 def ranked(model, pool=POOL, contexts=CONTEXTS, **options):
-    return stakes.rank(model, loss_of(model), pool, contexts, n=5, **options)
+    return stakes.rank(model, loss_of(model), pool, contexts=contexts, n=5, **options)
 
 
 def check_alike(ranking, wanted, tolerance=1e-6):
@@ -114,7 +114,7 @@ def test_workers_change_nothing(name):
 @pytest.mark.parametrize(("name", "batch"), [*((name, False) for name in SMOOTH), *((name, True) for name in QUICK)])
 def test_two_calls_are_one(name, batch):
     model = fitted(name)
-    assert ranked(model, batch=batch, seed=3) == ranked(model, batch=batch, seed=3)
+    assert ranked(model, batch=batch, random_state=3) == ranked(model, batch=batch, random_state=3)
 
 
 @pytest.mark.parametrize("name", NOT_DRAWN)
@@ -131,7 +131,9 @@ def test_the_noise_of_a_forest_is_the_same_for_every_block():
 @pytest.mark.parametrize("name", NOT_DRAWN)
 def test_the_seed_decides_between_equal_rows_and_only_there(name):
     model, same = fitted(name), np.concatenate([POOL, POOL])
-    rankings = [stakes.rank(model, loss_of(model), same, CONTEXTS, n=48, seed=seed) for seed in range(2)]
+    rankings = [
+        stakes.rank(model, loss_of(model), same, contexts=CONTEXTS, n=48, random_state=seed) for seed in range(2)
+    ]
     assert rankings[0].indices != rankings[1].indices
     scores = [dict(zip(ranking.indices, ranking.scores, strict=True)) for ranking in rankings]
     assert scores[0] == scores[1]
@@ -152,12 +154,12 @@ ONE_CLASS = {
 @pytest.mark.parametrize("count", [1, 40])
 def test_one_class_so_far_leaves_the_order_to_the_seed(name, count, loss):
     model = clone(ONE_CLASS[name]).fit(ROWS[:count], ["ant"] * count)
-    rankings = [stakes.rank(model, loss, POOL, n=24, classes=["bee", "ant"], seed=seed) for seed in (0, 1)]
+    rankings = [stakes.rank(model, loss, POOL, n=24, classes=["bee", "ant"], random_state=seed) for seed in (0, 1)]
     assert rankings[0].indices != rankings[1].indices
     for ranking in rankings:
         assert ranking.scores == (0.0,) * 24
         assert all(reason.as_good == 23 and reason.contexts == () for reason in ranking.reasons)
-        assert any("All members of the model say the same" in sentence for sentence in ranking.assumptions)
+        assert any("All members of the model say the same" in sentence for sentence in map(str, ranking.notes))
 
 
 ONE_MEMBER = {
@@ -173,9 +175,9 @@ ONE_MEMBER = {
 @pytest.mark.parametrize("name", ONE_MEMBER)
 def test_one_member_leaves_the_order_to_the_seed(name):
     model, loss = ONE_MEMBER[name]
-    orders = {stakes.rank(model, loss, POOL, n=24, seed=seed).indices for seed in range(4)}
+    orders = {stakes.rank(model, loss, POOL, n=24, random_state=seed).indices for seed in range(4)}
     assert len(orders) == 4
-    firsts = {stakes.rank(model, loss, POOL[:6], n=1, seed=seed, batch=True).indices for seed in range(6)}
+    firsts = {stakes.rank(model, loss, POOL[:6], n=1, random_state=seed, batch=True).indices for seed in range(6)}
     assert len(firsts) > 1
     assert stakes.rank(model, loss, POOL, n=1).scores == (0.0,)
 
@@ -204,8 +206,8 @@ def test_constant_columns_change_nothing_where_they_cannot(name):
 def test_more_classes_than_labels(count, seed):
     labels = np.arange(count)
     forest = RandomForestClassifier(9, random_state=seed).fit(ROWS[:count], labels)
-    few = stakes.rank(forest, stakes.LogLoss(), POOL, CONTEXTS, n=24, seed=seed)
-    many = stakes.rank(forest, stakes.LogLoss(), POOL, CONTEXTS, n=24, seed=seed, classes=range(20))
+    few = stakes.rank(forest, stakes.LogLoss(), POOL, contexts=CONTEXTS, n=24, random_state=seed)
+    many = stakes.rank(forest, stakes.LogLoss(), POOL, contexts=CONTEXTS, n=24, random_state=seed, classes=range(20))
     assert many.indices == few.indices
     np.testing.assert_allclose(many.scores, few.scores, rtol=1e-9, atol=1e-15)
     for reason in many.reasons:
@@ -243,7 +245,7 @@ def test_labels_of_rows_are_those_of_the_index_though_values_and_labels_repeat()
     model = fitted("ridge", pandas.DataFrame(as_columns(ROWS)))
     ranking = stakes.rank(model, stakes.SquaredError(), frame, n=12)
     assert sorted(ranking.indices) == list(range(12))
-    assert ranking.labels == tuple("xy"[i % 2] for i in ranking.indices)
+    assert ranking.row_ids == tuple("xy"[i % 2] for i in ranking.indices)
 
 
 def test_no_label_at_all():

@@ -88,7 +88,7 @@ def test_a_gap_that_a_step_refuses_is_named():
     with pytest.raises(ValueError, match=r"pool must hold no gaps but .* at row 4, column 'b': Input"):
         stakes.rank(model, SQUARED, frames[2])
     with pytest.raises(ValueError, match=r"contexts must hold no gaps but .* at row 4, column 'b'"):
-        stakes.rank(model, SQUARED, frames[1], frames[2])
+        stakes.rank(model, SQUARED, frames[1], contexts=frames[2])
     assert len(stakes.rank(model, SQUARED, frames[1].assign(a=np.nan), n=3)) == 3
 
 
@@ -114,7 +114,7 @@ def test_infinity_and_columns_are_named_in_every_table(kind):
     with pytest.raises(ValueError, match=r"pool must hold finite numbers; .* inf at row 4, column 'b'"):
         stakes.rank(model, SQUARED, frame(with_gap(POOL, np.inf)))
     with pytest.raises(ValueError, match="contexts must hold finite numbers; the first that is not is -inf at row 4"):
-        stakes.rank(model, SQUARED, frame(POOL), frame(with_gap(POOL, -np.inf)))
+        stakes.rank(model, SQUARED, frame(POOL), contexts=frame(with_gap(POOL, -np.inf)))
     with pytest.raises(ValueError, match=r"columns of pool must be those the model was fitted with.*missing \['c'\]"):
         stakes.rank(model, SQUARED, frame(POOL[:, :2]))
     swapped = frame(POOL).select(["b", "a", "c"]) if kind != "pandas" else frame(POOL)[["b", "a", "c"]]
@@ -165,7 +165,7 @@ def test_rows_that_never_come_up_do_not_stand_for_the_future():
     whole = stakes.rank(FITTED, SQUARED, POOL, n=4, context_weights=weights)
     assert few.indices == whole.indices
     np.testing.assert_allclose(few.scores, whole.scores, rtol=1e-12)
-    assert few.assumptions[0].startswith("2 of the 12 rows of the pool")
+    assert str(few.notes[0]).startswith("2 of the 12 rows of the pool")
 
 
 def test_texts_without_a_model_are_told_what_to_do():

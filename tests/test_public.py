@@ -32,8 +32,9 @@ NAMES = {
         WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions Integrand
-        LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference SymmetricNodes
+        Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions
+        Integrand LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference
+        SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
@@ -45,14 +46,14 @@ NAMES = {
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
         query_by_committee random_scores
     """,
-    "stakes.campaign": "Asked AskedRow Campaign Event Journal Outcome RowState Status",
+    "stakes.campaign": "Campaign Event Journal Recorded RowState Status",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
     "stakes.files": """
-        Fingerprint Frame Source changes escape fingerprint ids open_pool read_table unescape write_csv
+        Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
     "stakes.models": """
         Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice
@@ -62,15 +63,16 @@ NAMES = {
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
     "stakes.ranking": """
-        Amount HelpedContext Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
+        Amount HelpedContext Note Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """
         Comparison Estimate MetricLike Reached Simulation StrategyLike Trial simulate simulate_trials
     """,
     "stakes.tabular": """
-        Appraisal Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet appraise build_loss
-        build_model decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
+        Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet build_loss build_model
+        build_problem decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
+        suggest
     """,
     "stakes.testing": "check_belief check_loss",
 }
@@ -103,6 +105,7 @@ def test_every_public_name_is_there_and_documented(module):
 def test_versions_agree():
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
     assert stakes.__version__ == version
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert (
         f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()
         or "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text()
@@ -124,6 +127,6 @@ def test_a_campaign_is_at_hand_without_scikit_learn():
 
 def test_a_name_of_the_worksheets_is_no_module():
     for _ in range(2):  # the first look imports a module, which must not take the place of the function
-        from stakes.tabular import appraise
+        from stakes.tabular import suggest
 
-        assert callable(appraise)
+        assert callable(suggest)

@@ -1,11 +1,11 @@
 """The README tells the truth: its code is the example's, and what it says is printed is what is printed."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.in_process import run_script
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -19,11 +19,9 @@ def test_the_code_is_the_example_s():
 
 def test_what_it_prints_is_what_is_printed(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed, and the example draws a picture")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(SCRIPT)], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    out, _ = run_script(SCRIPT, tmp_path)
     shown = re.search(r"It prints\n\n```text\n(.*?)\n```", README, re.S)[1]
-    assert done.stdout.splitlines() == [*shown.splitlines(), "picture: readme.png"]
+    assert out.splitlines() == [*shown.splitlines(), "picture: readme.png"]
     assert (tmp_path / "readme.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -31,10 +29,10 @@ def test_the_one_call_is_its_example_s_and_prints_what_it_says(tmp_path):
     script = ROOT / "docs" / "examples" / "one_call.py"
     shown = re.search(r"<!-- docs/examples/one_call.py -->\n```python\n(.*?)\n```", README, re.S)[1]
     assert script.read_text().rstrip() == shown
-    command = [sys.executable, "-W", "error", str(script)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    out, complained = run_script(script, tmp_path)
+    assert "Warning" not in complained
     printed = re.search(r"^prints\n\n```text\n(.*?)\n```", README, re.S | re.M)[1]
-    assert done.stdout.rstrip() == printed
+    assert out.rstrip() == printed
 
 
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!https?:)([^)]+)\)", README))

@@ -1,12 +1,13 @@
 """Every command of the tutorials runs, in the order of the page, and prints what the page shows up to its digits."""
 
-import os
 import re
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.in_process import run_code, run_command
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -19,19 +20,21 @@ def masked(text):
 
 
 def run(kind, code, folder):
-    """What a block prints, both streams together."""
-    command = [sys.executable, "-c", code] if kind == "python" else ["bash", "-e", "-c", code]
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert (done.returncode == 0) == (kind != "bash fails"), f"{code}\n{done.stdout}"
-    return done.stdout
+    """What a block prints, both streams together; a command `stakes` is run here, all else by a shell."""
+    if kind == "python":
+        return run_code(code, folder)
+    printed, codes = "", []
+    for line in re.findall(r"^stakes .*\n|(?:^(?!stakes ).*\n)+", code, re.M):
+        if line.startswith("stakes "):
+            code, said = run_command(shlex.split(line)[1:], folder)
+        else:
+            done = subprocess.run(
+                ["bash", "-e", "-c", line], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            code, said = done.returncode, done.stdout
+        printed, codes = printed + said, [*codes, code]
+    assert any(codes) == (kind == "bash fails"), f"{codes}\n{printed}"
+    return printed
 
 
 def test_there_are_three():

@@ -142,9 +142,11 @@ def importers() -> dict[str, set[str]]:
 
 
 def published_modules() -> set[str]:
-    """Modules whose names a package offers to users: those are entry points."""
+    """Modules whose names a package or the module itself (by `__all__`) offers to users: those are entry points."""
     paths, found = modules(), set()
-    for path in paths.values():
+    for name, path in paths.items():
+        if "\n__all__ = " in path.read_text():
+            found.add(name)
         if path.name == "__init__.py":
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ImportFrom) and node.module in paths:
@@ -155,20 +157,31 @@ def published_modules() -> set[str]:
 
 
 def lazily_imported() -> set[str]:
-    """Modules that are imported inside functions only, or by `import_module`: commands and backends."""
+    """Modules that are imported inside functions only, or by their name as a string: commands and backends."""
     paths = modules()
-    text = "".join(path.read_text() for path in paths.values())
     top: set[str] = set()
+    inside: set[str] = set()
+    named: set[str] = set()
     for path in paths.values():
-        for node in ast.parse(path.read_text()).body:
+        whole = ast.parse(path.read_text())
+        for node in ast.walk(whole):
             if isinstance(node, ast.ImportFrom) and node.module:
-                top |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return {name for name in paths if name not in top and (f'"{name}"' in text or ".cli." in name or name in text)}
+                names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+                (top if node in whole.body else inside).update(names)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named.add(node.value)
+    commands = {name for name in paths if name.startswith("stakes.cli.")}
+    return ((inside | commands) - top) | (named & set(paths))
 
 
 def single_importers() -> dict[str, str]:
-    """Modules with one importer that are neither an entry point nor a backend that is imported lazily."""
-    exempt = ENTRY_POINTS | published_modules() | lazily_imported()
+    """Modules with one importer that are neither an entry point nor a backend that is imported lazily.
+
+    Entry points are what users import or run: the modules beside the rooms (`stakes.baselines`), those whose names a
+    package publishes, and the command line.
+    """
+    beside = {name for name, path in modules().items() if path.parent == SOURCE}
+    exempt = ENTRY_POINTS | beside | published_modules() | lazily_imported()
     return {name: next(iter(who)) for name, who in importers().items() if len(who) == 1 and name not in exempt}
 
 
@@ -179,7 +192,7 @@ def duplicate_names() -> dict[str, list[str]]:
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
                 where[node.name].append(name)
-    return {name: found for name, found in where.items() if len(found) > 1}
+    return {name: found for name, found in where.items() if len(set(found)) > 1}  # overloads are in one place
 
 
 def long_functions() -> dict[str, int]:

@@ -64,7 +64,7 @@ def campaign(seed, loss):
         if loss is None:
             known += list(pool[:EACH])
         else:
-            known += list(pool[list(rank(model, loss, images[pool], images[contexts], n=EACH).indices)])
+            known += list(pool[list(rank(model, loss, images[pool], contexts=images[contexts], n=EACH).indices)])
     return realised
 
 

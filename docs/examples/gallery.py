@@ -69,8 +69,9 @@ def belief_for(name, latent):
     return WarpedGaussianBelief(latent, LogWarp()) if "exp(f)" in name else latent
 
 
+scores = {name: score(loss, belief_for(name, belief)) for name, loss in LOSSES.items()}
 for name, loss in LOSSES.items():
-    worth = score(loss, belief_for(name, belief))
+    worth = scores[name]
     best, form = np.argmax(worth), find_form(loss, belief_for(name, belief)).name
     print(f"{name:32} buy x = {pool[best]:5.2f}, worth {worth[best]:.4f}   {form}")
 
@@ -104,9 +105,8 @@ above.plot(x, y, "ko", label="labels so far")
 above.axhline(1.0, color="0.5", lw=0.8, ls=":")
 above.legend(loc="lower right", frameon=False, ncols=2)
 above.set_xlim(-8, 8)
-for place, (name, loss) in enumerate(LOSSES.items()):
+for place, (name, worth) in enumerate(scores.items()):
     axis = figure.add_subplot(grid[1 + place // 4, place % 4])
-    worth = score(loss, belief_for(name, belief))
     axis.fill_between(pool, worth / worth.max(), color="#30638e", alpha=0.35, lw=0)
     axis.plot(x, 0 * x, "k.", ms=4, clip_on=False)
     axis.axvline(pool[np.argmax(worth)], color="#d1495b", lw=1.5)

@@ -12,6 +12,7 @@ class NormalLogScore:
 
     domain = REAL  # where z may lie
     breakpoints = ()  # the statistics neither jump nor kink
+    finite_actions = False  # the act moves continuously with the belief
 
     def log_magnitudes(self, z):
         """[..., 1]: log w(z) = 0; there is no weight."""

@@ -1,17 +1,27 @@
-"""A data set in memory.
+"""A data set in memory, and the error of data that cannot be had.
 
 Sizes: N rows, p features, C classes.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from experiments.datasets.errors import DatasetError
-from experiments.datasets.values import Host, checksum
+Host: TypeAlias = np.ndarray[Any, Any]
+
+
+class DatasetError(ValueError):
+    """A data set that cannot be had, or that is not what was published: what is wrong, and what to do."""
+
+
+def checksum(values: Host) -> str:
+    """SHA-256 of the values as doubles, row by row, low byte first; -0 counts as 0."""
+    return hashlib.sha256(np.ascontiguousarray(values + 0.0, dtype="<f8").tobytes()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

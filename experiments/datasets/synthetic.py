@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from experiments.datasets.errors import DatasetError
-from experiments.datasets.values import Host
+from experiments.datasets.dataset import DatasetError, Host
 
 _ENDS = (-8.0, 8.0)
 
@@ -55,16 +54,16 @@ class Synthetic:
         points = np.asarray(x, dtype=float)
         return np.asarray(2.0 * np.sin(2.0 * points) + sum(bump(points) for bump in self.bumps))
 
-    def labels(self, x: Any, rng: np.random.Generator) -> Host:
+    def labels(self, x: Any, random_state: np.random.Generator) -> Host:
         """A noisy label at each x."""
         truth = self.f(x)
-        return truth + self.noise_sd * rng.standard_normal(truth.shape)
+        return truth + self.noise_sd * random_state.standard_normal(truth.shape)
 
-    def start(self, rng: np.random.Generator) -> Host:
+    def start(self, random_state: np.random.Generator) -> Host:
         """[n_start]: the points labelled at first, candidates all; drawn without repeats unless they are fixed."""
         if self.fixed_start is not None:
             return np.asarray(self.fixed_start)
-        return rng.choice(self.candidates, self.n_start, replace=False)
+        return random_state.choice(self.candidates, self.n_start, replace=False)
 
     @property
     def candidates(self) -> Host:

@@ -45,11 +45,12 @@ class StratifiedSplits:
     sizes: tuple[int, int, int]
     """of each class: at the start, contexts, tests"""
 
-    def draw(self, rng: np.random.Generator) -> Trial:
+    def draw(self, random_state: np.random.Generator) -> Trial:
         """The parts of one run."""
         ends = np.cumsum(self.sizes)
         each = [
-            np.split(rng.permutation(np.flatnonzero(self.target == place)), ends) for place in np.unique(self.target)
+            np.split(random_state.permutation(np.flatnonzero(self.target == place)), ends)
+            for place in np.unique(self.target)
         ]
         initial, contexts, test, pool = (np.concatenate(part) for part in zip(*each, strict=True))
         return Trial(self.features, self.target, initial, np.sort(pool), contexts, test)
@@ -100,7 +101,7 @@ class Classification:
         return data if self.order == "codes" else data.with_classes(sorted(data.classes or ()))
 
     def simulate(self, runs: int, place: Place) -> Simulation:
-        """Random, EPIG and EPIG_w, judged with q and with q_w."""
+        """Random, EPIG and EPIG_w, measured with q and with q_w."""
         data, weighted = self.data(place), LogLoss(self.weights)
         splits = StratifiedSplits(data.features, data.target, (self.initial, self.contexts, self.tests))
         found = simulate_trials(

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.compose import TransformedTargetRegressor
 
 from experiments.datasets import load
-from experiments.paper.linex_scores import clipped_scores, variance_scores, warped_scores
 from experiments.paper.refreshed import Refreshed
 from experiments.paper.regression import Splits, Unit
+from experiments.paper.strategies import clipped_scores, variance_scores, warped_scores
 from experiments.paper.study import Place, Preset
 from stakes import GaussianBelief, Linex, SquaredError, WarpedGaussianBelief, score
 from stakes.beliefs import Belief
@@ -31,7 +31,7 @@ class LinexRule:
 
     alpha: float
 
-    def __call__(self, belief: Belief, loss: AnyLoss, rng: np.random.Generator) -> Any:
+    def __call__(self, belief: Belief, loss: AnyLoss, random_state: np.random.Generator) -> Any:
         """[N], in logarithms under a log-normal, where E[exp(-alpha z) | y] may be too small a number."""
         if isinstance(belief, WarpedGaussianBelief):
             return warped_scores(self.alpha, belief)
@@ -56,7 +56,7 @@ class LinexMetric:
 
 @dataclass(frozen=True)
 class LinexStudy:
-    """50 labels are bought, and judged by Linex and the squared error."""
+    """50 labels are bought, and measured by Linex and the squared error."""
 
     preset: Preset
     model: Literal["exact", "log-warped"]

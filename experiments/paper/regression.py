@@ -14,14 +14,14 @@ import numpy as np
 from experiments.datasets import load
 from experiments.paper.metrics import Answer, Carrying, Charged, weighted_error
 from experiments.paper.refreshed import Refreshed
-from experiments.paper.rules import ScoreOf
+from experiments.paper.strategies import ScoreOf
 from experiments.paper.study import Place, Preset
 from stakes import ExponentialWeight, SquaredError
 from stakes.models import GaussianProcess
 from stakes.simulation import Simulation, Trial, simulate_trials
 
 Unit = Literal["native", "standard", "over sd"]
-"""As in the file; less the mean of the initial labels and over their standard deviation; over that only."""
+"""As in the file; minus the mean of the initial labels and over their standard deviation; over that only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,10 @@ class Splits:
     """whether contexts are as many rows again, or the test rows themselves"""
     unit: Unit
 
-    def draw(self, rng: np.random.Generator) -> Trial:
-        """The parts of one run; rows are told apart by position, as some repeat the inputs of others."""
+    def draw(self, random_state: np.random.Generator) -> Trial:
+        """The parts of one run; rows are identified by position, as some repeat the inputs of others."""
         ends = np.cumsum([self.n_initial, self.n_test, self.n_test * self.own_contexts])
-        initial, test, contexts, pool = np.split(rng.permutation(len(self.target)), ends)
+        initial, test, contexts, pool = np.split(random_state.permutation(len(self.target)), ends)
         known = self.features[np.concatenate([initial, pool])]
         features = (self.features - known.mean(axis=0)) / known.std(axis=0)
         target = scaled(self.target, self.target[initial], self.unit)
@@ -99,7 +99,7 @@ class Regression:
         """Random, EVR and EVR_w, exact.
 
         At a target's own scale exp(-z) may span more than numbers do. Scores and divided metrics bear it, the exact
-        weighted answer does not, so the loss that every simulation is judged by is the plain one there.
+        weighted answer does not, so the loss of the simulation is the plain one there.
         """
         data, plain = load(self.dataset, folder=place.data), SquaredError()
         weighted = SquaredError(weight=ExponentialWeight(self.rate))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from experiments.paper.blocks import Block, Heading, Strong, Table, Words, markdown
+from experiments.paper.blocks import Block, Heading, Paragraph, Strong, Table, markdown
 from experiments.paper.figures import pictures_of
 from experiments.paper.summary import Pair, Point, Summary
 
@@ -42,11 +42,11 @@ def report(summaries: Sequence[Summary]) -> str:
 
 def content(summaries: Sequence[Summary]) -> list[Block]:
     """A part for each study that was run, and a line for each that was not."""
-    blocks: list[Block] = [Heading(1, "The paper's experiments, run again"), Words(_HOW_TO_READ)]
+    blocks: list[Block] = [Heading(1, "The paper's experiments, run again"), Paragraph(_HOW_TO_READ)]
     for study, heading in _HEADINGS.items():
         own = [each for each in summaries if each.about["study"] == study]
         blocks.append(Heading(2, heading))
-        blocks += list(pictures_of(own)) if own else [Words("Not run.")]
+        blocks += list(pictures_of(own)) if own else [Paragraph("Not run.")]
         for each in own:
             blocks += _part(each)
     return blocks
@@ -57,10 +57,10 @@ def _part(summary: Summary) -> list[Block]:
     size = f"{about['runs']} runs of {about['labels']} labels, {_times(about)}"
     return [
         Heading(3, summary.name),
-        Words(size, about["command"]),
+        Paragraph(size, about["command"]),
         _finals(summary),
         _pairs(summary.pairs),
-        Words("Settings", about["settings"]),
+        Paragraph("Settings", about["settings"]),
     ]
 
 

@@ -25,7 +25,7 @@ class Place:
     progress: bool = False
 
     def settings(self, name: str) -> dict[str, Any]:
-        """What `simulate_trials` is to be told of it."""
+        """The arguments of `simulate_trials` that follow from it."""
         store = None if self.store is None else self.store / name
         return {"store": store, "n_jobs": self.jobs, "progress": self.progress}
 
@@ -55,7 +55,7 @@ class Study(Protocol):
 
     @property
     def own(self) -> str | None:
-        """The name of the loss that the simulation itself judges by; None where another metric says the same."""
+        """The name of the loss of the simulation itself; None where another metric says the same."""
 
     @property
     def rivals(self) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.datasets import Synthetic, synthetic
 from experiments.paper.metrics import Answer, weighted_error
-from experiments.paper.monte_carlo import NestedMonteCarlo
+from experiments.paper.strategies import NestedMonteCarlo
 from experiments.paper.study import Place, Preset
 from stakes import ExponentialWeight, SquaredError
 from stakes.models import GaussianProcess, Hyperparameters
@@ -19,7 +19,7 @@ from stakes.simulation import Simulation, Trial, simulate_trials
 
 @dataclass(frozen=True)
 class Table2:
-    """Labels of 65 candidates are bought for 49 contexts, and judged on 97 points without noise."""
+    """Labels of 65 candidates are bought for 49 contexts, and tested on 97 points without noise."""
 
     preset: Preset
     reading: Preset
@@ -66,12 +66,12 @@ class Table2:
         noise = float(np.sqrt(self.problem.gp_noise_variance))
         return GaussianProcess(Hyperparameters(linear=0.0, signal=1.0, length=1.0, noise=noise, mean=0.0), nu=np.inf)
 
-    def trial(self, rng: np.random.Generator) -> Trial:
+    def trial(self, random_state: np.random.Generator) -> Trial:
         """Candidates with their labels, then contexts, which need none, then tests with the function itself."""
         problem = self.problem
         parts = problem.candidates, problem.contexts, problem.tests
-        labels = problem.labels(parts[0], rng), np.full(len(parts[1]), np.nan), problem.f(parts[2])
-        initial = np.searchsorted(parts[0], problem.start(rng))
+        labels = problem.labels(parts[0], random_state), np.full(len(parts[1]), np.nan), problem.f(parts[2])
+        initial = np.searchsorted(parts[0], problem.start(random_state))
         candidates, contexts, tests = np.split(np.arange(sum(map(len, parts))), np.cumsum([len(x) for x in parts[:2]]))
         pool = np.setdiff1d(candidates, initial)
         return Trial(np.concatenate(parts)[:, None], np.concatenate(labels), initial, pool, contexts, tests)

@@ -2,7 +2,13 @@
 
 A rule takes a belief and gives one number for each candidate, larger is better. It looks at candidates only: contexts
 and what will be decided there do not enter. All is computed in double precision and returned in that of the belief.
-Sizes: N candidates, n of a block, J cells of the label (classes or nodes), K members, C classes.
+
+`expected_future_error` is another kind: the ancestor that knows the loss and refits the model for every candidate and
+label (Roy and McCallum, 2001). It asks the same question as the expected reduction and answers it by training; its time
+is what analytic scores save.
+
+Sizes: N candidates, n of a block or labelled rows, M contexts, J cells of the label (classes or nodes) or labels tried
+for a candidate, K members, C classes.
 """
 
 from __future__ import annotations
@@ -36,7 +42,7 @@ from stakes.exceptions import StakesError
 from stakes.losses import Loss, NegativeEntropy
 from stakes.losses.domains import labels_to_indicators
 from stakes.models import belief_of
-from stakes.models.members import all_classes, columns_of
+from stakes.models.ensembles import all_classes, class_columns
 
 __all__ = [
     "BASELINES",
@@ -55,22 +61,73 @@ _ROUNDING = 1e-6  # relative, by which the variance of a label may fall below th
 
 
 def random_scores(belief: Belief, random_state: int | np.random.Generator | None = 0) -> Array:
-    """[N]: uniform draws, so that the best is a random candidate."""
+    """Uniform draws, so that the best is a random candidate.
+
+    Args:
+        belief: Any belief; only its number of candidates counts.
+        random_state: A whole number, or a NumPy generator.
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If the random state is neither.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> belief = GaussianBelief([0.0], [1.0], candidate_variance=[1.0, 2.0], covariance=[[0.5], [0.5]])
+        >>> random_scores(belief, random_state=0).shape
+        (2,)
+    """
     return constant(as_generator(random_state).random(belief.n_candidates), belief.like)
 
 
 def bald(belief: Belief) -> Array:
-    """[N]: the mutual information of the label and the member (the function, under a Gaussian belief), in nats.
+    """BALD: the mutual information of the label and the member (the function, under a Gaussian belief), in nats.
 
     Ensembles: sum_y P(y) KL(p(k | y) || q), y by classes or by the rule of the belief: entropies are not subtracted, so
     that little information keeps its digits. Gaussian: log(candidate_variance / noise_variance) / 2, the determinants
     of both for vectors.
+
+    Args:
+        belief: A belief about classes, a Gaussian one (which needs its noise_variance) or an ensemble of normals.
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If the belief is of another kind.
+        StakesError: If a Gaussian belief has no noise_variance, or one that is 0.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble
+        >>> certain, split, vague = [[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+        >>> belief = CategoricalEnsemble([certain, split, vague], contexts=[vague])  # 2 members, 2 classes
+        >>> bald(belief).round(4)  # only the second label says which member is right: log 2
+        array([0.    , 0.6931, 0.    ])
     """
     return _like(belief, _information(belief))
 
 
 def predictive_entropy(belief: Belief) -> Array:
-    """[N]: the entropy of the label in nats; of its density where it is real, which may be negative."""
+    """The entropy of the label in nats; of its density where it is real, which may be negative.
+
+    Args:
+        belief: A belief about classes, a Gaussian one or an ensemble of normals.
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If the belief is of another kind.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble
+        >>> certain, split, vague = [[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+        >>> belief = CategoricalEnsemble([certain, split, vague], contexts=[vague])  # 2 members, 2 classes
+        >>> predictive_entropy(belief).round(4)
+        array([0.    , 0.6931, 0.6931])
+    """
     if isinstance(belief, VectorGaussianBelief):
         return _like(belief, label_entropy(belief))
     if isinstance(belief, GaussianBelief):
@@ -82,18 +139,68 @@ def predictive_entropy(belief: Belief) -> Array:
 
 
 def margin(belief: Belief) -> Array:
-    """[N]: minus the difference between the two largest mean probabilities; 0 for one class."""
+    """Minus the difference between the two largest mean probabilities; 0 for one class.
+
+    Args:
+        belief: A CategoricalEnsemble or VoteEnsemble.
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If the belief is of another kind.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble
+        >>> certain, split, vague = [[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+        >>> belief = CategoricalEnsemble([certain, split, vague], contexts=[vague])  # 2 members, 2 classes
+        >>> margin(belief)
+        array([-1.,  0.,  0.])
+    """
     mean = _mean_probabilities("margin", belief)
     return _like(belief, mean[:, max(mean.shape[1] - 2, 0)] - mean[:, -1])
 
 
 def least_confident(belief: Belief) -> Array:
-    """[N]: 1 - max_c p(c), how probable it is that the most probable class is wrong."""
+    """The probability 1 - max_c p(c) that the most probable class is wrong.
+
+    Args:
+        belief: A CategoricalEnsemble or VoteEnsemble.
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If the belief is of another kind.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble
+        >>> certain, split, vague = [[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+        >>> belief = CategoricalEnsemble([certain, split, vague], contexts=[vague])  # 2 members, 2 classes
+        >>> least_confident(belief)
+        array([0. , 0.5, 0.5])
+    """
     return _like(belief, _rest(_mean_probabilities("least_confident", belief)))
 
 
 def predictive_variance(belief: Belief) -> Array:
-    """[N]: the variance of the label (vectors: its trace); for classes that of its indicator, 1 - sum_c p(c)^2."""
+    """The variance of the label (vectors: its trace); for classes that of its indicator, 1 - sum_c p(c)^2.
+
+    Args:
+        belief: A belief about classes, a Gaussian one or an ensemble of normals.
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If the belief is of another kind.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> belief = GaussianBelief([0.0], [1.0], candidate_variance=[1.0, 2.0], covariance=[[0.5], [0.5]])
+        >>> predictive_variance(belief)
+        array([1., 2.])
+    """
     if isinstance(belief, VectorGaussianBelief):
         return _like(belief, label_spread(belief))
     if isinstance(belief, GaussianBelief):
@@ -106,9 +213,25 @@ def predictive_variance(belief: Belief) -> Array:
 
 
 def query_by_committee(belief: Belief) -> Array:
-    """[N]: how far members disagree: the entropy of their votes for a class, or the variance of their means.
+    """How far members disagree: the entropy of their votes for a class, or the variance of their means.
 
     A member votes for its most probable class, the first of those that tie.
+
+    Args:
+        belief: An ensemble: of classes, votes or normals.
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If the belief is of another kind.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble
+        >>> certain, split, vague = [[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]
+        >>> belief = CategoricalEnsemble([certain, split, vague], contexts=[vague])  # 2 members, 2 classes
+        >>> query_by_committee(belief).round(4)
+        array([0.    , 0.6931, 0.    ])
     """
     if isinstance(belief, NormalEnsemble):
         return _like(belief, _variance_of_means(belief))
@@ -249,13 +372,6 @@ def _like(belief: Belief, scores: Array) -> Array:
     return namespace(scores).astype(scores, belief.like.dtype)
 
 
-# ----------------------------------------------------------------------
-# Expected future error, the ancestor that refits the model for every candidate and label (Roy and McCallum, 2001).
-#
-# It asks the same question as EUR and answers it by training: what it takes is what analytic scores save. Sizes: n
-# labelled rows, N candidates, M contexts, K members, C classes, J labels tried for a candidate.
-
-
 _PARTS = (np.arange(5) + 0.5) / 5.0  # a real label is tried at the medians of five parts of equal probability
 _BISECTIONS = 60  # leave 1e-17 of the interval
 
@@ -271,25 +387,54 @@ def expected_future_error(
     classes: Sequence[Any] | None = None,
     n_jobs: int | None = None,
 ) -> Array:
-    """[N]: minus the expected loss of acting well at the contexts, once refitted with the label of each candidate.
+    """Minus the expected loss at the contexts, once the model is refitted with the label of each candidate.
 
     -sum_y p(y | x) E_c h[p(z | c)], h under the model fitted to `X`, `y` and (x, y), and p(y | x) under that fitted to
-    `X`, `y`: larger is better. Labels are the `classes` (None: the model's) that the model thinks possible; a real
-    label, for which the model must be one that `belief_of` takes, is tried at five quantiles. Clones are fitted, up to
-    1 + N J of them, `model` itself is not. Chance in fitting adds noise: give the model a number as `random_state`.
+    `X`, `y`. Labels are the classes that the model thinks possible; a real label, for which the model must be one that
+    `belief_of` takes, is tried at five quantiles. Clones are fitted, up to 1 + N J of them, `model` itself is not. A
+    model that is fitted with random numbers adds noise: give it a number as `random_state`.
+
+    Args:
+        model: An estimator that can be cloned; a classifier needs `predict_proba`.
+        loss: The loss at the contexts.
+        X: [n, p]: the labelled rows: an array, a sparse matrix or a data frame.
+        y: [n]: their labels.
+        pool: [N, p]: the candidates, of the type of `X`.
+        contexts: [M, p]: the rows that stand for the future.
+        classes: All classes in the order of the loss; by default those that the model knows.
+        n_jobs: Workers that fit (None: one, or what `joblib.parallel_config` says; -1: all cores).
+
+    Returns:
+        [N]: a score for each candidate, larger is better.
+
+    Raises:
+        TypeError: If `X` and `pool` are of different types, or the model gives no probabilities.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from stakes import LogLoss
+        >>> pool, contexts = np.array([[0.0], [0.45], [1.0]]), np.linspace(0, 1, 11)[:, None]
+        >>> scores = expected_future_error(
+        ...     LogisticRegression(C=1e3), LogLoss(), np.array([[0.0], [1.0]]), [0, 1], pool, contexts=contexts
+        ... )
+        >>> int(np.argmax(scores))  # a step between two known ends: the middle
+        1
     """
     rows, labelled = _stacked(X, pool), np.arange(X.shape[0] if hasattr(X, "shape") else len(X))
     current = clone(model).fit(X, y)
-    labels, chances = _classes(current, pool, classes) if is_classifier(model) else _quantiles(current, pool)  # [N, J]
-    tried = np.argwhere(chances > 0)  # pairs of a candidate and one of its labels
+    labels, probabilities = (
+        _class_labels(current, pool, classes) if is_classifier(model) else _quantile_labels(current, pool)
+    )  # [N, J]
+    tried = np.argwhere(probabilities > 0)  # pairs of a candidate and one of its labels
     errors = Parallel(n_jobs=n_jobs)(
         delayed(_error)(
             clone(model), rows, [*labelled, len(labelled) + i], _appended(y, labels[i, j]), contexts, loss, classes
         )
         for i, j in tried
     )
-    weighted = chances[tried[:, 0], tried[:, 1]] * np.asarray(errors, dtype=float)
-    return -np.bincount(tried[:, 0], weights=weighted, minlength=len(chances))
+    weighted = probabilities[tried[:, 0], tried[:, 1]] * np.asarray(errors, dtype=float)
+    return -np.bincount(tried[:, 0], weights=weighted, minlength=len(probabilities))
 
 
 def _error(
@@ -300,31 +445,29 @@ def _error(
     if not is_classifier(model):
         belief: Belief = belief_of(model, _safe_indexing(contexts, [0]), contexts)
     else:
-        predicted = _future_error_probabilities(model, contexts, all_classes(classes, model.classes_))[
-            :, None, :
-        ]  # [M, 1, C]
-        belief = CategoricalEnsemble(predicted[:1], predicted)
+        predicted = _class_probabilities(model, contexts, all_classes(classes, model.classes_))  # [M, C]
+        belief = CategoricalEnsemble(predicted[:1, None, :], predicted[:, None, :])
     return float(np.mean(np.asarray(uncertainty(loss, belief))))
 
 
-def _classes(model: Any, pool: Any, classes: Sequence[Any] | None) -> tuple[Array, Array]:
+def _class_labels(model: Any, pool: Any, classes: Sequence[Any] | None) -> tuple[Array, Array]:
     """[N, C], [N, C]: all classes and their probabilities for each candidate."""
     names = all_classes(classes, model.classes_)
-    chances = _future_error_probabilities(model, pool, names)
-    return np.broadcast_to(np.asarray(names, dtype=object), chances.shape), chances
+    probabilities = _class_probabilities(model, pool, names)
+    return np.broadcast_to(np.asarray(names, dtype=object), probabilities.shape), probabilities
 
 
-def _future_error_probabilities(model: Any, rows: Any, classes: list[Any]) -> Array:
-    """[n, C]: those of the model, 0 for classes that it does not know."""
+def _class_probabilities(model: Any, rows: Any, classes: list[Any]) -> Array:
+    """[n, C]: the probabilities of the model, 0 for classes that it does not know."""
     if not hasattr(model, "predict_proba"):
         raise TypeError(f"{type(model).__name__} has no predict_proba, which expected future error needs: calibrate it")
     predicted = np.asarray(model.predict_proba(rows))
     table = np.zeros((len(predicted), len(classes)))
-    table[:, columns_of(model.classes_, classes)] = predicted
+    table[:, class_columns(model.classes_, classes)] = predicted
     return table
 
 
-def _quantiles(model: Any, pool: Any) -> tuple[Array, Array]:
+def _quantile_labels(model: Any, pool: Any) -> tuple[Array, Array]:
     """[N, 5], [N, 5]: quantiles of the label of each candidate, and their equal shares."""
     belief = belief_of(model, _safe_indexing(pool, [0]), pool)  # the candidates as contexts, for their marginals
     labels = label_quantiles(belief, _PARTS)

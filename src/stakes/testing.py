@@ -9,17 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.array import Array, asarrays, constant, double, filled, namespace, replaced
+from stakes._utils.array import Array, asarrays, column, constant, double, filled, namespace, replaced
 from stakes.acquisition import expected_regret
-from stakes.acquisition.reduction import OfAction
-from stakes.beliefs import Belief, Distribution, GivesDistributions, NormalEnsemble
+from stakes.acquisition.reduction import best_of_knowing
+from stakes.beliefs import BatchBelief, Belief, Distribution, GivesDistributions, NormalEnsemble
 from stakes.beliefs.base import log_weight
 from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses.base import missing_members
 from stakes.losses.domains import Classes, Domain, Vectors, labels_to_indicators, target_axes
 
 __all__ = ["check_belief", "check_loss"]
 
 _BELIEFS = 8
+_HALVINGS = 1100  # from one number to the next; most acts take ten
+_A_LITTLE = 1e-9
+_JUMP = 1e-3  # of the largest difference between acts
 
 
 def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
@@ -33,13 +37,15 @@ def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: 
     - Regret: it is the mean loss of an act less that of the best act, never negative, and homogeneous in the moments.
     - Reference: measured from any reference, predictions are the same, and losses up to the weight there.
     - Units: `loss(z, prediction(a))` is the loss of act `a`.
+    - Finite actions: a loss whose act jumps as the belief moves says so, and its statistics are costs of its actions.
 
     A loss of a whole distribution is asked the same of smooth beliefs around the targets.
     """
     if isinstance(loss, DistributionLoss):
         _check_distribution_loss(loss, targets, rtol)
         return
-    assert isinstance(loss, Loss), f"{type(loss).__name__} lacks a method of stakes.losses.Loss"
+    missing = ", ".join(missing_members(loss, Loss))
+    assert isinstance(loss, Loss), f"{type(loss).__name__} lacks a method of stakes.losses.Loss: {missing}"
     z, labels = _targets(loss, targets, n_classes)
     xp = namespace(z)
     draws = np.random.default_rng(0).dirichlet(np.ones(z.shape[0]), size=_BELIEFS)
@@ -47,6 +53,7 @@ def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: 
     middle = xp.mean(z, axis=0, keepdims=True)
     references = [None] if isinstance(loss.domain, Classes) else [None, z[:1, ...], middle]
     predictions = [_check_from(loss, z, labels, parts, reference, rtol) for reference in references]
+    (_check_costs if loss.finite_actions else _check_continuity)(loss, loss.statistics(z, None), parts)
     for answers in predictions[1:]:
         scale = float(xp.max(abs(predictions[0])))
         _assert_close(answers, predictions[0], rtol, scale, "reference: the same prediction from any reference")
@@ -75,6 +82,46 @@ def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Ar
     weight = 1.0 if reference is None else xp.exp(log_weight(reference, loss))
     _assert_close(said, losses * weight, rtol, float(xp.max(abs(said))), "units: loss of the prediction")
     return answers
+
+
+def _check_costs(loss: Loss, statistics: Array, parts: Array) -> None:
+    """Statistics [Z, A] are costs of actions, at least 0, and the act is the position of a cheapest one."""
+    xp = namespace(statistics)
+    scale = float(xp.max(abs(statistics)))
+    assert bool(xp.all(statistics >= -1e-12 * scale)), (
+        "finite actions: statistics are the costs of actions, at least 0: count them from the cheapest for each target"
+    )
+    moments = xp.concat([statistics, xp.matmul(parts, statistics)], axis=0)  # of single targets, and of the beliefs
+    chosen = column(moments, loss.action(moments))
+    _assert_close(chosen, xp.min(moments, axis=-1), 1e-12, scale, "finite actions: the act is the cheapest action")
+
+
+def _check_continuity(loss: Loss, statistics: Array, parts: Array) -> None:
+    """The act does not jump between any two beliefs: halve the way between them where acts differ most.
+
+    An act jumps if it moves by a thousandth of all that acts differ by, however short the way is in the end.
+    """
+    xp = namespace(statistics)
+    nearly = statistics + _A_LITTLE * xp.mean(statistics, axis=0)  # of single targets, of which some may have no weight
+    moments = xp.concat([nearly, xp.matmul(parts, statistics)], axis=0)
+    first, second = np.triu_indices(moments.shape[0], 1)
+    low, high = (xp.take(moments, xp.asarray(each), axis=0) for each in (first, second))  # [P, D]: all pairs
+    enough = max(_JUMP * float(xp.max(_gap(loss, low, high))), _A_LITTLE * float(xp.max(abs(loss.action(moments)))))
+    for _ in range(_HALVINGS):
+        middle = low + (high - low) / 2.0
+        before = (_gap(loss, low, middle) >= _gap(loss, middle, high))[:, None]
+        low, high = xp.where(before, low, middle), xp.where(before, middle, high)
+        if not bool(xp.any(_gap(loss, low, high) > enough)):
+            return
+    raise AssertionError(
+        "finite actions: the act jumps as the belief moves. Declare finite_actions = True, with the costs of actions "
+        "as statistics: without it, reductions are wrong by several percent (docs/adding_a_loss.md)"
+    )
+
+
+def _gap(loss: Loss, moments: Array, others: Array) -> Array:
+    """[P]: how far the acts of two lots of moments [P, D] differ."""
+    return namespace(moments).max(abs(loss.action(moments) - loss.action(others)), axis=-1)
 
 
 def _check_distribution_loss(loss: DistributionLoss, targets: Any, rtol: float) -> None:
@@ -116,6 +163,7 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     - Blocks: `take` of candidates and contexts gives that block of everything.
     - Value: no label is worth less than nothing, or more than knowing the target.
     - Distributions, where the belief gives them: a total mass of 1, today and over cells.
+    - Batches, where it has `start_batch`: the same belief about targets, and two labels are worth no less than one.
     """
     assert isinstance(belief, Belief), f"{type(belief).__name__} lacks a method of stakes.beliefs.Belief"
     assert not isinstance(loss, DistributionLoss), "a loss with statistics is wanted: distributions are checked anyway"
@@ -150,11 +198,26 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     tolerance = float(xp.max(abs(reductions))) if n_candidates else 0.0
     _assert_close(block, reductions[candidates, contexts], rtol, tolerance, "blocks: take gives that block")
     assert bool(xp.all(reductions >= -1e-12 * tolerance)), "value: no label is worth less than nothing"
-    knowing = OfAction(loss, loss.action(moments), lambda z, a, point: loss.regret(loss.statistics(z, point), a, point))
-    most = belief.moments(knowing, reference)[:, 0] * xp.exp(reference.log_scale)
+    most = best_of_knowing(loss, belief)
     assert bool(xp.all(reductions <= most * (1.0 + rtol))), "value: no label is worth more than knowing the target"
     if isinstance(belief, GivesDistributions):
         _check_distributions(belief, rtol)
+    if isinstance(belief, BatchBelief) and n_candidates:
+        _check_batches(belief, loss, moments, reductions, rtol)
+
+
+def _check_batches(belief: Any, loss: Loss, moments: Array, alone: Array, rtol: float) -> None:
+    """Labels that come with those of a batch leave today's belief as it is, and tell no less than they do alone."""
+    xp, scale = namespace(moments), float(namespace(moments).max(abs(alone)))
+    none, one = belief.start_batch(()), belief.start_batch((belief.n_candidates - 1,))
+    for each in (none, one):
+        assert (each.n_candidates, each.n_contexts) == alone.shape, "batches: the same candidates and contexts"
+        found = each.moments(loss, each.reference(loss))
+        _assert_close(found, moments, rtol, float(xp.max(abs(moments))), "batches: the same belief about targets")
+    _assert_close(expected_regret(loss, none), alone, rtol, scale, "batches: a batch of none tells nothing")
+    both = expected_regret(loss, one)  # [N, M]: of each label and the last
+    least = xp.maximum(alone, alone[-1:, :])
+    assert bool(xp.all(both >= least - rtol * scale)), "batches: two labels are worth no less than either"
 
 
 def _check_distributions(belief: Any, rtol: float) -> None:
@@ -178,6 +241,7 @@ class _One:
     """The statistic that is 1 for every target."""
 
     breakpoints: tuple[float, ...] = ()
+    finite_actions = False
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -190,7 +254,7 @@ class _One:
 
 
 def _targets(loss: Loss, targets: Any, n_classes: int | None) -> tuple[Array, Array]:
-    """Targets as the waist takes them, and as people write them."""
+    """Targets as statistics take them, and as people write them."""
     (labels,) = asarrays(targets=targets)
     axes = 2 if isinstance(loss.domain, Vectors) else 1
     assert labels.ndim == axes, f"targets: a handful, shape [Z] (vectors: [Z, d]) wanted, got {labels.shape}"

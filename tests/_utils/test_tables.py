@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from stakes._utils.tables import (
     check_same_columns,
     check_table,
-    column,
+    column_at,
     column_names,
     n_columns,
     n_rows,
@@ -43,7 +43,7 @@ def test_rows_are_taken_by_position(kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.startswith("cs")])
 def test_columns_come_to_the_host(kind):
     table = check_table("pool", KINDS[kind](ROWS))
-    np.testing.assert_array_equal(column(table, 1), ROWS[:, 1])
+    np.testing.assert_array_equal(column_at(table, 1), ROWS[:, 1])
     named = kind not in ("array", "float32", "list")
     assert column_names(table) == (["a", "b", "c"] if named else None)
 
@@ -52,7 +52,7 @@ def test_other_array_libraries(xp):
     table = check_table("pool", xp.asarray(ROWS))
     np.testing.assert_array_equal(np.asarray(take_rows(table, slice(1, 3))), ROWS[1:3])
     np.testing.assert_array_equal(np.asarray(take_rows(table, [2, 0])), ROWS[[2, 0]])
-    np.testing.assert_array_equal(column(table, 2), ROWS[:, 2])
+    np.testing.assert_array_equal(column_at(table, 2), ROWS[:, 2])
 
 
 def test_a_list_of_texts_stays_what_it_is():
@@ -66,10 +66,10 @@ def test_a_list_of_texts_stays_what_it_is():
 
 def test_mixed_lists_keep_numbers_as_numbers():
     table = check_table("pool", [[1.0, "a"], [None, "b"]], allow_nan=True)
-    np.testing.assert_array_equal(column(table, 0), [1.0, np.nan])
-    assert column(table, 1).tolist() == ["a", "b"]
+    np.testing.assert_array_equal(column_at(table, 0), [1.0, np.nan])
+    assert column_at(table, 1).tolist() == ["a", "b"]
     flags = check_table("pool", np.array([[True, 1], [False, 2]], dtype=object))
-    assert column(flags, 0).tolist() == [True, False]
+    assert column_at(flags, 0).tolist() == [True, False]
 
 
 def test_labels_are_the_index():

@@ -1,7 +1,8 @@
 """Every public function on every array library: the same numbers, and results that stay where their inputs are."""
 
+from functools import cache
+
 import array_api_compat
-import array_api_strict
 import numpy as np
 import pytest
 
@@ -111,22 +112,37 @@ PAIRS = [(make, name, loss) for make in (gaussian, normals, uneven, nested) for 
 PAIRS += [(make, name, loss) for make in (soft, votes) for name, loss in CLASSES.items()]
 
 
+@cache
+def by_numpy(make, loss):
+    """A function that tells what another gives of the loss and the belief of NumPy, computed once for all libraries."""
+    kind, given = make(np.random.default_rng(7))
+    belief, known = kind(*given), {}
+
+    def wanted(function, *rest):
+        key = function, *(array.tobytes() for array in rest)
+        if key not in known:
+            known[key] = function(loss, belief, *rest)
+        return known[key]
+
+    return wanted
+
+
 @pytest.mark.parametrize(("make", "name", "loss"), PAIRS, ids=[f"{make.__name__}-{name}" for make, name, _ in PAIRS])
 def test_all_libraries_give_the_same_numbers(xp, host, make, name, loss):  # noqa: ARG001
     kind, given = make(np.random.default_rng(7))
-    belief, wanted = kind(*(xp.asarray(array.copy()) for array in given)), kind(*given)
+    belief, wanted = kind(*(xp.asarray(array.copy()) for array in given)), by_numpy(make, loss)
     costs = xp.asarray(np.arange(1.0, N + 1))
     for function in (*MATRICES, uncertainty, effective_context_weights):
         result = function(loss, belief)
         assert array_api_compat.array_namespace(result) is xp
-        np.testing.assert_allclose(host(result), function(loss, wanted), rtol=1e-9, atol=1e-13)
+        np.testing.assert_allclose(host(result), wanted(function), rtol=1e-9, atol=1e-13)
     scores = score(loss, belief, xp.asarray(np.arange(1.0, M + 1)), costs, memory_limit=200_000)
     assert array_api_compat.array_namespace(scores) is xp
     np.testing.assert_allclose(
-        host(scores), score(loss, wanted, np.arange(1.0, M + 1), np.arange(1.0, N + 1)), rtol=1e-6, atol=1e-13
+        host(scores), wanted(score, np.arange(1.0, M + 1), np.arange(1.0, N + 1)), rtol=1e-6, atol=1e-13
     )
     relative, log_scale = score(loss, belief, return_log_scale=True)
-    np.testing.assert_allclose(host(relative) * np.exp(log_scale), score(loss, wanted), rtol=1e-7, atol=1e-13)
+    np.testing.assert_allclose(host(relative) * np.exp(log_scale), wanted(score), rtol=1e-7, atol=1e-13)
 
 
 @pytest.mark.parametrize("make", [gaussian, normals, uneven, soft, votes])
@@ -142,6 +158,7 @@ def test_convergence_is_told_on_all_libraries(xp, host):
 
 @pytest.mark.parametrize(("make", "name", "loss"), PAIRS, ids=[f"{make.__name__}-{name}" for make, name, _ in PAIRS])
 def test_results_stay_on_the_device_of_the_belief(make, name, loss):
+    array_api_strict = pytest.importorskip("array_api_strict", reason="not installed")
     device = array_api_strict.Device("device1")
     kind, given = make(np.random.default_rng(7))
     belief = kind(*(array_api_strict.asarray(array, device=device) for array in given))
@@ -153,10 +170,10 @@ def test_results_stay_on_the_device_of_the_belief(make, name, loss):
 def test_single_precision_stays_single(xp, host, make, name, loss):
     kind, given = make(np.random.default_rng(7))
     single = [array.astype(np.float32) for array in given]
-    belief, wanted = kind(*(xp.asarray(array) for array in single)), kind(*given)
+    belief, wanted = kind(*(xp.asarray(array) for array in single)), by_numpy(make, loss)
     for function in (expected_reduction, uncertainty, score):
         result = function(loss, belief)
         assert result.dtype == xp.float32, name
-        exact = function(loss, wanted)
+        exact = wanted(function)
         tolerance = 1e-2 if name == "own" else 1e-3
         np.testing.assert_allclose(host(result), exact, rtol=tolerance, atol=tolerance * np.max(np.abs(exact)) / 10)

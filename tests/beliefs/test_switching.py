@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stakes import FiniteActions, GaussianBelief, NormalEnsemble, ThresholdDecision, expected_regret
 from stakes.beliefs import MemberNodes, MemberPanels, MixtureGrid
-from stakes.beliefs.switching import has_switches, switching_points
+from stakes.beliefs.switching import switching_points
 from stakes.losses import SquaredError, ZeroOne
 from tests.brute import gaussian_pair, normal_expectation
 
@@ -19,9 +19,9 @@ def normal_density(u):
 
 
 def test_only_finite_actions_switch():
-    assert has_switches(ThresholdDecision(0.0))
-    assert has_switches(ZeroOne())
-    assert not has_switches(SquaredError())
+    assert ThresholdDecision(0.0).finite_actions
+    assert ZeroOne().finite_actions
+    assert not SquaredError().finite_actions
 
 
 def test_switching_points_of_lines_by_hand(xp, host):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from experiments.tables import MissingTableError, is_shipped, load
 from stakes import SquaredError, simulate
 from stakes.baselines import BASELINES
 from stakes.models import DefaultModel
+from tests.in_process import run_module
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADINGS = ("What was run", "The loss after the last label", "The mean over all steps", "What was bought")
@@ -25,24 +25,23 @@ HEADINGS = ("What was run", "The loss after the last label", "The mean over all 
 def quick(tmp_path_factory):
     """The quick preset, run once: what came of it, and its store."""
     folder = tmp_path_factory.mktemp("quick")
-    environment = {name: value for name, value in os.environ.items() if name != "STAKES_DATA"}
-    command = [sys.executable, "-W", "error", "-m", "experiments.does_it_help", "--quick", "--store", str(folder)]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False), folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("STAKES_DATA", raising=False)
+        return run_module("experiments.does_it_help", ROOT, "--quick", "--store", str(folder)), folder
 
 
 def test_the_quick_study_prints_a_row_for_each_problem(quick):
-    done, _ = quick
-    assert done.returncode == 0, done.stderr
-    assert "Warning" not in done.stderr
-    assert all(f"### {heading}" in done.stdout for heading in HEADINGS)
-    assert done.stdout.count("\n| ") == len(HEADINGS) * (2 + len(does_it_help.QUICK.problems))
+    (out, complained), _ = quick
+    assert "Warning" not in complained
+    assert all(f"### {heading}" in out for heading in HEADINGS)
+    assert out.count("\n| ") == len(HEADINGS) * (2 + len(does_it_help.QUICK.problems))
 
 
 def test_a_study_that_is_run_again_takes_all_from_its_store(quick, capsys):
-    done, folder = quick
+    (out, _), folder = quick
     written = {path: path.stat().st_mtime_ns for path in folder.rglob("*.npz")}
     does_it_help.main(["--quick", "--store", str(folder)])
-    assert capsys.readouterr().out == done.stdout
+    assert capsys.readouterr().out == out
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*.npz")} == written
     assert len(written) == 2 * 4 * len(does_it_help.QUICK.problems)  # runs and strategies
 
@@ -53,10 +52,10 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(does_it_help, "QUICK", does_it_help.Preset(2, 1, (yacht, diabetes)))
     monkeypatch.delenv("STAKES_DATA", raising=False)
     does_it_help.main(["--quick", "--store", str(tmp_path)])
-    said = capsys.readouterr()
-    assert "left out: yacht needs a folder with yacht.csv: give --data FOLDER, or set STAKES_DATA" in said.err
-    assert "diabetes" in said.out
-    assert "yacht" not in said.out
+    shown = capsys.readouterr()
+    assert "left out: yacht needs a folder with yacht.csv: give --data FOLDER, or set STAKES_DATA" in shown.err
+    assert "diabetes" in shown.out
+    assert "yacht" not in shown.out
 
 
 def test_a_folder_without_the_file_is_told_which_one_is_wanted(tmp_path):

@@ -6,7 +6,7 @@ from sklearn.linear_model import BayesianRidge
 from sklearn.pipeline import make_pipeline
 
 import stakes
-from stakes._utils.tables import check_table, column, column_names, n_columns, n_rows, row_labels, take_rows
+from stakes._utils.tables import check_table, column_at, column_names, n_columns, n_rows, row_labels, take_rows
 from stakes.exceptions import StakesError
 from stakes.files import Frame
 from stakes.models import DefaultModel, TableEncoder, default
@@ -27,8 +27,8 @@ def test_it_is_a_table(rng):
     assert row_labels(table)[:2] == [0, 1]
     part = take_rows(table, slice(2, 6))
     assert len(part) == 4
-    assert column(part, 1).tolist() == [None, "acid", "base", None]
-    np.testing.assert_array_equal(column(take_rows(table, [5, 0]), 0), column(table, 0)[[5, 0]])
+    assert column_at(part, 1).tolist() == [None, "acid", "base", None]
+    np.testing.assert_array_equal(column_at(take_rows(table, [5, 0]), 0), column_at(table, 0)[[5, 0]])
 
 
 def test_columns_are_chosen_by_name(rng):

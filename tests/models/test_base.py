@@ -49,9 +49,9 @@ def test_a_function_is_asked_of_contexts_once():
         p = 1 / (1 + np.exp(-np.outer([1.0, 2.0, -1.0], rows[:, 0])))
         return np.stack([p, 1 - p], axis=2)
 
-    ranking = rank(EnsembleOf(members), LogLoss(), ROWS, OTHERS[:11], n=60, chunk=16)
+    ranking = rank(EnsembleOf(members), LogLoss(), ROWS, contexts=OTHERS[:11], n=60, chunk=16)
     assert asked.count(11) == 1  # for all chunks of the pool, and the rows that reasons are given for
-    assert ranking.indices == rank(EnsembleOf(members), LogLoss(), ROWS, OTHERS[:11], n=60, chunk=1000).indices
+    assert ranking.indices == rank(EnsembleOf(members), LogLoss(), ROWS, contexts=OTHERS[:11], n=60, chunk=1000).indices
 
 
 def test_models_within_models_keep_apart():
@@ -73,5 +73,7 @@ def test_draws_are_the_same_for_every_part():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_rankings_are_the_same_for_any_chunk(jobs):
     for name in ("process", "pipeline"):
-        answers = [rank(MODELS[name], SquaredError(), ROWS, OTHERS, n=5, chunk=c, n_jobs=jobs) for c in (7, 60)]
+        answers = [
+            rank(MODELS[name], SquaredError(), ROWS, contexts=OTHERS, n=5, chunk=c, n_jobs=jobs) for c in (7, 60)
+        ]
         assert answers[0].indices == answers[1].indices

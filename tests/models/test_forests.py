@@ -13,7 +13,7 @@ from sklearn.ensemble import (
 from stakes import CategoricalEnsemble, VoteEnsemble
 from stakes.models import belief_of
 from stakes.models import forests as trees
-from stakes.models.forests import Trees
+from stakes.models.forests import laid_out, tree_means, tree_votes
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(301, 4)).astype(np.float32).astype(float)  # scikit-learn's trees read float32
@@ -51,10 +51,10 @@ def test_votes_are_those_of_each_tree(forest, rows):
     forest.fit(missing(ROWS) if np.isnan(rows).any() else ROWS, CLASSES)
     if len(rows) == 0:
         with pytest.raises(ValueError, match="0 sample"):
-            Trees.of(forest).votes(rows)
+            tree_votes(forest, laid_out(forest))(rows)
         return
     each = np.stack([tree.predict_proba(rows).argmax(axis=1) for tree in forest.estimators_], axis=1)
-    np.testing.assert_array_equal(Trees.of(forest).votes(rows), each)
+    np.testing.assert_array_equal(tree_votes(forest, laid_out(forest))(rows), each)
 
 
 @pytest.mark.usefixtures("way")
@@ -62,7 +62,7 @@ def test_votes_are_those_of_each_tree(forest, rows):
 def test_means_are_those_of_each_tree(kind):
     forest = kind(9, random_state=0).fit(ROWS, ROWS[:, 0] + ROWS[:, 1] ** 2)
     each = np.stack([tree.predict(ROWS) for tree in forest.estimators_], axis=1)
-    np.testing.assert_array_equal(Trees.of(forest).means(ROWS), each)
+    np.testing.assert_array_equal(tree_means(forest, laid_out(forest))(ROWS), each)
 
 
 @pytest.mark.usefixtures("way")
@@ -72,17 +72,18 @@ def test_a_row_on_the_threshold_goes_left():
     near = np.float32(threshold)
     rows = np.array([[np.nextafter(near, np.float32(-9))], [near], [np.nextafter(near, np.float32(9))]])
     each = np.stack([tree.predict(rows) for tree in forest.estimators_], axis=1)
-    np.testing.assert_array_equal(Trees.of(forest).votes(rows), each)
+    np.testing.assert_array_equal(tree_votes(forest, laid_out(forest))(rows), each)
 
 
 @pytest.mark.usefixtures("way")
 def test_rows_are_checked_as_the_forest_checks_them():
-    fitted = Trees.of(RandomForestClassifier(3, random_state=0).fit(ROWS, CLASSES))
+    forest = RandomForestClassifier(3, random_state=0).fit(ROWS, CLASSES)
+    votes = tree_votes(forest, laid_out(forest))
     with pytest.raises(ValueError, match="features"):
-        fitted.votes(ROWS[:, :2])
+        votes(ROWS[:, :2])
     with pytest.raises(ValueError, match="infinity"):
-        fitted.votes(np.full((2, 4), np.inf))
-    np.testing.assert_array_equal(fitted.votes(csr_matrix(ROWS)), fitted.votes(ROWS))
+        votes(np.full((2, 4), np.inf))
+    np.testing.assert_array_equal(votes(csr_matrix(ROWS)), votes(ROWS))
 
 
 def test_leaves_that_are_pure_make_votes_and_others_probabilities():

@@ -113,8 +113,8 @@ def sigmoid(z):
 def test_the_same_rows_are_picked(device, loss, batch, rng):
     rows, labels, _, contexts = data(rng)
     process, pool = GaussianProcess(VALUES).fit(rows, labels), rng.normal(size=(200, 3))
-    wanted = rank(process, loss, pool, contexts, n=5, batch=batch, chunk=64, shortlist=50)
-    found = rank(OnDevice(process, device), loss, pool, contexts, n=5, batch=batch, chunk=64, shortlist=50)
+    wanted = rank(process, loss, pool, contexts=contexts, n=5, batch=batch, chunk=64, shortlist=50)
+    found = rank(OnDevice(process, device), loss, pool, contexts=contexts, n=5, batch=batch, chunk=64, shortlist=50)
     assert found.indices == wanted.indices
     np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-7)
 
@@ -143,12 +143,12 @@ def test_gaps_and_columns_are_left_to_the_first_step(rng):
     rows, labels, pool, contexts = data(rng)
     pool[2, 1] = np.nan
     pipeline = make_pipeline(SimpleImputer(), GaussianProcess(VALUES)).fit(rows, labels)
-    wanted = rank(pipeline, SquaredError(), pool, contexts, n=3)
-    assert rank(OnDevice(pipeline, "cpu"), SquaredError(), pool, contexts, n=3).indices == wanted.indices
+    wanted = rank(pipeline, SquaredError(), pool, contexts=contexts, n=3)
+    assert rank(OnDevice(pipeline, "cpu"), SquaredError(), pool, contexts=contexts, n=3).indices == wanted.indices
     with pytest.raises(ValueError, match="pool"):
-        rank(OnDevice(pipeline[-1], "cpu"), SquaredError(), pool, contexts, n=3)
+        rank(OnDevice(pipeline[-1], "cpu"), SquaredError(), pool, contexts=contexts, n=3)
     with pytest.raises(ValueError, match="pool must have the 3 columns"):
-        rank(OnDevice(pipeline, "cpu"), SquaredError(), pool[:, :2], contexts[:, :2], n=3)
+        rank(OnDevice(pipeline, "cpu"), SquaredError(), pool[:, :2], contexts=contexts[:, :2], n=3)
 
 
 def test_tensors_are_taken_as_rows(rng):
@@ -172,7 +172,7 @@ def test_what_contexts_need_is_computed_once(rng, monkeypatch):
     device, asked = OnDevice(process, "cpu"), []
     place = KernelPosterior.place
     monkeypatch.setattr(KernelPosterior, "place", lambda self, rows: asked.append(rows) or place(self, rows))
-    rank(device, SquaredError(), pool, contexts, n=2, chunk=2)
+    rank(device, SquaredError(), pool, contexts=contexts, n=2, chunk=2)
     assert _contexts(asked) == 1
     prepared = prepare_belief(device, contexts)
     for part in (pool[:2], pool[2:]):

@@ -101,13 +101,13 @@ def process(known):
 @pytest.mark.parametrize("chunk", [64, 1000])
 def test_a_file_gives_what_memory_gives_to_the_last_bit(kind, chunk, rows, forest, process, tmp_path):
     pool = kind(rows, tmp_path)
-    options = {"n": 6, "chunk": chunk, "max_contexts": 50, "seed": 2}
+    options = {"n": 6, "chunk": chunk, "max_contexts": 50, "random_state": 2}
     for model, loss in ((forest, stakes.LogLoss()), (process, stakes.SquaredError())):
         assert stakes.rank(model, loss, pool, **options) == stakes.rank(model, loss, rows, **options)
     listed = {**options, "batch": True, "shortlist": 30}
     batch = stakes.rank(process, stakes.SquaredError(), pool, **listed)
     assert batch == stakes.rank(process, stakes.SquaredError(), rows, **listed)
-    assert "Looked at together: the 30 of 300 rows that are worth most alone." in batch.assumptions
+    assert "Looked at together: the 30 of 300 rows that are worth most alone." in map(str, batch.notes)
 
 
 def test_a_source_of_one_s_own(rows, process):
@@ -131,10 +131,10 @@ def test_outlook_and_cold_start(rows, process, tmp_path, monkeypatch):
     ahead = [stakes.outlook(process, loss, each, n=3, costs=0.1, decisions=50, shortlist=40) for each in (rows, pool)]
     assert ahead[0] == ahead[1]
     spread = stakes.rank(None, loss, saved_array(rows, tmp_path), n=5)
-    assert spread == stakes.cold_start(rows, 5)
+    assert spread == stakes.cold_start(rows, n=5)
     monkeypatch.setattr(import_module("stakes.ranking.cold_start"), "_MOST", 100)
-    some = stakes.cold_start(mapped(rows, tmp_path), 5)
-    assert "100 of the 300 rows of the pool, drawn with seed 0, are looked at." in some.assumptions
+    some = stakes.cold_start(mapped(rows, tmp_path), n=5)
+    assert "100 of the 300 rows of the pool, drawn with seed 0, are looked at." in map(str, some.notes)
     assert len(set(some.indices)) == 5
     assert max(some.indices) > 100  # of the table, not of those drawn
 
@@ -231,7 +231,7 @@ def test_no_rows_and_few_rows(rows, process, tmp_path):
             stakes.rank(process, loss, kind(rows[:0], folder))
     few = stakes.rank(process, loss, MappedPool(mapped(rows[:3], tmp_path)), n=5, chunk=64)
     assert few == stakes.rank(process, loss, rows[:3], n=5, chunk=64)
-    assert "5 rows were asked for; the pool has 3." in few.assumptions
+    assert "5 rows were asked for; the pool has 3." in map(str, few.notes)
 
 
 def test_progress_tells_how_far_it_came_and_an_interrupt_goes_through(rows, process, tmp_path):

@@ -78,10 +78,10 @@ def pool(rng):
 
 
 def test_rows_are_those_with_the_best_scores(pool):
-    ranking = stakes.rank(MODEL, LOSS, pool, pool[:7], n=5)
+    ranking = stakes.rank(MODEL, LOSS, pool, contexts=pool[:7], n=5)
     scores = stakes.score(LOSS, MODEL.belief(pool, pool[:7]))
     best = np.argsort(-scores)[:5]
-    assert ranking.indices == ranking.labels == tuple(best)
+    assert ranking.indices == ranking.row_ids == tuple(best)
     np.testing.assert_allclose(ranking.scores, scores[best], rtol=1e-12)
     assert [reason.worth for reason in ranking.reasons] == list(ranking.scores)
     assert (len(ranking), ranking.per_cost, ranking.ranked_by, ranking.log_scale) == (5, False, "worth", 0.0)
@@ -101,18 +101,18 @@ def test_every_kind_of_table_gives_the_same_rows(kind, batch, pool):
     ranking = stakes.rank(MODEL, LOSS, KINDS[kind](pool), n=6, batch=batch, max_contexts=15)
     assert ranking.indices == wanted.indices
     np.testing.assert_allclose(ranking.scores, wanted.scores, rtol=1e-6)
-    assert ranking.assumptions[0] == wanted.assumptions[0]
+    assert ranking.notes[0] == wanted.notes[0]
 
 
 def test_the_index_of_a_frame_comes_back(pool):
     names = [f"row {i}" for i in range(40)]
     frame = FrameLike(as_columns(pool), index=names)
     ranking = stakes.rank(MODEL, LOSS, frame, n=3)
-    assert ranking.labels == tuple(names[i] for i in ranking.indices)
+    assert ranking.row_ids == tuple(names[i] for i in ranking.indices)
     helped = ranking.reasons[0].contexts[0]
-    assert helped.label == names[helped.index]
-    given = stakes.rank(MODEL, LOSS, frame, FrameLike(as_columns(pool[:2]), index=["x", "y"]), n=1)
-    assert {context.label for context in given.reasons[0].contexts} == {"x", "y"}
+    assert helped.row_id == names[helped.index]
+    given = stakes.rank(MODEL, LOSS, frame, contexts=FrameLike(as_columns(pool[:2]), index=["x", "y"]), n=1)
+    assert {context.row_id for context in given.reasons[0].contexts} == {"x", "y"}
 
 
 def test_results_of_other_array_libraries(pool, xp):
@@ -128,8 +128,8 @@ def test_results_of_other_array_libraries(pool, xp):
 def test_a_shuffled_pool_gives_the_same_rows(order, seed):
     pool = np.random.default_rng(5).standard_normal((9, 3))
     contexts = np.random.default_rng(6).standard_normal((4, 3))
-    plain = stakes.rank(MODEL, LOSS, pool, contexts, n=9, seed=seed)
-    shuffled = stakes.rank(MODEL, LOSS, pool[order], contexts, n=9, seed=seed)
+    plain = stakes.rank(MODEL, LOSS, pool, contexts=contexts, n=9, random_state=seed)
+    shuffled = stakes.rank(MODEL, LOSS, pool[order], contexts=contexts, n=9, random_state=seed)
     assert [order[i] for i in shuffled.indices] == list(plain.indices)
 
 
@@ -137,9 +137,9 @@ def test_a_shuffled_pool_gives_the_same_rows(order, seed):
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=12), st.integers(0, 5), st.booleans())
 def test_equal_rows_are_told_apart_by_position(which, seed, batch):
     pool = np.eye(3)[which] * np.array([1.0, 2.0, 3.0])[which][:, None]
-    ranking = stakes.rank(MODEL, LOSS, pool, np.eye(3), n=len(which), seed=seed, batch=batch)
+    ranking = stakes.rank(MODEL, LOSS, pool, contexts=np.eye(3), n=len(which), random_state=seed, batch=batch)
     assert sorted(ranking.indices) == list(range(len(which)))
-    again = stakes.rank(MODEL, LOSS, pool, np.eye(3), n=len(which), seed=seed, batch=batch)
+    again = stakes.rank(MODEL, LOSS, pool, contexts=np.eye(3), n=len(which), random_state=seed, batch=batch)
     assert ranking == again
     if not batch:
         equals = [which.count(which[i]) - 1 for i in ranking.indices]
@@ -150,17 +150,18 @@ def test_the_seed_decides_between_equals(pool):
     best = pool[list(stakes.rank(MODEL, LOSS, pool, n=1).indices)]
     same = np.concatenate([np.repeat(best * 9.0, 20, axis=0), pool])
     for batch in (False, True):
-        firsts = {stakes.rank(MODEL, LOSS, same, pool, n=1, seed=seed, batch=batch).indices[0] for seed in range(12)}
+        options = {"contexts": pool, "n": 1, "batch": batch}
+        firsts = {stakes.rank(MODEL, LOSS, same, random_state=seed, **options).indices[0] for seed in range(12)}
         assert len(firsts) > 4
         assert firsts < set(range(20))
-    ranking = stakes.rank(MODEL, LOSS, same, pool, n=3, seed=4)
-    assert "3 of the rows chosen have equals in the pool; seed 4 decided" in ranking.assumptions[-1]
+    ranking = stakes.rank(MODEL, LOSS, same, contexts=pool, n=3, random_state=4)
+    assert "3 of the rows chosen have equals in the pool; seed 4 decided" in str(ranking.notes[-1])
     assert "19 other rows are as good" in str(ranking.reasons[0])
 
 
 def test_scores_apart_by_rounding_are_equal(pool):
     near = np.concatenate([[[3.0, 0, 0]], [[3.0 * (1 + 1e-13), 0, 0]], [[3.0 * (1 + 1e-6), 0, 0]]])
-    rankings = [stakes.rank(MODEL, LOSS, near, pool, n=3, seed=seed) for seed in range(8)]
+    rankings = [stakes.rank(MODEL, LOSS, near, contexts=pool, n=3, random_state=seed) for seed in range(8)]
     assert {ranking.indices[0] for ranking in rankings} == {2}
     assert {ranking.indices[1] for ranking in rankings} == {0, 1}
     assert [reason.as_good for reason in rankings[0].reasons] == [0, 1, 1]
@@ -173,14 +174,14 @@ def test_costs_and_budget(pool, rng):
     np.testing.assert_array_equal(ranking.indices, np.argsort(-scores)[:5])
     np.testing.assert_allclose(ranking.scores, np.sort(scores)[::-1][:5], rtol=1e-12)
     assert ranking.per_cost
-    assert "Scores are for each unit of cost." in ranking.assumptions
+    assert "Scores are for each unit of cost." in map(str, ranking.notes)
     for reason, row in zip(ranking.reasons, ranking.indices, strict=True):
         assert reason.worth_per_cost == pytest.approx(reason.worth / costs[row])
     bought = stakes.rank(MODEL, LOSS, pool, n=40, costs=costs, budget=9.0)
     assert costs[list(bought.indices)].sum() <= 9.0
     left = 9.0 - costs[list(bought.indices)].sum()
     assert min(np.delete(costs, bought.indices)) > left
-    assert f"The budget of 9 reached for {len(bought)} of 40 rows." in bought.assumptions
+    assert f"The budget of 9 reached for {len(bought)} of 40 rows." in map(str, bought.notes)
     assert len(stakes.rank(MODEL, LOSS, pool, n=40, budget=3)) == 3
     assert len(stakes.rank(MODEL, LOSS, pool, n=3, costs=np.full(40, 0.1), budget=0.3)) == 3
 
@@ -200,33 +201,33 @@ def test_a_batch_is_what_select_chooses(pool, rng):
         worths = [reason.worth for reason in ranking.reasons]
         np.testing.assert_allclose(np.cumsum(worths), selection.joint_reduction, rtol=1e-9)
     assert ranking.ranked_by == "gain"
-    assert any("(exact)" in sentence for sentence in ranking.assumptions)
+    assert any("(exact)" in sentence for sentence in map(str, ranking.notes))
 
 
 def test_a_large_pool_is_subsampled_and_says_so(pool):
-    ranking = stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, seed=3)
-    assert ranking.assumptions[0] == (
+    ranking = stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=3)
+    assert str(ranking.notes[0]) == (
         "10 of the 40 rows of the pool, drawn with seed 3, stand for the future contexts, each as likely."
     )
-    assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, seed=3) == ranking
-    assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, seed=4).scores != ranking.scores
-    assert "40 rows of the pool stand" in stakes.rank(MODEL, LOSS, pool, max_contexts=40).assumptions[0]
+    assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=3) == ranking
+    assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=4).scores != ranking.scores
+    assert "40 rows of the pool stand" in str(stakes.rank(MODEL, LOSS, pool, max_contexts=40).notes[0])
 
 
 def test_context_weights(pool):
     weights = np.zeros(40)
     weights[[3, 5]] = 1.0, 3.0
     ranking = stakes.rank(MODEL, LOSS, pool, n=4, context_weights=weights)
-    direct = stakes.rank(MODEL, LOSS, pool, pool[[3, 5]], n=4, context_weights=[0.25, 0.75])
+    direct = stakes.rank(MODEL, LOSS, pool, contexts=pool[[3, 5]], n=4, context_weights=[0.25, 0.75])
     assert ranking.indices == direct.indices
     np.testing.assert_allclose(ranking.scores, direct.scores, rtol=1e-12)
     assert {context.index for context in ranking.reasons[0].contexts} == {3, 5}
-    assert "weighted as given" in ranking.assumptions[0]
+    assert "weighted as given" in str(ranking.notes[0])
 
 
 def test_reasons_name_the_contexts_that_are_helped_most(pool, rng):
     weights = rng.uniform(size=8)
-    ranking = stakes.rank(MODEL, LOSS, pool, pool[:8], n=3, context_weights=weights)
+    ranking = stakes.rank(MODEL, LOSS, pool, contexts=pool[:8], n=3, context_weights=weights)
     belief = MODEL.belief(pool, pool[:8])
     worths = stakes.expected_reduction(LOSS, belief) * weights / weights.sum()
     for row, reason in zip(ranking.indices, ranking.reasons, strict=True):
@@ -258,7 +259,7 @@ def test_where_no_label_is_worth_anything(pool):
     scores, ranked_by = fallback_scores(stakes.ZeroOne(), model.belief(pool, pool))
     assert ranking.ranked_by == ranked_by == "worth of 2 such labels"
     np.testing.assert_allclose(ranking.scores, np.sort(scores)[::-1][:4], rtol=1e-9)
-    assert f"No single label is worth anything; rows are ranked by {ranked_by}." in ranking.assumptions
+    assert f"No single label is worth anything; rows are ranked by {ranked_by}." in map(str, ranking.notes)
     assert all(reason.worth == 0.0 for reason in ranking.reasons)
     blocks = stakes.rank(model, stakes.ZeroOne(), pool, n=4, chunk=3)
     np.testing.assert_allclose(blocks.scores, ranking.scores, rtol=1e-9)
@@ -289,24 +290,24 @@ def test_scores_beyond_the_range_of_numbers(pool):
     ranking = stakes.rank(Linear(MODEL.spread, scale=40.0), loss, pool, n=3)
     assert ranking.log_scale > 700
     assert ranking.scores[0] == pytest.approx(1.0)
-    text = " ".join(ranking.assumptions)
+    text = " ".join(map(str, ranking.notes))
     assert "multiplied by exp(" in text
-    assert "What is expected at contexts is not told in full" in text
+    assert "What is expected at contexts is not reported in full" in text
     assert ranking.reasons[0].contexts[0].uncertainty is None
 
 
 def test_more_rows_than_there_are(pool):
     ranking = stakes.rank(MODEL, LOSS, pool[:3], n=5)
     assert sorted(ranking.indices) == [0, 1, 2]
-    assert "5 rows were asked for; the pool has 3." in ranking.assumptions
+    assert "5 rows were asked for; the pool has 3." in map(str, ranking.notes)
     assert len(stakes.rank(MODEL, LOSS, pool[:3], n=5, batch=True)) == 3
 
 
 def test_it_reads_well(pool):
     ranking = stakes.rank(MODEL, LOSS, FrameLike(as_columns(pool), index=["<b>"] * 40), n=2)
     text = str(ranking).splitlines()
-    assert text[0].split()[:3] == ["row", "label", "worth"]
-    assert len(text) == 1 + 2 + 1 + len(ranking.assumptions)
+    assert text[0].split()[:3] == ["row", "id", "worth"]
+    assert len(text) == 1 + 2 + 1 + len(ranking.notes)
     assert "today: " in text[1]
     assert "&lt;b&gt;" in ranking._repr_html_()
     assert "<b>" not in ranking._repr_html_()
@@ -317,7 +318,7 @@ def test_json_takes_it(pool):
     frame = FrameLike(as_columns(pool), index=range(40))
     frame.index = np.asarray(labels, dtype=object)
     read = json.loads(json.dumps(stakes.rank(MODEL, LOSS, frame, n=40).to_dict(), allow_nan=False))
-    assert set(map(str, read["labels"])) == {"3", "['a', 1]", "None", "2026-01-02"}
+    assert set(map(str, read["row_ids"])) == {"3", "['a', 1]", "None", "2026-01-02"}
     assert len(read["reasons"]) == 40
     json.dumps(stakes.rank(None, LOSS, pool).to_dict(), allow_nan=False)
 
@@ -334,14 +335,14 @@ class Weighted(BaseEstimator):
 def test_weights_trained_into_the_model_are_warned_of(pool, loss):
     with pytest.warns(TrainedWeightWarning, match="class_weight='balanced'"):
         ranking = stakes.rank(make_pipeline(Weighted("balanced")), loss, pool)
-    assert any("a loss trained into the model" in sentence for sentence in ranking.assumptions)
+    assert any("a loss trained into the model" in sentence for sentence in map(str, ranking.notes))
     stakes.rank(Weighted(), loss, pool)
     stakes.rank(Weighted("balanced"), stakes.LogLoss(), pool)
 
 
 def test_what_the_model_makes_of_target_is_said(pool):
-    own = stakes.rank(MODEL, LOSS, pool, n=1).assumptions
-    assert "own method `belief`" in own[1]
+    own = stakes.rank(MODEL, LOSS, pool, n=1).notes
+    assert "own method `belief`" in str(own[1])
 
 
 BAD = [
@@ -363,7 +364,8 @@ BAD = [
     ({"target": "noise"}, ValueError, "target must be 'label' or 'latent'"),
     ({"model": BayesianRidge()}, NotFittedError, "not fitted"),
     ({"model": object()}, TypeError, "no adapter knows a object"),
-    ({"seed": -1}, ValueError, "seed must be a whole number, 0 or more"),
+    ({"random_state": -1}, ValueError, "random_state must be 0 or more"),
+    ({"random_state": 1.5}, TypeError, "random_state must be a whole number or a numpy.random.Generator"),
     ({"model": None, "budget": 3.0}, ValueError, "no row has a worth to weigh against costs"),
 ]
 
@@ -397,12 +399,13 @@ def test_a_large_pool_stays_small(rng):
 
 def test_cold_start_spreads_rows(pool):
     clusters = np.concatenate([0.01 * pool, 0.01 * pool + 5.0, 0.01 * pool - [0, 9.0, 0]])
-    ranking = stakes.cold_start(clusters, 3, seed=1)
+    ranking = stakes.cold_start(clusters, n=3, random_state=1)
     assert {index // 40 for index in ranking.indices} == {0, 1, 2}
     assert ranking.scores[0] == np.inf
-    assert "A cold start" in ranking.assumptions[0]
-    assert ranking == stakes.rank(None, LOSS, clusters, n=3, seed=1) == cold_start(clusters, 3, seed=1)
-    assert ranking.indices[0] != stakes.cold_start(clusters, 3, seed=2).indices[0]
+    assert "A cold start" in str(ranking.notes[0])
+    assert ranking == cold_start(clusters, n=3, random_state=1)
+    assert ranking == stakes.rank(None, LOSS, clusters, n=3, random_state=1)
+    assert ranking.indices[0] != stakes.cold_start(clusters, n=3, random_state=2).indices[0]
     standard = (clusters - clusters.mean(0)) / clusters.std(0)
     gap = np.linalg.norm(standard - standard[ranking.indices[0]], axis=1)
     assert ranking.indices[1] == np.argmax(gap)
@@ -411,16 +414,16 @@ def test_cold_start_spreads_rows(pool):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cold_start_of_every_kind_of_table(kind, pool):
-    ranking = stakes.cold_start(KINDS[kind](pool), 6)
+    ranking = stakes.cold_start(KINDS[kind](pool), n=6)
     assert len(set(ranking.indices)) == 6
     if kind not in ("csr", "csc"):  # those are not centred
-        assert ranking.indices == stakes.cold_start(pool, 6).indices
+        assert ranking.indices == stakes.cold_start(pool, n=6).indices
 
 
 def test_cold_start_with_equal_rows_and_too_few():
-    ranking = stakes.cold_start(np.ones((4, 2)), 6)
+    ranking = stakes.cold_start(np.ones((4, 2)), n=6)
     assert sorted(ranking.indices) == [0, 1, 2, 3]
-    assert "6 rows were asked for; the pool has 4." in ranking.assumptions
+    assert "6 rows were asked for; the pool has 4." in map(str, ranking.notes)
 
 
 def test_a_gaussian_process_in_a_pipeline(pool):
@@ -434,8 +437,8 @@ def test_a_gaussian_process_in_a_pipeline(pool):
         plain = stakes.rank(inner, LOSS, scaler.transform(pool[20:]), n=5, batch=batch)
         assert ranking.indices == plain.indices
         np.testing.assert_allclose(ranking.scores, plain.scores, rtol=1e-9)
-    assert "noise included" in ranking.assumptions[1]
-    assert "latent function" in stakes.rank(piped, LOSS, pool[20:], target="latent").assumptions[1]
+    assert "noise included" in str(ranking.notes[1])
+    assert "latent function" in str(stakes.rank(piped, LOSS, pool[20:], target="latent").notes[1])
     with pytest.raises(ValueError, match="3 columns that StandardScaler was fitted with; got 2"):
         stakes.rank(piped, LOSS, pool[:, :2])
 
@@ -450,11 +453,11 @@ def test_a_forest_with_a_class_no_label_has_had(pool):
 
 def test_a_cold_start_keeps_away_from_known_rows(rng):
     clusters = np.concatenate([centre + 0.01 * rng.standard_normal((10, 2)) for centre in ([0, 0], [5, 0], [0, 9])])
-    whole = stakes.cold_start(clusters, 3, seed=4)
+    whole = stakes.cold_start(clusters, n=3, random_state=4)
     one, two = whole.indices[:2]
     rest = np.delete(np.arange(30), [one, two])
-    then = stakes.cold_start(clusters[rest], 1, known=clusters[[one, two]], seed=9)
+    then = stakes.cold_start(clusters[rest], n=1, known=clusters[[one, two]], random_state=9)
     assert rest[then.indices[0]] // 10 == whole.indices[2] // 10
     gaps = np.linalg.norm((clusters[rest][:, None] - clusters[[one, two]]) / clusters.std(axis=0), axis=2).min(axis=1)
     assert then.scores[0] == pytest.approx(gaps.max(), rel=1e-9)
-    assert "2 known rows" in then.assumptions[0]
+    assert "2 known rows" in str(then.notes[0])

@@ -74,8 +74,10 @@ def test_classes(loss, made):
     known, pool = list(range(20)), np.arange(20, 420)
     for step in range(ROUNDS):
         torch.manual_seed(step)
-        model, rows = made(images[known], digits[known]), (images[pool], images[500:620])
-        answers = [rank(placed(model, place), loss, *rows, n=len(pool)) for place in ("cpu", DEVICE)]
+        model, contexts = made(images[known], digits[known]), images[500:620]
+        answers = [
+            rank(placed(model, place), loss, images[pool], contexts=contexts, n=len(pool)) for place in ("cpu", DEVICE)
+        ]
         assert DEVICE == "cpu" or "fused kernel" in str(answers[1])
         check_same(*answers, LABELS, TOLERANCE["classes"])
         bought = pool[list(answers[0].indices)[:LABELS]]
@@ -93,7 +95,7 @@ def test_reals(loss):
     for _ in range(ROUNDS):
         process = GaussianProcessRegressor(kernel).fit(rows[known], labels[known])
         models = (process, OnDevice(process, device=DEVICE))
-        answers = [rank(model, loss, rows[pool], rows[250:], n=len(pool)) for model in models]
+        answers = [rank(model, loss, rows[pool], contexts=rows[250:], n=len(pool)) for model in models]
         check_same(*answers, LABELS, TOLERANCE["reals"])
         bought = pool[list(answers[0].indices)[:LABELS]]
         known, pool = [*known, *bought.tolist()], np.setdiff1d(pool, bought)

@@ -128,8 +128,10 @@ def on_accelerator(array: Array) -> bool:
     return getattr(device(array), "type", "cpu") != "cpu"
 
 
-def on_host(array: Array) -> np.ndarray[Any, Any]:
-    """`array` as NumPy has it, wherever it was: an explicit copy where that is a device."""
+def on_host(array: Any) -> np.ndarray[Any, Any]:
+    """An array, or a column of a table, as NumPy has it, wherever it was: an explicit copy where that is a device."""
+    if hasattr(array, "to_numpy"):
+        return np.asarray(array.to_numpy())
     if hasattr(array, "cpu"):
         array = array.detach().cpu()
         array = array.float() if "bfloat16" in str(array.dtype) else array  # which NumPy does not know

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from array_api_compat import device, is_array_api_obj
 
-from stakes._utils.array import namespace, slices
-from stakes._utils.array import on_host as array_on_host
+from stakes._utils.array import namespace, on_host, slices
 from stakes.exceptions import StakesError
 
 Table: TypeAlias = Any
@@ -77,7 +76,7 @@ def take_rows(table: Table, rows: slice | Sequence[int] | Host) -> Table:
     return table[where]
 
 
-def column(table: Table, position: int) -> Host:
+def column_at(table: Table, position: int) -> Host:
     """[N]: one column on the host; numbers with gaps are floating numbers with NaN."""
     if hasattr(table, "iloc"):
         values = table.iloc[:, position]
@@ -96,11 +95,6 @@ def joined(columns: Sequence[Host]) -> Host:
     if all(is_number(values) for values in columns) or len(columns) == 1:
         return np.concatenate(list(columns))
     return _numbers(np.concatenate([values.astype(object) for values in columns]))
-
-
-def on_host(values: Any) -> Host:
-    """An array, or a column of a table, as a NumPy array."""
-    return np.asarray(values.to_numpy()) if hasattr(values, "to_numpy") else array_on_host(values)
 
 
 def is_number(values: Host) -> bool:
@@ -261,7 +255,7 @@ def _first_bad(table: Table, allow_nan: bool) -> Sequence[tuple[int, int | tuple
         return []
     found = []
     for position in range(n_columns(table)):
-        values = column(table, position)
+        values = column_at(table, position)
         if values.dtype.kind == "f" and (bad := _bad(values, allow_nan)).any():
             row = int(np.argmax(bad))
             found.append((row, position, float(values[row])))

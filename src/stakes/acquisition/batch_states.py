@@ -6,18 +6,20 @@ Sizes: M contexts, K members, P panels, G nodes a panel, D = P G, and P + 1 more
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import find_form, today
-from stakes.acquisition.reduction import MEMORY_LIMIT
-from stakes.acquisition.scores import checked_context_weights, log_worth
+from stakes.acquisition.reduction import MEMORY_LIMIT, best_of_knowing, blocks, uncertainty
+from stakes.acquisition.scores import checked_context_weights, log_scorer, log_worth
 from stakes.beliefs import (
+    BatchBelief,
     Belief,
     CategoricalEnsemble,
     GaussianBelief,
@@ -27,7 +29,6 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
-from stakes.beliefs.switching import has_switches
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
 from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.distributions import Distribution
@@ -36,13 +37,14 @@ from stakes.losses.domains import Classes, Vectors
 
 @dataclass(frozen=True, eq=False)
 class Tabulated:
-    """The waist of a loss under one ensemble: moments are distributions, written as rows."""
+    """The statistics of a loss under one ensemble: moments are distributions, written as rows."""
 
     loss: DistributionLoss
     members: Distribution
     """[M, K]"""
     marks: Array
     """[M, B]"""
+    finite_actions: bool = False
 
     @classmethod
     def under(cls, loss: DistributionLoss, belief: NormalEnsemble) -> Tabulated:
@@ -501,6 +503,83 @@ class VectorGaussianBatch:
 
 
 # ----------------------------------------------------------------------
+# Batches under any belief that has `start_batch`: its labels together, seen as one, by whatever form serves it.
+
+
+class BeliefBatch:
+    """The belief in which every label comes together with those of the batch."""
+
+    method = "exact"
+    repeats: tuple[int, ...] = ()
+
+    def __init__(self, loss: AnyLoss, belief: Any, weights: Array) -> None:
+        self.loss, self.belief, self.weights = loss, belief, weights
+        self.log_weights = log_of(weights)  # [M]
+        self.chosen: tuple[int, ...] = ()
+        self.joint: Belief = belief
+        self._log_contexts = filled(belief.n_contexts, -math.inf, belief.like)
+
+    def log_joint(self) -> float:
+        """The log of the sum of what contexts add."""
+        return float(_log_total(self._log_contexts))
+
+    def log_contexts(self) -> Array:
+        """[M]: those of the candidate that was added last, and whose label came with the others."""
+        return self._log_contexts
+
+    def log_most(self) -> Array:
+        """[M]: once the target is known; for a loss of a distribution, no more is known than all of the loss."""
+        if isinstance(self.loss, DistributionLoss):
+            most = uncertainty(self.loss, self.belief)
+        else:
+            most = best_of_knowing(self.loss, self.belief)
+        return log_of(double(most)) + self.log_weights
+
+    def log_reduction(self, candidate: int) -> float:
+        """That of `log_reductions` for one candidate."""
+        return float(_log_total(self._of(self.loss, candidate)))
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: of the labels of the batch and that of each candidate."""
+        assert count == 1
+        return self._logs(self.loss, self.joint)
+
+    def variance_gains(self) -> Array:
+        """[N]: by how much each candidate lowers the variance that the batch leaves."""
+        xp, loss = namespace(self.belief.like), variance_of(self.belief)
+        before = 0.0
+        if self.chosen:
+            last = self.belief.start_batch(self.chosen[:-1])
+            before = math.exp(float(self._logs(loss, last)[self.chosen[-1]]))
+        gains = xp.exp(self._logs(loss, self.joint)) - before
+        return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
+
+    def add(self, candidate: int) -> float:
+        """Let every label come with that of the candidate, too."""
+        self._log_contexts = self._of(self.loss, candidate)
+        self.chosen = (*self.chosen, candidate)
+        self.joint = self.belief.start_batch(self.chosen)
+        return 0.0
+
+    def _logs(self, loss: AnyLoss, belief: Belief) -> Array:
+        """[N]: the log of the expected reduction, averaged over contexts."""
+        return log_scorer(find_form(loss, belief), loss, belief, self.weights)(belief)
+
+    def _of(self, loss: AnyLoss, candidate: int) -> Array:
+        """[M]: what each context adds to the reduction with one candidate added."""
+        one = self.joint.take(slice(candidate, candidate + 1), slice(None))
+        parts = blocks(find_form(loss, one), loss, one, None)
+        logs = [log_of(double(next(each)()[0, :])) + double(log_scale) for _, log_scale, each in parts]
+        return namespace(self.weights).concat(logs) + self.log_weights
+
+
+def _log_total(logs: Array) -> Array:
+    """The log of the sum of exp(logs) [M]."""
+    ones = namespace(logs).ones_like(logs)[None, :]
+    return log_worth(ones, logs)[0]
+
+
+# ----------------------------------------------------------------------
 # Batches that grow by one label at a time: what they can say, and which beliefs have them.
 #
 # Sizes: N candidates, M contexts.
@@ -543,27 +622,60 @@ class Batch(Protocol):
         """Add a candidate; returns the relative standard error of the joint reduction that it was chosen by."""
 
 
+Starter: TypeAlias = Callable[[AnyLoss, Any, Array, np.random.Generator, int], Batch]
+"""A loss, a belief, log weights of contexts [M], random numbers and a number of configurations to an empty batch."""
+
+
+def _gaussian_batch(loss: AnyLoss, belief: Any, log_weights: Array, *_: Any) -> Batch:
+    return GaussianBatch(loss, belief, log_weights)
+
+
+def _vector_batch(loss: AnyLoss, belief: Any, log_weights: Array, *_: Any) -> Batch:
+    return VectorGaussianBatch(loss, belief, log_weights)
+
+
+def _vote_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
+    return EnsembleBatch(loss, belief.as_probabilities(), *settings)
+
+
+def _normal_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
+    """With a finer rule for finite actions: the cells of a batch do not split where the action changes."""
+    return EnsembleBatch(loss, belief.refined().refined() if loss.finite_actions else belief, *settings)
+
+
+_STARTERS: Mapping[type, Starter] = MappingProxyType(
+    {
+        GaussianBelief: _gaussian_batch,
+        WarpedGaussianBelief: _gaussian_batch,
+        VectorGaussianBelief: _vector_batch,
+        VoteEnsemble: _vote_batch,
+        CategoricalEnsemble: EnsembleBatch,
+        VectorNormalEnsemble: EnsembleBatch,
+        NormalEnsemble: _normal_batch,
+    }
+)
+"""Batches that are quicker than by `start_batch` of the belief, by its type."""
+
+
 def start_batch(
     loss: AnyLoss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
 ) -> Batch:
-    """A batch of no labels yet."""
-    log_weights = log_of(checked_context_weights(context_weights, belief))  # [M]
-    if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
-        return GaussianBatch(loss, belief, log_weights)
-    if isinstance(belief, VectorGaussianBelief):
-        return VectorGaussianBatch(loss, belief, log_weights)
-    if isinstance(belief, VoteEnsemble):
-        belief = belief.as_probabilities()
-    assert isinstance(belief, CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble)
-    if isinstance(belief, NormalEnsemble) and has_switches(loss):
-        belief = belief.refined().refined()  # a batch has cells of its rule, which do not split where an act switches
-    return EnsembleBatch(loss, belief, log_weights, rng, max_configurations)
+    """A batch of no labels yet: the belief's own, or that for its type."""
+    weights = checked_context_weights(context_weights, belief)  # [M]
+    if isinstance(belief, BatchBelief):
+        return BeliefBatch(loss, belief, weights)
+    starter = _starter(belief)
+    assert starter is not None
+    return starter(loss, belief, log_of(weights), rng, max_configurations)
+
+
+def _starter(belief: Belief) -> Starter | None:
+    return next((_STARTERS[each] for each in type(belief).__mro__ if each in _STARTERS), None)
 
 
 def has_batches(belief: Belief) -> bool:
-    """Whether `start_batch` knows the belief."""
-    gaussian = GaussianBelief | WarpedGaussianBelief | VectorGaussianBelief
-    return isinstance(belief, gaussian | VoteEnsemble | CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble)
+    """Whether labels of the belief can be chosen together."""
+    return isinstance(belief, BatchBelief) or _starter(belief) is not None
 
 
 def obstacle(belief: Belief) -> Exception | None:
@@ -571,7 +683,8 @@ def obstacle(belief: Belief) -> Exception | None:
     if not has_batches(belief):
         return TypeError(
             f"joint batches are known for Gaussian and warped beliefs and for ensembles; got {type(belief).__name__}. "
-            'score ranks single labels under any belief, and select(..., stochastic="power") draws from them.'
+            "Give it the method start_batch of stakes.beliefs.BatchBelief; or score ranks single labels under any "
+            'belief, and select(..., stochastic="power") draws from them.'
         )
     latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
     if isinstance(latent, GaussianBelief | VectorGaussianBelief) and latent.candidate_covariance is None:

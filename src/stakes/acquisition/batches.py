@@ -252,7 +252,7 @@ def _selection(
 
 def _plain(loss: AnyLoss, belief: Belief, logs: list[float], start: float) -> Array:
     """[n]: exp(logs) - exp(start); for an act that switches 0 where that is smaller than results can hold."""
-    lowest = log_smallest(belief) if getattr(loss, "switches", False) else -math.inf
+    lowest = log_smallest(belief) if loss.finite_actions else -math.inf
     top = max((each for each in logs if each >= lowest and math.isfinite(each)), default=0.0)
     before = math.exp(start - top) if start >= lowest else 0.0
     relative = [max(0.0, math.exp(each - top) - before) if each >= lowest else 0.0 for each in logs]

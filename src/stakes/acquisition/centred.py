@@ -89,7 +89,7 @@ def class_shares(loss: Any, means: Array, shares: Array) -> ClassShares:
 
 def kind_of(loss: Any) -> Kind:
     """What the loss makes of a product."""
-    if getattr(loss, "switches", False):
+    if loss.finite_actions:
         return "actions"
     return "square" if isinstance(loss, BrierLoss) else "log"
 

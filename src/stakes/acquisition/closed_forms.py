@@ -194,6 +194,7 @@ class _Bend:
     mean: Array
     sd: Array
     domain: Interval = REAL
+    finite_actions: bool = False
 
     @property
     def breakpoints(self) -> tuple[float, ...]:
@@ -218,6 +219,7 @@ class _Concentration:
 
     weight: Integrand
     domain: Interval = REAL
+    finite_actions: bool = False
     name: str = "LogScore"
 
     @property

@@ -20,7 +20,6 @@ from stakes.acquisition.reduction import check_finite
 from stakes.acquisition.scores import SHARE_RANGE, check_sign, log_worth
 from stakes.beliefs import GaussianBelief
 from stakes.beliefs.quadrature import CHUNK
-from stakes.beliefs.switching import has_switches
 
 
 def points(count: int) -> np.ndarray[Any, Any]:
@@ -345,7 +344,7 @@ def with_totals(form: Form, curves_of: CurvesOf) -> Form:
 
 
 def _serves(loss: Any, belief: Any) -> bool:
-    return is_torch_array(belief.like) and not has_switches(loss)
+    return is_torch_array(belief.like) and not loss.finite_actions
 
 
 def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (whatever the loss)

@@ -61,7 +61,7 @@ def log_floor(loss: AnyLoss, belief: Belief, batch: Batch) -> float:
     """
     if members_agree(belief):
         return math.inf
-    if not getattr(loss, "switches", False):
+    if not loss.finite_actions:
         return -math.inf
     most = batch.log_most()  # [M]
     return max(
@@ -73,7 +73,7 @@ def worth_floor(loss: AnyLoss, belief: Belief, context_weights: Any = None) -> f
     """`log_floor` for the worth of one label, from one candidate and all contexts; -inf for beliefs without batches."""
     if members_agree(belief):
         return math.inf
-    if not getattr(loss, "switches", False) or not has_batches(belief):
+    if not loss.finite_actions or not has_batches(belief):
         return -math.inf
     one = belief.take(slice(0, 1), slice(None))
     return log_floor(loss, one, start_batch(loss, one, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS))

@@ -15,6 +15,7 @@ from stakes._utils.array import Array, filled, namespace
 from stakes.beliefs import Belief, GivesDistributions, Reference
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.losses.base import missing_members
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Vectors
 
@@ -118,9 +119,11 @@ def general_form(loss: AnyLoss) -> Form:
 def check_pair(loss: AnyLoss, belief: Belief) -> None:
     """Refuse what is no loss or no belief, and a loss that is not defined wherever the target can fall."""
     if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
+        missing = missing_members(loss, Loss) if hasattr(loss, "statistics") else ()
+        lacking = f", which lacks {' and '.join(missing)}" if missing else ""
         raise TypeError(
-            f"the first argument must be a loss such as SquaredError(); got {loss!r}. docs/adding_a_loss.md shows "
-            "how to write one of your own."
+            f"the first argument must be a loss such as SquaredError(); got {loss!r}{lacking}. docs/adding_a_loss.md "
+            "shows how to write one of your own."
         )
     if not isinstance(belief, Belief):
         raise TypeError(

@@ -23,7 +23,6 @@ from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, general_form
 from stakes.acquisition.reduction import check_finite
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
-from stakes.beliefs.switching import has_switches
 from stakes.losses import DistributionLoss, Loss
 
 _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
@@ -177,7 +176,7 @@ def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
     `under` makes, of a Gaussian belief, the belief that the loss is integrated under: one about a warped target.
     """
-    if not has_switches(loss):
+    if not loss.finite_actions:
         return _smooth_curve(loss, belief, under)
     if not loss.breakpoints:
         _warn(loss, _integration_error(loss, belief, under, None))
@@ -248,7 +247,8 @@ def _warn(loss: Any, error: float) -> None:
     if error > _TOLERABLE:
         warnings.warn(
             f"reductions of {getattr(loss, 'name', type(loss).__name__)} under a Gaussian belief are accurate to about "
-            f"{error:.0e} only. If its weight or its costs jump or kink, declare where: breakpoints=(...).",
+            f"{error:.0e} only. If its weight or its costs jump or kink, declare where: breakpoints=(...). A loss of "
+            "your own whose act is one of finitely many actions declares finite_actions = True.",
             AccuracyWarning,
             stacklevel=_caller(),
         )
@@ -296,7 +296,7 @@ def curve_form(prepare: Callable[[Any, Any], Reduction]) -> Form:
 
 
 def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (any such belief)
-    return 28 if has_switches(loss) else 10
+    return 28 if loss.finite_actions else 10
 
 
 register(ANY, ANY, WarpedGaussianBelief, curve_form(warped_profile_curve))

@@ -66,6 +66,23 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Reference, Array]:
     return reference, block.moments(OfAction(loss, action, loss.pointwise), reference)[:, 0]
 
 
+def best_of_knowing(loss: Loss, belief: Belief) -> Array:
+    """[M]: the reduction by a label that tells the target itself, the most that labels can be worth."""
+    values, scales = [], []
+    for block in context_blocks(belief):
+        reference = block.reference(loss)
+        action = loss.action(block.moments(loss, reference))  # [m, d]
+        values.append(block.moments(OfAction(loss, action, partial(_regret_of_target, loss)), reference)[:, 0])
+        scales.append(reference.log_scale)
+    xp = namespace(belief.like)
+    return unscaled(xp.concat(values), xp.concat(scales), belief)
+
+
+def _regret_of_target(loss: Loss, z: Array, action: Array, point: Array | None) -> Array:
+    """[...]: what the action loses once the target is known to be z."""
+    return loss.regret(loss.statistics(z, point), action, point)
+
+
 def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
     """[N, M]: EPU(x; c) = h - EUR, the expected loss of acting well at c once the label of x is known."""
     return uncertainty(loss, belief) - expected_reduction(loss, belief, memory_limit=memory_limit)
@@ -85,6 +102,8 @@ class OfAction:
     def domain(self) -> Domain:
         """That of the loss."""
         return self.loss.domain
+
+    finite_actions = False
 
     @property
     def breakpoints(self) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """What is believed: labels of candidates and targets of contexts, jointly."""
 
-from stakes.beliefs.base import Belief, GivesDistributions, Integrand, Reference, reference_at
+from stakes.beliefs.base import BatchBelief, Belief, GivesDistributions, Integrand, Reference, reference_at
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import Automatic, MemberNodes, MemberPanels, MixtureGrid, NormalEnsemble, OutcomeRule
@@ -12,6 +12,7 @@ from stakes.losses.distributions import Distribution
 
 __all__ = [
     "Automatic",
+    "BatchBelief",
     "Belief",
     "BoxCoxWarp",
     "CategoricalEnsemble",

@@ -1,6 +1,6 @@
-"""The belief's side of the waist.
+"""The belief's side of the interface between a loss and a belief: moments of statistics, split by what a label may be.
 
-Sizes: N candidates, M contexts, K members, C classes, J cells of the label y, D statistics.
+Sizes: N candidates, M contexts, K members, C classes, J cells of the label y, D statistics, B marks.
 """
 
 from __future__ import annotations
@@ -24,24 +24,57 @@ class Integrand(Protocol):
     def breakpoints(self) -> tuple[float, ...]:
         """Targets at which the statistics jump or kink."""
 
+    @property
+    def finite_actions(self) -> bool:
+        """Whether the statistics are costs of actions, at least 0, of which the cheapest is taken.
+
+        Integration over labels then splits where the cheapest action changes.
+        """
+
     def log_magnitudes(self, z: Array) -> Array:
-        """[..., t]: the log of how large the statistics are at z, log w(z) first."""
+        """How large the statistics are.
+
+        Args:
+            z: Targets [...].
+
+        Returns:
+            [..., t]: logarithms, log w(z) first.
+        """
 
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        """[..., D]: S(z) measured from `reference`, which has the leading axes of z or broadcasts to them."""
+        """S(z) measured from a reference.
+
+        Args:
+            z: Targets [...].
+            reference: A target with the leading axes of z, or that broadcasts to them.
+
+        Returns:
+            [..., D].
+        """
 
 
 class Reference(NamedTuple):
-    """From where the statistics of each context are measured, and the scale that was taken out of their moments."""
+    """From where the statistics of each context are measured, and the scale that was taken out of their moments.
+
+    Attributes:
+        point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); None for classes.
+        log_scale: [M]: moments are E[S] over exp(log_scale).
+    """
 
     point: Array | None
-    """[M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); None for classes."""
     log_scale: Array
-    """[M]: moments are E[S] over exp(log_scale)."""
 
 
 def reference_at(point: Array, integrand: Integrand) -> Reference:
-    """The reference whose scale is the weight at `point` [M], which is what statistics about it leave out."""
+    """The reference whose scale is the weight at a point, which is what statistics about it leave out.
+
+    Args:
+        point: [M]: a target near the mass of each context.
+        integrand: The loss.
+
+    Returns:
+        The reference.
+    """
     return Reference(point, log_weight(point, integrand))
 
 
@@ -59,18 +92,29 @@ class Belief(Protocol):
     A belief answers with expectations of statistics S(z), split by what y turns out to be. Cells are an exhaustive list
     of outcomes of y (classes, or nodes of an integration rule with their mass); nothing is divided by the probability
     of a cell, so impossible outcomes do no harm.
+
+    There is nothing to inherit from: an object with these members is a belief. `stakes.testing.check_belief` tests one.
+    Two protocols add to it: `BatchBelief` for labels that are chosen together, and `GivesDistributions` for losses of a
+    whole distribution.
     """
 
     @property
     def n_candidates(self) -> int:
-        """N."""
+        """How many candidates there are, N."""
 
     @property
     def n_contexts(self) -> int:
-        """M."""
+        """How many contexts there are, M."""
 
     def n_cells(self, integrand: Integrand) -> int:
-        """J, or a bound on it: how large `split_moments` gets."""
+        """How many cells `split_moments` has, or a bound on it.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            J.
+        """
 
     @property
     def domain(self) -> Domain:
@@ -81,19 +125,70 @@ class Belief(Protocol):
         """Any array of the belief: results have its library, dtype and device."""
 
     def reference(self, integrand: Integrand) -> Reference:
-        """From where to measure the statistics of each context; `reference_at(point, integrand)` makes one."""
+        """From where to measure the statistics of each context; `reference_at(point, integrand)` makes one.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The reference.
+        """
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, D]: E[S(z) | c] over exp(log_scale), with `integrand.statistics(z, point)` for z of shape [M, ...].
+        """E[S(z) | c] over exp(log_scale), with `integrand.statistics(z, point)` for z of shape [M, ...].
 
         The first axis of z is that of contexts (or has length 1), and the point is shaped to broadcast with it.
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, D].
         """
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[N, M, J, D]: E[S(z) 1{y in cell j} | c], whose sum over cells is `moments`."""
+        """E[S(z) 1{y in cell j} | c], whose sum over cells is `moments`.
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [N, M, J, D].
+        """
 
     def take(self, candidates: slice, contexts: slice) -> Belief:
-        """The belief over a block of candidates and contexts."""
+        """The belief over a block of candidates and contexts.
+
+        Args:
+            candidates: Which candidates.
+            contexts: Which contexts.
+
+        Returns:
+            The block.
+        """
+
+
+@runtime_checkable
+class BatchBelief(Protocol):
+    """A belief whose labels can be chosen together: `select` and `rank(batch=True)` serve it, as they do our own.
+
+    The joint reduction of a batch is the reduction of its labels seen as one, so one method is enough.
+    """
+
+    def start_batch(self, candidates: tuple[int, ...]) -> Belief:
+        """The belief in which the label of each candidate comes together with the labels of a batch.
+
+        Candidates, contexts and the belief about targets stay as they are; a cell of candidate n is now an outcome of
+        (the labels of the batch, the label of n), so there are more cells.
+
+        Args:
+            candidates: Positions of the candidates in the batch; none twice.
+
+        Returns:
+            A belief over the same candidates and contexts.
+        """
 
 
 Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]
@@ -108,10 +203,36 @@ class GivesDistributions(Protocol):
     """
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
-        """[M]: w(z) p(z | c) over exp(log_scale)."""
+        """Today's distribution w(z) p(z | c) over exp(log_scale), [M].
+
+        Args:
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B]: edges between panels.
+
+        Returns:
+            The distribution of each context.
+        """
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
-        """[N, M]: the regret in each cell, whose distribution is w(z) p(z, y in cell | c), summed over cells."""
+        """The regret in each cell, whose distribution is w(z) p(z, y in cell | c), summed over cells.
+
+        Args:
+            regret: The distribution in a cell, today's and the marks to a regret.
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B]: edges between panels.
+
+        Returns:
+            [N, M].
+        """
 
     def n_nodes(self, integrand: Integrand) -> int:
-        """A bound on cells times nodes of a distribution, for one candidate and context."""
+        """A bound on cells times nodes of a distribution, for one candidate and context.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The bound.
+        """

@@ -45,7 +45,7 @@ from stakes.beliefs.quadrature import (
     trapezoid,
     windows,
 )
-from stakes.beliefs.switching import has_switches, switching_points
+from stakes.beliefs.switching import switching_points
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, panel_nodes
 
 # Split moments
@@ -110,7 +110,7 @@ class GaussianSplit:
         low, high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]
         self.eta, weights = self._even(low, high) if self._wide() else self._layered(low, high)  # [N, M, J]
         self.switches: Array | None = None
-        if has_switches(integrand):
+        if integrand.finite_actions:
             self.switches = switching_points(self._conditional, self.eta)  # [N, M, B]
             if self._smallest(self.rest, 1.0) < self.wide_sd:
                 self.eta, weights = self._layered(low, high, self.switches)
@@ -164,7 +164,7 @@ class GaussianSplit:
         """[N, M, J] each: evenly spaced eta, and their weights."""
         steepest = 1.0 / self._smallest(1.0 / self.root, 1.0)
         smooth = self._smallest(self.rest / self.root, 1.0) if self.integrand.breakpoints else 1.0
-        if has_switches(self.integrand):  # to be searched, not summed
+        if self.integrand.finite_actions:  # to be searched, not summed
             return trapezoid(low, high, min(_SEARCH_SPACING, smooth))
         return trapezoid(low, high, min(COARSEST, SPACING / steepest, smooth / _NODES_PER_SD))
 
@@ -328,7 +328,7 @@ class SharedSplit:
 
 def shared_split(integrand: Integrand, mean: Array, sd: Array) -> SharedSplit | None:
     """The shared nodes of targets N(mean, sd^2), each [M]; None where kinks, switches or windows ask for others."""
-    if integrand.breakpoints or has_switches(integrand):
+    if integrand.breakpoints or integrand.finite_actions:
         return None
     xp = namespace(mean)
     u, low, high = modes_and_window(integrand, mean, sd)

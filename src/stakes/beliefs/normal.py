@@ -48,7 +48,7 @@ from stakes.beliefs.quadrature import (
     normal_moments,
     windows,
 )
-from stakes.beliefs.switching import has_switches, switching_points
+from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
 from stakes.losses.domains import REAL, Interval
@@ -402,7 +402,7 @@ class NormalEnsemble:
         """J of the rule, and room for the masses of cells under each member."""
         members_per_context = math.ceil(self.context_mean.shape[1] / self.n_contexts)
         size = self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context)
-        return int(size + (self.context_mean.shape[1] if has_switches(integrand) else 0))
+        return int(size + (self.context_mean.shape[1] if integrand.finite_actions else 0))
 
     def reference(self, integrand: Integrand) -> Reference:
         """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
@@ -426,7 +426,7 @@ class NormalEnsemble:
         """[N, M, J, D]: one matrix product [N J, K] x [K, M D]; between switching points for finitely many actions."""
         xp = namespace(self.context_mean)
         expected = self.member_moments(integrand, reference)  # [M, K, D]
-        if has_switches(integrand):
+        if integrand.finite_actions:
             return xp.matmul(self._between_switches(expected), expected)
         return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
 

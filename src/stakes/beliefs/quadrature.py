@@ -16,7 +16,6 @@ from numpy.polynomial.legendre import leggauss
 
 from stakes._utils.array import Array, constant, density, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
-from stakes.beliefs.switching import has_switches
 
 TAIL = 9.0  # standard deviations kept on each side: the mass beyond is 1e-19
 _FAR_TAIL = 14.0  # the same for finite actions, where all that matters may lie that far out: exp(-98)
@@ -56,7 +55,7 @@ def panels(low: Array, high: Array, cuts: Array, width: float = PANEL) -> tuple[
 
 def tail_width(integrand: Integrand) -> float:
     """How many standard deviations are kept on each side."""
-    return _FAR_TAIL if has_switches(integrand) else TAIL
+    return _FAR_TAIL if integrand.finite_actions else TAIL
 
 
 def modes_and_window(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array, Array]:

@@ -8,18 +8,12 @@ Sizes: J nodes of the label, A actions, B switching points (of the pair that has
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from array_api_compat import device
 
 from stakes._utils.array import Array, column, log_of, namespace, ratio
 
 _ROUNDS = 6  # of regula falsi: from a spacing of 1/4 to an error of 1e-5, whose square is left
-
-
-def has_switches(integrand: Any) -> bool:
-    """Whether the act of a loss jumps from one action to another: whether its statistics are costs of actions."""
-    return bool(getattr(integrand, "switches", False))
 
 
 def switching_points(costs: Callable[[Array], Array], nodes: Array) -> Array:

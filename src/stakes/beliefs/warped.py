@@ -20,7 +20,6 @@ from stakes._utils.array import Array, constant, double, log_of, namespace, norm
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
-from stakes.beliefs.switching import has_switches
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes, derivative
 from stakes.losses.domains import POSITIVE, REAL, Domain, Interval
@@ -401,9 +400,9 @@ class Unwarped:
         return REAL
 
     @property
-    def switches(self) -> bool:
+    def finite_actions(self) -> bool:
         """Whether the loss has finitely many actions."""
-        return has_switches(self.of_target)
+        return bool(self.of_target.finite_actions)
 
     @property
     def breakpoints(self) -> tuple[float, ...]:

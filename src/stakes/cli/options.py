@@ -46,7 +46,13 @@ table_options = applied(
     click.option("--missing", multiple=True, help="A mark for missing values, such as NA; may be given again."),
     click.option("--text", multiple=True, help="A column of codes that look like numbers; may be given again."),
     click.option("--delimiter", help="What separates the cells of a CSV."),
-    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="For all chance."),
+    click.option(
+        "--random-state",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="For all that is drawn at random.",
+    ),
 )
 loss_options = applied(
     click.option("--loss", required=True, help="A loss by name (see stakes losses), or module:Name."),
@@ -72,11 +78,11 @@ money_options = applied(
 
 
 def brief_from(given: dict[str, Any]) -> Brief:
-    """What the options say, and take out of `given`."""
+    """The brief that the options make; they are taken out of `given`."""
     loss, model = _loss(given), ModelSpec(given.pop("model"), parse_options(given.pop("model_option")))
     classes = given.pop("classes")
     names = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    fields = ("target", "id_column", "ignore", "missing", "text", "delimiter", "seed")
+    fields = ("target", "id_column", "ignore", "missing", "text", "delimiter", "random_state")
     money = ("cost_column", "label_cost", "decisions", "budget")
     known = {name: given.pop(name) for name in (*fields, *money) if name in given}
     return Brief(loss=loss, model=model, classes=names, **known)

@@ -1,4 +1,4 @@
-"""Whether targets fell where a belief put them: acquisition is only as good as the belief.
+"""Calibration: whether targets fell where a belief put them. Acquisition is only as good as the belief.
 
 Sizes: M contexts, C classes, L levels, B bins.
 """
@@ -21,33 +21,61 @@ _FAR = 40.0  # standard deviations, beyond which no mass is left
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How often targets fell where a belief about reals put them."""
+    """How often targets fell where a belief about reals put them.
+
+    Attributes:
+        pit: [M]: P(z <= target) under the belief, uniform if it is right.
+        levels: L probabilities of central intervals.
+        coverage: [L]: the fraction of targets in the central interval of each level.
+    """
 
     pit: Array
-    """[M]: P(z <= target) under the belief, uniform if it is right."""
     levels: tuple[float, ...]
     coverage: Array
-    """[L]: the fraction of targets in the central interval of each level."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassCalibration:
-    """Whether classes came up as often as a belief said."""
+    """Whether classes were as frequent as a belief predicted.
+
+    Attributes:
+        expected_error: The expected calibration error, sum_b P(b) |accuracy_b - confidence_b| over equal bins b of the
+            top probability, its class being right or not.
+        predicted: [C]: the mean probability of each class.
+        observed: [C]: the fraction of targets in each class.
+    """
 
     expected_error: float
-    """sum_b P(b) |accuracy_b - confidence_b| over equal bins b of the top probability, its class being right or not."""
     predicted: Array
-    """[C]: the mean probability of each class."""
     observed: Array
-    """[C]: the fraction of targets in each class."""
 
 
 def calibration(
     belief: Belief, targets: Any, levels: Sequence[float] = (0.5, 0.8, 0.9, 0.95), bins: int = 10
 ) -> Calibration | ClassCalibration:
-    """The realised `targets` [M] beside what was believed of them: `levels` serve reals, `bins` classes.
+    """Compare realised targets with what was believed of them.
 
     The belief must be about what was observed: about labels with their noise, where targets are labels.
+
+    Args:
+        belief: A GaussianBelief, WarpedGaussianBelief or NormalEnsemble, or a belief about classes.
+        targets: [M]: the target at each context; positions of classes.
+        levels: Probabilities of central intervals, for reals.
+        bins: The number of bins of the top probability, for classes.
+
+    Returns:
+        The coverage of central intervals for reals; the expected calibration error for classes.
+
+    Raises:
+        TypeError: If the belief is of another kind.
+        StakesError: If there is not one target for each context, or levels or bins are out of range.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> belief = GaussianBelief([0.0] * 4, [1.0] * 4, candidate_variance=[1.0], covariance=[[0.5] * 4])
+        >>> found = calibration(belief, targets=[-0.3, 0.1, 0.9, 3.0], levels=(0.5, 0.9))
+        >>> found.coverage
+        array([0.5 , 0.75])
     """
     about_classes = isinstance(belief, Belief) and isinstance(belief.domain, Classes)
     if not about_classes and not isinstance(belief, GaussianBelief | NormalEnsemble | WarpedGaussianBelief):

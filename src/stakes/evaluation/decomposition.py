@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stakes._utils.array import Array, asarrays, log_of, namespace, ratio
-from stakes.evaluation.realised import check_range, parted, weight_shares
+from stakes.evaluation.realised import check_range, split_weight, weight_shares
 from stakes.exceptions import StakesError
 from stakes.losses import Loss, NegativeEntropy, NegativeLog, Quadratic, Square, WeightedBregman
 from stakes.losses.domains import Classes, Vectors, target_axes
@@ -17,21 +17,42 @@ from stakes.losses.domains import Classes, Vectors, target_axes
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """total = estimation_error + dispersion, each [...]: what a better answer could save, and what none can."""
+    """total = estimation_error + dispersion, each [...]: what a better answer could save, and what none can.
+
+    Attributes:
+        total: E_eval[l(z, a)].
+        estimation_error: E[w] D(a_eval, a).
+        dispersion: E_eval[l(z, a_eval)].
+    """
 
     total: Array
-    """E_eval[l(z, a)]"""
     estimation_error: Array
-    """E[w] D(a_eval, a)"""
     dispersion: Array
-    """E_eval[l(z, a_eval)]"""
 
 
 def decompose(loss: Loss, prediction: Any, targets: Any, normalise: bool = False) -> Decomposition:
-    """E_eval[l(z, a)] = E[w] D(a_eval, a) + E_eval[l(z, a_eval)], a_eval = E_w[T], for a weighted Bregman loss.
+    """Split a mean loss into what a better answer could save and what none can (the paper's appendix C.3).
 
-    `targets` [..., S] are draws of the evaluation source at each context, `prediction` [...] (or [..., C]) the answers
-    there; vectors are [..., S, d] and [..., d]. With `normalise`, all over E[w]. (The paper's appendix C.3.)
+    E_eval[l(z, a)] = E[w] D(a_eval, a) + E_eval[l(z, a_eval)], a_eval = E_w[T], for a weighted Bregman loss.
+
+    Args:
+        loss: A weighted Bregman loss, such as SquaredError or LogLoss.
+        prediction: [...]: the answers at contexts; [..., C] for class probabilities, [..., d] for vectors.
+        targets: [..., S]: draws of the target at each context; [..., S, d] for vectors.
+        normalise: Whether to divide all by E[w].
+
+    Returns:
+        The total and its two parts, each [...].
+
+    Raises:
+        TypeError: If the loss is no weighted Bregman loss.
+        StakesError: If shapes do not agree or are empty.
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> found = decompose(SquaredError(), prediction=[3.0], targets=[[0.0, 2.0]])  # the best answer is 1
+        >>> found.total, found.estimation_error, found.dispersion
+        (array([5.]), array([4.]), array([1.]))
     """
     source = _source(loss, prediction, targets, normalise, several=False)
     return Decomposition(
@@ -43,25 +64,47 @@ def decompose(loss: Loss, prediction: Any, targets: Any, normalise: bool = False
 
 @dataclass(frozen=True, eq=False)
 class BiasVariance:
-    """total = bayes_error + bias + variance, each [...]."""
+    """total = bayes_error + bias + variance, each [...].
+
+    Attributes:
+        total: E[l(z, A)].
+        bayes_error: E[l(z, a_eval)].
+        bias: E[w] D(a_eval, u).
+        variance: E[w] E_A[D(u, A)].
+    """
 
     total: Array
-    """E[l(z, A)]"""
     bayes_error: Array
-    """E[l(z, a_eval)]"""
     bias: Array
-    """E[w] D(a_eval, u)"""
     variance: Array
-    """E[w] E_A[D(u, A)]"""
 
 
 def bias_variance(loss: Loss, predictions: Any, targets: Any, normalise: bool = False) -> BiasVariance:
-    """E[l(z, A)] = E[l(z, a_eval)] + E[w] D(a_eval, u) + E[w] E_A[D(u, A)], u = argmin E_A[D(u, A)] the central act.
+    """Split the mean loss of several models into Bayes error, bias and variance (the paper's appendix C.3).
 
-    `predictions` [..., A] (or [..., A, C]) are those of models that might have been, independent of `targets` [..., S];
-    vectors are [..., A, d] and [..., S, d]. By grad phi(u) = E[grad phi(A)], u is the mean of T(A) for Square and
-    Quadratic, the harmonic mean for NegativeLog, the geometric mean for NegativeEntropy (renormalised for classes).
-    With `normalise`, all over E[w]. (The paper's appendix C.3.)
+    E[l(z, A)] = E[l(z, a_eval)] + E[w] D(a_eval, u) + E[w] E_A[D(u, A)], u = argmin E_A[D(u, A)] the central act. By
+    grad phi(u) = E[grad phi(A)], u is the mean of T(A) for Square and Quadratic, the harmonic mean for NegativeLog, the
+    geometric mean for NegativeEntropy (renormalised for classes).
+
+    Args:
+        loss: A weighted Bregman loss, such as SquaredError or LogLoss.
+        predictions: [..., A]: answers of models that might have been, independent of the targets; [..., A, C] for class
+            probabilities, [..., A, d] for vectors.
+        targets: [..., S]: draws of the target at each context; [..., S, d] for vectors.
+        normalise: Whether to divide all by E[w].
+
+    Returns:
+        The total and its three parts, each [...].
+
+    Raises:
+        TypeError: If the loss is no weighted Bregman loss, or the central act of its potential is not known.
+        StakesError: If shapes do not agree or are empty.
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> found = bias_variance(SquaredError(), predictions=[[1.0, 3.0]], targets=[[0.0, 2.0]])
+        >>> found.bayes_error, found.bias, found.variance
+        (array([1.]), array([1.]), array([1.]))
     """
     source = _source(loss, predictions, targets, normalise, several=True)
     central = _central(source)  # [..., 1, d]
@@ -76,7 +119,7 @@ def bias_variance(loss: Loss, predictions: Any, targets: Any, normalise: bool = 
 
 @dataclass(frozen=True, eq=False)
 class _Source:
-    """Draws and answers in the coordinates of the loss `plain` of weight; the statistics carry it, of mean 1."""
+    """Draws and answers in the coordinates of the unweighted loss; the statistics carry the weight, of mean 1."""
 
     plain: WeightedBregman
     point: Array | None  # [..., 1] or [..., 1, d]: the reference
@@ -96,7 +139,7 @@ class _Source:
 def _source(loss: Loss, answers: Any, targets: Any, normalise: bool, several: bool) -> _Source:
     """Answers [...] (`several`: [..., A]) and draws [..., S], checked; the reference is the mean answer."""
     answers, targets = asarrays(predictions=answers, targets=targets)
-    plain, z = parted(loss, answers, targets)
+    plain, z = split_weight(loss, answers, targets)
     xp, axes, vectors = namespace(z), target_axes(plain.domain), isinstance(plain.domain, Vectors)
     lead = targets.shape[: max(0, targets.ndim - 1 - vectors)]
     depth = targets.ndim - 1 - vectors

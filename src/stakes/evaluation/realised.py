@@ -1,4 +1,6 @@
-"""Bayes answers in closed form under a Gaussian belief: nothing is integrated, and nothing can overflow.
+"""Bayes answers of a belief, and the mean loss of any answers on labelled data.
+
+Under a Gaussian belief some answers have a closed form, where nothing is integrated and nothing can overflow:
 
 | loss                    | answer, for w = exp(a z) or a = 0 |
 |-------------------------|-----------------------------------|
@@ -6,7 +8,9 @@
 | Linex(alpha)            | m + a v - alpha v / 2             |
 | pinball(tau), absolute  | m + a v + sqrt(v) Phi^-1(tau)     |
 
-The weight turns N(m, v) into N(m + a v, v). Sizes: M contexts.
+The weight turns N(m, v) into N(m + a v, v).
+
+Sizes: n labelled rows, M contexts, S targets drawn at a context, C classes.
 """
 
 from __future__ import annotations
@@ -37,6 +41,33 @@ from stakes.losses import (
 from stakes.losses.domains import Classes, Vectors, indicators
 
 
+def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
+    """The Bayes answer at each context: the one with the least expected loss, in target units.
+
+    Args:
+        loss: Any loss.
+        belief: A belief about targets of the kind that the loss is about.
+
+    Returns:
+        [M]; [M, C] for class probabilities, [M, d] for vectors; for LogScore and CRPS the `Distribution` of the target
+        at all M contexts, re-weighted by their weight.
+
+    Raises:
+        TypeError: If the loss and the belief are about targets of different kinds.
+
+    Examples:
+        >>> from stakes import ExponentialWeight, GaussianBelief, SquaredError
+        >>> belief = GaussianBelief([0.0, 1.0], [1.0, 4.0], candidate_variance=[1.0], covariance=[[0.5, 0.5]])
+        >>> bayes_prediction(SquaredError(), belief)
+        array([0., 1.])
+        >>> bayes_prediction(SquaredError(weight=ExponentialWeight(0.5)), belief)  # large targets count more
+        array([0.5, 3. ])
+    """
+    check_pair(loss, belief)
+    closed = closed_answer(loss, belief)
+    return integrated_answer(loss, belief) if closed is None else closed
+
+
 def closed_answer(loss: AnyLoss, belief: Belief) -> Array | None:
     """[M]: the answer with the least expected loss; None where no closed form is known."""
     weight = getattr(loss, "weight", None)
@@ -54,25 +85,8 @@ def closed_answer(loss: AnyLoss, belief: Belief) -> Array | None:
     return None
 
 
-# ----------------------------------------------------------------------
-# What answers cost on labelled data: the Bayes answers of a belief, and the mean loss of any answers.
-#
-# Sizes: n labelled rows, M contexts, S targets drawn at a context, C classes.
-
-
-def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
-    """[M]: the answer with the least expected loss at each context, in target units.
-
-    [M, C] for class probabilities, [M, d] for vectors; for LogScore and CRPS it is the `Distribution` of the target at
-    all M contexts, re-weighted by their weight.
-    """
-    check_pair(loss, belief)
-    closed = closed_answer(loss, belief)
-    return integrated_answer(loss, belief) if closed is None else closed
-
-
 def integrated_answer(loss: AnyLoss, belief: Belief) -> Any:
-    """The same by the general route, for any loss and belief."""
+    """The Bayes answer by the general route, for any loss and belief."""
     xp, answers = namespace(belief.like), []
     if isinstance(loss, DistributionLoss):
         no_marks = filled((belief.n_contexts, 0), 0.0, belief.like)
@@ -89,22 +103,45 @@ def integrated_answer(loss: AnyLoss, belief: Belief) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class RealisedLoss:
-    """The mean loss of labelled rows, and how far to trust it."""
+    """The mean loss of labelled rows, and how far to trust it.
+
+    Attributes:
+        mean: The mean loss.
+        each: [n]: the loss of each row (over the mean weight if normalised).
+        standard_error: Of the mean (the ratio of means if normalised) for independent rows; infinite for one row.
+        effective_rows: (sum |l|)^2 / sum l^2: how many rows carry the mean; 0 where none costs anything.
+    """
 
     mean: float
     each: Array
-    """[n]: the loss of each row (over the mean weight if normalised)."""
     standard_error: float
-    """Of the mean (the ratio of means if normalised) for independent rows; infinite for one row."""
     effective_rows: float
-    """(sum |l|)^2 / sum l^2: how many rows carry the metric; 0 where none costs anything."""
 
 
 def realised_loss(loss: AnyLoss, predictions: Any, targets: Any, normalise: bool = False) -> RealisedLoss:
-    """The mean of loss(z, prediction) over rows: targets [n], predictions [n] ([n, C] for class probabilities).
+    """The mean of loss(z, prediction) over labelled rows.
 
-    Vectors are [n, d], targets and predictions. For LogScore and CRPS, predictions are the `Distribution` of n
-    contexts. With `normalise`, over the mean weight of the targets: sum w D / sum w, the paper's SEL_w and NLL_w.
+    Args:
+        loss: Any loss.
+        predictions: [n]; [n, C] for class probabilities, [n, d] for vectors; for LogScore and CRPS the `Distribution`
+            of n contexts.
+        targets: [n]; [n, d] for vectors.
+        normalise: Whether to divide by the mean weight of the targets: sum w D / sum w, the paper's SEL_w and NLL_w.
+
+    Returns:
+        The mean, the loss of each row, and how far to trust the mean.
+
+    Raises:
+        StakesError: If shapes do not agree, or there are no rows.
+        FloatingPointError: If a weight is beyond the range of its numbers.
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> found = realised_loss(SquaredError(), predictions=[1.0, 2.0, 3.0], targets=[1.0, 2.0, 5.0])
+        >>> found.mean, found.each
+        (1.3333333333333333, array([0., 0., 4.]))
+        >>> found.effective_rows  # a single row decides
+        1.0
     """
     if isinstance(loss, DistributionLoss):
         return _realised_score(loss, predictions, targets, normalise)
@@ -119,15 +156,15 @@ def realised_loss(loss: AnyLoss, predictions: Any, targets: Any, normalise: bool
         return _summary(loss(targets, predictions), 1.0)
     if not normalise:
         if isinstance(loss, WeightedBregman):
-            check_range(loss.log_magnitudes(parted(loss, predictions, targets)[1])[..., 0])
+            check_range(loss.log_magnitudes(split_weight(loss, predictions, targets)[1])[..., 0])
         return _summary(loss(targets, predictions), 1.0)
-    plain, z = parted(loss, predictions, targets)
+    plain, z = split_weight(loss, predictions, targets)
     shares, each = weight_shares(loss, z)[0], plain(targets, predictions)  # [n]
     return _summary(shares * namespace(each).where(shares > 0, each, namespace(each).zeros_like(each)), shares)
 
 
 def _realised_score(loss: DistributionLoss, predictions: Any, targets: Any, normalise: bool) -> RealisedLoss:
-    """The same for a loss of a distribution, whose weight is a factor as well."""
+    """The realised loss of a distribution, whose weight is a factor as well."""
     like = predictions.origin if isinstance(predictions, Distribution) else predictions
     targets = asarrays(targets=targets)[0] if is_array_api_obj(targets) else asarrays(like=like, targets=targets)[1]
     check_shape("targets", targets, ("n",))
@@ -151,12 +188,12 @@ def _summary(each: Array, shares: Array | float) -> RealisedLoss:
     return RealisedLoss(mean, each, error, (float(xp.sum(abs(losses))) / size) ** 2 if size else 0.0)
 
 
-def parted(loss: Loss, predictions: Array, targets: Array) -> tuple[WeightedBregman, Array]:
-    """A weighted Bregman loss without its weight, and the targets as the waist takes them; all checked."""
+def split_weight(loss: Loss, predictions: Array, targets: Array) -> tuple[WeightedBregman, Array]:
+    """A weighted Bregman loss without its weight, and the targets as `statistics` takes them; all checked."""
     if not isinstance(loss, WeightedBregman):
         raise TypeError(
             f"this needs a weighted Bregman loss w(z) D(T(z), a), such as SquaredError or LogLoss; "
-            f"{type(loss).__name__} does not part into weight and divergence. realised_loss gives its mean."
+            f"{type(loss).__name__} does not split into weight and divergence. realised_loss gives its mean."
         )
     plain = replaced(loss, weight=None)
     if isinstance(loss.domain, Classes):

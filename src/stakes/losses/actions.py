@@ -27,8 +27,8 @@ class FiniteChoice:
 
     weight = None
     breakpoints: tuple[float, ...] = ()
-    switches = True
-    """The act jumps as the belief moves, from one action to another: integration over labels splits where it does."""
+    finite_actions = True
+    """Statistics are costs of actions, and the act jumps from one to another as the belief moves."""
 
     @property
     def domain(self) -> Domain:

@@ -42,6 +42,15 @@ class Loss(Protocol):
     def breakpoints(self) -> tuple[float, ...]:
         """Targets at which the statistics jump or kink; integration splits there."""
 
+    @property
+    def finite_actions(self) -> bool:
+        """Whether the act is one of finitely many actions, so that it jumps as the belief moves.
+
+        The statistics are then the cost of each action, at least 0 for every target, and the act is the position of the
+        action with the smallest expected cost. Integration over labels splits where that action changes; a loss that
+        does not say so is integrated as if its act were continuous, and comes out wrong by several percent.
+        """
+
     def log_magnitudes(self, z: Array) -> Array:
         """The log of how large the statistics are, so that integration looks where they matter.
 
@@ -142,6 +151,10 @@ class DistributionLoss(Protocol):
     def breakpoints(self) -> tuple[float, ...]:
         """Targets at which the weight jumps or kinks; integration splits there."""
 
+    @property
+    def finite_actions(self) -> bool:
+        """False: statistics are not the costs of actions."""
+
     def log_magnitudes(self, z: Array) -> Array:
         """The log of how large the costs are, so that integration looks where they matter.
 
@@ -220,3 +233,9 @@ class DistributionLoss(Protocol):
 
 AnyLoss: TypeAlias = Loss | DistributionLoss
 """What acquisition and evaluation take."""
+
+
+def missing_members(value: Any, protocol: type) -> list[str]:
+    """The members of a protocol that an object lacks, in the order of their definition."""
+    wanted = [name for name in vars(protocol) if name == "__call__" or not name.startswith("_")]
+    return [name for name in wanted if not hasattr(value, name)]

@@ -32,6 +32,8 @@ class WeightedBregman:
     potential: PotentialLike
     transform: TransformLike
     weight: WeightLike
+    finite_actions = False
+    """Acts vary continuously with the belief."""
 
     @property
     def domain(self) -> Domain:

@@ -26,6 +26,8 @@ class WeightedScore:
     """The methods that all losses of a distribution share; a loss sets its weight."""
 
     weight: WeightLike
+    finite_actions = False
+    """Statistics are not the costs of actions."""
 
     @property
     def domain(self) -> Interval:

@@ -21,8 +21,16 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 from stakes._utils.array import Array
 from stakes.exceptions import StakesError
 from stakes.models.base import register_model
-from stakes.models.forests import ensemble, is_pure, members_of, probabilities
-from stakes.models.members import Members, means_of, moment_noise, probabilities_of
+from stakes.models.ensembles import (
+    Members,
+    is_pure,
+    means_of,
+    members_of,
+    moment_noise,
+    prepare_ensemble,
+    probabilities,
+    probabilities_of,
+)
 
 
 class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -32,8 +40,8 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     a row whose class is there twice. So members agree more than a plain bootstrap's on classes that have few rows. As
     long as there is one class only, members say that class (most classifiers refuse to be fitted to one).
 
-    Regressors have `noise_sd_`, the noise of labels estimated out of bag (see `stakes.models.members` for its bias), or
-    what `noise_sd` says; NaN where no row was left out, as with a single label. A prediction is the members' mean.
+    Regressors have `noise_sd_`, the noise of labels estimated out of bag (its bias: `stakes.models.ensembles`), or what
+    `noise_sd` says; NaN where no row was left out, as with a single label. A prediction is the members' mean.
     """
 
     def __init__(
@@ -171,4 +179,4 @@ def _resampled_members(model: Bootstrap) -> Members:
     )
 
 
-register_model(Bootstrap, ensemble)
+register_model(Bootstrap, prepare_ensemble)

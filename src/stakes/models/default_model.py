@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,35 +22,38 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
-from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns, n_rows, on_host
+from stakes._utils.array import on_host
+from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns, n_rows
 from stakes._utils.text import counted
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.encoding import TableEncoder
 
 
-@dataclass(frozen=True)
-class MostProbable:
-    """An optimiser for scikit-learn's Gaussian processes: the likelihood times a log-normal prior of each."""
+def most_probable(
+    objective: Callable[[Host], tuple[float, Host]],
+    initial_theta: Host,
+    bounds: Host,
+    *,
+    centres: Sequence[float],
+    spreads: Sequence[float],
+) -> tuple[Host, float]:
+    """An optimiser for scikit-learn's Gaussian processes: the likelihood times a log-normal prior of each.
 
-    centres: tuple[float, ...]
-    """[t]: logarithms of the medians"""
-    spreads: tuple[float, ...]
-    """[t]: standard deviations of the logarithms"""
+    With ten labels the likelihood alone often says that there is nothing but noise, and then that no label is worth
+    anything. `centres` [t] are logarithms of the medians, `spreads` [t] standard deviations of the logarithms.
 
-    def __call__(
-        self, objective: Callable[[Host], tuple[float, Host]], initial_theta: Host, bounds: Host
-    ) -> tuple[Host, float]:
-        """The logarithms [t] at which minus log likelihood plus half of each squared distance is least, and that."""
-        centres, spreads = np.asarray(self.centres), np.asarray(self.spreads)
+    Returns:
+        The logarithms [t] at which minus log likelihood plus half of each squared distance is least, and that.
+    """
 
-        def penalised(theta: Host) -> tuple[float, Host]:
-            value, gradient = objective(theta)
-            distance = (theta - centres) / spreads
-            return value + 0.5 * float(distance @ distance), gradient + distance / spreads
+    def penalised(theta: Host) -> tuple[float, Host]:
+        value, gradient = objective(theta)
+        distance = (theta - np.asarray(centres)) / np.asarray(spreads)
+        return value + 0.5 * float(distance @ distance), gradient + distance / np.asarray(spreads)
 
-        found: Any = minimize(penalised, initial_theta, jac=True, bounds=bounds, method="L-BFGS-B")
-        return np.asarray(found.x), float(found.fun)
+    found: Any = minimize(penalised, initial_theta, jac=True, bounds=bounds, method="L-BFGS-B")
+    return np.asarray(found.x), float(found.fun)
 
 
 # ----------------------------------------------------------------------
@@ -63,7 +66,7 @@ Task: TypeAlias = Literal["classes", "real"]
 _FEW = 10  # distinct whole numbers that may be classes
 
 
-def read_labels(y: Any, count: int) -> Host:
+def checked_labels(y: Any, count: int) -> Host:
     """[n]: the labels on the host, none missing."""
     labels = on_host(y if hasattr(y, "shape") else np.asarray(y, dtype=None if _alike(y) else object))
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
@@ -75,7 +78,7 @@ def read_labels(y: Any, count: int) -> Host:
     return labels
 
 
-def task_of(labels: Host, task: Task | None, classes: Sequence[Any] | None) -> tuple[Task, str]:
+def infer_task(labels: Host, task: Task | None, classes: Sequence[Any] | None) -> tuple[Task, str]:
     """Whether labels are classes or real numbers, and a sentence that says why."""
     if task not in (None, "classes", "real"):
         raise StakesError(f"task must be 'classes', 'real' or None, to go by the labels; got {task!r}")
@@ -179,8 +182,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
                 "y must hold a label; without any, stakes.cold_start(pool) says which rows to label first"
             )
         X = check_table("X", X, allow_nan=True)  # noqa: N806
-        labels = read_labels(y, n_rows(X))
-        self.task_, why = task_of(labels, self.task, self.classes)
+        labels = checked_labels(y, n_rows(X))
+        self.task_, why = infer_task(labels, self.task, self.classes)
         sizes = f"{counted(len(labels), 'label')}, {counted(n_columns(X), 'column')}"
         said = [f"{sizes}. {why}", _rows_sentence(pool)]
         self.__dict__.pop("classes_", None)  # of an earlier fit
@@ -278,7 +281,8 @@ def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]
     length = _median_distance(features)
     scale = Matern(length, (0.1 * length, 100.0 * length), nu=2.5)
     kernel = ConstantKernel(1.0, (1e-3, 1e3)) * scale + WhiteKernel(0.1, (1e-2, 1e1))
-    priors = MostProbable((0.0, float(np.log(1.5 * length)), float(np.log(0.1))), _SPREADS)
+    centres = (0.0, float(np.log(1.5 * length)), float(np.log(0.1)))
+    priors = partial(most_probable, centres=centres, spreads=_SPREADS)
     process = GaussianProcessRegressor(kernel, optimizer=priors, normalize_y=True, random_state=seed)
     what = "A real target: a Gaussian process (Matern 5/2, noise)"
     if len(labels) < _DEFAULT_MODEL_FEW:

@@ -5,6 +5,7 @@ Sizes: N rows, p columns, q encoded features.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from stakes._utils.tables import (
     check_names,
     check_same_columns,
     check_table,
-    column,
+    column_at,
     column_names,
     is_gap,
     is_number,
@@ -58,7 +59,7 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
             return self
         if pool is not None:
             check_same_columns(X, tables[1], "X", "pool")
-        columns = (joined([column(table, j) for table in tables]) for j in range(self.n_features_in_))
+        columns = (joined([column_at(table, j) for table in tables]) for j in range(self.n_features_in_))
         kinds = [_describe(values, self._name(j)) for j, values in enumerate(columns)]
         self.encoders_ = [encoder for encoder, _ in kinds]
         self.report_ = tuple(self._sentences([said for _, said in kinds]))
@@ -77,8 +78,8 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
         return np.concatenate([np.zeros((n_rows(X), 0)), *parts], axis=1)
 
     def _encoded(self, X: Table, position: int) -> Host:  # noqa: N803
-        values, encode = column(X, position), self.encoders_[position]
-        if isinstance(encode, _Numbers) and not (is_number(values) or values.dtype.kind == "b"):
+        values, encode = column_at(X, position), self.encoders_[position]
+        if encode.func is _standardised and not (is_number(values) or values.dtype.kind == "b"):
             raise TypeError(f"column {self._name(position)!r} held numbers in fit; now it holds {values.dtype}")
         return np.asarray(encode(values))
 
@@ -107,7 +108,7 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
 
 
 def _describe(values: Host, name: str) -> tuple[Any, str]:
-    """How to encode a column, None to leave it out, and in words what is done."""
+    """How to encode a column, None to leave it out, and what is done, for the report."""
     gaps = is_gap(values)
     if values.dtype.kind in "mM":
         raise TypeError(f"column {name!r} holds dates or durations: turn them into numbers, such as days since a start")
@@ -117,44 +118,41 @@ def _describe(values: Host, name: str) -> tuple[Any, str]:
         return _describe_numbers(values.astype(float), gaps)
     if len(values) > 1 and not gaps.any() and len(set(values.tolist())) == 1:
         return None, "Constant columns are left out"
-    return _Categories(values), "Columns of categories are one indicator for each value"
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=_RARE, sparse_output=False)
+    encode = partial(_indicated, encoder=encoder.fit(_texts(values)))
+    return encode, "Columns of categories are one indicator for each value"
 
 
 def _describe_numbers(values: Host, gaps: Host) -> tuple[Any, str]:
     known = values[~gaps]
     if len(values) == 1:
-        return _Numbers(known, False), "One row tells no scale, so columns of numbers are centred and no more"
+        return _scaled_by(known, False), "One row tells no scale, so columns of numbers are centred and no more"
     if not gaps.any() and known.min() == known.max():
         return None, "Constant columns are left out"
     said = "Columns of numbers are standardised"
-    return _Numbers(known, bool(gaps.any())), f"{said}, gaps filled by the median and marked" if gaps.any() else said
+    return _scaled_by(known, bool(gaps.any())), f"{said}, gaps filled by the median and marked" if gaps.any() else said
 
 
-class _Numbers:
+def _scaled_by(known: Host, marked: bool) -> Any:
+    """The encoder of numbers, by the mean and the sd of those that are known."""
+    middle = np.median(known)
+    scale = float(np.abs(known - middle).max()) or 1.0  # first, so that no square overflows
+    small = (known - middle) / scale
+    mean, sd = float(small.mean()), float(small.std()) or 1.0
+    return partial(_standardised, middle=float(middle), scale=scale, mean=mean, sd=sd, marked=marked)
+
+
+def _standardised(values: Host, *, middle: float, scale: float, mean: float, sd: float, marked: bool) -> Host:
     """(x - mean) / sd of one column, gaps filled by the median, and an indicator of gaps if there were any."""
-
-    def __init__(self, known: Host, marked: bool) -> None:
-        middle, self.marked = np.median(known), marked
-        self.scale = float(np.abs(known - middle).max()) or 1.0  # first, so that no square overflows
-        self.middle, small = float(middle), (known - middle) / self.scale
-        self.mean, self.sd = float(small.mean()), float(small.std()) or 1.0
-
-    def __call__(self, values: Host) -> Host:
-        gaps = is_gap(values)
-        filled = np.where(gaps, self.middle, values.astype(float))
-        standard = ((filled - self.middle) / self.scale - self.mean) / self.sd
-        return np.stack([standard, gaps.astype(float)] if self.marked else [standard], axis=1)
+    gaps = is_gap(values)
+    filled = np.where(gaps, middle, values.astype(float))
+    standard = ((filled - middle) / scale - mean) / sd
+    return np.stack([standard, gaps.astype(float)] if marked else [standard], axis=1)
 
 
-class _Categories:
+def _indicated(values: Host, *, encoder: OneHotEncoder) -> Host:
     """An indicator for each value of one column; values are told apart by what they print as, gaps are one of them."""
-
-    def __init__(self, values: Host) -> None:
-        self.encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=_RARE, sparse_output=False)
-        self.encoder.fit(_texts(values))
-
-    def __call__(self, values: Host) -> Host:
-        return np.asarray(self.encoder.transform(_texts(values)))
+    return np.asarray(encoder.transform(_texts(values)))
 
 
 def _texts(values: Host) -> Host:

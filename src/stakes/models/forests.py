@@ -1,14 +1,15 @@
-"""From the root to the leaf, for all rows and all trees: a loop that is compiled where numba is installed.
+"""Members of scikit-learn's forests and of bagging.
 
-Sizes: n rows, p features, K trees.
+All trees of a forest are laid end to end, so that rows are walked through all of them at once, from the root to the
+leaf, by a loop that is compiled where numba is installed. Sizes: n rows, p features, K members, C classes, d outputs, V
+nodes of all trees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial, singledispatch
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import issparse
@@ -25,12 +26,153 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stakes._utils.array import Array
 from stakes._utils.jit import has_jit, loop
+from stakes._utils.tables import n_rows
 from stakes.exceptions import StakesError
-from stakes.models.base import RowsToBelief, register_model
-from stakes.models.members import Members, noise_of_trees, prepare_members
+from stakes.models.base import register_model
+from stakes.models.ensembles import Members, is_pure, members_of, noise_left, prepare_ensemble, probabilities
+
+Trees: TypeAlias = tuple[Array, Array, Array, Array]
+"""[V] nodes as scikit-learn's records; [K] where each tree begins; [K] its depth; [V, d, C] class probabilities, or
+[V, d, 1] means."""
 
 _ONE = np.uint32(1)
 _ROWS = 256  # that stay near the processor while all trees are walked
+_WORTH_COMPILING = 10**4  # rows times trees; below, scikit-learn's own walk is quicker than fetching a compiled one
+
+
+@members_of.register(RandomForestClassifier)
+@members_of.register(ExtraTreesClassifier)
+def _forest_of_classifiers(model: Any) -> Members:
+    """Trees know all classes of the forest; their leaves hold the probabilities."""
+    check_is_fitted(model)
+    if model.n_outputs_ > 1:
+        raise StakesError(f"a forest of {model.n_outputs_} class outputs has no belief here: fit one output at a time")
+    trees = laid_out(model)
+    nodes, roots, _, values = trees
+    tables = np.split(values[:, 0, :], roots[1:])  # each [nodes, C]
+    pure = np.all(np.count_nonzero(values[nodes["left_child"] < 0], axis=-1) == 1)
+    return Members(
+        predict=_leaf_values(tables),
+        classes=(model.classes_,) * len(tables),
+        known=model.classes_,
+        votes=tree_votes(model, trees) if pure else None,
+        prepare=model.apply,
+    )
+
+
+@members_of.register(RandomForestRegressor)
+@members_of.register(ExtraTreesRegressor)
+def _forest_of_regressors(model: Any) -> Members:
+    """The means in the leaves."""
+    check_is_fitted(model)
+    trees = laid_out(model)
+    tables = np.split(trees[3][:, :, 0], trees[1][1:])  # each [nodes, d]
+    return Members(
+        predict=_leaf_values([table[:, 0] for table in tables] if model.n_outputs_ == 1 else tables),
+        means=tree_means(model, trees) if model.n_outputs_ == 1 else None,
+        prepare=model.apply,
+        samples=(lambda: model.estimators_samples_) if model.bootstrap else None,
+        noise=partial(noise_of_trees, model),
+    )
+
+
+@members_of.register(BaggingClassifier)
+def _bagged_classifiers(model: BaggingClassifier) -> Members:
+    """Members were fitted on positions in `classes_`, each on its own features, perhaps not on every class."""
+    check_is_fitted(model)
+    return Members(
+        predict=_on_features(model, [probabilities(member) for member in model.estimators_]),
+        classes=tuple(model.classes_[np.asarray(member.classes_, dtype=int)] for member in model.estimators_),
+        known=model.classes_,
+        pure=all(map(is_pure, model.estimators_)),
+        prepare=partial(_checked_rows, model),
+    )
+
+
+@members_of.register(BaggingRegressor)
+def _bagged_regressors(model: BaggingRegressor) -> Members:
+    """Each member on its own features."""
+    check_is_fitted(model)
+    return Members(
+        predict=_on_features(model, [member.predict for member in model.estimators_]),
+        prepare=partial(_checked_rows, model),
+        samples=lambda: model.estimators_samples_,
+        noise=partial(noise_of_trees, model),
+    )
+
+
+def _leaf_values(tables: list[Array]) -> tuple[Callable[[Any], Array], ...]:
+    """Member k looks up the leaf that a row falls into, column k of what `apply` gives."""
+    return tuple(lambda leaves, k=k, table=table: table[leaves[:, k]] for k, table in enumerate(tables))
+
+
+def _on_features(model: Any, predict: list[Callable[[Any], Array]]) -> tuple[Callable[[Any], Array], ...]:
+    return tuple(
+        lambda rows, each=each, features=features: each(rows[:, features])
+        for each, features in zip(predict, model.estimators_features_, strict=True)
+    )
+
+
+def _checked_rows(model: Any, rows: Any) -> Any:
+    """Rows as bagging gives them to its members: an array or a sparse matrix, names of features checked."""
+    return validate_data(model, rows, accept_sparse=["csr", "csc"], dtype=None, ensure_all_finite=False, reset=False)
+
+
+def laid_out(forest: Any) -> Trees:
+    """The trees of a fitted forest, end to end."""
+    states = [tree.tree_.__getstate__() for tree in forest.estimators_]
+    sizes = np.array([state["node_count"] for state in states])
+    return (
+        np.concatenate([state["nodes"] for state in states]),
+        (np.cumsum(sizes) - sizes).astype(np.uint32),
+        np.array([state["max_depth"] for state in states]),
+        np.concatenate([state["values"] for state in states]),
+    )
+
+
+def tree_votes(forest: Any, trees: Trees) -> Callable[[Any], Array]:
+    """From rows to [n, K]: the position of the class in the leaf that each falls into, where leaves are pure."""
+    values = trees[3]
+    small = np.uint8 if values.shape[2] <= 256 else np.int32
+    return _at_leaves(forest, trees, np.argmax(values[:, 0, :], axis=1).astype(small))
+
+
+def tree_means(forest: Any, trees: Trees) -> Callable[[Any], Array]:
+    """From rows to [n, K]: the mean in the leaf that each falls into, of the only output."""
+    return _at_leaves(forest, trees, np.ascontiguousarray(trees[3][:, 0, 0]))
+
+
+def _at_leaves(forest: Any, trees: Trees, values: Array) -> Callable[[Any], Array]:
+    """From rows to [n, K]: `values` [V] of the leaves."""
+    nodes, roots, depths, _ = trees
+    table = cache(lambda: _walked_table(nodes, roots))  # made when it is first worth it
+
+    def found(rows: Any) -> Array:
+        if not has_jit() or issparse(rows) or len(roots) * n_rows(rows) < _WORTH_COMPILING:
+            return values[forest.apply(rows) + roots]
+        finite = "allow-nan" if get_tags(forest).input_tags.allow_nan else True
+        checked = validate_data(forest, rows, dtype=np.float32, order="C", reset=False, ensure_all_finite=finite)
+        result = np.empty((len(checked), len(roots)), dtype=values.dtype)
+        walk(checked, table(), table().view(np.float32), values, roots, depths, result)
+        return result
+
+    return found
+
+
+def _walked_table(nodes: Array, roots: Array) -> Array:
+    """[V, 5]: children (a leaf is its own), feature, whether missing values go left, bits of the threshold."""
+    leaf, own = nodes["left_child"] < 0, np.arange(len(nodes))
+    first = np.repeat(roots, np.diff(roots, append=len(nodes)))
+    columns = [np.where(leaf, own, nodes[side] + first) for side in ("left_child", "right_child")]
+    columns += [np.where(leaf, 0, nodes["feature"]), nodes["missing_go_to_left"]]
+    threshold = _rounded_down(np.where(leaf, np.inf, nodes["threshold"])).view(np.uint32)
+    return np.stack([*columns, threshold], axis=1).astype(np.uint32)
+
+
+def _rounded_down(threshold: Array) -> Array:
+    """In float32, so that a feature in float32 is at most this exactly where it is at most `threshold`."""
+    near = threshold.astype(np.float32)
+    return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 @loop
@@ -75,208 +217,48 @@ def walk(rows: Any, nodes: Any, thresholds: Any, values: Any, roots: Any, depths
                 out[r, k] = values[a]
 
 
-# ----------------------------------------------------------------------
-# All trees of a forest laid end to end, so that rows are walked through all of them at once.
-#
-# Sizes: n rows, p features, K trees, C classes, d outputs, V nodes of all trees.
+def noise_of_trees(model: Any, means: Array) -> Array:
+    """The noise sd that a forest or bagged trees know from `oob_score=True`, given members' means [M, K] at contexts.
 
-_WORTH_COMPILING = 10**4  # rows times trees; below, scikit-learn's own walk is quicker than fetching a compiled one
+    The model keeps neither labels nor residuals, but R^2 = 1 - mean residual^2 / var(y) out of bag, and var(y) is the
+    mean impurity of the roots (up to sampling error, of relative size sqrt(2 / (n K))). The members' spread is taken at
+    the contexts, which are the same for every block of the pool: estimate it on the training rows with
+    `out_of_bag_noise` where the contexts are few or unlike them.
+    """
+    _check_known(model, means)
+    trees = [member.tree_ for member in model.estimators_]
+    sizes = np.asarray([tree.weighted_n_node_samples[0] for tree in trees])  # [K]
+    roots = np.asarray([tree.impurity[0] for tree in trees]) / np.maximum(1.0 - 1.0 / sizes, 1e-300)
+    spread = np.mean(np.var(means, axis=1, ddof=min(1, len(trees) - 1)))
+    return noise_left((1.0 - model.oob_score_) * np.mean(roots), spread * np.mean(1.0 + 1.0 / _left_out(model)))
 
 
-@dataclass(frozen=True, eq=False)
-class Trees:
-    """What a fitted forest's trees hold, as arrays over the nodes of all of them."""
-
-    forest: Any
-    nodes: Any
-    """[V]: scikit-learn's records"""
-    roots: Any
-    """[K]: where each tree begins"""
-    depths: Any
-    """[K]"""
-    values: Any
-    """[V, d, C] class probabilities, or [V, d, 1] means"""
-
-    @staticmethod
-    def of(forest: Any) -> Trees:
-        """Those of a fitted forest."""
-        states = [tree.tree_.__getstate__() for tree in forest.estimators_]
-        sizes = np.array([state["node_count"] for state in states])
-        return Trees(
-            forest,
-            np.concatenate([state["nodes"] for state in states]),
-            (np.cumsum(sizes) - sizes).astype(np.uint32),
-            np.array([state["max_depth"] for state in states]),
-            np.concatenate([state["values"] for state in states]),
+def _check_known(model: Any, means: Array) -> None:
+    """Refuse a model whose out-of-bag score does not tell the noise, and say what does."""
+    otherwise = "Or give EnsembleOf(model, noise_sd=...), where out_of_bag_noise(model, X, y) estimates it if it can."
+    name = type(model).__name__
+    if not model.bootstrap:
+        raise StakesError(
+            "the noise of labels is estimated on rows that members were not fitted on, and "
+            f"{name}(bootstrap=False) leaves none out. Fit with bootstrap=True, oob_score=True. {otherwise}"
         )
-
-    @property
-    def pure(self) -> bool:
-        """Whether every leaf puts all its mass on one class."""
-        return bool(np.all(np.count_nonzero(self.values[self._is_leaf], axis=-1) == 1))
-
-    def votes(self, rows: Any) -> Array:
-        """[n, K]: the position of the class in the leaf that each row falls into, where leaves are pure."""
-        small = np.uint8 if self.values.shape[2] <= 256 else np.int32
-        return self._at_leaves(rows, np.argmax(self.values[:, 0, :], axis=1).astype(small))
-
-    def means(self, rows: Any) -> Array:
-        """[n, K]: the mean in the leaf that each row falls into, of the only output."""
-        return self._at_leaves(rows, np.ascontiguousarray(self.values[:, 0, 0]))
-
-    def _at_leaves(self, rows: Any, values: Array) -> Array:
-        """[n, K]: `values` [V] of the leaves."""
-        if not has_jit() or issparse(rows) or len(self.roots) * _length(rows) < _WORTH_COMPILING:
-            return values[self.forest.apply(rows) + self.roots]
-        checked = self._checked(rows)
-        found = np.empty((len(checked), len(self.roots)), dtype=values.dtype)
-        table = self._table()
-        walk(checked, table, table.view(np.float32), values, self.roots, self.depths, found)
-        return found
-
-    def _checked(self, rows: Any) -> Array:
-        """[n, p]: rows as scikit-learn gives them to trees."""
-        finite = "allow-nan" if get_tags(self.forest).input_tags.allow_nan else True
-        return validate_data(self.forest, rows, dtype=np.float32, order="C", reset=False, ensure_all_finite=finite)
-
-    def _table(self) -> Array:
-        """[V, 5]: children (a leaf is its own), feature, whether missing values go left, bits of the threshold."""
-        leaf, own = self._is_leaf, np.arange(len(self.nodes))
-        first = np.repeat(self.roots, np.diff(self.roots, append=len(self.nodes)))
-        columns = [np.where(leaf, own, self.nodes[side] + first) for side in ("left_child", "right_child")]
-        columns += [np.where(leaf, 0, self.nodes["feature"]), self.nodes["missing_go_to_left"]]
-        threshold = _rounded_down(np.where(leaf, np.inf, self.nodes["threshold"])).view(np.uint32)
-        return np.stack([*columns, threshold], axis=1).astype(np.uint32)
-
-    @property
-    def _is_leaf(self) -> Array:
-        return self.nodes["left_child"] < 0
+    if model.oob_score is not True or not hasattr(model, "oob_score_"):
+        raise StakesError(f"the noise of labels is not known: fit {name}(bootstrap=True, oob_score=True). {otherwise}")
+    by_variance = [getattr(each, "criterion", None) in ("squared_error", "friedman_mse") for each in model.estimators_]
+    if means.ndim > 2 or not all(by_variance):
+        raise StakesError(
+            f"oob_score_ tells the noise only of one output and trees split by squared error. {otherwise}"
+        )
+    if np.min(_left_out(model)) == 0:
+        raise StakesError(f"oob_score_ is wrong: some rows are in the sample of every member. Fit more. {otherwise}")
 
 
-def _rounded_down(threshold: Array) -> Array:
-    """In float32, so that a feature in float32 is at most this exactly where it is at most `threshold`."""
-    near = threshold.astype(np.float32)
-    return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)
-
-
-def _length(rows: Any) -> int:
-    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
-
-
-# ----------------------------------------------------------------------
-# Members of forests and of bagging.
-#
-# Sizes: n rows, K members, C classes, c classes of one member, d outputs.
-
-
-@singledispatch
-def members_of(model: Any) -> Members:
-    """The members of a fitted ensemble, in its own order."""
-    raise TypeError(
-        f"a {type(model).__name__} has no members that are known here: give a forest, bagging, voting, Bootstrap, a "
-        "list of fitted estimators, or a function of the rows"
-    )
-
-
-def ensemble(model: Any, contexts: Any, *, target: Any, classes: Any, **_: Any) -> RowsToBelief:
-    """The belief of the members of `model`."""
-    return prepare_members(members_of(model), contexts, target=target, classes=classes)
-
-
-@members_of.register(RandomForestClassifier)
-@members_of.register(ExtraTreesClassifier)
-def _forest_of_classifiers(model: Any) -> Members:
-    """Trees know all classes of the forest; their leaves hold the probabilities."""
-    check_is_fitted(model)
-    if model.n_outputs_ > 1:
-        raise StakesError(f"a forest of {model.n_outputs_} class outputs has no belief here: fit one output at a time")
-    trees = Trees.of(model)
-    tables = np.split(trees.values[:, 0, :], trees.roots[1:])  # each [nodes, C]
-    return Members(
-        predict=_leaf_values(tables),
-        classes=(model.classes_,) * len(tables),
-        known=model.classes_,
-        votes=trees.votes if trees.pure else None,
-        prepare=model.apply,
-    )
-
-
-@members_of.register(RandomForestRegressor)
-@members_of.register(ExtraTreesRegressor)
-def _forest_of_regressors(model: Any) -> Members:
-    """The means in the leaves."""
-    check_is_fitted(model)
-    trees = Trees.of(model)
-    tables = np.split(trees.values[:, :, 0], trees.roots[1:])  # each [nodes, d]
-    return Members(
-        predict=_leaf_values([table[:, 0] for table in tables] if model.n_outputs_ == 1 else tables),
-        means=trees.means if model.n_outputs_ == 1 else None,
-        prepare=model.apply,
-        samples=(lambda: model.estimators_samples_) if model.bootstrap else None,
-        noise=partial(noise_of_trees, model),
-    )
-
-
-@members_of.register(BaggingClassifier)
-def _bagged_classifiers(model: BaggingClassifier) -> Members:
-    """Members were fitted on positions in `classes_`, each on its own features, perhaps not on every class."""
-    check_is_fitted(model)
-    return Members(
-        predict=_on_features(model, [probabilities(member) for member in model.estimators_]),
-        classes=tuple(model.classes_[np.asarray(member.classes_, dtype=int)] for member in model.estimators_),
-        known=model.classes_,
-        pure=all(map(is_pure, model.estimators_)),
-        prepare=partial(_checked_rows, model),
-    )
-
-
-@members_of.register(BaggingRegressor)
-def _bagged_regressors(model: BaggingRegressor) -> Members:
-    """Each member on its own features."""
-    check_is_fitted(model)
-    return Members(
-        predict=_on_features(model, [member.predict for member in model.estimators_]),
-        prepare=partial(_checked_rows, model),
-        samples=lambda: model.estimators_samples_,
-        noise=partial(noise_of_trees, model),
-    )
-
-
-def probabilities(classifier: Any) -> Callable[[Any], Array]:
-    """Its `predict_proba`, or all mass on its answer where it has none."""
-    return classifier.predict_proba if hasattr(classifier, "predict_proba") else answers(classifier)
-
-
-def answers(classifier: Any) -> Callable[[Any], Array]:
-    """[n, c]: all mass on the answer."""
-    return lambda rows: (np.asarray(classifier.predict(rows))[:, None] == np.asarray(classifier.classes_)).astype(float)
-
-
-def is_pure(classifier: Any) -> bool:
-    """Whether it puts all mass on one class whatever the row: a tree with pure leaves, or answers only."""
-    if not hasattr(classifier, "predict_proba"):
-        return True
-    if not hasattr(classifier, "tree_"):
-        return False
-    leaves = classifier.tree_.value[classifier.tree_.children_left < 0]  # [leaves, 1, C]
-    return bool(np.all(np.count_nonzero(leaves, axis=-1) == 1))
-
-
-def _leaf_values(tables: list[Array]) -> tuple[Callable[[Any], Array], ...]:
-    """Member k looks up the leaf that a row falls into, column k of what `apply` gives."""
-    return tuple(lambda leaves, k=k, table=table: table[leaves[:, k]] for k, table in enumerate(tables))
-
-
-def _on_features(model: Any, predict: list[Callable[[Any], Array]]) -> tuple[Callable[[Any], Array], ...]:
-    return tuple(
-        lambda rows, each=each, features=features: each(rows[:, features])
-        for each, features in zip(predict, model.estimators_features_, strict=True)
-    )
-
-
-def _checked_rows(model: Any, rows: Any) -> Any:
-    """Rows as bagging gives them to its members: an array or a sparse matrix, names of features checked."""
-    return validate_data(model, rows, accept_sparse=["csr", "csc"], dtype=None, ensure_all_finite=False, reset=False)
+def _left_out(model: Any) -> Array:
+    """[n]: how many members have not seen each row."""
+    counts = np.zeros(len(model.oob_prediction_), dtype=int)
+    for rows in model.estimators_samples_:
+        counts += np.bincount(rows, minlength=len(counts)) == 0
+    return counts
 
 
 for _kind in (
@@ -287,4 +269,4 @@ for _kind in (
     BaggingClassifier,
     BaggingRegressor,
 ):
-    register_model(_kind, ensemble)
+    register_model(_kind, prepare_ensemble)

@@ -288,9 +288,9 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def posterior(self) -> KernelPosterior:
         """What it knows of f: means and covariances at any rows."""
-        return kernel_posterior(**self.state())
+        return kernel_posterior(**self._state())
 
-    def state(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         """The arguments of `kernel_posterior`."""
         values = self.hyperparameters_
         return {

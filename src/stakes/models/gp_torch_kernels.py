@@ -107,9 +107,9 @@ def _stationary(
     rows, others = (rows - centre) / length, (others - centre) / length
     nu = kernel.nu if isinstance(kernel, Matern) else math.inf
     if rows.shape[1] <= _FEW and has_kernel(rows):
-        from stakes.gpu import stationary_kernel
+        from stakes.gpu.stationary_kernel import added
 
-        return stationary_kernel.added(nu, rows, others, factor, whole)
+        return added(nu, rows, others, factor, whole)
     value = _matern(nu, rows, others)
     return value.mul_(factor) if whole is None else whole.add_(value, alpha=factor)
 

@@ -19,7 +19,7 @@ from stakes._utils.array import Array, slices
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, register_model
-from stakes.models.members import prepare_table
+from stakes.models.ensembles import prepare_table
 
 _DRAWS = 100  # draws show a squared correlation of 1 / K between rows that have nothing to do with each other
 _ANCHORS = 1000  # rows whose draws are exact together: A^3 / 3 operations, a second at most

@@ -110,7 +110,7 @@ def _state(process: Any) -> dict[str, Any]:
             f"{type(process).__name__}. Models of torch are on their device already: give them to belief_of or rank."
         )
     check_is_fitted(process, None if isinstance(process, GaussianProcess) else "X_train_")
-    state = process.state() if isinstance(process, GaussianProcess) else process_state(process)
+    state = process._state() if isinstance(process, GaussianProcess) else process_state(process)
     if state["solved"].ndim > 1:
         outputs = state["solved"].shape[1]
         raise StakesError(f"OnDevice is for one output; this model has {outputs}. Leave it on the host.")

@@ -3,12 +3,13 @@
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.query import Pool
 from stakes.ranking.rank import TrainedWeightWarning, rank
-from stakes.ranking.result import HelpedContext, Ranking, Reason
+from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 from stakes.ranking.stopping import Amount, Offer, Outlook, outlook
 
 __all__ = [
     "Amount",
     "HelpedContext",
+    "Note",
     "Offer",
     "Outlook",
     "Pool",

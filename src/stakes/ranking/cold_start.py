@@ -10,61 +10,94 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from stakes._utils.random import LUCK, SUBSAMPLE, generator
+from stakes._utils.budget import Budget, check_budget
+from stakes._utils.random import SUBSAMPLE, TIES, RandomState, as_seed, generator
 from stakes._utils.tables import Host
-from stakes._utils.text import counted
 from stakes.models.encoding import TableEncoder
-from stakes.ranking.query import Pool, TablePool, at_least_one, checked_pool, pool_labels, silent
-from stakes.ranking.result import Ranking, Reason
+from stakes.ranking.query import Pool, TablePool, at_least_one, checked_pool, row_costs, row_ids_at
+from stakes.ranking.result import Note, Ranking, Reason
 
 _MOST = 100_000  # rows of a file that are looked at: all of them must be in memory at once
 DISTANCE = "distance to the rows before"
 
 
-def cold_start(pool: Any, n: int = 10, *, known: Any = None, seed: int = 0) -> Ranking:
+def cold_start(
+    pool: Any,
+    *,
+    n: int = 10,
+    known: Any = None,
+    costs: Any = None,
+    budget: float | None = None,
+    random_state: RandomState = 0,
+) -> Ranking:
     """`n` rows to label first, when there is no label and so no model: the k-centre rule.
 
     Each is the row furthest from those before, in standardised columns (`stakes.models.TableEncoder`: categories as
-    indicators, gaps filled); equals by the seed. `known` rows [n, p], which have labels or will have them, count as
-    before all others; without any, the first row is drawn with the seed. Scores are that distance, infinite for a row
-    that was drawn. No loss has a say. Of a file that is read in chunks, 100,000 rows are looked at.
+    indicators, gaps filled); equals by the random state. No loss has a say. Of a file that is read in chunks, 100,000
+    rows are looked at.
+
+    Args:
+        pool: [N, p]: rows that could be labelled, as in `rank`.
+        n: How many rows to choose.
+        known: [k, p]: rows that have labels or will have them; they count as before all others. Without any, the first
+            row is drawn with the random state.
+        costs: What a label costs, one number or one for each row of the pool; 1 each without.
+        budget: What all labels may cost together; rows that the rest of it does not pay for are passed over.
+        random_state: A whole number or a `numpy.random.Generator`.
+
+    Returns:
+        The rows, spread over the pool. Scores are the distance to the nearest row before, infinite for one that was
+        drawn.
+
+    Raises:
+        StakesError: If an argument is refused.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import cold_start
+        >>> corners = np.array([[0.0, 0.0], [0.1, 0.0], [9.0, 0.0], [0.0, 9.0]])
+        >>> sorted(cold_start(corners, n=2, known=corners[:1]).indices)
+        [2, 3]
     """
-    source, wanted = checked_pool(pool, TableEncoder(), True, silent), at_least_one("n", n)
+    source, wanted, seed = checked_pool(pool, TableEncoder(), True), at_least_one("n", n), as_seed(random_state)
+    check_budget(budget)
+    prices = np.asarray(row_costs(1.0 if costs is None else costs, source.n_rows))
     looked, drawn = _looked_at(source, seed)
     pool, size = source.take(looked), len(looked)
     encoder = TableEncoder().fit(pool, pool=known)
-    order = generator(seed, LUCK).permutation(size)
+    order = generator(seed, TIES).permutation(size)
     before = None if known is None else encoder.transform(known)
-    places, distances = _furthest(encoder.transform(pool)[order], before, min(wanted, size))
+    features, left = encoder.transform(pool)[order], Budget(budget)
+    places, distances = _furthest(features, before, min(wanted, size), prices[looked[order]], left)
     rows = looked[order[places]]
-    said = [
-        f"A cold start: no model, so no row has a worth. {_first_sentence(before, seed)}.",
+    notes = [
+        Note("cold start", {"seed": seed, "known": None if before is None else int(before.shape[0])}),
         *drawn,
-        *encoder.report_,
+        *(Note("model report", {"text": each}) for each in encoder.report_),
     ]
     if wanted > size:
-        said.append(f"{wanted} rows were asked for; the pool has {size}.")
-    reason = Reason(None, None, (), None, DISTANCE)
-    names = tuple(pool_labels(source, rows))
-    return Ranking(tuple(rows.tolist()), names, tuple(distances), False, DISTANCE, (reason,) * len(rows), tuple(said))
+        notes.append(Note("too few rows", {"n": wanted, "size": size, "pending": 0}))
+    if len(rows) < min(wanted, size):
+        notes.append(Note("budget", {"budget": budget, "count": len(rows), "n": min(wanted, size)}))
+    row_ids, reason = tuple(row_ids_at(source, rows)), Reason(None, None, (), None, DISTANCE)
+    return Ranking(
+        tuple(rows.tolist()), row_ids, tuple(distances), False, DISTANCE, (reason,) * len(rows), tuple(notes)
+    )
 
 
-def _looked_at(pool: Pool, seed: int) -> tuple[Host, list[str]]:
-    """Positions: all of a table, some of a file that is larger; and a sentence where it is some."""
+def _looked_at(pool: Pool, seed: int) -> tuple[Host, list[Note]]:
+    """Positions: all of a table, some of a file that is larger; and a note where it is some."""
     if isinstance(pool, TablePool) or pool.n_rows <= _MOST:
         return np.arange(pool.n_rows), []
     drawn = np.sort(generator(seed, SUBSAMPLE).choice(pool.n_rows, _MOST, replace=False))
-    return drawn, [f"{_MOST} of the {pool.n_rows} rows of the pool, drawn with seed {seed}, are looked at."]
+    return drawn, [Note("drawn rows", {"count": _MOST, "size": pool.n_rows, "seed": seed})]
 
 
-def _first_sentence(before: Any, seed: int) -> str:
-    if before is None:
-        return f"The first row is drawn with seed {seed}, each after it is the one furthest from those before"
-    return f"Each row is the one furthest from those before it and from {counted(before.shape[0], 'known row')}"
+def _furthest(features: Any, before: Any, n: int, costs: Host, budget: Budget) -> tuple[list[int], list[float]]:
+    """Positions and distances of n rows of [N, q], each furthest from those before among those within the budget.
 
-
-def _furthest(features: Any, before: Any, n: int) -> tuple[list[int], list[float]]:
-    """Positions and distances of n rows of [N, q], each furthest from those before; of equals the first."""
+    Of equals the first.
+    """
     squares = _squares(features)
     nearest: Host = np.full(features.shape[0], np.inf)  # [N]: the squared distance to the nearest before
     for row in range(0 if before is None else before.shape[0]):
@@ -72,8 +105,13 @@ def _furthest(features: Any, before: Any, n: int) -> tuple[list[int], list[float
     places: list[int] = []
     distances: list[float] = []
     while len(places) < n:
-        places.append(int(np.argmax(nearest)))
-        distances.append(float(np.sqrt(nearest[places[-1]])))
+        within = np.where(costs <= budget.left, nearest, -1.0)
+        place = int(np.argmax(within))
+        if within[place] < 0.0:  # no row is left that the budget pays for
+            break
+        budget.spend(float(costs[place]))
+        places.append(place)
+        distances.append(float(np.sqrt(nearest[place])))
         nearest = np.minimum(nearest, _distances(features, squares, features[[places[-1]], :]))
         nearest[places] = -1.0
     return places, distances

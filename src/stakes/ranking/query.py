@@ -1,6 +1,6 @@
-"""Where the rows of a pool come from: a table in memory, or a file that is read in chunks of rows.
+"""What is asked of a model: which rows of a pool, for which contexts, under which loss. Checked here, trusted inside.
 
-Sizes: N rows, p columns.
+A pool is a table in memory, or a file that is read in chunks of rows. Sizes: N rows, p columns, M contexts.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from numbers import Integral
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from stakes._utils.array import asarrays, check_all, check_shape, shares, slices
-from stakes._utils.random import DRAWS, SUBSAMPLE, generator
+from stakes._utils.budget import check_budget
+from stakes._utils.parallel import checked_jobs
+from stakes._utils.progress import Progress, as_progress, no_progress
+from stakes._utils.random import DRAWS, SUBSAMPLE, as_seed, generator
 from stakes._utils.tables import (
     Host,
     Table,
@@ -32,36 +36,71 @@ from stakes.files import open_pool
 from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
-from stakes.models import prepare_belief
+from stakes.models import belief_of, prepare_belief
 from stakes.models.inspection import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
+from stakes.ranking.result import Note
 
 _CHECKED = 2**16  # rows that are checked at a time
 
 
 @runtime_checkable
 class Pool(Protocol):
-    """N rows that need not be in memory at once: what `rank` asks of a source of rows, also of one of your own."""
+    """N rows that need not be in memory at once: what `rank` needs of a source of rows, also of one of your own.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import SquaredError, rank
+        >>> class Squares:
+        ...     n_rows = 50
+        ...
+        ...     def take(self, rows):
+        ...         return np.asarray(rows, dtype=float)[:, None] ** 2
+        ...
+        ...     def chunks(self, size):
+        ...         for start in range(0, self.n_rows, size):
+        ...             yield start, self.take(np.arange(start, min(start + size, self.n_rows)))
+        >>> isinstance(Squares(), Pool)
+        True
+        >>> model = BayesianRidge().fit([[0.0], [400.0], [900.0]], [0.0, 20.0, 30.0])
+        >>> rank(model, SquaredError(), Squares(), n=1).indices
+        (49,)
+    """
 
     @property
     def n_rows(self) -> int:
-        """N."""
+        """The number N of rows."""
 
     def chunks(self, size: int) -> Iterator[tuple[int, Table]]:
-        """Where each chunk begins, and its rows, in order: at least one and at most `size`; the same whenever asked."""
+        """Where each chunk begins, and its rows, in order: at least one and at most `size`; the same whenever asked.
+
+        Args:
+            size: The most rows that a chunk may have.
+
+        Returns:
+            Pairs of a position and a table.
+        """
 
     def take(self, rows: Host) -> Table:
-        """The rows at some positions, in that order."""
+        """The rows at some positions, in that order.
+
+        Args:
+            rows: Positions, from 0 to N - 1.
+
+        Returns:
+            A table.
+        """
 
 
 @dataclass(frozen=True, eq=False)
 class TablePool:
-    """A table in memory."""
+    """A table in memory as a `Pool`."""
 
     table: Table
 
     @property
     def n_rows(self) -> int:
-        """N."""
+        """The number N of rows."""
         return n_rows(self.table)
 
     def chunks(self, size: int) -> Iterator[tuple[int, Table]]:
@@ -73,7 +112,7 @@ class TablePool:
         return take_rows(self.table, rows)
 
 
-def opened(pool: Any, model: Any) -> Any:
+def _opened(pool: Any, model: Any) -> Any:
     """The pool, or what is in the file at that path: the columns that the model was fitted with.
 
     A model that was fitted without names is given arrays without names.
@@ -85,9 +124,9 @@ def opened(pool: Any, model: Any) -> Any:
     return open_pool(pool, None if names is None else [str(name) for name in names], plain=plain)
 
 
-def checked_pool(pool: Any, model: Any, gaps: bool, progress: Callable[[str, float | None], None]) -> Pool:
+def checked_pool(pool: Any, model: Any, gaps: bool, progress: Progress = no_progress) -> Pool:
     """The rows of a table, an array in a file, a path or a `Pool`, all of them checked: finite, or with `gaps`."""
-    source = opened(pool, model)
+    source = _opened(pool, model)
     source, shapes = MappedPool(source) if isinstance(source, np.memmap) else source, accepts_shapes(model)
     if not isinstance(source, Pool):
         return TablePool(check_table("pool", source, gaps, any_shape=shapes))
@@ -103,97 +142,63 @@ def checked_pool(pool: Any, model: Any, gaps: bool, progress: Callable[[str, flo
     return source
 
 
-def pool_labels(pool: Pool, rows: Host) -> list[Any]:
+def row_ids_at(pool: Pool, rows: Host) -> list[Any]:
     """Of some rows: the index of a pandas frame, else positions."""
     return labels_at(pool.table, rows) if isinstance(pool, TablePool) else list(rows.tolist())
 
 
-# ----------------------------------------------------------------------
-# Which contexts stand for the future, and how often each comes up; what labels cost.
-#
-# Sizes: N rows of the pool, M contexts.
-
-
-def stand_ins(context_weights: Any, size: int, most: int, seed: int, weighted: str) -> tuple[Host, Host, str]:
-    """[M], [M]: rows of the pool that stand for the future, none that never come up if some are left out; and a word.
-
-    Rows are drawn by position, so that a pool without weights costs no memory.
-    """
-    if size <= most:
-        said = f"The {size} rows of the pool stand for the future contexts, {weighted}."
-        return np.arange(size), weights_of(context_weights, size), said
-    weights = None if context_weights is None else weights_of(context_weights, size)
-    chance = generator(seed, SUBSAMPLE)
-    if weights is None:
-        drawn = np.sort(chance.choice(size, most, replace=False))
-    else:
-        rows = np.flatnonzero(weights > 0)
-        drawn = np.sort(chance.choice(rows, min(most, len(rows)), replace=False))
-    shares_of = weights_of(None if weights is None else weights[drawn], len(drawn))
-    said = f"{len(drawn)} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, "
-    return drawn, shares_of, f"{said}{weighted}."
-
-
-def weights_of(context_weights: Any, count: int) -> Host:
-    """[M]: how often each context comes up, checked; shares."""
-    if context_weights is None:
-        return np.full(count, 1.0 / count)
-    (weights,) = asarrays(context_weights=np.asarray(context_weights, dtype=float))
-    check_shape("context_weights", weights, (count,))
-    return np.asarray(shares("context_weights", weights))
-
-
-def checked_costs(costs: Any, count: int) -> Host | None:
-    """[N]: the costs, checked."""
-    if costs is None:
-        return None
-    (prices,) = asarrays(costs=np.asarray(costs, dtype=float))
-    check_shape("costs", prices, (count,))
-    check_all(prices > 0, "costs must be positive: what it takes to label each row")
-    return np.asarray(prices)
-
-
-# ----------------------------------------------------------------------
-# What is asked of a model: which rows, for which contexts, under which loss. All checked here, trusted inside.
-#
-# Sizes: N rows of the pool, M contexts.
-
-Progress: TypeAlias = Callable[[str, float | None], None]
-"""Told what is being done, and the share that is done where that is known."""
-
-
-def silent(what: str, share: float | None) -> None:
-    """Nobody listens."""
-
-
 @dataclass(frozen=True, eq=False)
-class Question:
-    """A fitted model, a loss, a pool and contexts."""
+class Query:
+    """What `rank` is asked, all of it checked: a fitted model, a loss, a pool, contexts, and how many rows to choose.
+
+    Attributes:
+        head: The first row of the pool.
+        positions: [M]: where the contexts are in the pool; None where they were given.
+        weights: [M]: how often each context comes up; shares.
+        notes: What is taken for granted.
+        n: How many rows are asked for.
+        costs: [N]: what each label costs; None where each costs 1.
+        pending: Positions of rows whose labels are on their way.
+        shortlist: Rows that are looked at together, those that are worth most alone.
+        chunk: Rows that are read and scored at a time.
+        n_jobs: Workers that score them; see `stakes._utils.parallel`.
+        prepared: By target and `joint`: the belief as a function of rows, with what the model says of the contexts
+            computed once. It is not sent to other processes.
+    """
 
     model: Any
     loss: AnyLoss
     pool: Pool
     head: Table
-    """The first row of the pool."""
     contexts: Table
     positions: Host | None
-    """[M]: where the contexts are in the pool; None where they were given."""
     weights: tuple[float, ...]
-    """[M]: how often each context comes up; shares."""
     target: Literal["label", "latent"]
     classes: Sequence[Any] | None
     seed: int
     progress: Progress
+    notes: tuple[Note, ...]
+    n: int
+    costs: Host | None
+    budget: float | None
+    pending: tuple[int, ...]
+    shortlist: int | None
+    chunk: int
+    n_jobs: int | None
     prepared: dict[Any, Callable[[Table], Belief]] = field(default_factory=dict)
-    """By target and `joint`: what the model says of the contexts, as a function of rows. It is not sent to others."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "prepared": {}}
 
     @property
     def size(self) -> int:
-        """N."""
+        """The number N of rows."""
         return self.pool.n_rows
+
+    @property
+    def wanted(self) -> int:
+        """How many rows are to be chosen: those asked for, or all that are not pending."""
+        return min(self.n, self.size - len(self.pending))
 
     def belief(self, rows: Host, joint: bool = False) -> Belief:
         """What the model believes of some rows and of all contexts; the same random numbers each time."""
@@ -205,7 +210,11 @@ class Question:
 
     def belief_of(self, part: Table, rows: Sequence[int] | Host, joint: bool = False) -> Belief:
         """What the model believes of the rows in a part of the pool, which are at some positions there."""
-        belief = self._told(part, rows, joint)
+        try:
+            belief = self._prepared(joint)(part)
+        except ValueError as error:
+            self._refuse_gaps(part, rows, joint, error)
+            raise
         wanted, got = (n_rows(part), len(self.weights)), (belief.n_candidates, belief.n_contexts)
         if wanted != got:
             raise StakesError(
@@ -214,82 +223,166 @@ class Question:
             )
         return belief
 
-    def _told(self, part: Table, rows: Sequence[int] | Host, joint: bool) -> Belief:
-        """What the model says, or where the first gap is if it refuses: steps of a pipeline may take some gaps only."""
+    def _prepared(self, joint: bool) -> Callable[[Table], Belief]:
         key = self.target, joint
-        try:
-            if key not in self.prepared:
-                chance = generator(self.seed, DRAWS)
-                self.prepared[key] = prepare_belief(
-                    self.model,
-                    self.contexts,
-                    target=self.target,
-                    classes=self.classes,
-                    joint=joint,
-                    random_state=chance,
-                )
-            return self.prepared[key](part)
-        except ValueError as error:
-            if "NaN" not in str(error):
-                raise
-            said, order = str(error).splitlines()[0], np.argsort(rows)
-            ordered = take_rows(part, order), np.asarray(rows)[order]
-            for name, place in (("pool", first_gap(*ordered)), ("contexts", first_gap(self.contexts))):
-                if place is not None:
-                    raise StakesError(
-                        f"{name} must hold no gaps but those the model takes; the first gap is at {place}: {said}"
-                    ) from error
-            raise
+        if key not in self.prepared:
+            self.prepared[key] = prepare_belief(self.model, self.contexts, **self._options(joint))
+        return self.prepared[key]
 
-    def to_send(self) -> Question:
-        """The question without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=TablePool(self.head), positions=None, progress=silent)
+    def _options(self, joint: bool) -> dict[str, Any]:
+        random_state = generator(self.seed, DRAWS)
+        return {"target": self.target, "classes": self.classes, "joint": joint, "random_state": random_state}
 
-    def with_target(self, target: Literal["label", "latent"]) -> Question:
-        """The same question about another target."""
-        return replace(self, target=target)
+    def _refuse_gaps(self, part: Table, rows: Sequence[int] | Host, joint: bool, error: ValueError) -> None:
+        """Say where the first gap is, if gaps are what the model refuses: steps of a pipeline may take some only."""
+        order = np.argsort(rows)
+        place = first_gap(take_rows(part, order), np.asarray(rows)[order])
+        name, place = ("pool", place) if place is not None else ("contexts", first_gap(self.contexts))
+        if place is not None and self._answers_without_gaps(part, joint):
+            reason = str(error).splitlines()[0]
+            raise StakesError(
+                f"{name} must hold no gaps but those the model takes; the first gap is at {place}: {reason}"
+            ) from error
+
+    def _answers_without_gaps(self, part: Table, joint: bool) -> bool:
+        """Whether the model refuses nothing once rows and contexts with gaps are left out."""
+        rows, contexts = _without_gaps(part), _without_gaps(self.contexts)
+        if n_rows(rows) and n_rows(contexts):
+            try:
+                belief_of(self.model, rows, contexts, **self._options(joint))
+            except ValueError:
+                return False
+        return True
+
+    def to_send(self) -> Query:
+        """The query without its pool: what a worker needs who is sent rows."""
+        return replace(self, pool=TablePool(self.head), positions=None, costs=None, progress=no_progress)
 
     def context_places(self) -> tuple[Host, list[Any]]:
-        """[M], [M]: the position and the label of each context (those in the pool, where the pool stands for them)."""
+        """[M], [M]: the position and the id of each context (those in the pool, where the pool stands for them)."""
         if self.positions is None:
             return np.arange(len(self.weights)), row_labels(self.contexts)
-        return self.positions, pool_labels(self.pool, self.positions)
+        return self.positions, row_ids_at(self.pool, self.positions)
 
 
-def ask(
+def _without_gaps(table: Table) -> Table:
+    """The rows of a table without a gap."""
+    return take_rows(table, [row for row in range(n_rows(table)) if first_gap(take_rows(table, [row])) is None])
+
+
+def make_query(
     model: Any,
     loss: AnyLoss,
     pool: Any,
-    contexts: Any,
-    context_weights: Any,
-    target: Literal["label", "latent"],
-    classes: Sequence[Any] | None,
-    seed: int,
-    max_contexts: int,
-    progress: Progress | None,
-) -> tuple[Question, list[str]]:
-    """The question, checked, and in sentences what it takes for granted."""
+    *,
+    contexts: Any = None,
+    n: int = 1,
+    costs: Any = None,
+    budget: float | None = None,
+    context_weights: Any = None,
+    target: Literal["label", "latent"] = "label",
+    classes: Sequence[Any] | None = None,
+    shortlist: int | None = None,
+    pending: Sequence[int] = (),
+    random_state: Any = 0,
+    max_contexts: int = 1000,
+    chunk: int = 4096,
+    n_jobs: int | None = None,
+    progress: Any = False,
+) -> Query:
+    """The arguments of `rank`, checked."""
+    n, chunk, n_jobs = at_least_one("n", n), at_least_one("chunk", chunk), checked_jobs(n_jobs)
+    seed, progress = as_seed(random_state), as_progress(progress)
     check_fitted(model)
     _check_classes(loss, classes)
     gaps = accepts_missing(model)
-    pool = checked_pool(pool, model, gaps, progress or silent)
-    head = pool.take(np.arange(1))
+    rows = checked_pool(pool, model, gaps, progress)
+    head = rows.take(np.arange(1))
     check_columns(model, "pool", head)
-    weighted = "each as likely" if context_weights is None else "weighted as given"
+    weighted = context_weights is not None
+    positions: Host | None = None
     if contexts is not None:
         contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
         check_same_columns(head, contexts)
-        weights = weights_of(context_weights, n_rows(contexts))
-        positions, said = None, f"The {n_rows(contexts)} contexts given stand for the future, {weighted}."
+        weights = _weights_of(context_weights, n_rows(contexts))
+        note = Note("given contexts", {"count": n_rows(contexts), "weighted": weighted})
     else:
         most = at_least_one("max_contexts", max_contexts)
-        positions, weights, said = stand_ins(context_weights, pool.n_rows, most, seed, weighted)
-        contexts = pool.take(positions)
-    shares_of = tuple(weights.tolist())
-    question = Question(
-        model, loss, pool, head, contexts, positions, shares_of, target, classes, seed, progress or silent
+        positions, weights, note = _stand_ins(context_weights, rows.n_rows, most, seed)
+        contexts = rows.take(positions)
+    check_budget(budget)
+    return Query(
+        model,
+        loss,
+        rows,
+        head,
+        contexts,
+        positions,
+        tuple(weights.tolist()),
+        target,
+        classes,
+        seed,
+        progress,
+        (note, Note("target", {"target": "own" if served_by_own_belief(model) else target})),
+        n,
+        row_costs(costs, rows.n_rows),
+        budget,
+        _checked_pending(pending, rows.n_rows),
+        None if shortlist is None else at_least_one("shortlist", shortlist),
+        chunk,
+        n_jobs,
     )
-    return question, [said, _target_sentence(model, target)]
+
+
+def _stand_ins(context_weights: Any, size: int, most: int, seed: int) -> tuple[Host, Host, Note]:
+    """[M], [M]: rows of the pool that stand for the future, none that never come up if some are left out; and a note.
+
+    Rows are drawn by position, so that a pool without weights costs no memory.
+    """
+    weighted = context_weights is not None
+    weights = _weights_of(context_weights, size) if weighted or size <= most else None
+    if size <= most:
+        assert weights is not None
+        return np.arange(size), weights, Note("pool as contexts", {"size": size, "weighted": weighted})
+    rng = generator(seed, SUBSAMPLE)
+    if weights is None:
+        drawn = np.sort(rng.choice(size, most, replace=False))
+    else:
+        rows = np.flatnonzero(weights > 0)
+        drawn = np.sort(rng.choice(rows, min(most, len(rows)), replace=False))
+    share = _weights_of(None if weights is None else weights[drawn], len(drawn))
+    values = {"count": len(drawn), "size": size, "seed": seed, "weighted": weighted}
+    return drawn, share, Note("drawn contexts", values)
+
+
+def _weights_of(context_weights: Any, count: int) -> Host:
+    """[M]: how often each context comes up, checked; shares."""
+    if context_weights is None:
+        return np.full(count, 1.0 / count)
+    (weights,) = asarrays(context_weights=np.asarray(context_weights, dtype=float))
+    check_shape("context_weights", weights, (count,))
+    return np.asarray(shares("context_weights", weights))
+
+
+def row_costs(costs: Any, size: int) -> Host | None:
+    """[N]: the costs, checked; one number is the cost of each."""
+    if costs is None:
+        return None
+    given = np.asarray(costs, dtype=float)
+    (prices,) = asarrays(costs=np.broadcast_to(given, size) if given.ndim == 0 else given)
+    check_shape("costs", prices, (size,))
+    check_all(prices > 0, "costs must be positive: what it takes to label each row")
+    return np.asarray(prices)
+
+
+def _checked_pending(pending: Sequence[int], size: int) -> tuple[int, ...]:
+    """Positions of rows on their way, each once; there are others."""
+    waiting = tuple(dict.fromkeys(pending))
+    if bad := [row for row in waiting if not isinstance(row, Integral) or not 0 <= row < size]:
+        raise StakesError(f"pending must hold positions of rows, 0 to {size - 1}; got {bad[0]!r}")
+    if len(waiting) == size:
+        raise StakesError(f"all {size} rows of the pool are pending: there is none to choose")
+    return tuple(int(row) for row in waiting)
 
 
 def at_least_one(name: str, value: Any) -> int:
@@ -310,13 +403,3 @@ def _check_classes(loss: AnyLoss, classes: Any) -> None:
         raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
     if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
         raise StakesError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
-
-
-def _target_sentence(model: Any, target: str) -> str:
-    if served_by_own_belief(model):
-        return (
-            "The target is what the model's own method `belief` takes it to be; `target` and `classes` were not used."
-        )
-    if target == "latent":
-        return "The target is the latent function at a context, without the noise of a label."
-    return "The target is the label that will be realised at a context, noise included."

@@ -1,69 +1,163 @@
-"""What a ranking says: the best rows, why each was chosen, and what was assumed."""
+"""What a ranking holds: the best rows, why each was chosen, and notes on how that was found.
+
+Notes are data, a kind and its values: the sentence of each kind is in the table `_SENTENCES`,
+and made when it is shown.
+"""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from array_api_compat import is_array_api_obj
+from stakes._utils.text import counted, number
 
-from stakes._utils.array import double, log_of, namespace, slices
-from stakes._utils.tables import Host, on_host
-from stakes._utils.text import number
-from stakes.acquisition import find_form, uncertainty
-from stakes.acquisition.reduction import blocks
-from stakes.beliefs import Belief
-from stakes.evaluation import bayes_prediction
-from stakes.losses import AnyLoss, FiniteChoice, ThresholdDecision, ZeroOne
-from stakes.losses.domains import Classes
-from stakes.models.ensembles import known_classes
-from stakes.models.members import plain_label
-from stakes.ranking.query import Question
+
+def _weighted(weighted: bool) -> str:
+    return "weighted as given" if weighted else "each as likely"
+
+
+_TARGETS = {
+    "own": "The target is what the model's own method `belief` takes it to be; `target` and `classes` were not used.",
+    "latent": "The target is the latent function at a context, without the noise of a label.",
+    "label": "The target is the label that will be realised at a context, noise included.",
+}
+
+_SENTENCES: dict[str, Callable[..., str]] = {
+    # which contexts stand for the future, and what is to be predicted there
+    "given contexts": lambda count, weighted: (
+        f"The {count} contexts given stand for the future, {_weighted(weighted)}."
+    ),
+    "pool as contexts": lambda size, weighted: (
+        f"The {size} rows of the pool stand for the future contexts, {_weighted(weighted)}."
+    ),
+    "drawn contexts": lambda count, size, seed, weighted: (
+        f"{count} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, "
+        f"{_weighted(weighted)}."
+    ),
+    "target": lambda target: _TARGETS[target],
+    # how scores were computed
+    "forms": lambda names: f"Computed by: {'; '.join(names)}.",
+    "per cost": lambda: "Scores are for each unit of cost.",
+    "log scale": lambda log_scale: f"Scores and worths are to be multiplied by exp({log_scale:.6g}).",
+    "out of range": lambda error: f"What is expected at contexts is not reported in full: {error}",
+    "fallback": lambda ranked_by: f"No single label is worth anything; rows are ranked by {ranked_by}.",
+    "members agree": lambda: (
+        "All members of the model say the same at every context: no label is worth anything, and the seed puts rows in "
+        "an order (cold_start spreads them over the pool)."
+    ),
+    "ties": lambda count, seed: (
+        f"{count} of the rows chosen have equals in the pool; seed {seed} decided between them."
+    ),
+    # rows that were chosen together
+    "shortlist": lambda count, size: f"Looked at together: the {count} of {size} rows that are worth most alone.",
+    "pending": lambda count: f"Worths come on top of {count} labels that are on their way.",
+    "joint worth": lambda count, worth, method: (
+        f"Together {count} labels are worth {number(worth)} for one decision ({method})."
+    ),
+    "sampling error": lambda error: f"Joint worths are sampled: standard errors up to {number(error, 2)}.",
+    "fallback picks": lambda count, ranked_by: (
+        f"{count} picks had no gain to go by and are ranked by {', '.join(ranked_by)}."
+    ),
+    "contexts of single labels": lambda: "The contexts named for a row are those that its label alone helps most.",
+    "members": lambda count: (
+        f"The model is known by {count} members. Several labels tell most of them apart, and then seem to tell all "
+        "there is to know: the worth of larger batches is an upper estimate."
+    ),
+    # fewer rows than were asked for
+    "too few rows": lambda n, size, pending: (
+        f"{n} rows were asked for; the pool has {size}{f', {pending} of them pending' if pending else ''}."
+    ),
+    "budget": lambda budget, count, n: f"The budget of {budget:g} reached for {count} of {n} rows.",
+    # without a model
+    "cold start": lambda seed, known: (
+        "A cold start: no model, so no row has a worth. "
+        + (
+            f"The first row is drawn with seed {seed}, each after it is the one furthest from those before."
+            if known is None
+            else f"Each row is the one furthest from those before it and from {counted(known, 'known row')}."
+        )
+    ),
+    "drawn rows": lambda count, size, seed: (
+        f"{count} of the {size} rows of the pool, drawn with seed {seed}, are looked at."
+    ),
+}
+
+
+class Note(NamedTuple):
+    """Something that was taken for granted, approximated or left out: a kind and its values.
+
+    `str(note)` is the sentence. A kind that is not in the table of sentences has its text as the value "text", such as
+    a model's own report.
+
+    Attributes:
+        kind: Which note it is, such as "ties" or "budget".
+        values: Its numbers and names, by name.
+
+    Examples:
+        >>> note = Note("ties", {"count": 2, "seed": 0})
+        >>> note.values["count"]
+        2
+        >>> print(note)
+        2 of the rows chosen have equals in the pool; seed 0 decided between them.
+        >>> print(Note("model report", {"text": "Gaps were filled by the mean."}))
+        Gaps were filled by the mean.
+    """
+
+    kind: str
+    values: dict[str, Any]
+
+    def __str__(self) -> str:
+        return _SENTENCES[self.kind](**self.values) if self.kind in _SENTENCES else str(self.values["text"])
 
 
 @dataclass(frozen=True)
 class HelpedContext:
-    """One of the contexts at which a label helps most, and what the model says there today."""
+    """One of the contexts at which a label helps most, and what the model predicts there today.
+
+    Attributes:
+        index: Its position among the contexts (in the pool, where the pool stands for them).
+        row_id: Its label in a pandas index, else its position.
+        share: Of the worth of the row.
+        prediction: The answer with the least expected loss today: a number, a class, the position of an action, or
+            class probabilities; None where the answer is a whole distribution, or beyond the range of numbers.
+        uncertainty: The expected loss of that answer; None where it is beyond the range of numbers.
+        answer: The prediction as text.
+    """
 
     index: int
-    """Its position among the contexts (in the pool, where the pool stands for them)."""
-    label: Any
-    """Its label in a pandas index, else its position."""
+    row_id: Any
     share: float
-    """Of the worth of the row."""
     prediction: Any
-    """The answer with the least expected loss today: a number, a class, the position of an action, or class
-    probabilities; None where the answer is a whole distribution, or beyond the range of numbers."""
     uncertainty: float | None
-    """The expected loss of that answer; None where it is beyond the range of numbers."""
     answer: str
-    """The prediction in words."""
 
     def __str__(self) -> str:
         loss = "" if self.uncertainty is None else f" at an expected loss of {number(self.uncertainty)}"
         share = f"{self.share:.0%}" if self.share >= 0.01 else "<1%"
-        return f"{share} at context {self.label!r} (today: {self.answer}{loss})"
+        return f"{share} at context {self.row_id!r} (today: {self.answer}{loss})"
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a row was chosen."""
+    """Why a row was chosen.
+
+    Attributes:
+        worth: By how much its label is expected to lower the loss of one decision; times exp(log_scale) of the ranking.
+            In a batch: on top of the rows before it. None in a cold start.
+        worth_per_cost: The worth for each unit of cost; None without costs.
+        contexts: Up to three contexts at which its label, alone, helps most; none where it is worth nothing by itself.
+        as_good: How many other rows score the same to within 1e-9, so that the random state decided; None in a batch.
+        ranked_by: What it is the best in: "worth", or where no label is worth anything what stood in for it.
+    """
 
     worth: float | None
-    """By how much its label is expected to lower the loss of one decision; times exp(log_scale) of the ranking. In a
-    batch: on top of the rows before it. None in a cold start."""
     worth_per_cost: float | None
-    """The worth for each unit of cost; None without costs."""
     contexts: tuple[HelpedContext, ...]
-    """Up to three contexts at which its label, alone, helps most; none where it is worth nothing by itself."""
     as_good: int | None
-    """How many other rows score the same to within 1e-9, so that the seed decided; None in a batch."""
     ranked_by: str
-    """What it is the best in: "worth", or where no label is worth anything what stood in for it."""
 
     def __str__(self) -> str:
         price = "" if self.worth_per_cost is None else f", {number(self.worth_per_cost)} for each unit of cost"
@@ -76,54 +170,101 @@ class Reason:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Rows to label, best first."""
+    """Rows to label, best first.
+
+    Attributes:
+        indices: Positions in the pool.
+        row_ids: Their labels in a pandas index, else their positions; the ids of a table that was read from a file.
+        scores: What they are ranked by (`ranked_by`), for each unit of cost where `per_cost`; times exp(log_scale).
+        per_cost: Whether scores are for each unit of cost.
+        ranked_by: "worth", "gain" on top of the rows before it (a batch), or what stood in for them.
+        reasons: Why each row was chosen.
+        notes: What was taken for granted, approximated or left out.
+        log_scale: 0, unless the scores are beyond the range of numbers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import SquaredError, rank
+        >>> X = np.linspace(-1.0, 1.0, 12)[:, None]
+        >>> ranking = rank(BayesianRidge().fit(X[4:8], X[4:8, 0] ** 2), SquaredError(), X, n=2)
+        >>> sorted(ranking.indices)
+        [0, 11]
+        >>> print(ranking.notes[0])
+        The 12 rows of the pool stand for the future contexts, each as likely.
+    """
 
     indices: tuple[int, ...]
-    """Positions in the pool."""
-    labels: tuple[Any, ...]
-    """Their labels in a pandas index, else their positions."""
+    row_ids: tuple[Any, ...]
     scores: tuple[float, ...]
-    """What they are ranked by (`ranked_by`), for each unit of cost where `per_cost`; times exp(log_scale)."""
     per_cost: bool
     ranked_by: str
-    """"worth", "gain" on top of the rows before it (a batch), or what stood in for them."""
     reasons: tuple[Reason, ...]
-    assumptions: tuple[str, ...]
-    """What was taken for granted, approximated or left out."""
+    notes: tuple[Note, ...]
     log_scale: float = 0.0
-    """0, unless the scores are beyond the range of numbers."""
 
     def __len__(self) -> int:
         return len(self.indices)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, in types that JSON knows: other labels as text, an infinite score as None."""
-        told: dict[str, Any] = plain(asdict(self))
-        return told
+        """All fields in types that JSON knows.
+
+        Returns:
+            A dict: row ids of other types as text, an infinite score as None, each note with its `kind`, `values` and
+            `text`.
+        """
+        notes = [{"kind": note.kind, "values": plain(note.values), "text": str(note)} for note in self.notes]
+        fields: dict[str, Any] = plain(asdict(self))
+        return {**fields, "notes": notes}
+
+    @staticmethod
+    def from_dict(kept: Mapping[str, Any]) -> Ranking:
+        """A ranking as `to_dict` gave it; a score that was infinite is NaN.
+
+        Args:
+            kept: What `to_dict` gave, also by way of JSON.
+
+        Returns:
+            The ranking.
+        """
+        reasons = (
+            Reason(**{**each, "contexts": tuple(HelpedContext(**context) for context in each["contexts"])})
+            for each in kept["reasons"]
+        )
+        return Ranking(
+            tuple(kept["indices"]),
+            tuple(kept["row_ids"]),
+            tuple(math.nan if score is None else score for score in kept["scores"]),
+            kept["per_cost"],
+            kept["ranked_by"],
+            tuple(reasons),
+            tuple(Note(each["kind"], each["values"]) for each in kept["notes"]),
+            kept["log_scale"],
+        )
 
     def __str__(self) -> str:
-        head = ("", "row", "label", self._score_name(), "why")
+        head = ("", "row", "id", self._score_name(), "why")
         lines = [head, *((str(place), *cells) for place, cells in enumerate(self._cells(), 1))]
         widths = [max(len(line[i]) for line in lines) for i in range(4)]
         table = [
             " ".join([*(cell.rjust(width) for cell, width in zip(line, widths, strict=False)), " " + line[4]])
             for line in lines
         ]
-        return "\n".join([*table, "", *(f"- {sentence}" for sentence in self.assumptions)])
+        return "\n".join([*table, "", *(f"- {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("row", "label", self._score_name(), "why"))
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("row", "id", self._score_name(), "why"))
         rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) for cells in self._cells())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
-        notes = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.assumptions)
+        notes = "".join(f"<li>{html.escape(str(note))}</li>" for note in self.notes)
         return f"<table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
 
     def _score_name(self) -> str:
         return f"{self.ranked_by} per cost" if self.per_cost else self.ranked_by
 
     def _cells(self) -> list[tuple[str, str, str, str]]:
-        rows = zip(self.indices, self.labels, self.scores, self.reasons, strict=True)
-        return [(str(index), str(label), number(score), str(reason)) for index, label, score, reason in rows]
+        rows = zip(self.indices, self.row_ids, self.scores, self.reasons, strict=True)
+        return [(str(index), str(row_id), number(score), str(reason)) for index, row_id, score, reason in rows]
 
 
 def plain(value: Any) -> Any:
@@ -136,92 +277,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
-# ----------------------------------------------------------------------
-# Why a row was chosen: the contexts that its label helps most, and what the model says there today.
-#
-# Sizes: n rows, M contexts, C classes.
-
-_MOST = 3  # contexts named for each row
-
-
-def helped_contexts(question: Question, rows: Host, chunk: int) -> tuple[list[tuple[HelpedContext, ...]], list[str]]:
-    """For each of `rows` the contexts that its label alone helps most, and sentences on what could not be told."""
-    found: list[tuple[HelpedContext, ...]] = []
-    said: list[str] = []
-    for part in slices(len(rows), chunk) if len(rows) else ():
-        belief = question.belief(rows[part])
-        if part.start == 0:
-            describe, said = _descriptions(question, belief)
-        for logs in log_reductions(question, belief):
-            found.append(tuple(describe(place, share) for place, share in _largest(logs)))
-    return found, said
-
-
-def log_reductions(question: Question, belief: Belief) -> Host:
-    """[n, M]: the log of p(c) EUR(x; c)."""
-    xp, columns = namespace(belief.like), []
-    for _, log_scale, parts in blocks(find_form(question.loss, belief), question.loss, belief, None):
-        columns.append(on_host(log_of(double(xp.concat([part() for part in parts], axis=0))) + double(log_scale)))
-    return np.asarray(np.concatenate(columns, axis=1) + log_of(np.asarray(question.weights)))
-
-
-def _largest(logs: Host) -> list[tuple[int, float]]:
-    """The few largest of [M], and their shares of the sum; fewer where others are nothing."""
-    places = [int(place) for place in np.argsort(-logs, kind="stable")[:_MOST] if logs[place] > -np.inf]
-    if not places:
-        return []
-    relative = np.exp(logs - logs[places[0]])
-    return [(place, float(relative[place] / relative.sum())) for place in places]
-
-
-def _descriptions(question: Question, belief: Belief) -> tuple[Any, list[str]]:
-    """A function from the position and the share of a context to its description, and sentences."""
-    here, (positions, labels) = belief.take(slice(0, 1), slice(None)), question.context_places()
-    predictions, gaps = _told(bayes_prediction, question.loss, here)
-    losses, more = _told(uncertainty, question.loss, here)
-    names, absent = class_names(question.model, question.classes), "not told" if gaps else "a distribution"
-
-    def describe(place: int, share: float) -> HelpedContext:
-        prediction = _named(question.loss, predictions[place], names)
-        answer = absent if prediction is None else _words(question.loss, prediction, names)
-        return HelpedContext(int(positions[place]), labels[place], share, prediction, losses[place], answer)
-
-    said = [f"What is expected at contexts is not told in full: {error}" for error in dict.fromkeys([*gaps, *more])]
-    return describe, said
-
-
-def _told(function: Callable[[Any, Any], Any], loss: AnyLoss, belief: Belief) -> tuple[list[Any], list[str]]:
-    """[M]: what a function says of each context, None for each where that is no array or out of range; and why."""
-    try:
-        answers = function(loss, belief)
-    except FloatingPointError as error:
-        return [None] * belief.n_contexts, [str(error)]
-    return (list(on_host(answers).tolist()) if is_array_api_obj(answers) else [None] * belief.n_contexts), []
-
-
-def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
-    """[C]: those given, or those of the model, or none known."""
-    known = known_classes(model) if classes is None else classes
-    return None if known is None else [plain_label(name) for name in known]
-
-
-def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:
-    """A predicted class by its name, probabilities as a tuple; all else as it is."""
-    if isinstance(prediction, list):
-        return tuple(prediction)
-    return names[int(prediction)] if isinstance(loss, ZeroOne) and names else prediction
-
-
-def _words(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
-    if isinstance(loss, ZeroOne):
-        return f"class {prediction!r}"
-    if isinstance(loss, ThresholdDecision):
-        return ("wait", "act")[int(prediction)]
-    if isinstance(loss, FiniteChoice):
-        return f"action {prediction}"
-    if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
-        best = int(np.argmax(prediction))
-        return f"class {(names or range(len(prediction)))[best]!r} at {prediction[best]:.0%}"
-    return ", ".join(number(each) for each in prediction) if isinstance(prediction, tuple) else number(prediction)

@@ -1,15 +1,21 @@
-"""What an outlook says: the loss today, what labels would save, and whether to buy them."""
+"""Is the next label worth its cost? What batches of every size would save, against what they cost, and whether to stop.
+
+Stopping is right only if no batch within the budget pays, and larger ones cannot. Sizes: M contexts, n rows chosen.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._utils.parallel import checked_jobs
-from stakes._utils.tables import Host, on_host
+from stakes._utils.array import on_host
+from stakes._utils.budget import Budget
+from stakes._utils.progress import Progress
+from stakes._utils.random import RandomState
+from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
@@ -17,12 +23,13 @@ from stakes.acquisition.fallback import MAX_CONFIGURATIONS
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble, WarpedGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
-from stakes.ranking.query import Progress, Question, ask, at_least_one
-from stakes.ranking.rank import checked_purchase, described
-from stakes.ranking.result import Ranking, log_reductions, plain
-from stakes.ranking.top_k import Picks, Purchase, Work, alone, together
+from stakes.ranking.query import Query, make_query
+from stakes.ranking.reasons import log_reductions
+from stakes.ranking.result import Note, Ranking, plain
+from stakes.ranking.top_k import alone, together
 
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
+_SURE = 2.0  # standard errors
 
 
 @dataclass(frozen=True)
@@ -104,8 +111,8 @@ class Outlook:
         ]
         rest = {"decisions": self.decisions, "budget": self.budget, "advice": self.advice}
         amounts = {"today": plain(vars(self.today)), "most": plain(vars(self.most))}
-        said = {"sentences": list(self.sentences)}
-        return {"ranking": self.ranking.to_dict(), **amounts, "offers": offers, **rest, **said}
+        sentences = {"sentences": list(self.sentences)}
+        return {"ranking": self.ranking.to_dict(), **amounts, "offers": offers, **rest, **sentences}
 
     def __str__(self) -> str:
         lines = [
@@ -141,54 +148,169 @@ def _count(offer: Offer) -> str:
     return "no number of decisions" if count == float("inf") else f"{number(count, 3)} decisions"
 
 
-# ----------------------------------------------------------------------
-# What the loss is expected to be today, and the most that labels could save of it, for one decision.
-#
-# Sizes: M contexts.
+def outlook(
+    model: Any,
+    loss: AnyLoss,
+    pool: Any,
+    *,
+    contexts: Any = None,
+    n: int = 8,
+    decisions: float | None = None,
+    costs: Any = None,
+    budget: float | None = None,
+    context_weights: Any = None,
+    target: Literal["label", "latent"] = "label",
+    classes: Sequence[Any] | None = None,
+    shortlist: int | None = None,
+    pending: Sequence[int] = (),
+    random_state: RandomState = 0,
+    max_contexts: int = 1000,
+    chunk: int = 4096,
+    n_jobs: int | None = None,
+    progress: bool | Progress = False,
+) -> Outlook:
+    """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
+
+    With `decisions` and `costs`, the advice is to go on if any of the batches saves more than it costs, and to stop
+    only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. Forests of a real
+    target have no joint batches: rows are then ranked alone, and one offer is made.
+
+    Args:
+        model: A fitted model, as in `rank`.
+        loss: What a wrong answer costs.
+        pool: [N, p]: rows that could be labelled, as in `rank`.
+        contexts: [M, p]: where decisions will be made; without them the pool stands for the future.
+        n: How many labels to look ahead.
+        decisions: How many decisions will be taken with the model.
+        costs: What a label costs, one number or one for each row, in units of the loss.
+        budget: What all labels may cost together.
+        context_weights: [M]: how often each context comes up.
+        target: "label" or "latent", as in `rank`.
+        classes: All classes in the order of the loss, where the model has not seen them all.
+        shortlist: How many rows a batch is chosen from, as in `rank`.
+        pending: Positions of rows whose labels are on their way.
+        random_state: A whole number or a `numpy.random.Generator`.
+        max_contexts: The most rows of the pool that stand for the future.
+        chunk: How many rows are read and scored at a time.
+        n_jobs: Workers that score them, as in `rank`.
+        progress: True shows a line on the error stream; a callable is called with what is being done and the share
+            that is done.
+
+    Returns:
+        The rows in the order in which to buy them, what they save, and the advice.
+
+    Raises:
+        StakesError: If an argument is refused.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import SquaredError, outlook
+        >>> X = np.linspace(-1.0, 1.0, 30)[:, None]
+        >>> model = BayesianRidge().fit(X[:10], np.sin(9 * X[:10, 0]))
+        >>> ahead = outlook(model, SquaredError(), X[10:], n=4, costs=0.001, decisions=1000)
+        >>> ahead.advice
+        'go on'
+        >>> [offer.size for offer in ahead.offers]
+        [1, 2, 3, 4]
+    """
+    if decisions is not None and not 0 < decisions < np.inf:
+        raise StakesError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")
+    query = make_query(
+        model,
+        loss,
+        pool,
+        contexts=contexts,
+        n=n,
+        costs=costs,
+        budget=budget,
+        context_weights=context_weights,
+        target=target,
+        classes=classes,
+        shortlist=shortlist,
+        pending=pending,
+        random_state=random_state,
+        max_contexts=max_contexts,
+        chunk=chunk,
+        n_jobs=n_jobs,
+        progress=progress,
+    )
+    ranking, errors = _chosen(query)
+    offers, today, most = _offers(query, ranking, errors, decisions), expected_loss(query), most_saved(query)
+    verdict: Verdict | None = None
+    sentences: tuple[str, ...] = ()
+    if decisions is not None and query.costs is not None:
+        free = np.delete(query.costs, list(query.pending))
+        verdict, sentences = advised(offers, most, free, budget, decisions)
+    return Outlook(ranking, today, most, offers, decisions, budget, verdict, sentences)
 
 
-def expected_loss(question: Question) -> Amount:
+def _chosen(query: Query) -> tuple[Ranking, Host | None]:
+    """Rows chosen together where the belief has batches that take seconds, with standard errors [n]; else alone."""
+    belief = query.first(joint=True)
+    if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
+        return alone(query), None
+    members = getattr(belief, "member_weights", None)
+    if members is not None:  # batches of an ensemble have no more to tell than which member is right
+        query = replace(query, notes=(*query.notes, Note("members", {"count": len(members)})))
+    return together(query)
+
+
+def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: float | None) -> tuple[Offer, ...]:
+    """One for each number of rows from the top; the first alone where joint worths are not known."""
+    if len(ranking) == 0:
+        return ()
+    rows = np.asarray(ranking.indices, dtype=np.intp)
+    worths = np.asarray([reason.worth for reason in ranking.reasons], dtype=float)
+    if errors is None:
+        logs = log_reductions(query, query.belief(rows[:1]))[0]
+        worths, errors = worths[:1] * np.exp(ranking.log_scale), np.asarray([_error(np.exp(logs), query.weights)])
+    costs = None if query.costs is None else np.cumsum(query.costs[rows])
+    return tuple(
+        Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions)
+        for size, (worth, error) in enumerate(zip(np.cumsum(worths).tolist(), errors.tolist(), strict=True), 1)
+    )
+
+
+def expected_loss(query: Query) -> Amount:
     """E_c[h]: the expected loss of the best answers today."""
-    each = on_host(uncertainty(question.loss, question.first())).astype(float)
-    return _mean(each, question.weights)
+    each = on_host(uncertainty(query.loss, query.first())).astype(float)
+    return _mean(each, query.weights)
 
 
-def most_saved(question: Question) -> Amount:
+def most_saved(query: Query) -> Amount:
     """The most that labels can save, however many there are and wherever they are bought.
 
     Under a Gaussian belief (also a warped one) they tell the function, and leave the noise of the outcome; under an
     ensemble they tell the member. Of any other belief no more is known than that they save all of the expected loss.
     """
-    belief = question.first()
+    belief = query.first()
     if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
-        return _mean(on_host(expected_reduction(question.loss, _oracle(question, belief)))[0], question.weights)
+        return _mean(on_host(expected_reduction(query.loss, _oracle(query, belief)))[0], query.weights)
     if has_batches(belief):
-        shares = np.exp(on_host(_start(question, belief).log_most()).astype(float))  # [M]: p(c) times what is saved
-        return Amount(float(shares.sum()), context_error(shares, question.weights))
-    return expected_loss(question)
+        batch: Any = start_batch(query.loss, belief, query.weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
+        shares = np.exp(on_host(batch.log_most()).astype(float))  # [M]: p(c) times what is saved
+        return Amount(float(shares.sum()), _error(shares, query.weights))
+    return expected_loss(query)
 
 
-def context_error(shares: Host, weights: tuple[float, ...]) -> float:
+def _error(shares: Host, weights: tuple[float, ...]) -> float:
     """The standard error of a mean over contexts, sum_c p(c) v_c, of `shares` [M] = p(c) v_c."""
     return float(np.sqrt(np.sum((shares - np.asarray(weights) * shares.sum()) ** 2)))
 
 
 def _mean(values: Host, weights: tuple[float, ...]) -> Amount:
     shares = np.asarray(weights) * values
-    return Amount(float(shares.sum()), context_error(shares, weights))
+    return Amount(float(shares.sum()), _error(shares, weights))
 
 
-def _start(question: Question, belief: Belief) -> Any:
-    return start_batch(question.loss, belief, question.weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
-
-
-def _oracle(question: Question, belief: GaussianBelief | WarpedGaussianBelief) -> Belief:
+def _oracle(query: Query, belief: GaussianBelief | WarpedGaussianBelief) -> Belief:
     """One candidate that tells the function at every context: rho_c = (variance without noise) / (variance)."""
-    function = _gaussian(question.with_target("latent").first())
+    function = _gaussian(replace(query, target="latent").first())
     label = _gaussian(belief)
     known = np.clip(on_host(function.variance), 0.0, on_host(label.variance))  # [M]
-    told = GaussianBelief(on_host(label.mean), on_host(label.variance), np.ones(1), np.sqrt(known)[None, :])
-    return told if isinstance(belief, GaussianBelief) else WarpedGaussianBelief(told, belief.warp)
+    oracle = GaussianBelief(on_host(label.mean), on_host(label.variance), np.ones(1), np.sqrt(known)[None, :])
+    return oracle if isinstance(belief, GaussianBelief) else WarpedGaussianBelief(oracle, belief.warp)
 
 
 def _gaussian(belief: Any) -> GaussianBelief:
@@ -196,69 +318,48 @@ def _gaussian(belief: Any) -> GaussianBelief:
     return latent
 
 
-# ----------------------------------------------------------------------
-# To go on, or to stop: stopping is right only if no batch within the budget pays, and larger ones cannot.
-
-
-_SURE = 2.0  # standard errors
-
-
-@dataclass(frozen=True)
-class Advice:
-    """A verdict, and why."""
-
-    verdict: Verdict | None
-    sentences: tuple[str, ...]
-
-
-def advised(offers: tuple[Offer, ...], most: Amount, purchase: Purchase, decisions: float) -> Advice:
-    """What to do about `offers`, when no number of labels saves more than `most` for one decision.
+def advised(
+    offers: tuple[Offer, ...], most: Amount, costs: Host, budget: float | None, decisions: float
+) -> tuple[Verdict, tuple[str, ...]]:
+    """Whether to buy, and why, when no number of labels saves more than `most` for one decision.
 
     The worth of labels need not be concave in their number: one may be worth nothing where ten are worth much. So a
-    first label that does not pay is no reason to stop.
+    first label that does not pay is no reason to stop. `costs` are those of all rows that could be bought.
     """
     if not offers:
-        return Advice("stop", ("Stop: the budget reaches for no label.",))
+        return "stop", ("Stop: the budget reaches for no label.",)
     best = max(offers, key=_net)
-    if _net(best) > 0.0:
-        sure = _net(best) > _SURE * (best.net_error or 0.0)
-        return _go_on(best) if sure else Advice("too close to call", (f"Too close to call: {_saves(best)}.",))
+    if _net(best) > _SURE * (best.net_error or 0.0):
+        return "go on", (f"Go on: {_saves(best)}.",)
     if any(_net(offer) + _SURE * (offer.net_error or 0.0) > 0.0 for offer in offers):
-        return Advice("too close to call", (f"Too close to call: {_saves(best)}.",))
-    return _stop_or_not(offers, most, purchase, decisions)
+        return "too close to call", (f"Too close to call: {_saves(best)}.",)
+    return _stop_or_not(len(offers), most, _cheapest_larger(len(offers), costs, budget), decisions)
 
 
-def _go_on(best: Offer) -> Advice:
-    return Advice("go on", (f"Go on: {_saves(best)}.",))
-
-
-def _stop_or_not(offers: tuple[Offer, ...], most: Amount, purchase: Purchase, decisions: float) -> Advice:
-    """None of the offers pays; larger batches may, unless their cost is above the most that they can save."""
-    tried, bound = len(offers), decisions * (most.value + _SURE * most.error)
+def _stop_or_not(tried: int, most: Amount, larger: float | None, decisions: float) -> tuple[Verdict, tuple[str, ...]]:
+    """None of the offers pays; a `larger` batch, at that cost, may, unless it is above the most that it can save."""
+    bound = decisions * (most.value + _SURE * most.error)
     none = f"no batch of up to {tried} labels saves what it costs" if tried > 1 else "the next label does not pay"
-    larger = _cheapest_larger(tried, purchase)
     if larger is None:
-        return Advice("stop", (f"Stop: {none}, and the budget or the pool reaches for no more.",))
+        return "stop", (f"Stop: {none}, and the budget or the pool reaches for no more.",)
     if larger >= bound:
         limit = f"{short(decisions)} decisions can save {number(bound)} at most"
         cost = f"{tried + 1} labels cost {number(larger)}"
-        return Advice("stop", (f"Stop: {none}, and larger ones cannot: {limit}, and {cost}.",))
+        return "stop", (f"Stop: {none}, and larger ones cannot: {limit}, and {cost}.",)
     why = f"{none}, but more might: all that could be learned is worth {number(decisions * most.value)}"
-    return Advice("too close to call", (f"Too close to call: {why}. Ask for an outlook on more labels.",))
+    return "too close to call", (f"Too close to call: {why}. Ask for an outlook on more labels.",)
 
 
-def _cheapest_larger(tried: int, purchase: Purchase) -> float | None:
+def _cheapest_larger(tried: int, costs: Host, budget: float | None) -> float | None:
     """The least that one label more than were tried can cost; None where there is no such batch."""
-    assert purchase.prices is not None
-    free = np.delete(purchase.prices, list(purchase.pending))
-    if len(free) <= tried:
+    if len(costs) <= tried:
         return None
-    cost = float(np.sort(free)[: tried + 1].sum())
-    return None if purchase.budget is not None and cost > purchase.budget else cost
+    cost = float(np.sort(costs)[: tried + 1].sum())
+    return cost if Budget(budget).affords(cost) else None
 
 
 def _saves(offer: Offer) -> str:
-    """In words: 4 labels save 12 over 100 decisions and cost 8."""
+    """Such as: the next 4 labels save 12 over 100 decisions and cost 8."""
     labels = "the next label saves" if offer.size == 1 else f"the next {offer.size} labels save"
     error = 0.0 if offer.decisions is None else offer.decisions * offer.error
     total = 0.0 if offer.decisions is None else offer.decisions * offer.worth
@@ -269,91 +370,3 @@ def _saves(offer: Offer) -> str:
 def _net(offer: Offer) -> float:
     assert offer.net is not None
     return offer.net
-
-
-# ----------------------------------------------------------------------
-# Is the next label worth its cost? What batches of every size would save, against what they cost.
-#
-# Sizes: M contexts, n rows chosen.
-
-
-def outlook(
-    model: Any,
-    loss: AnyLoss,
-    pool: Any,
-    contexts: Any = None,
-    n: int = 8,
-    *,
-    decisions: float | None = None,
-    costs: Any = None,
-    budget: float | None = None,
-    pending: Sequence[int] = (),
-    context_weights: Any = None,
-    target: Literal["label", "latent"] = "label",
-    classes: Sequence[Any] | None = None,
-    shortlist: int | None = None,
-    seed: int = 0,
-    max_contexts: int = 1000,
-    chunk: int = 4096,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Outlook:
-    """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
-
-    `decisions` is how many decisions will be taken with the model; `costs` is what a label costs, one number or one for
-    each row, in units of the loss. With both, the advice is to go on if any of the batches saves more than it costs,
-    and to stop only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. All else
-    is as in `rank`. Forests of a real target have no joint batches: rows are then ranked alone, and one offer is made.
-    """
-    question, said = ask(model, loss, pool, contexts, context_weights, target, classes, seed, max_contexts, progress)
-    alike = costs is not None and np.ndim(costs) == 0
-    prices = np.broadcast_to(float(costs), question.size) if alike else costs
-    if decisions is not None and not 0 < decisions < np.inf:
-        raise StakesError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")
-    purchase = checked_purchase(question.size, at_least_one("n", n), prices, budget, pending, shortlist)
-    picks = _picked(question, purchase, Work(at_least_one("chunk", chunk), checked_jobs(n_jobs)))
-    ranking = described(question, purchase, picks, chunk, [*said, *_member_sentences(question, picks)])
-    offers = _offers(question, purchase, picks, decisions)
-    today, most = expected_loss(question), most_saved(question)
-    advice = Advice(None, ()) if decisions is None or costs is None else advised(offers, most, purchase, decisions)
-    return Outlook(ranking, today, most, offers, decisions, budget, advice.verdict, advice.sentences)
-
-
-def _picked(question: Question, purchase: Purchase, work: Work) -> Picks:
-    """Rows chosen together where the belief has batches that take seconds, else alone."""
-    belief = question.first(joint=True)
-    slow = isinstance(belief, NormalEnsemble | VectorNormalEnsemble)
-    return (alone if slow or obstacle(belief) is not None else together)(question, purchase, work)
-
-
-def _offers(question: Question, purchase: Purchase, picks: Picks, decisions: float | None) -> tuple[Offer, ...]:
-    """One for each number of rows from the top; the first alone where joint worths are not known."""
-    if len(picks.rows) == 0:
-        return ()
-    unit = float(np.exp(picks.log_scale))
-    if picks.errors is None:
-        logs = log_reductions(question, question.belief(picks.rows[:1]))[0]
-        joint, errors = picks.worths[:1] * unit, np.asarray([context_error(np.exp(logs), question.weights)])
-    else:
-        joint, errors = np.cumsum(picks.worths), picks.errors
-    costs = _costs(purchase, picks.rows)
-    return tuple(
-        Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions)
-        for size, (worth, error) in enumerate(zip(joint.tolist(), errors.tolist(), strict=True), 1)
-    )
-
-
-def _member_sentences(question: Question, picks: Picks) -> list[str]:
-    """A caution on batches under ensembles, which have no more to tell than which member is right."""
-    members = getattr(question.first(), "member_weights", None)
-    if members is None or picks.errors is None:
-        return []
-    return [
-        f"The model is known by {len(members)} members. Several labels tell most of them apart, and then seem to tell "
-        "all there is to know: the worth of larger batches is an upper estimate."
-    ]
-
-
-def _costs(purchase: Purchase, rows: Host) -> Host | None:
-    """[n]: what the first 1, 2, .. n rows cost together."""
-    return None if purchase.prices is None else np.cumsum(purchase.prices[rows])

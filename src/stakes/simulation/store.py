@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 import joblib
 import numpy as np
 
-from stakes._utils.tables import Host, column, column_names, n_columns
+from stakes._utils.tables import Host, column_at, column_names, n_columns
 from stakes.exceptions import StakesError
 from stakes.simulation.trial import PARTS, Trial
 
@@ -159,7 +159,7 @@ def _code_hash(function: types.FunctionType) -> str:
 def data_hash(values: Any) -> str:
     """The same for equal data of one kind: frames go by their columns, however they lie in memory."""
     if column_names(values) is not None:
-        values = column_names(values), [column(values, position) for position in range(n_columns(values))]
+        values = column_names(values), [column_at(values, position) for position in range(n_columns(values))]
     return str(joblib.hash(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values))
 
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stakes._utils.array import log_of
-from stakes._utils.tables import Host, on_host
+from stakes._utils.array import log_of, on_host
+from stakes._utils.tables import Host
 from stakes.acquisition import fallback_scores, score
 from stakes.acquisition.fallback import worth_floor
 from stakes.baselines import BASELINES

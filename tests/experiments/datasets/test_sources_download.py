@@ -14,10 +14,10 @@ pooch = pytest.importorskip("pooch", reason="pooch is not installed, and downloa
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves the files of a folder, and says nothing."""
+    """Serves the files of a folder, and logs nothing."""
 
-    def log_message(self, *words):
-        """Nothing."""
+    def log_message(self, *arguments):
+        """No-op."""
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def repository(tmp_path, monkeypatch):
     monkeypatch.setattr(pooch, "os_cache", lambda project: tmp_path / "cache" / project)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=served)) as server:
-        monkeypatch.setattr("experiments.datasets.facts.REPOSITORY", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr("experiments.datasets.catalogue.REPOSITORY", f"http://127.0.0.1:{server.server_port}")
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield served
@@ -75,6 +75,6 @@ def test_a_repository_that_does_not_have_the_file_is_one_source_less():
 
 @pytest.mark.usefixtures("repository")
 def test_without_a_network_the_message_says_what_to_do(monkeypatch):
-    monkeypatch.setattr("experiments.datasets.facts.REPOSITORY", "http://127.0.0.1:1")
+    monkeypatch.setattr("experiments.datasets.catalogue.REPOSITORY", "http://127.0.0.1:1")
     with pytest.raises(DatasetError, match=r"yacht_hydrodynamics\.data cannot be downloaded \(ConnectionError\)"):
         load("yacht")

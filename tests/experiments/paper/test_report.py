@@ -12,8 +12,8 @@ import pytest
 
 from experiments import __main__ as program
 from experiments.paper import acquisition, figures, table2
-from experiments.paper.blocks import Heading, Picture, Strong, Table, Words, markdown
-from experiments.paper.page import html as page
+from experiments.paper.blocks import Heading, Paragraph, Picture, Strong, Table, markdown
+from experiments.paper.blocks import html as page
 from experiments.paper.report import PRINTED, content, report
 from experiments.paper.results import read, write
 from experiments.paper.study import Place
@@ -54,7 +54,7 @@ def test_the_page_and_the_markdown_say_the_same():
         assert (f"**{cell}**" if isinstance(cell, Strong) else f"| {cell} ") in written
         assert (f"<strong>{cell}</strong>" if isinstance(cell, Strong) else f">{cell}</t") in shown
     for each in blocks:
-        if isinstance(each, Heading | Words):
+        if isinstance(each, Heading | Paragraph):
             assert each.text in written
             assert each.text in shown
 
@@ -62,7 +62,7 @@ def test_the_page_and_the_markdown_say_the_same():
 def test_a_page_needs_nothing_else_and_shows_text_as_text():
     blocks = [
         Heading(1, "a < b"),
-        Words("t", "<script>"),
+        Paragraph("t", "<script>"),
         Table(["h"], [["x & y"]]),
         Picture("p", "seen"),
         Picture("q", ""),

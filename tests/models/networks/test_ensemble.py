@@ -227,8 +227,8 @@ def test_the_answer_is_the_same_for_any_chunk_and_any_number_of_workers(rows):
         found = stakes.rank(modules, loss, rows, n=8, **options)
         assert found.indices == wanted.indices
         np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-9)
-    batch = stakes.rank(modules, loss, rows, rows[:20], n=3, batch=True)
-    assert batch.indices == stakes.rank(modules, loss, rows, rows[:20], n=3, batch=True, chunk=7).indices
+    batch = stakes.rank(modules, loss, rows, contexts=rows[:20], n=3, batch=True)
+    assert batch.indices == stakes.rank(modules, loss, rows, contexts=rows[:20], n=3, batch=True, chunk=7).indices
 
 
 class Named(nn.Module):

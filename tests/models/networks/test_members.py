@@ -31,7 +31,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def wanted(model, images):
-    return stakes.rank(model, stakes.LogLoss(), images, images[:30], n=6)
+    return stakes.rank(model, stakes.LogLoss(), images, contexts=images[:30], n=6)
 
 
 def readonly(images):
@@ -68,7 +68,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("chunk", [9, 4096])
 def test_the_same_answer_from_every_kind_of_pool(kind, chunk, model, images, wanted, tmp_path):
-    found = stakes.rank(model, stakes.LogLoss(), KINDS[kind](images, tmp_path), images[:30], n=6, chunk=chunk)
+    found = stakes.rank(model, stakes.LogLoss(), KINDS[kind](images, tmp_path), contexts=images[:30], n=6, chunk=chunk)
     assert found.indices == wanted.indices
     np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-9)
 
@@ -140,7 +140,7 @@ def test_tables_of_tensors_name_columns(dtype):
 
 def test_contexts_have_the_shape_of_the_pool(model, images):
     with pytest.raises(ValueError, match=r"contexts must have rows of the shape \[1, 4, 4\] of the pool; got \[16\]"):
-        stakes.rank(model, stakes.LogLoss(), images, images.flatten(1))
+        stakes.rank(model, stakes.LogLoss(), images, contexts=images.flatten(1))
     check_same_columns(images, images[:3])
 
 

@@ -20,7 +20,7 @@ from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from stakes.exceptions import StakesError
-from stakes.models.networks.members import Batch, Predict, called, stacked
+from stakes.models.networks.members import Batch, Predict, call_network, stacked
 
 _CHANNELS = (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.FeatureAlphaDropout)  # drop whole channels, axis 1
 _SELU = (nn.AlphaDropout, nn.FeatureAlphaDropout)
@@ -73,7 +73,7 @@ class Dropout:
 
     def _draw(self, masks: _Masks, draw: int, batch: Batch) -> torch.Tensor:
         masks.begin(draw, _size(batch))
-        output = called(self.module, batch)
+        output = call_network(self.module, batch)
         if not masks.calls:
             raise StakesError(
                 f"no dropout layer of {type(self.module).__name__} is called in `forward`: nothing varies"

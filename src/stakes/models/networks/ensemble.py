@@ -14,7 +14,7 @@ from torch import nn
 
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts, register_list, register_model
-from stakes.models.members import prepare_table
+from stakes.models.ensembles import prepare_table
 from stakes.models.networks.dropout import Dropout
 from stakes.models.networks.laplace import LastLayer
 from stakes.models.networks.members import StackedNetworks, as_members, batches, count_rows, in_evaluation

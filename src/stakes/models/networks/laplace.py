@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 from stakes.exceptions import StakesError
-from stakes.models.members import checked_noise
-from stakes.models.networks.members import Batch, Predict, batches, called, in_evaluation
+from stakes.models.ensembles import checked_noise
+from stakes.models.networks.members import Batch, Predict, batches, call_network, in_evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class LastLayer:
         with _features_of([self.layer]) as seen:
 
             def predict(batch: Batch) -> torch.Tensor:
-                called(self.module, batch)
+                call_network(self.module, batch)
                 features = _extended(self.layer, seen[-1][1]).to(self.weights.dtype)
                 return torch.einsum("bh,kch->kbc", features, self.weights)
 
@@ -95,7 +95,7 @@ def _curvature(module: nn.Module, linear: list[nn.Linear], parts: Any, noise: An
     total: Any = 0.0
     with _features_of(linear) as seen:
         for batch in parts:
-            output = called(module, batch)
+            output = call_network(module, batch)
             layer, features, outputs = seen[-1]
             _check_last(output, outputs)
             total = total + _batch_curvature(_extended(layer, features).double(), outputs.double(), noise)

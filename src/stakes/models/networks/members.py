@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, default_collate
 
-from stakes._utils.array import slices
-from stakes._utils.tables import n_rows, on_host, take_rows
+from stakes._utils.array import on_host, slices
+from stakes._utils.tables import n_rows, take_rows
 from stakes.exceptions import StakesError
 
 _ONE_AT_A_TIME = threading.RLock()
@@ -102,7 +102,7 @@ def _tensor(values: Any) -> torch.Tensor:
     return torch.as_tensor(host if host.flags.writeable else np.array(host))
 
 
-def called(function: Callable[..., Any], batch: Batch) -> torch.Tensor:
+def call_network(function: Callable[..., Any], batch: Batch) -> torch.Tensor:
     """What a network or function gives for a batch; the `logits` where it gives an object that has them."""
     if isinstance(batch, Mapping):
         output = function(**batch)
@@ -242,7 +242,7 @@ class ListedNetworks:
     @contextmanager
     def predicting(self) -> Iterator[Predict]:
         """One module after the other."""
-        yield lambda batch: stacked([called(module, batch) for module in self.modules])
+        yield lambda batch: stacked([call_network(module, batch) for module in self.modules])
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +281,9 @@ class StackedNetworks:
 
         def one(parameters: Any, buffers: Any, batch: Batch) -> torch.Tensor:
             state = {**parameters, **buffers}
-            return called(lambda *rows, **named: torch.func.functional_call(self.module, state, rows, named), batch)
+            return call_network(
+                lambda *rows, **named: torch.func.functional_call(self.module, state, rows, named), batch
+            )
 
         every = torch.vmap(one, in_dims=(0, 0, None))
         yield lambda batch: every(dict(self.parameters), dict(self.buffers), batch)
@@ -305,7 +307,7 @@ class OwnFunction:
     @contextmanager
     def predicting(self) -> Iterator[Predict]:
         """The function."""
-        yield lambda batch: called(self.function, batch)
+        yield lambda batch: call_network(self.function, batch)
 
 
 def as_members(members: Any) -> NetworkMembers:

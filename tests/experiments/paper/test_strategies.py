@@ -9,12 +9,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from experiments.paper.linex import LinexMetric, LinexRule
-from experiments.paper.linex_scores import CLIPPED, clipped_scores, variance_scores, warped_scores
-from experiments.paper.linex_scores import _log_linex as log_linex
-from experiments.paper.linex_scores import _worth as worth_of_each
 from experiments.paper.metrics import Carrying, Charged, Drawn, weighted_error
-from experiments.paper.monte_carlo import NestedMonteCarlo
-from experiments.paper.rules import ScoreOf
+from experiments.paper.strategies import (
+    CLIPPED,
+    NestedMonteCarlo,
+    ScoreOf,
+    clipped_scores,
+    variance_scores,
+    warped_scores,
+)
+from experiments.paper.strategies import _log_linex as log_linex
+from experiments.paper.strategies import _worth as worth_of_each
 from stakes import ExponentialWeight, Linex, LogWarp, SquaredError, WarpedGaussianBelief, expected_regret, score
 from stakes.evaluation import bayes_prediction, realised_loss
 from tests.experiments.paper.paper_cases import belief

@@ -1,16 +1,18 @@
 """Tables with a target: what is read, how much is looked at, and what is said."""
 
 import warnings
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge
 
+from stakes import AbsoluteError
 from stakes.exceptions import StakesError
-from stakes.tabular import Brief, LossSpec, ModelSpec, appraise, read_worksheet
-from stakes.tabular.fitting import chosen_model
-from stakes.tabular.suggest import Effort, effort, looked_at, reached
+from stakes.tabular import Brief, LossSpec, ModelSpec, build_problem, read_worksheet, suggest
+from stakes.tabular.suggestions import chosen_model, effort, looked_at
 
 
 @pytest.fixture
@@ -27,28 +29,28 @@ def sheet(tmp_path):
 
 def test_rows_left_out_and_on_their_way_are_not_chosen(sheet):
     made = sheet()
-    found = appraise(made, made.labels, 6, pending=[6, 7], excluded=[8])
-    assert sorted(found.ranking.labels) == ["r10", "r11", "r9"]
-    assert (found.n_labels, found.n_pool) == (6, 5)
-    assert any("2 labels that are on their way" in sentence for sentence in found.said)
+    found, _ = suggest(made, 6, pending=[6, 7], excluded=[8])
+    assert sorted(found.row_ids) == ["r10", "r11", "r9"]
+    assert (len(made.labels), made.n_open) == (6, 6)
+    assert any("2 labels that are on their way" in str(note) for note in found.notes)
 
 
 def test_nothing_to_choose_is_refused(sheet):
     made = sheet()
     with pytest.raises(ValueError, match="there is none to choose"):
-        appraise(made, made.labels, 1, pending=range(6, 12))
+        suggest(made, 1, pending=range(6, 12))
 
 
 def test_a_positive_loss_has_a_model_that_knows_it(sheet):
     made = sheet("itakura-saito")
     assert chosen_model(made)[0].name == "log-gaussian-process"
-    assert any("is about positive numbers" in sentence for sentence in appraise(made, made.labels, 1).said)
+    assert any("is about positive numbers" in str(note) for note in suggest(made, 1)[0].notes)
 
 
 def test_a_zero_that_no_model_learns_from_is_told(sheet):
     made = sheet("poisson-deviance")
     with pytest.raises(StakesError, match="1 of 6 labels are 0"):
-        appraise(made, {**made.labels, 0: "0"}, 1)
+        suggest(made, 1, labels={**made.labels, 0: "0"})
 
 
 def test_costs_come_from_a_column_or_are_all_the_same(sheet):
@@ -65,18 +67,47 @@ def test_a_brief_comes_back_from_json():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"budget": 0}, {"decisions": -1}, {"seed": -1}, {"ignore": ("y",)}, {"id_column": "y"}]
+    "wrong", [{"budget": 0}, {"decisions": -1}, {"random_state": -1}, {"ignore": ("y",)}, {"id_column": "y"}]
 )
 def test_a_brief_that_cannot_be_is_refused(wrong):
     with pytest.raises(StakesError):
         Brief("y", LossSpec("squared-error"), **wrong)
 
 
-def test_a_budget_reaches_for_the_first_rows(sheet):
+@pytest.mark.parametrize("known", [6, 0])
+def test_three_labels_at_a_tenth_fit_into_three_tenths(sheet, known):
+    made = sheet(label_cost=0.1)
+    labels = {row: made.labels[row] for row in range(known)}
+    assert len(suggest(made, 5, labels=labels, budget=0.3)[0]) == 3
+    assert len(suggest(made, 5, labels=labels, budget=None)[0]) == 5
+
+
+@pytest.mark.parametrize("known", [6, 0])
+def test_an_expensive_row_is_passed_over_and_does_not_end_the_list(sheet, known):
     made = sheet(cost_column="price")
-    assert reached(made, [0, 1, 2], 3.0) == [0, 1]
-    assert reached(made, [0, 1, 2], None) == [0, 1, 2]
-    assert reached(sheet(label_cost=0.1), [0, 1, 2], 0.3) == [0, 1, 2]
+    labels = {row: made.labels[row] for row in range(known)}
+    alike = replace(made, costs=np.ones(12))
+    first, second = suggest(alike, 2, labels=labels)[0].indices
+    costs = np.ones(12)
+    costs[second] = 3.5
+    found, _ = suggest(replace(made, costs=costs), 4, labels=labels, budget=4.0)
+    assert len(found) == 4
+    assert found.indices[0] == first
+    assert second not in found.indices
+
+
+def test_what_no_budget_reaches_for_is_said(sheet):
+    found, outlook = suggest(sheet(cost_column="price"), 2, labels={}, budget=0.5)
+    assert (len(found), outlook) == (0, None)
+    assert str(found.notes[-1]) == "The budget reaches for no label."
+
+
+def test_the_data_of_a_simulation_are_the_rows_with_a_label(sheet):
+    model, loss, features, targets, classes = build_problem(sheet("absolute-error", model=ModelSpec("bayesian-ridge")))
+    assert features.names == ("x", "z", "price")
+    assert targets.tolist() == [1.0, 2.5, 4.0, 2.5, 4.0, 5.5]
+    assert (loss, classes) == (AbsoluteError(), None)
+    assert len(model.fit(features, targets).predict(features)) == 6
 
 
 SIZES = st.integers(1, 10_000_000)
@@ -84,31 +115,31 @@ SIZES = st.integers(1, 10_000_000)
 
 @given(size=SIZES, n=st.integers(1, 200), classes=st.none() | st.integers(2, 50))
 def test_effort_is_bounded(size, n, classes):
-    found, width = effort(size, n, classes), (classes or 1) ** 2
-    assert 1 <= found.contexts <= found.rows <= size
-    assert found.rows * found.contexts * width <= 50_000_000 + 250 * 250 * width
-    assert found.shortlist is None or max(n, 20) <= found.shortlist < 100
+    (rows, contexts, shortlist), width = effort(size, n, classes), (classes or 1) ** 2
+    assert 1 <= contexts <= rows <= size
+    assert rows * contexts * width <= 50_000_000 + 250 * 250 * width
+    assert shortlist is None or max(n, 20) <= shortlist < 100
 
 
 @given(size=st.integers(1, 300), n=st.integers(1, 8), classes=st.none() | st.integers(2, 3))
 def test_a_table_of_a_few_hundred_rows_is_seen_as_rank_sees_it(size, n, classes):
-    assert effort(size, n, classes) == Effort(size, size, None)
+    assert effort(size, n, classes) == (size, size, None)
 
 
 @given(
     size=st.integers(1, 300),
     rows=st.integers(1, 300),
     keep=st.sets(st.integers(0, 299), max_size=5),
-    seed=st.integers(0, 9),
+    state=st.integers(0, 9),
 )
-def test_rows_drawn_are_of_the_pool_in_order_with_those_to_keep(size, rows, keep, seed):
+def test_rows_drawn_are_of_the_pool_in_order_with_those_to_keep(size, rows, keep, state):
     pool = list(range(0, 2 * size, 2))
     kept = {row for row in keep if row in pool}
-    seen, said = looked_at(pool, kept, rows, seed)
+    seen, notes = looked_at(pool, kept, rows, state)
     assert seen == sorted(seen)
     assert kept <= set(seen) <= set(pool)
     assert min(rows, size) <= len(seen) <= min(rows, size) + len(kept)
-    assert bool(said) == (rows < size)
+    assert bool(notes) == (rows < size)
 
 
 def test_warnings_of_a_model_are_told_among_the_assumptions(sheet, monkeypatch):
@@ -119,10 +150,10 @@ def test_warnings_of_a_model_are_told_among_the_assumptions(sheet, monkeypatch):
         return fit(self, *rest, **more)
 
     monkeypatch.setattr(BayesianRidge, "fit", warned)
-    assert "While fitting: rows are few" in appraise(made, made.labels, 1).said
+    assert "While fitting: rows are few" in map(str, suggest(made, 1)[0].notes)
 
 
 def test_what_a_model_refuses_is_said_to_be_that(sheet):
     made = sheet(model=ModelSpec("random-forest", {"n_estimators": -4}))
     with pytest.raises(StakesError, match="the model random-forest cannot be used with 6 labels: The 'n_estimators'"):
-        appraise(made, made.labels, 1)
+        suggest(made, 1)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stakes
-from stakes.models.members import prepare_table
+from stakes.models.ensembles import prepare_table
 from stakes.testing import check_belief
 
 RNG = np.random.default_rng(0)

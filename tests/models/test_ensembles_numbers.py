@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from stakes import Mahalanobis, NormalEnsemble, SquaredError, VectorNormalEnsemble, score
 from stakes.models import Bootstrap, EnsembleOf, belief_of, out_of_bag_noise
-from stakes.models.members import moment_noise
+from stakes.models.ensembles import moment_noise
 from stakes.testing import check_belief
 
 RNG = np.random.default_rng(0)
