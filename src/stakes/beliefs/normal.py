@@ -36,7 +36,7 @@ from stakes._utils.array import (
     replaced,
     slices,
 )
-from stakes._utils.random import as_generator
+from stakes._utils.arguments import as_generator
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_member_weights
 from stakes.beliefs.quadrature import (
