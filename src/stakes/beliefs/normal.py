@@ -19,6 +19,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from stakes._utils.arguments import as_generator
 from stakes._utils.array import (
     Array,
     asarrays,
@@ -36,7 +37,6 @@ from stakes._utils.array import (
     replaced,
     slices,
 )
-from stakes._utils.arguments import as_generator
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_member_weights
 from stakes.beliefs.quadrature import (
