@@ -14,14 +14,13 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AbsoluteError AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign CategoricalEnsemble
-        CostMatrix
-        ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex
-        LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
-        SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
-        WarpedGaussianBelief Weight ZeroOne cold_start effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error outlook rank register score select simulate
-        uncertainty
+        AbsoluteError AccuracyWarning Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign
+        CategoricalEnsemble CostMatrix ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief
+        GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore LogWarp Mahalanobis
+        NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SphericalLoss SquaredError
+        ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight
+        ZeroOne cold_start default effective_context_weights expected_posterior_uncertainty expected_reduction
+        expected_regret find_form integration_error outlook rank register score select simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
@@ -100,6 +99,10 @@ def test_every_public_name_is_there_and_documented(module):
     for name in package.__all__:
         value = getattr(package, name)
         assert isinstance(value, dict) or value.__doc__, name  # a table is documented beside it
+
+
+def test_completion_offers_the_public_names_only():
+    assert dir(stakes) == sorted([*stakes.__all__, "__version__"])
 
 
 def test_versions_agree():

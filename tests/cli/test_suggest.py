@@ -22,7 +22,7 @@ def by_hand(path, target, loss, **told):
     pool = [row for row, cell in enumerate(cells) if cell is None]
     labels = [cells[row] for row in known]
     targets = labels if told.get("classes") else [float(label) for label in labels]
-    model = DefaultModel(seed=0, **told).fit(features.take(known), targets, pool=features.take(pool))
+    model = DefaultModel(random_state=0, **told).fit(features.take(known), targets, pool=features.take(pool))
     found = rank(model, loss, features.take(pool), n=3, batch=True, classes=told.get("classes"))
     return [source.texts("id")[pool[row]] for row in found.indices]
 

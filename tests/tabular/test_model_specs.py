@@ -59,7 +59,7 @@ def test_losses_for_positive_targets_have_a_model(frame):
 def test_the_default_model_is_told_the_classes(frame):
     model = build_model(ModelSpec("default", {"max_gp_labels": 5}), "classes", ["cold", "hot", "wet"], random_state=7)
     assert isinstance(model, DefaultModel)
-    assert (model.seed, model.max_gp_labels) == (7, 5)
+    assert (model.random_state, model.max_gp_labels) == (7, 5)
     assert model.fit(frame, labels(frame, "classes")).predict_proba(frame).shape == (N, 3)
 
 
@@ -85,7 +85,7 @@ def test_json_gives_every_spec_back(name):
         ("bayesian-ridge", {}, "classes", "bayesian-ridge has no model of classes; those that have are default, "),
         ("random-forest", {"n_trees": 5}, "real", r"no option of .*'n_trees'; there are .*n_estimators"),
         ("bootstrap", {"estimator__alhpa": 1}, "real", "Invalid parameter 'alhpa'"),
-        ("default", {"seed": 1}, "real", "told seed by the table"),
+        ("default", {"random_state": 1}, "real", "told random_state by the table"),
         ("sklearn.linear_model:BayesianRidge", {}, "classes", "BayesianRidge is a model of numbers, and the target is"),
         ("sklearn.linear_model:LogisticRegression", {}, "classes", 'bootstrap with .*"sklearn.linear_model:Logistic'),
         ("sklearn.linear_model:Ridg", {}, "real", r"has no 'Ridg'. Did you mean 'Ridge'\?"),

@@ -27,7 +27,7 @@ from stakes._utils.array import (
     replaced,
     slices,
 )
-from stakes._utils.jit import has_jit, loop
+from stakes._utils.compute import has_jit, loop
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.gaussian_integration import (
     WIDE_SD_AT_KINKS,

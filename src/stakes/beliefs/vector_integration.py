@@ -19,8 +19,8 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array, constant, filled, namespace, slices
-from stakes._utils.random import as_seed
 from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.beliefs.quadrature import CHUNK, is_first_largest
 from stakes.exceptions import StakesError

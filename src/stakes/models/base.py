@@ -14,7 +14,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from stakes._utils.random import as_generator
+from stakes._utils.arguments import RandomState, as_generator
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
 
@@ -96,7 +96,7 @@ def prepare_belief(
     target: Target = "label",
     classes: Sequence[Any] | None = None,
     joint: bool = False,
-    random_state: int | np.random.Generator | None = None,
+    random_state: RandomState = None,
 ) -> RowsToBelief:
     """The belief of a fitted model as a function of the rows, for pools that come in parts.
 
@@ -148,7 +148,7 @@ def belief_of(
     target: Target = "label",
     classes: Sequence[Any] | None = None,
     joint: bool = False,
-    random_state: int | np.random.Generator | None = None,
+    random_state: RandomState = None,
 ) -> Belief:
     """What a fitted model believes of the labels of `pool` and the targets at `contexts`, jointly.
 

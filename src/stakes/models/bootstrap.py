@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
+from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array
 from stakes.exceptions import StakesError
 from stakes.models.base import register_model
@@ -64,7 +65,10 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if not isinstance(self.members, int | np.integer) or self.members < 1:
             raise StakesError(f"members must be a whole number, 1 or more; got {self.members!r}")
         rows, targets = self._checked(X, y)
-        chance = check_random_state(self.random_state)
+        chance = self.random_state
+        if isinstance(chance, np.random.Generator):
+            chance = as_seed(chance) % 2**32  # scikit-learn knows no generators, and no larger numbers
+        chance = check_random_state(chance)
         codes = (
             np.unique(targets, return_inverse=True)[1] if is_classifier(self.estimator) else np.zeros(len(targets), int)
         )

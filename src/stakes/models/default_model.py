@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
+from stakes._utils.arguments import RandomState, as_seed
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns, n_rows
 from stakes._utils.text import counted
@@ -168,12 +169,12 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         task: Task | None = None,
         classes: Sequence[Any] | None = None,
         max_gp_labels: int = 1000,
-        seed: int = 0,
+        random_state: RandomState = 0,
     ) -> None:
         self.task = task
         self.classes = classes
         self.max_gp_labels = max_gp_labels
-        self.seed = seed
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
         """Choose, and fit, for labels `y` [n] of rows `X` [n, p]; columns are encoded by the rows of `pool`, too."""
@@ -197,7 +198,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         targets = positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model, choice = self._choice(features, targets)
+            model, choice = self._choice(features, targets, as_seed(self.random_state) % 2**32)  # scikit-learn's most
             model.fit(features, targets)
         self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
         self.report_ = (*said, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
@@ -225,17 +226,15 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
         return probabilities
 
-    def _choice(self, features: Any, targets: Host) -> tuple[Any, str]:
+    def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
         """The model to fit, and a sentence that says which and why."""
         if self.task_ == "classes":
-            return RandomForestClassifier(
-                _TREES, random_state=self.seed
-            ), f"Classes: a random forest of {_TREES} trees."
+            return RandomForestClassifier(_TREES, random_state=seed), f"Classes: a random forest of {_TREES} trees."
         if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
-            return gaussian_process(features, targets, self.seed)
+            return gaussian_process(features, targets, seed)
         if len(targets) < 2:
             raise StakesError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
-        forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=self.seed)
+        forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=seed)
         why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
         return forest, f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
 
@@ -259,7 +258,7 @@ def default(
     task: Literal["classes", "real"] | None = None,
     classes: Sequence[Any] | None = None,
     max_gp_labels: int = 1000,
-    seed: int = 0,
+    random_state: RandomState = 0,
 ) -> DefaultModel:
     """A model of labels `y` [n] of rows `X` [n, p] that `stakes.rank` takes; see its `report`.
 
@@ -267,7 +266,7 @@ def default(
     rows. Give all `classes`, also those that no label has had yet. One label is enough; without any,
     `stakes.cold_start` says which rows to label first.
     """
-    return DefaultModel(task, classes, max_gp_labels, seed).fit(X, y, pool)
+    return DefaultModel(task, classes, max_gp_labels, random_state).fit(X, y, pool)
 
 
 def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]:

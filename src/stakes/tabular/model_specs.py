@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._utils.random import as_seed
+from stakes._utils.arguments import as_seed
 from stakes.exceptions import StakesError
 from stakes.tabular.loss_specs import as_fields, as_json, class_with, constructed, is_path, refuse_unknown
 
@@ -25,7 +25,7 @@ A parameter may be another model, {"model": "module:Name", "parameters": {...}},
 """
 
 _ESTIMATOR = ("fit", "get_params", "set_params")
-_OURS = {"task", "classes", "seed"}  # parameters of the default model that the table and the options give
+_OURS = {"task", "classes", "random_state"}  # parameters of the default model that the table and the options give
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def build_model(
     if issubclass(kind, DefaultModel):
         if theirs := sorted(_OURS & set(parameters)):
             raise StakesError(f"the default model is told {theirs[0]} by the table and the loss; leave it out")
-        known = {"task": task, "classes": None if classes is None else list(classes), "seed": seed}
+        known = {"task": task, "classes": None if classes is None else list(classes), "random_state": seed}
         return constructed(spec.name, kind, {**parameters, **known})
     estimator = _seeded(_made(path, parameters), seed)
     _check_served(spec, estimator, task)

@@ -1,7 +1,7 @@
 """MC dropout: a network with dropout left on is an ensemble, each member the network under one set of masks.
 
 A member must be one function, so that what a label says of a row says the same of every context: its masks are drawn
-once, from the seed, and are the same for all rows, batches and calls. Sizes: b rows of a batch, K draws.
+once, from `random_state`, and are the same for all rows, batches and calls. Sizes: b rows of a batch, K draws.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from stakes._utils.arguments import RandomState, as_seed
 from stakes.exceptions import StakesError
 from stakes.models.networks.members import Batch, Predict, call_network, stacked
 
@@ -38,14 +39,14 @@ class Dropout:
     module: nn.Module
     _: KW_ONLY
     draws: int = 30
-    seed: int = 0
+    random_state: RandomState = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.module, nn.Module):
             raise TypeError(f"Dropout needs a network (torch.nn.Module); got {type(self.module).__name__}")
-        for name, value, least in (("draws", self.draws, 1), ("seed", self.seed, 0)):
-            if not isinstance(value, int) or value < least:
-                raise StakesError(f"{name} must be a whole number, {least} or more; got {value!r}")
+        if not isinstance(self.draws, int) or self.draws < 1:
+            raise StakesError(f"draws must be a whole number, 1 or more; got {self.draws!r}")
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
         if not _layers(self.module):
             raise StakesError(
                 f"{type(self.module).__name__} has no dropout layer (nn.Dropout and its kin) with p above 0: all draws "
@@ -64,7 +65,7 @@ class Dropout:
     @contextmanager
     def predicting(self) -> Iterator[Predict]:
         """One draw after the other; the hooks that mask are taken away afterwards."""
-        masks = _Masks(self.seed)
+        masks = _Masks(as_seed(self.random_state))
         with ExitStack() as hooks:
             for place, layer in enumerate(_layers(self.module)):
                 handle = layer.register_forward_hook(partial(masks.masked, place))
@@ -110,8 +111,8 @@ class _Masks:
         key = (self.draw, place, self.calls[place], shape)
         self.calls[place] += 1  # a layer that is called twice has two masks
         if key not in self.drawn:
-            rng = np.random.default_rng([self.seed, *key[:3]])
-            self.drawn[key] = torch.as_tensor(rng.random(shape) >= p, device=device)
+            uniform = np.random.default_rng([self.seed, *key[:3]]).random(shape)
+            self.drawn[key] = torch.as_tensor(uniform >= p, device=device)
         return self.drawn[key]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from stakes._utils.arguments import RandomState, as_generator
 from stakes.exceptions import StakesError
 from stakes.models.ensembles import checked_noise
 from stakes.models.networks.members import Batch, Predict, batches, call_network, in_evaluation
@@ -63,7 +64,7 @@ def last_layer_laplace(
     prior_precision: float = 1.0,
     noise_sd: Any = None,
     draws: int = 50,
-    seed: int = 0,
+    random_state: RandomState = 0,
     batch_size: int = 256,
     prepare: Callable[[Any], Any] | None = None,
 ) -> LastLayer:
@@ -85,7 +86,7 @@ def last_layer_laplace(
         layer, precision = _curvature(module, linear, (batch for _, batch in parts), noise)
         precision += prior_precision * torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
         mean = _extended_weights(layer)  # [C, h]
-        deviations = _deviations(precision, draws, seed).reshape(draws, *mean.shape)
+        deviations = _deviations(precision, draws, as_generator(random_state)).reshape(draws, *mean.shape)
         dtype = torch.promote_types(layer.weight.dtype, torch.float32)  # half precision would round draws away
         return LastLayer(module, layer, (mean + deviations).to(dtype), noise_sd)
 
@@ -124,9 +125,9 @@ def _output_curvature(outputs: torch.Tensor, noise: Any) -> torch.Tensor:
     return torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
 
 
-def _deviations(precision: torch.Tensor, draws: int, seed: int) -> torch.Tensor:
+def _deviations(precision: torch.Tensor, draws: int, random_state: np.random.Generator) -> torch.Tensor:
     """[K, P]: draws from N(0, precision^-1), by the Cholesky factor L: L' d = e."""
-    normal = np.random.default_rng(seed).standard_normal((len(precision), draws))
+    normal = random_state.standard_normal((len(precision), draws))
     factor = torch.linalg.cholesky(precision)
     right = torch.as_tensor(normal, device=precision.device)
     solved: torch.Tensor = torch.linalg.solve_triangular(factor.T, right, upper=True)  # [P, K]
