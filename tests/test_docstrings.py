@@ -34,6 +34,7 @@ ROOMS = [
 ]
 FINISHED = {
     "stakes.baselines",
+    "stakes.beliefs",
     "stakes.campaign",
     "stakes.evaluation",
     "stakes.files",
@@ -43,6 +44,7 @@ FINISHED = {
     "stakes.report",
     "stakes.simulation",
     "stakes.tabular",
+    "stakes.testing",
 }
 UNFINISHED = set(ROOMS) - FINISHED  # rooms whose docstrings are still being written
 SOURCE = Path(importlib.import_module("stakes").__file__).parent

@@ -42,7 +42,7 @@ from stakes import (
     score,
 )
 from stakes._utils.array import on_host
-from stakes._utils.jit import has_jit
+from stakes._utils.compute import has_jit
 from stakes.acquisition import ANY, Form, Reduction, forms
 from stakes.acquisition.reduction import _matrix
 from stakes.losses.weights import ClassWeights

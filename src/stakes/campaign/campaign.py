@@ -18,8 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from stakes._utils.budget import affordable
-from stakes._utils.progress import Progress, as_progress
+from stakes._utils.arguments import Progress, affordable, as_progress
 from stakes.campaign.journal import WEEK, Journal
 from stakes.campaign.states import Event, Record, Recorded, RowState, unknown_row
 from stakes.exceptions import StakesError

@@ -17,7 +17,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from stakes._utils.random import RandomState, as_generator
+from stakes._utils.arguments import RandomState, as_generator
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
 

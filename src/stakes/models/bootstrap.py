@@ -18,8 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
+from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array
-from stakes._utils.random import as_seed
 from stakes.exceptions import StakesError
 from stakes.models.base import register_model
 from stakes.models.ensembles import (

@@ -24,8 +24,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
+from stakes._utils.arguments import RandomState, as_seed
 from stakes._utils.array import on_host
-from stakes._utils.random import RandomState, as_seed
 from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns, n_rows
 from stakes._utils.text import counted
 from stakes.exceptions import StakesError

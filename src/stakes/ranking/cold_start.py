@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from stakes._utils.budget import Budget, check_budget
-from stakes._utils.random import SUBSAMPLE, TIES, RandomState, as_seed, generator
+from stakes._utils.arguments import SUBSAMPLE, TIES, Budget, RandomState, as_seed, check_budget, generator
 from stakes._utils.tables import Host
 from stakes.models.encoding import TableEncoder
 from stakes.ranking.query import Pool, TablePool, at_least_one, checked_pool, row_costs, row_ids_at

@@ -14,11 +14,18 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from stakes._utils.arguments import (
+    DRAWS,
+    SUBSAMPLE,
+    Progress,
+    as_progress,
+    as_seed,
+    check_budget,
+    generator,
+    no_progress,
+)
 from stakes._utils.array import asarrays, check_all, check_shape, shares, slices
-from stakes._utils.budget import check_budget
-from stakes._utils.parallel import checked_jobs
-from stakes._utils.progress import Progress, as_progress, no_progress
-from stakes._utils.random import DRAWS, SUBSAMPLE, as_seed, generator
+from stakes._utils.compute import checked_jobs
 from stakes._utils.tables import (
     Host,
     Table,
@@ -161,7 +168,7 @@ class Query:
         pending: Positions of rows whose labels are on their way.
         shortlist: Rows that are looked at together, those that are worth most alone.
         chunk: Rows that are read and scored at a time.
-        n_jobs: Workers that score them; see `stakes._utils.parallel`.
+        n_jobs: Workers that score them; see `stakes._utils.compute`.
         prepared: By target and `joint`: the belief as a function of rows, with what the model says of the contexts
             computed once. It is not sent to other processes.
     """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import stakes
-from stakes._utils.progress import Progress, as_progress
+from stakes._utils.arguments import Progress, as_progress
 from stakes._utils.text import counted, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
 from stakes.exceptions import StakesError

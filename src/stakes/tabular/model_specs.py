@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._utils.random import as_seed
+from stakes._utils.arguments import as_seed
 from stakes.exceptions import StakesError
 from stakes.tabular.loss_specs import as_fields, as_json, class_with, constructed, is_path, refuse_unknown
 

@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.budget import Budget
-from stakes._utils.progress import Progress, as_progress
+from stakes._utils.arguments import Budget, Progress, as_progress
 from stakes._utils.tables import Host
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stakes._utils.random import as_seed
+from stakes._utils.arguments import as_seed
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame, Host, cell_kind, place_of

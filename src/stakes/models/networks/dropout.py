@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from stakes._utils.random import RandomState, as_seed
+from stakes._utils.arguments import RandomState, as_seed
 from stakes.exceptions import StakesError
 from stakes.models.networks.members import Batch, Predict, call_network, stacked
 

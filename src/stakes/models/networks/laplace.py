@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from stakes._utils.random import RandomState, as_generator
+from stakes._utils.arguments import RandomState, as_generator
 from stakes.exceptions import StakesError
 from stakes.models.ensembles import checked_noise
 from stakes.models.networks.members import Batch, Predict, batches, call_network, in_evaluation
