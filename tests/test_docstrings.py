@@ -39,6 +39,8 @@ FINISHED = {
     "stakes.evaluation",
     "stakes.files",
     "stakes.losses",
+    "stakes.models",
+    "stakes.models.networks",
     "stakes.report",
     "stakes.simulation",
     "stakes.tabular",
