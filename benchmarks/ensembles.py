@@ -17,7 +17,7 @@ from benchmarks import forests, growth, members, plain
 from benchmarks.measure import Row, Settings, both_ways, in_child, peak_megabytes, race, timed
 from benchmarks.members import Shape, error, weighted_epig
 from stakes import BrierLoss, CategoricalEnsemble, CostMatrix, LogLoss, VoteEnsemble, score
-from stakes._utils.jit import has_jit
+from stakes._utils.compute import has_jit
 from stakes.losses import Loss
 
 VOTES = {

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from stakes._utils.jit import has_jit
+from stakes._utils.compute import has_jit
 
 HEAD = ("job", "sizes", "seconds", "ratio", "error", "peak MB")
 

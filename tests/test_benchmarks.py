@@ -1,4 +1,4 @@
-"""Benchmarks run in small, their scores agree, and what is absent is said. Never a time."""
+"""Benchmarks run in small, their scores agree, and what is absent is reported. Never a time."""
 
 from __future__ import annotations
 

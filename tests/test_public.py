@@ -14,14 +14,13 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AbsoluteError AccuracyWarning BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign CategoricalEnsemble
-        CostMatrix
-        ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief InterpolatedWeight ItakuraSaito Linex
-        LogLoss LogScore LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection
-        SphericalLoss SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
-        WarpedGaussianBelief Weight ZeroOne cold_start effective_context_weights expected_posterior_uncertainty
-        expected_reduction expected_regret find_form integration_error outlook rank register score select simulate
-        uncertainty
+        AbsoluteError AccuracyWarning Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign
+        CategoricalEnsemble CostMatrix ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief
+        GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore LogWarp Mahalanobis
+        NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SphericalLoss SquaredError
+        ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight
+        ZeroOne cold_start default effective_context_weights expected_posterior_uncertainty expected_reduction
+        expected_regret find_form integration_error outlook rank register score select simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
@@ -32,7 +31,7 @@ NAMES = {
         WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions
+        Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
         Integrand LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference
         SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
@@ -46,14 +45,14 @@ NAMES = {
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
         query_by_committee random_scores
     """,
-    "stakes.campaign": "Asked AskedRow Campaign Event Journal Outcome RowState Status",
+    "stakes.campaign": "Campaign Event Journal Recorded RowState Status",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
         BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
         calibration decompose realised_loss
     """,
     "stakes.files": """
-        Fingerprint Frame Source changes escape fingerprint ids open_pool read_table unescape write_csv
+        Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
     "stakes.models": """
         Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice
@@ -70,8 +69,9 @@ NAMES = {
         Comparison Estimate MetricLike Reached Simulation StrategyLike Trial simulate simulate_trials
     """,
     "stakes.tabular": """
-        Appraisal Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet appraise build_loss
-        build_model decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
+        Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet build_loss build_model
+        build_problem decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
+        suggest
     """,
     "stakes.testing": "check_belief check_loss",
 }
@@ -101,6 +101,10 @@ def test_every_public_name_is_there_and_documented(module):
         assert isinstance(value, dict) or value.__doc__, name  # a table is documented beside it
 
 
+def test_completion_offers_the_public_names_only():
+    assert dir(stakes) == sorted([*stakes.__all__, "__version__"])
+
+
 def test_versions_agree():
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
     assert stakes.__version__ == version
@@ -126,6 +130,6 @@ def test_a_campaign_is_at_hand_without_scikit_learn():
 
 def test_a_name_of_the_worksheets_is_no_module():
     for _ in range(2):  # the first look imports a module, which must not take the place of the function
-        from stakes.tabular import appraise
+        from stakes.tabular import suggest
 
-        assert callable(appraise)
+        assert callable(suggest)

@@ -101,7 +101,7 @@ class Classification:
         return data if self.order == "codes" else data.with_classes(sorted(data.classes or ()))
 
     def simulate(self, runs: int, place: Place) -> Simulation:
-        """Random, EPIG and EPIG_w, judged with q and with q_w."""
+        """Random, EPIG and EPIG_w, measured with q and with q_w."""
         data, weighted = self.data(place), LogLoss(self.weights)
         splits = StratifiedSplits(data.features, data.target, (self.initial, self.contexts, self.tests))
         found = simulate_trials(

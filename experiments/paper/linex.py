@@ -56,7 +56,7 @@ class LinexMetric:
 
 @dataclass(frozen=True)
 class LinexStudy:
-    """50 labels are bought, and judged by Linex and the squared error."""
+    """50 labels are bought, and measured by Linex and the squared error."""
 
     preset: Preset
     model: Literal["exact", "log-warped"]

@@ -1,4 +1,4 @@
-"""What the paper judges by: answers of one loss charged by another, over the mean weight or not.
+"""Metrics of the paper: answers of one loss charged by another, over the mean weight or not.
 
 Sizes: T test rows, S draws.
 """

@@ -99,7 +99,7 @@ class Regression:
         """Random, EVR and EVR_w, exact.
 
         At a target's own scale exp(-z) may span more than numbers do. Scores and divided metrics bear it, the exact
-        weighted answer does not, so the loss that every simulation is judged by is the plain one there.
+        weighted answer does not, so the loss of the simulation is the plain one there.
         """
         data, plain = load(self.dataset, folder=place.data), SquaredError()
         weighted = SquaredError(weight=ExponentialWeight(self.rate))

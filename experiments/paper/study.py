@@ -55,7 +55,7 @@ class Study(Protocol):
 
     @property
     def own(self) -> str | None:
-        """The name of the loss that the simulation itself judges by; None where another metric says the same."""
+        """The name of the loss of the simulation itself; None where another metric says the same."""
 
     @property
     def rivals(self) -> tuple[tuple[str, str], ...]:

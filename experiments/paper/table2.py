@@ -19,7 +19,7 @@ from stakes.simulation import Simulation, Trial, simulate_trials
 
 @dataclass(frozen=True)
 class Table2:
-    """Labels of 65 candidates are bought for 49 contexts, and judged on 97 points without noise."""
+    """Labels of 65 candidates are bought for 49 contexts, and tested on 97 points without noise."""
 
     preset: Preset
     reading: Preset

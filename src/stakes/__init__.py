@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Weight,
         ZeroOne,
     )
+    from stakes.models import Bootstrap, GaussianProcess, default
     from stakes.ranking import cold_start, outlook, rank
     from stakes.simulation import simulate
 
@@ -64,6 +65,7 @@ __all__ = [
     "CRPS",
     "AbsoluteError",
     "AccuracyWarning",
+    "Bootstrap",
     "BoxCox",
     "BoxCoxWarp",
     "BregmanLoss",
@@ -75,6 +77,7 @@ __all__ = [
     "ExponentialWeight",
     "FiniteActions",
     "GaussianBelief",
+    "GaussianProcess",
     "InterpolatedWeight",
     "ItakuraSaito",
     "Linex",
@@ -97,6 +100,7 @@ __all__ = [
     "Weight",
     "ZeroOne",
     "cold_start",
+    "default",
     "effective_context_weights",
     "expected_posterior_uncertainty",
     "expected_reduction",
@@ -115,6 +119,7 @@ __all__ = [
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
 _ELSEWHERE = {"Campaign": "stakes.campaign"}  # which needs none of those
+_ELSEWHERE |= dict.fromkeys(("Bootstrap", "GaussianProcess", "default"), "stakes.models")
 
 
 def __getattr__(name: str) -> Any:
@@ -127,4 +132,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

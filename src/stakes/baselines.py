@@ -25,8 +25,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
+from stakes._utils.arguments import as_generator
 from stakes._utils.array import Array, check_all, constant, double, namespace, ratio, slices
-from stakes._utils.random import as_generator
 from stakes.acquisition import uncertainty
 from stakes.acquisition.closed_forms import label_entropy, label_information, label_spread
 from stakes.beliefs import (

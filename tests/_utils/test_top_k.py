@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stakes._utils import top_k
-from stakes._utils.random import tie_breakers
+from stakes._utils.arguments import tie_breakers
 from stakes._utils.top_k import TopK
 
 SCORES = st.lists(

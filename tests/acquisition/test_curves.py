@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.polynomial.chebyshev import chebval
 
 from stakes import GaussianBelief, SquaredError, Weight, score
-from stakes._utils.jit import has_jit
+from stakes._utils.compute import has_jit
 from stakes.acquisition import curves
 from stakes.acquisition.curves import Curves, clenshaw, interpolated, smallest_sd
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stakes._utils.jit import has_jit
+from stakes._utils.compute import has_jit
 from stakes.beliefs.gaussian import count_impossible
 
 

@@ -20,7 +20,7 @@ def test_split_moments_sum_to_the_moments(loss, rho):
     np.testing.assert_allclose(total, belief.moments(loss, reference), rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize(("loss", "threshold"), [(SMOOTH, "_RESOLVED"), (STEP, "KINKED")])
+@pytest.mark.parametrize(("loss", "threshold"), [(SMOOTH, "_WIDE_SD"), (STEP, "WIDE_SD_AT_KINKS")])
 @pytest.mark.parametrize("rho", [0.9, 0.97])
 def test_shared_and_own_nodes_agree(monkeypatch, loss, threshold, rho):
     belief = gaussian_pair([0.0, -1.0], [1.0, 0.6], rho)
@@ -66,7 +66,7 @@ def test_conditional_moments_are_those_of_the_posterior():
         SMOOTH, belief.mean, np.sqrt(belief.variance), belief.rho, belief.reference(SMOOTH)
     )
     node = split.eta.shape[-1] // 3
-    conditional = split.all_pairs()[0, 0, node] / split.mass[0, 0, node]
+    conditional = split.moments()[0, 0, node] / split.mass[0, 0, node]
     centre, spread = mean + np.sqrt(rho * variance) * split.eta[0, 0, node], np.sqrt((1 - rho) * variance)
     reference = belief.reference(SMOOTH).point[0]
     wanted = normal_expectation(lambda z: SMOOTH.statistics(z, np.full_like(z, reference)).T, centre, spread)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stakes import ExponentialWeight, Linex, SquaredError, Weight
-from stakes.beliefs.quadrature import density, landscape, panels, trapezoid, windows
+from stakes.beliefs.quadrature import density, modes_and_window, panels, trapezoid, windows
 
 
 def test_the_trapezoid_rule_integrates_bells():
@@ -25,7 +25,7 @@ def test_panels_integrate_what_breaks_at_their_cuts():
 @pytest.mark.parametrize("rate", [0.0, 1.0, -3.0, 40.0])
 def test_the_mass_of_an_exponential_weight_is_found_however_steep(rate):
     loss = SquaredError(ExponentialWeight(rate))
-    places, low, high = landscape(loss, np.array([5.0, -1e6]), np.array([1.0, 1.0]))
+    places, low, high = modes_and_window(loss, np.array([5.0, -1e6]), np.array([1.0, 1.0]))
     np.testing.assert_allclose(places[:, 0], rate, atol=1e-5)
     assert np.all(low <= rate - 9 + 1e-5)
     assert np.all(high >= rate + 9 - 1e-5)
@@ -33,7 +33,7 @@ def test_the_mass_of_an_exponential_weight_is_found_however_steep(rate):
 
 def test_a_weight_too_steep_to_integrate_is_refused():
     with pytest.raises(FloatingPointError, match="100 standard deviations from the mean, too far to integrate"):
-        landscape(SquaredError(ExponentialWeight(10.0)), np.array([0.0]), np.array([10.0]))
+        modes_and_window(SquaredError(ExponentialWeight(10.0)), np.array([0.0]), np.array([10.0]))
 
 
 def test_windows_hold_both_modes_of_a_weight_and_all_statistics():
@@ -48,6 +48,6 @@ def test_windows_hold_both_modes_of_a_weight_and_all_statistics():
 
 def test_a_weight_that_is_zero_everywhere_it_looks_is_no_trouble():
     nowhere = SquaredError(Weight(lambda z: np.zeros_like(z)))
-    places, low, high = landscape(nowhere, np.array([0.0]), np.array([1.0]))
+    places, low, high = modes_and_window(nowhere, np.array([0.0]), np.array([1.0]))
     assert np.all(np.isfinite(places))
     assert low[0] <= -9 < 9 <= high[0]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stakes.campaign import Journal, Outcome, RowState
+from stakes.campaign import Journal, Recorded, RowState
 from stakes.exceptions import StakesError
 
 ROWS = ("007", "7", "a", "b", "c", "d")
@@ -28,8 +28,8 @@ def test_a_new_campaign_is_what_was_given(path):
 
 
 def test_labels_are_told_once(journal):
-    assert journal.tell_many([("7", "dog"), ("a", "cat")], who="ann", now=200.0) == Outcome(("7", "a"), (), ())
-    assert journal.tell_many([("7", "dog"), ("b", "")], now=201.0) == Outcome(("b",), ("7",), ())
+    assert journal.tell_many([("7", "dog"), ("a", "cat")], who="ann", now=200.0) == Recorded(("7", "a"), (), ())
+    assert journal.tell_many([("7", "dog"), ("b", "")], now=201.0) == Recorded(("b",), ("7",), ())
     assert journal.version() == 4
     assert journal.states()["7"] == RowState("labelled", "dog", who="ann", event=2)
     assert journal.states()["b"].label == ""
@@ -40,8 +40,8 @@ def test_another_label_is_refused_with_all_that_came_with_it_unless_on_purpose(j
         journal.tell_many([("7", "dog"), ("007", "dog")])
     assert journal.version() == 1
     outcome = journal.tell_many([("7", "dog"), ("007", "dog")], replace=True)
-    assert outcome == Outcome(("7",), (), ("007",))
-    assert journal.tell_many([("007", "dog")], replace=True) == Outcome((), ("007",), ())
+    assert outcome == Recorded(("7",), (), ("007",))
+    assert journal.tell_many([("007", "dog")], replace=True) == Recorded((), ("007",), ())
     assert [(e.kind, e.label) for e in journal.history("007")] == [("label", "cat"), ("replace", "dog")]
 
 
@@ -79,7 +79,7 @@ def test_released_rows_are_open_and_skipped_ones_are_not_handed_out(journal):
     assert journal.lease(ROWS, 9, now=204.0) == ("7", "b", "d")
     journal.release(["a"], now=205.0)
     assert journal.lease(ROWS, 9, now=206.0) == ("a",)
-    assert journal.tell_many([("c", "dog")]).told == ("c",)
+    assert journal.tell_many([("c", "dog")]).new == ("c",)
     assert [e.kind for e in journal.history("a")] == ["ask", "skip", "release", "ask"]
 
 
@@ -123,23 +123,26 @@ def test_settings_change_and_what_they_were_is_kept(journal, path):
     journal.update_settings(budget=3, loss={"name": "é", "self": [1, None]})
     with Journal.open(path) as again:
         assert again.settings == {"loss": {"name": "é", "self": [1, None]}, "budget": 3}
-        assert [note.payload for note in again.notes("settings")] == [{"loss": "log"}, journal.settings]
+        assert [record.payload for record in again.records("settings")] == [{"loss": "log"}, journal.settings]
 
 
-def test_notes_are_kept_in_their_order(journal):
-    assert journal.last_note("ranking") is None
-    journal.save_note("ranking", 0, [1.5, "a"], now=5.0)
-    journal.save_note("plan", 1, None)
-    journal.save_note("ranking", 1, {"b": 2}, now=6.0)
-    assert [(note.version, note.payload) for note in journal.notes("ranking")] == [(0, [1.5, "a"]), (1, {"b": 2})]
-    assert (journal.last_note("ranking").payload, journal.last_note("ranking").at) == ({"b": 2}, 6.0)
+def test_records_are_kept_in_their_order(journal):
+    assert journal.last_record("ranking") is None
+    journal.save_record("ranking", 0, [1.5, "a"], now=5.0)
+    journal.save_record("plan", 1, None)
+    journal.save_record("ranking", 1, {"b": 2}, now=6.0)
+    assert [(record.version, record.payload) for record in journal.records("ranking")] == [
+        (0, [1.5, "a"]),
+        (1, {"b": 2}),
+    ]
+    assert (journal.last_record("ranking").payload, journal.last_record("ranking").at) == ({"b": 2}, 6.0)
 
 
 def test_a_tell_does_not_read_the_campaign(folder):
     seen = []
     rows = [(f"{i:05d}", None) for i in range(20_000)]
     with Journal.create(folder / "large", rows, {}, {row: "cat" for row, _ in rows[:10_000]}) as journal:
-        journal.database.connection.set_progress_handler(lambda: seen.append(1), 1000)  # steps of SQLite's machine
+        journal.connection.set_progress_handler(lambda: seen.append(1), 1000)  # steps of SQLite's machine
         journal.tell_many([("15000", "dog")])
         journal.lease(["15000", "15001"], 1)
     assert len(seen) < 5

@@ -12,7 +12,7 @@ import pytest
 from stakes.campaign import Journal
 from stakes.exceptions import StakesError
 
-OURS = re.compile(r"campaigns.\w+\.py$|contextlib\.py$")
+OURS = re.compile(r"stakes.campaign.\w+\.py$|contextlib\.py$")
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,20 @@ OURS = re.compile(r"campaigns.\w+\.py$|contextlib\.py$")
         (lambda j: j.lease(["a"], 1.5), "the number of rows must be a whole number from 1"),
         (lambda j: j.lease(["a"], 1, seconds=0), "the seconds of a lease must be a positive finite number"),
         (lambda j: j.lease(["a"], 1, seconds=1e300), "the end of a lease must lie before the year 10000"),
-        (lambda j: j.save_note("ranking", 2, {}), "the version of a note must be a whole number from 0 to 1, not 2"),
-        (lambda j: j.save_note("ranking", 1, {1, 2}), "must be what JSON can hold"),
-        (lambda j: j.save_note("settings", 1, {}), "kept by update_settings"),
+        (
+            lambda j: j.save_record("ranking", 2, {}),
+            "the version of a record must be a whole number from 0 to 1, not 2",
+        ),
+        (lambda j: j.save_record("ranking", 1, {1, 2}), "must be what JSON can hold"),
+        (lambda j: j.save_record("settings", 1, {}), "kept by update_settings"),
         (lambda j: j.update_settings(budget=float("inf")), "must be what JSON can hold"),
     ],
 )
 def test_what_is_refused_changes_nothing(journal, call, words):
-    before = (journal.history(), journal.settings, journal.notes("ranking"))
+    before = (journal.history(), journal.settings, journal.records("ranking"))
     with pytest.raises(StakesError, match=words):
         call(journal)
-    assert (journal.history(), journal.settings, journal.notes("ranking")) == before
+    assert (journal.history(), journal.settings, journal.records("ranking")) == before
 
 
 @pytest.mark.parametrize(
@@ -63,17 +66,17 @@ def test_what_is_refused_changes_nothing(journal, call, words):
         "INSERT INTO events (number, at, kind, row) VALUES (2, 1.0, 'forget', '7')",
         "INSERT INTO events (number, at, kind, row, label) VALUES (2, 1.0, 'label', 'nobody', 'dog')",
         "UPDATE rows SET id = '8' WHERE id = '7'",
-        "DELETE FROM notes",
+        "DELETE FROM records",
     ],
 )
 def test_the_file_itself_refuses_to_be_rewritten(journal, statement):
     with pytest.raises(sqlite3.IntegrityError):
-        journal.database.connection.execute(statement)
+        journal.connection.execute(statement)
     journal.check()
 
 
 def test_a_check_finds_events_that_break_the_rules(journal):
-    journal.database.connection.execute(
+    journal.connection.execute(
         "INSERT INTO events (number, at, kind, row, label) VALUES (2, 1.0, 'label', '007', 'dog')"
     )
     with pytest.raises(StakesError, match=r"its events break the rules .row '007' has the label 'cat'"):
@@ -116,7 +119,7 @@ def test_ctrl_c_at_any_line_leaves_all_or_nothing_and_no_lock(path, call):
         for line in range(1000):
             before = other.version()
             ended = interrupted(lambda line=line: call(journal, line), line)
-            assert not journal.database.connection.in_transaction
+            assert not journal.connection.in_transaction
             assert other.version() - before in ((0, 2) if ended else (2,))
             if not ended:
                 break
@@ -125,23 +128,23 @@ def test_ctrl_c_at_any_line_leaves_all_or_nothing_and_no_lock(path, call):
 
 
 def test_what_a_second_ctrl_c_leaves_is_rolled_back_by_the_next_call(journal):
-    journal.database.connection.execute("BEGIN IMMEDIATE")
-    journal.database.write("INSERT INTO notes VALUES (2, 1.0, 'ranking', 1, '{}')")
-    assert journal.tell_many([("a", "cat")]).told == ("a",)
-    assert journal.notes("ranking") == ()
+    journal.connection.execute("BEGIN IMMEDIATE")
+    journal.connection.execute("INSERT INTO records VALUES (2, 1.0, 'ranking', 1, '{}')")
+    assert journal.tell_many([("a", "cat")]).new == ("a",)
+    assert journal.records("ranking") == ()
 
 
 def test_a_disk_that_is_full_and_a_file_that_is_busy_are_said_in_plain_words(journal, path):
-    journal.database.connection.execute("PRAGMA max_page_count = 1")  # no less than there are now
+    journal.connection.execute("PRAGMA max_page_count = 1")  # no less than there are now
     with pytest.raises(StakesError, match=r"the disk is full; free some space and repeat the call \(database"):
-        journal.save_note("ranking", 1, "long " * 10_000)
-    assert journal.notes("ranking") == ()
-    journal.database.connection.execute("PRAGMA busy_timeout = 1")
-    with Journal.open(path) as other, other.database.writing():
+        journal.save_record("ranking", 1, "long " * 10_000)
+    assert journal.records("ranking") == ()
+    journal.connection.execute("PRAGMA busy_timeout = 1")
+    with Journal.open(path) as other, other.writing():
         with pytest.raises(StakesError, match="others have been writing to it for 30 s; repeat the call"):
             journal.tell_many([("a", "cat")])
         assert journal.version() == 1
-    assert journal.tell_many([("a", "cat")]).told == ("a",)
+    assert journal.tell_many([("a", "cat")]).new == ("a",)
 
 
 def test_a_journal_is_used_where_it_was_opened(journal, path):
@@ -157,7 +160,7 @@ def test_a_journal_is_used_where_it_was_opened(journal, path):
     thread.start()
     thread.join()
     assert "opened in another thread; open it again here" in said[0]
-    object.__setattr__(journal.database, "process", os.getpid() + 1)  # as after a fork
+    object.__setattr__(journal, "process", os.getpid() + 1)  # as after a fork
     with pytest.raises(StakesError, match="opened by another process"):
         journal.tell_many([("a", "cat")])
     journal.close()

@@ -10,7 +10,7 @@ from tests.cli.cli_cases import CLASSES, NUMBERS, class_rows, digest, number_row
 
 
 def asked(*words):
-    return [row["id"] for row in run("ask c.stakes --json", *words).json["rows"]]
+    return [row["row_id"] for row in run("ask c.stakes --json", *words).json["rows"]]
 
 
 @pytest.mark.usefixtures("campaign")
@@ -140,7 +140,7 @@ def test_an_export_runs_nothing_in_a_spreadsheet_and_comes_back(here):
     assert not [row[0] for row in rows if row[0].startswith(("=", "@"))]
     with (here / "e.csv").open("w", newline="") as file:
         csv.writer(file).writerows([head, *([*row[:3], "bus", *row[4:]] for row in rows[6:])])
-    assert set(run("import c.stakes e.csv --json").json["told"]) == set(IDS[6:])
+    assert set(run("import c.stakes e.csv --json").json["new"]) == set(IDS[6:])
 
 
 @pytest.mark.parametrize("words", [CLASSES, "--target kind --loss log-loss --ignore id"])
@@ -149,7 +149,7 @@ def test_the_table_itself_filled_in_is_imported(here, words):
     run("init c.stakes odd.csv", words)
     (here / "filled.csv").write_bytes((here / "odd.csv").read_bytes().replace(b",\r\n", b",van\r\n"))
     answer = run("import c.stakes filled.csv --json").json
-    assert len(answer["told"]) == len(answer["known"]) == 6
+    assert len(answer["new"]) == len(answer["known"]) == 6
 
 
 def test_a_filled_in_file_is_taken_whole_or_not_at_all(campaign, here):

@@ -55,7 +55,7 @@ def test_the_campaign_holds_what_was_told(told):
     truths = {row["patient"]: row[TARGET] for row in rows(files.answers)}
     with Campaign.open(files.campaign) as campaign:
         bought = [event for event in campaign.history() if event.kind == "label"][LABELLED:]
-        assert campaign.setup.brief.loss == LOSS
+        assert campaign.brief.loss == LOSS
         assert len(bought) == SMALL.rounds * SMALL.batch
         assert all(truths[event.row] == event.label for event in bought)
 

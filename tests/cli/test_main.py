@@ -12,10 +12,11 @@ import pytest
 
 from stakes.cli import main
 from stakes.cli import output as waiting
+from stakes.exceptions import StakesError
 from tests.cli.cli_cases import CLASSES, NUMBERS, number_rows, run, write
 
 HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "matplotlib", "sqlite3")
-CODES = ("0 done", "1 refused", "2 wrong usage", "3 unexpected", "130 interrupted", "143 terminated")
+CODES = ("0 done", "1 refused", "2 wrong usage", "3 a bug in stakes", "130 interrupted", "143 terminated")
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"], []])
@@ -108,14 +109,109 @@ def test_errors_are_json_too(words, code, said):
     assert run(words).code == code
 
 
-def test_what_was_not_foreseen_has_a_code_of_its_own(monkeypatch):
+def raising(monkeypatch, error):
     def broken(*_, **__):
-        raise RuntimeError("broken")
+        raise error
 
     monkeypatch.setattr(main.cli, "main", broken)
-    answer = run("losses --json")
+    return run("losses --json")
+
+
+BUGS = [RuntimeError("broken"), ValueError("broken"), TypeError("broken"), KeyError("broken"), ImportError("broken")]
+
+
+@pytest.mark.parametrize("error", BUGS, ids=lambda error: type(error).__name__)
+def test_any_other_exception_is_shown_as_a_bug(monkeypatch, error):
+    answer = raising(monkeypatch, error)
     assert answer.code == 3
-    assert json.loads(answer.err)["error"].startswith("RuntimeError: broken")
+    message = json.loads(answer.err)["error"]
+    assert message.startswith(f"this is a bug in stakes, not in what you did: {type(error).__name__}: ")
+    assert "Please report it" in message
+    assert "STAKES_DEBUG=1" in message
+    assert "nothing was changed" not in message
+
+
+SYSTEM = [
+    (FileNotFoundError(2, "No such file or directory", "gone.csv"), "gone.csv: No such file or directory"),
+    (PermissionError(13, "Permission denied", "secret.csv"), "secret.csv: Permission denied"),
+    (OSError(28, "No space left on device", "curve.png"), "curve.png: No space left on device"),
+    (OSError("odd"), "odd (OSError, from the system)"),
+    (MemoryError("Unable to allocate 7 GiB"), "out of memory (Unable to allocate 7 GiB)"),
+    (MemoryError(), "out of memory; take fewer rows"),
+    (StakesError("n must be positive. Nothing was changed."), "n must be positive. Nothing was changed."),
+    (FloatingPointError("scores overflow"), "scores overflow"),
+    (ImportError("this needs torch: pip install 'stakes[torch]'"), "pip install 'stakes[torch]'"),
+]
+
+
+@pytest.mark.parametrize(("error", "message"), SYSTEM, ids=lambda each: type(each).__name__)
+def test_refusals_and_the_system_are_named_as_such(monkeypatch, error, message):
+    answer = raising(monkeypatch, error)
+    assert answer.code == 1
+    assert message in json.loads(answer.err)["error"]
+    assert "bug" not in answer.err
+
+
+@pytest.mark.parametrize(("error", "code"), [(RuntimeError("broken"), 3), (StakesError("refused"), 1)])
+def test_the_traceback_is_shown_where_it_is_asked_for(monkeypatch, error, code):
+    assert "Traceback" not in raising(monkeypatch, error).err
+    monkeypatch.setenv("STAKES_DEBUG", "1")
+    answer = raising(monkeypatch, error)
+    assert answer.code == code
+    assert "Traceback (most recent call last)" in answer.err
+    assert json.loads(answer.err.splitlines()[-1])["error"]
+
+
+OWN = """
+from dataclasses import dataclass
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import BayesianRidge
+from stakes.losses import SquaredError
+
+class AtFit(BayesianRidge):
+    def fit(self, X, y):
+        raise KeyError("no such column")
+
+class AtBelief(RegressorMixin, BaseEstimator):
+    def fit(self, X, y):
+        return self
+
+    def belief(self, pool, contexts):
+        raise RuntimeError("not today")
+
+class AtConstruction(BayesianRidge):
+    def __init__(self):
+        raise OverflowError("too much")
+
+@dataclass(frozen=True)
+class Own(SquaredError):
+    def statistics(self, *rest):
+        raise ZeroDivisionError("by nothing")
+"""
+RAISED = [
+    ("squared-error --model own_classes:AtFit", "your model own_classes:AtFit raised KeyError: 'no such column'"),
+    ("squared-error --model own_classes:AtBelief", "your model own_classes:AtBelief raised RuntimeError: not today"),
+    ("squared-error --model own_classes:AtConstruction", "own_classes:AtConstruction raised OverflowError: too much"),
+    ("own_classes:Own --model bayesian-ridge", "your loss own_classes:Own raised ZeroDivisionError: by nothing"),
+    ("squared-error --model broken_module:Model", "your module broken_module raised NameError: name 'undefined'"),
+]
+COMMANDS = ["suggest numbers.csv", "simulate many.csv --runs 2 -n 2", "init c.stakes numbers.csv"]
+
+
+@pytest.mark.parametrize(("words", "message"), RAISED)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_class_of_your_own_raises_is_named_as_that(here, monkeypatch, words, message, command):
+    (here / "own_classes.py").write_text(OWN)
+    (here / "broken_module.py").write_text("undefined\n")
+    write(here / "many.csv", number_rows(40, 40))
+    monkeypatch.syspath_prepend(here)
+    monkeypatch.delitem(sys.modules, "own_classes", raising=False)
+    answer = run(command, "--target y --id id --json --loss", words)
+    if answer.code == 0:
+        assert command.startswith("init")  # which fits nothing
+        answer = run("ask c.stakes --json")
+    assert answer.code == 1
+    assert message in json.loads(answer.err)["error"]
 
 
 @pytest.mark.usefixtures("campaign")
@@ -150,7 +246,9 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch):
         with waiting.waiting("reading") as progress:
             progress("scoring rows", 0.25)
             time.sleep(0.1)
-        shown = os.read(ours, 10_000).decode()
+        shown = ""
+        while not shown.endswith("\r"):  # a terminal may give what was written in parts
+            shown += os.read(ours, 10_000).decode()
     os.close(ours)
     assert "[#####...............]  25% scoring rows" in shown
     assert shown.endswith("\r")

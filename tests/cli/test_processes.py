@@ -22,7 +22,7 @@ def start(*words):
 def test_two_that_ask_at_once_get_other_rows(campaign):
     asking = [start("ask", "c.stakes", "-n", "3", "--json", "--who", who) for who in ("anna", "ben")]
     answers = [json.loads(each.communicate(timeout=60)[0]) for each in asking]
-    rows = [row["id"] for answer in answers for row in answer["rows"]]
+    rows = [row["row_id"] for answer in answers for row in answer["rows"]]
     assert len(rows) == len(set(rows)) == 6
     with Journal.open(campaign) as journal:
         assert {journal.states()[row].status for row in rows} == {"asked"}
@@ -53,8 +53,8 @@ def test_stopped_at_any_moment_the_campaign_is_sound(how):
 def test_a_stop_in_the_middle_says_so_and_records_nothing(campaign):
     code = (
         "import signal, os\n"
-        "from stakes.campaign import campaign\n"
-        "campaign._ranking = lambda *rest: os.kill(os.getpid(), signal.{})\n"
+        "from stakes.campaign import Campaign\n"
+        "Campaign._suggested = lambda *rest: os.kill(os.getpid(), signal.{})\n"
         "from stakes.cli.main import main\n"
         "main(['ask', 'c.stakes', '--json'])"
     )

@@ -11,7 +11,7 @@ from tests.cli.cli_cases import CLASSES, NUMBERS, class_rows, number_rows, run, 
 
 
 def rows_of(answer):
-    return [row["row"] for row in answer.json["rows"]]
+    return [row["row_id"] for row in answer.json["rows"]]
 
 
 def by_hand(path, target, loss, **told):
@@ -22,7 +22,7 @@ def by_hand(path, target, loss, **told):
     pool = [row for row, cell in enumerate(cells) if cell is None]
     labels = [cells[row] for row in known]
     targets = labels if told.get("classes") else [float(label) for label in labels]
-    model = DefaultModel(seed=0, **told).fit(features.take(known), targets, pool=features.take(pool))
+    model = DefaultModel(random_state=0, **told).fit(features.take(known), targets, pool=features.take(pool))
     found = rank(model, loss, features.take(pool), n=3, batch=True, classes=told.get("classes"))
     return [source.texts("id")[pool[row]] for row in found.indices]
 
@@ -85,21 +85,21 @@ def test_no_label_is_a_stated_cold_start_within_the_budget(here):
     write(here / "none.csv", number_rows(labelled=0))
     found = run("suggest none.csv -n 5 --budget 3 --json", NUMBERS).json
     assert len(found["rows"]) == 3
-    assert any("no label yet" in sentence for sentence in found["assumed"])
+    assert any("no label yet" in sentence for sentence in found["notes"])
 
 
 def test_one_class_is_a_stated_cold_start(here):
     write(here / "one.csv", class_rows(labelled=1))
     found = run("suggest one.csv -n 2 --json", CLASSES).json
     assert len(found["rows"]) == 2
-    assert any("one class, 'bus'" in sentence for sentence in found["assumed"])
+    assert any("one class, 'bus'" in sentence for sentence in found["notes"])
 
 
 def test_a_pool_smaller_than_the_batch_gives_the_rest(here):
     write(here / "few.csv", number_rows(labelled=11))
     answer = run("suggest few.csv -n 5 --json", NUMBERS)
     assert rows_of(answer) == ["r11"]
-    assert "5 rows were asked for; 1 could be chosen." in answer.json["assumed"]
+    assert "5 rows were asked for; 1 could be chosen." in answer.json["notes"]
 
 
 @pytest.mark.parametrize("labelled", [12, 0])
@@ -113,7 +113,7 @@ def test_nothing_to_suggest_is_done(here, labelled):
 def test_a_constant_column_is_left_out_and_told(here):
     write(here / "constant.csv", [(*row, "k" if not at else "7") for at, row in enumerate(number_rows())])
     found = run("suggest constant.csv --json", NUMBERS).json
-    assert "Constant columns are left out: k." in found["assumed"]
+    assert "Constant columns are left out: k." in found["notes"]
 
 
 def test_odd_names_and_a_class_called_NA(here):
@@ -122,7 +122,7 @@ def test_odd_names_and_a_class_called_NA(here):
     write(here / "odd.csv", [*rows[:-1], (big, *rows[-1][1:])])
     found = run("suggest odd.csv -n 6 --json", CLASSES)
     assert big in rows_of(found)
-    assert "Classes, in the order of columns: 'NA', 'bus', 'van'." in found.json["assumed"]
+    assert "Classes, in the order of columns: 'NA', 'bus', 'van'." in found.json["notes"]
 
 
 def test_numbers_for_classes_are_pointed_out(here):
@@ -130,7 +130,7 @@ def test_numbers_for_classes_are_pointed_out(here):
     with (here / "many.csv").open("a") as file:
         file.write("r99,3,2,\n")
     found = run("suggest many.csv -n 1 --json", CLASSES).json
-    assert any("takes each for a class" in sentence for sentence in found["assumed"])
+    assert any("takes each for a class" in sentence for sentence in found["notes"])
 
 
 def cell(row, column, text):
@@ -218,5 +218,5 @@ def test_weights_and_losses_of_your_own(here):
 def test_weights_in_training_and_again_in_the_loss_are_pointed_out():
     model = "--model sklearn.ensemble:RandomForestClassifier --model-option class_weight=balanced"
     found = run("suggest classes.csv -n 1 --json --class-weights bus=9", CLASSES, model)
-    assert any("class_weight" in sentence for sentence in found.json["assumed"])
+    assert any("class_weight" in sentence for sentence in found.json["notes"])
     assert found.err == ""

@@ -29,7 +29,7 @@ def test_it_says_the_same_of_a_table_that_stays_in_its_file(table, monkeypatch):
     monkeypatch.setattr(streamed, "LARGE", 100)
     apart = run(f"suggest {table} {WORDS} --json --jobs 2")
     assert (whole.code, apart.code) == (0, 0)
-    assert [row["row"] for row in apart.json["rows"]] == [row["row"] for row in whole.json["rows"]]
+    assert [row["row_id"] for row in apart.json["rows"]] == [row["row_id"] for row in whole.json["rows"]]
     assert [row["score"] for row in apart.json["rows"]] == pytest.approx([row["score"] for row in whole.json["rows"]])
     assert run(f"suggest {table.parent} {WORDS} --json --jobs 1").out == apart.out
 
@@ -40,7 +40,7 @@ def test_rows_to_fill_in_are_written(table, monkeypatch):
     found = run(f"suggest {table} {WORDS} --json -n 3 -o {out}").json["rows"]
     written = read_table(out)
     assert written.names == ("id", "x", "z", "y")
-    assert written.texts("id") == [row["row"] for row in found]
+    assert written.texts("id") == [row["row_id"] for row in found]
     assert written.texts("y") == [None] * 3
 
 

@@ -106,8 +106,8 @@ def test_standard_errors_cover_the_spread_of_repeated_means(rng):
         realised_loss(loss, np.zeros(400), rng.standard_normal(400), normalise) for normalise in [False, True] * 300
     ]
     for some in (runs[::2], runs[1::2]):
-        said = np.mean([run.standard_error for run in some])
-        assert said == pytest.approx(np.std([run.mean for run in some]), rel=0.15)
+        mean_error = np.mean([run.standard_error for run in some])
+        assert mean_error == pytest.approx(np.std([run.mean for run in some]), rel=0.15)
 
 
 def test_weights_beyond_the_range_of_numbers(xp, host):

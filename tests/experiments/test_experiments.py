@@ -52,10 +52,10 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(does_it_help, "QUICK", does_it_help.Preset(2, 1, (yacht, diabetes)))
     monkeypatch.delenv("STAKES_DATA", raising=False)
     does_it_help.main(["--quick", "--store", str(tmp_path)])
-    said = capsys.readouterr()
-    assert "left out: yacht needs a folder with yacht.csv: give --data FOLDER, or set STAKES_DATA" in said.err
-    assert "diabetes" in said.out
-    assert "yacht" not in said.out
+    shown = capsys.readouterr()
+    assert "left out: yacht needs a folder with yacht.csv: give --data FOLDER, or set STAKES_DATA" in shown.err
+    assert "diabetes" in shown.out
+    assert "yacht" not in shown.out
 
 
 def test_a_folder_without_the_file_is_told_which_one_is_wanted(tmp_path):

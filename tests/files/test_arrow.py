@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from stakes.exceptions import StakesError
-from stakes.files import fingerprint, ids, read_table
+from stakes.files import fingerprint, read_table, row_ids
 
 arrow = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
@@ -90,7 +90,7 @@ def test_types_as_text_and_as_features(tmp_path):
     assert [name for name, kind in kinds.items() if kind == "O"] == ["flag", "kind", "day", "time"]
     assert source.features(["single"]).column(0)[0] == np.float64(np.float32(0.1))
     assert (source.line(0), source.place(0)) == (None, "row 1")
-    assert ids(source, "id")[0] == "9007199254740993"
+    assert row_ids(source, "id")[0] == "9007199254740993"
     assert len(source.remarks()) == 2  # day and time
 
 
@@ -102,11 +102,11 @@ def test_numbers_that_are_not_finite_are_told_from_gaps(tmp_path):
 
 def test_floating_ids_must_be_whole(tmp_path):
     source = read(tmp_path, {"id": [7.0, 1e16], "half": [1.0, 2.5], "gone": [1.0, float("inf")]})
-    assert ids(source, "id") == ("7", "10000000000000000")
+    assert row_ids(source, "id") == ("7", "10000000000000000")
     with pytest.raises(StakesError, match=r"column 'half' holds 2.5 at row 2"):
-        ids(source, "half")
+        row_ids(source, "half")
     with pytest.raises(StakesError, match="column 'gone' holds inf at row 2"):
-        ids(source, "gone")
+        row_ids(source, "gone")
 
 
 @pytest.mark.parametrize(

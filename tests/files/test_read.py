@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stakes.exceptions import StakesError
-from stakes.files import ids, read_table
+from stakes.files import read_table, row_ids
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def csv(tmp_path):
 
 def test_raw_texts_and_typed_features(csv):
     source = csv("id,class,heat,site\n007,NA,1.5,A\n9007199254740993,,-2e3,B\n")
-    assert (len(source), source.names, source.said) == (2, ("id", "class", "heat", "site"), ())
+    assert (len(source), source.names, source.notes) == (2, ("id", "class", "heat", "site"), ())
     assert source.texts("id") == ["007", "9007199254740993"]
     assert source.texts("class") == ["NA", None]
     frame = source.features(["heat", "site"])
@@ -52,7 +52,7 @@ def test_quoted_cells_hold_anything(csv):
 def test_a_header_without_commas(csv, between, called):
     source = csv(f'"a,b"{between}c\n1{between}2\n')
     assert source.names == ("a,b", "c")
-    assert called in source.said[0]
+    assert called in source.notes[0]
 
 
 def test_delimiters_that_are_known(csv):
@@ -66,7 +66,7 @@ def test_delimiters_that_are_known(csv):
 def test_no_rows_is_a_table(csv):
     source = csv("a,b\n")
     assert (len(source), source.features().shape) == (0, (0, 2))
-    assert ids(source) == ()
+    assert row_ids(source) == ()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_remarks_on_dates(csv, cell):
 
 
 def test_rows_without_any_value_are_told(csv):
-    assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n").said[0]
+    assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n").notes[0]
 
 
 def test_options_are_checked(csv):
@@ -193,9 +193,9 @@ def test_options_are_checked(csv):
 
 def test_ids(csv):
     source = csv("id,other,gap\n007,x,1\n7,x,\n")
-    assert ids(source, "id") == ("007", "7")
-    assert ids(source) == ("1", "2")
+    assert row_ids(source, "id") == ("007", "7")
+    assert row_ids(source) == ("1", "2")
     with pytest.raises(StakesError, match="the id 'x' stands at line 2 and at line 3 of column 'other'"):
-        ids(source, "other")
+        row_ids(source, "other")
     with pytest.raises(StakesError, match="the id at line 3, column 'gap', is empty"):
-        ids(source, "gap")
+        row_ids(source, "gap")

@@ -253,9 +253,9 @@ def test_bad_input_is_refused_by_default(rows, amounts, wrong, error, message):
 
 
 def test_it_is_an_estimator(rows, amounts):
-    model = DefaultModel(max_gp_labels=5, seed=3)
+    model = DefaultModel(max_gp_labels=5, random_state=3)
     twin = clone(model)
-    assert twin.get_params() == {"task": None, "classes": None, "max_gp_labels": 5, "seed": 3}
+    assert twin.get_params() == {"task": None, "classes": None, "max_gp_labels": 5, "random_state": 3}
     with pytest.raises(NotFittedError):
         twin.predict(rows)
     with pytest.raises(NotFittedError):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stakes._utils.jit import has_jit
+from stakes._utils.compute import has_jit
 from stakes.models import GaussianProcess
 from stakes.models import gp_posterior as posterior_belief
 from stakes.models.gp_posterior import bounded

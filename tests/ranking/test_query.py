@@ -6,6 +6,8 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -15,6 +17,7 @@ from stakes.exceptions import StakesError
 from stakes.files.pools import MappedPool
 from stakes.models import GaussianProcess
 from stakes.ranking import Pool
+from stakes.ranking.query import enough_contexts, enough_listed
 from tests.table_kinds import as_columns
 
 arrow = pytest.importorskip("pyarrow", reason="files of Parquet and Arrow need pyarrow")
@@ -161,7 +164,8 @@ def test_a_csv_is_read_whole(rows, forest, tmp_path):
             return stakes.models.belief_of(forest, *arrays)
 
     loss = stakes.LogLoss()
-    assert stakes.rank(Named(), loss, tmp_path / "pool.csv").indices == stakes.rank(forest, loss, rows).indices
+    found, wanted = (stakes.rank(*each, batch=False) for each in ((Named(), loss, tmp_path / "pool.csv"), (forest, loss, rows)))
+    assert found.indices == wanted.indices
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -337,3 +341,31 @@ class Short(Endless):
 def test_a_pool_whose_chunks_end_early_is_refused():
     with pytest.raises(ValueError, match="says that it has 5000 rows, but its chunks hold 4000"):
         stakes.rank(Plain(), stakes.SquaredError(), Short(5000), max_contexts=10)
+
+
+def members(classes):
+    """Two members of some classes."""
+    return stakes.CategoricalEnsemble(*[np.full((1, 2, classes), 1.0 / classes)] * 2)
+
+
+@given(size=st.integers(1, 10_000_000), n=st.integers(1, 200), classes=st.none() | st.integers(2, 50))
+def test_what_is_looked_at_is_bounded(size, n, classes):
+    contexts, width = enough_contexts(size, n, classes), (classes or 1) ** 2
+    assert 250 <= contexts <= 1000
+    assert contexts == 250 or size * contexts * width <= 50_000_000
+    if classes is not None:
+        listed, cheap = enough_listed(contexts, n, members(classes))
+        assert 20 <= listed <= 100
+        assert not cheap or 256 * (n - 5) * width * max(n, listed) * contexts <= 300_000_000 or listed == 20
+
+
+@given(size=st.integers(1, 300), n=st.integers(1, 8), classes=st.none() | st.integers(2, 3))
+def test_all_of_a_few_hundred_rows_are_looked_at(size, n, classes):
+    assert enough_contexts(size, n, classes) >= size
+    if classes is not None:
+        assert enough_listed(size, n, members(classes)) == (100, True)
+
+
+@pytest.mark.parametrize(("classes", "n", "cheap"), [(2, 10, True), (8, 8, True), (9, 8, False), (2, 60, False)])
+def test_rows_are_chosen_together_where_that_takes_seconds(classes, n, cheap):
+    assert enough_listed(250, n, members(classes))[1] == cheap

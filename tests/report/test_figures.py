@@ -8,12 +8,13 @@ from sklearn.linear_model import BayesianRidge
 
 from stakes.campaign import Event
 from stakes.campaign.states import replay
+from stakes.exceptions import StakesError
 from stakes.report.estimates import MOST, checkpoints, learning_curve
-from stakes.report.evidence import FOLDS, attempted, folds, gather, no_folds, realised, told_labels
+from stakes.report.evidence import FOLDS, attempted, folds, gather, no_folds, realised, standing_labels
 from stakes.report.figures import shown_classes
-from stakes.report.page import loss_in_words, tag
+from stakes.report.page import loss_sentences, tag
 from stakes.tabular import LossSpec
-from tests.report.reporting import ROWS, Page, create, truths
+from tests.report.report_cases import ROWS, Page, create, truths
 
 IDS = ("p", "q", "r")
 
@@ -25,7 +26,7 @@ def test_the_labels_told_are_those_that_stand(pairs):
         for number, (kind, row) in enumerate(pairs, 1)
         if kind != "ask"
     ]
-    told = {IDS[each.row]: each.label for each in told_labels(history, IDS, 0)}
+    told = {IDS[each.row]: each.label for each in standing_labels(history, IDS, 0)}
     assert told == {row: state.label for row, state in replay(history).items() if state.status == "labelled"}
 
 
@@ -34,7 +35,7 @@ def test_a_replaced_label_keeps_its_place_and_a_label_told_again_after_withdrawa
     events = [
         Event(n, 0.0, kind, row, None if kind == "withdraw" else str(n)) for n, (kind, row) in enumerate(kinds, 1)
     ]
-    told = told_labels(events, IDS, 2)
+    told = standing_labels(events, IDS, 2)
     assert [(IDS[each.row], each.label, each.initial) for each in told] == [
         ("p", "3", True),
         ("r", "5", False),
@@ -87,7 +88,7 @@ def test_the_curve_ends_at_the_loss_that_the_outlook_expects(tmp_path):
     assert curve.expected[-1].labels == 12
     assert curve.expected[-1].loss == pytest.approx(evidence.status.outlook["today"]["value"])
     assert [each.labels for each in curve.realised] == [each for each in checkpoints(12, 12) if each >= 8]
-    assert "No realised loss with 3, 4, 6, 7 labels: cross-validation takes 8 labels." in curve.said
+    assert "No realised loss with 3, 4, 6, 7 labels: cross-validation takes 8 labels." in curve.notes
     assert shares == sorted(shares)
 
 
@@ -107,11 +108,20 @@ def test_the_most_frequent_classes_have_colours_of_their_own():
     assert len(set(colours.values())) == 6
 
 
-def test_what_a_model_raises_becomes_a_reason():
-    assert attempted(lambda: 3) == (3, "")
-    found, why = attempted(lambda: 1 / 0)
-    assert found is None
-    assert why == "the model could not be used (ZeroDivisionError: division by zero)"
+def raises(error):
+    raise error
+
+
+def test_what_is_raised_becomes_a_reason(tmp_path):
+    with create(tmp_path, "numbers", 12) as campaign:
+        sheet = campaign.sheet
+    assert attempted(sheet, 12, lambda: 3) == (3, "")
+    for error, why in [
+        (StakesError("refused."), "refused"),
+        (FloatingPointError("too large"), "the model bayesian-ridge cannot be used with 12 labels: too large"),
+        (KeyError("y"), "a bug of stakes, please report it (KeyError: 'y')"),
+    ]:
+        assert attempted(sheet, 12, lambda error=error: raises(error)) == (None, why)
 
 
 @pytest.mark.parametrize(
@@ -125,4 +135,4 @@ def test_what_a_model_raises_becomes_a_reason():
     ],
 )
 def test_a_loss_is_told_in_words(loss, said):
-    assert said in loss_in_words(loss)
+    assert said in loss_sentences(loss)

@@ -9,7 +9,7 @@ import pytest
 from stakes.exceptions import StakesError
 from stakes.report import write_report
 from stakes.tabular import ModelSpec
-from tests.report.reporting import ROWS, Page, create, truths
+from tests.report.report_cases import ROWS, Page, create, truths
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed, and reports have pictures")
 HEADINGS = ("Next rows", "Pictures", "What was assumed", "History", "How this was made")
@@ -34,7 +34,7 @@ def numbers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("numbers")
     campaign = create(folder, "numbers", 10, label_cost=2.0, decisions=500, budget=30)
     known = dict(zip(campaign.sheet.ids, truths("numbers"), strict=True))
-    campaign.tell_many([(row.id, known[row.id]) for row in campaign.ask(4, who="anna").rows], who="anna")
+    campaign.tell_many([(row, known[row]) for row in campaign.ask(4, who="anna").row_ids], who="anna")
     campaign.ask(2)
     campaign.skip([next(row for row, state in campaign.journal.states().items() if state.status == "open")])
     told = []
@@ -49,7 +49,7 @@ def test_the_page_tells_where_the_campaign_stands(numbers):
         assert f"{name} {count}" in page.text
     assert "budget left 18 of 30" in page.text
     assert "anna" in page.text
-    assert "seed 0" in page.text
+    assert "random_state 0" in page.text
     assert page.all("html")[0]["lang"] == "en"
 
 
@@ -96,9 +96,10 @@ def test_a_campaign_that_knows_little_or_all_says_so(tmp_path, kind, labelled, p
 
 
 def test_a_model_that_cannot_be_fitted_is_reported(tmp_path):
-    page = reported(create(tmp_path, "numbers", 10, model=ModelSpec("tests.report.reporting:Stubborn")), tmp_path)
+    page = reported(create(tmp_path, "numbers", 10, model=ModelSpec("tests.report.report_cases:Stubborn")), tmp_path)
     assert "could not be ranked" in page.text
-    assert "No picture: the model could not be used (RuntimeError: I do not <b>want</b> to)" in page.text
+    why = "your model tests.report.report_cases:Stubborn raised RuntimeError: I do not <b>want</b> to"
+    assert f"No picture: {why}." in page.text
     assert len(page.all("img")) == 1
 
 

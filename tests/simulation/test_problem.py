@@ -1,4 +1,4 @@
-"""What is refused at the door, and how it is said."""
+"""What is refused before the first fit, and the messages."""
 
 import numpy as np
 import pytest

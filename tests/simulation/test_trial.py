@@ -24,7 +24,7 @@ class Recording(BayesianLine):
         return BayesianLine.belief(self, pool, contexts)
 
 
-BEFORE = {  # what simulate said before there were trials: rows bought, and losses after the last label
+BEFORE = {  # results of simulate before there were trials: rows bought, and losses after the last label
     "lines": (
         [[[42, 47, 46], [9, 35, 41]], [[15, 46, 16], [4, 20, 46]], [[46, 15, 20], [24, 4, 20]]],
         [
@@ -123,10 +123,10 @@ def test_rows_reach_the_model_in_the_order_in_which_they_were_labelled(data):
         assert set(bought) <= set(order[first:])
 
 
-def test_chance_asks_the_model_for_no_belief_about_the_pool():
+def test_random_choice_asks_the_model_for_no_belief_about_the_pool():
     SEEN.clear()
     trials(model=Recording(), runs=1, strategies=["random"])
-    assert [each for each in SEEN if isinstance(each, int)] == [1, 1, 1, 1]  # one candidate stands in, to judge
+    assert [each for each in SEEN if isinstance(each, int)] == [1, 1, 1, 1]  # one stands in, to measure the loss
     SEEN.clear()
     trials(model=Recording(), runs=1, strategies=["loss"])
     assert [each for each in SEEN if isinstance(each, int)] == [1, 7, 1, 6, 1, 5, 1]

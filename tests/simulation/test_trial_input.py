@@ -1,4 +1,4 @@
-"""What a trial is refused for, and how it is said."""
+"""What a trial is refused for, and the messages."""
 
 import numpy as np
 import pytest

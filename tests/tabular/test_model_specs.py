@@ -41,7 +41,7 @@ def test_every_name_ranks_a_frame(frame, name, task):
     classes = None if task == "real" else ["cold", "hot"]
     orders = []
     for _ in range(2):  # the seed decides all
-        model = build_model(ModelSpec(name, SMALL.get(name, {})), task, classes, seed=3)
+        model = build_model(ModelSpec(name, SMALL.get(name, {})), task, classes, random_state=3)
         model.fit(frame.take(range(16)), labels(frame, task)[:16])
         orders.append(stakes.rank(model, loss, frame, n=3, classes=classes, max_contexts=8))
     assert len(set(orders[0].indices)) == 3
@@ -57,18 +57,18 @@ def test_losses_for_positive_targets_have_a_model(frame):
 
 
 def test_the_default_model_is_told_the_classes(frame):
-    model = build_model(ModelSpec("default", {"max_gp_labels": 5}), "classes", ["cold", "hot", "wet"], seed=7)
+    model = build_model(ModelSpec("default", {"max_gp_labels": 5}), "classes", ["cold", "hot", "wet"], random_state=7)
     assert isinstance(model, DefaultModel)
-    assert (model.seed, model.max_gp_labels) == (7, 5)
+    assert (model.random_state, model.max_gp_labels) == (7, 5)
     assert model.fit(frame, labels(frame, "classes")).predict_proba(frame).shape == (N, 3)
 
 
 def test_random_states_are_the_seed_unless_given():
     path = "sklearn.ensemble:RandomForestClassifier"
-    assert build_model(ModelSpec(path), "classes", seed=5)[-1].random_state == 5
-    assert build_model(ModelSpec(path, {"random_state": 1}), "classes", seed=5)[-1].random_state == 1
+    assert build_model(ModelSpec(path), "classes", random_state=5)[-1].random_state == 5
+    assert build_model(ModelSpec(path, {"random_state": 1}), "classes", random_state=5)[-1].random_state == 1
     tree = {"estimator": {"model": "sklearn.tree:DecisionTreeClassifier", "parameters": {"max_depth": 2}}}
-    nested = build_model(ModelSpec("bootstrap", tree), "classes", seed=5)[-1]
+    nested = build_model(ModelSpec("bootstrap", tree), "classes", random_state=5)[-1]
     assert (nested.estimator.random_state, nested.random_state, nested.estimator.max_depth) == (5, 5, 2)
     assert build_model(ModelSpec("bootstrap", {"estimator__alpha": 3.0}), "real")[-1].estimator.alpha == 3.0
 
@@ -85,7 +85,7 @@ def test_json_gives_every_spec_back(name):
         ("bayesian-ridge", {}, "classes", "bayesian-ridge has no model of classes; those that have are default, "),
         ("random-forest", {"n_trees": 5}, "real", r"no option of .*'n_trees'; there are .*n_estimators"),
         ("bootstrap", {"estimator__alhpa": 1}, "real", "Invalid parameter 'alhpa'"),
-        ("default", {"seed": 1}, "real", "told seed by the table"),
+        ("default", {"random_state": 1}, "real", "told random_state by the table"),
         ("sklearn.linear_model:BayesianRidge", {}, "classes", "BayesianRidge is a model of numbers, and the target is"),
         ("sklearn.linear_model:LogisticRegression", {}, "classes", 'bootstrap with .*"sklearn.linear_model:Logistic'),
         ("sklearn.linear_model:Ridg", {}, "real", r"has no 'Ridg'. Did you mean 'Ridge'\?"),

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from stakes import outlook
 from stakes.exceptions import StakesError
-from stakes.ranking import outlook
-from stakes.tabular import Brief, LossSpec, ModelSpec, appraise, read_worksheet, streamed
+from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet, streamed, suggest
 from stakes.tabular.streamed import is_large, read_streamed
-from stakes.tabular.suggest import appraise_stream
 
 arrow = pytest.importorskip("pyarrow", reason="files of Parquet and Arrow need pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -45,7 +44,7 @@ FOREST = ModelSpec("random-forest")
 CASES = [
     (Brief("y", SQUARED, id_column="id", ignore=("cost",)), {}),
     (Brief("y", SQUARED, cost_column="cost", id_column="id", decisions=100.0, missing=("c",)), {"budget": 4.0}),
-    (Brief("y", SQUARED, label_cost=0.5, decisions=100.0, ignore=("id", "cost"), text=("z",), seed=3), {}),
+    (Brief("y", SQUARED, label_cost=0.5, decisions=100.0, ignore=("id", "cost"), text=("z",), random_state=3), {}),
     (Brief("y", LOG, model=FOREST, id_column="id", ignore=("cost",)), {}),
 ]
 
@@ -54,9 +53,9 @@ CASES = [
 def test_it_says_what_a_table_in_memory_says(saved, brief, options):
     path = saved(classes=brief.loss == LOG)
     sheet = read_worksheet(path, brief)
-    whole = appraise(sheet, sheet.labels, 3, **options)
-    assert appraise_stream(read_streamed(path, brief), 3, **options) == whole
-    assert appraise_stream(read_streamed(path, brief), 3, n_jobs=2, **options).ranking.indices == whole.ranking.indices
+    whole = suggest(sheet, 3, **options)
+    assert suggest(read_streamed(path, brief), 3, **options) == whole
+    assert suggest(read_streamed(path, brief), 3, n_jobs=2, **options)[0].indices == whole[0].indices
 
 
 def test_a_folder_and_labels_in_every_chunk(tmp_path, monkeypatch):
@@ -67,27 +66,29 @@ def test_a_folder_and_labels_in_every_chunk(tmp_path, monkeypatch):
     brief = Brief("y", SQUARED, id_column="id", ignore=("cost",))
     monkeypatch.setitem(outlook.__kwdefaults__, "chunk", 7)
     sheet = read_streamed(tmp_path, brief)
+    pool = sheet.stream
     places = np.arange(50)
     rows = [row for row, label in enumerate(cells["y"]) if label is None]
-    assert sheet.pool.rows(places).tolist() == rows
-    parts = list(sheet.pool.chunks(7))
+    assert pool.rows(places).tolist() == rows
+    parts = list(pool.chunks(7))
     assert [start for start, _ in parts] == np.cumsum([0, *(len(part) for _, part in parts)])[:-1].tolist()
     for name in range(3):
         together = np.concatenate([part.column(name) for _, part in parts])
-        assert together.tolist() == pytest.approx(sheet.pool.take(places).column(name).tolist(), nan_ok=True)
-    assert {cells["y"][row] for row in appraise_stream(sheet, 4).ranking.indices} == {None}
+        assert together.tolist() == pytest.approx(pool.take(places).column(name).tolist(), nan_ok=True)
+    assert {cells["y"][row] for row in suggest(sheet, 4)[0].indices} == {None}
 
 
 def test_without_a_label_rows_are_spread_over_a_sample(saved, monkeypatch):
     brief = Brief("y", SQUARED, id_column="id", ignore=("cost",))
     path = saved(labelled=0)
     sheet = read_worksheet(path, brief)
-    assert appraise_stream(read_streamed(path, brief), 4) == appraise(sheet, {}, 4)
+    assert suggest(read_streamed(path, brief), 4) == suggest(sheet, 4)
     monkeypatch.setattr(streamed, "_SAMPLE", 20)
-    found = appraise_stream(read_streamed(path, brief), 4)
-    assert found.n_pool == 150
-    assert found.ranking.row_ids == tuple(f"r{row}" for row in found.ranking.indices)
-    assert any("20 of its 150 rows without a label, drawn with seed 0" in sentence for sentence in found.said)
+    sheet = read_streamed(path, brief)
+    found, _ = suggest(sheet, 4)
+    assert sheet.n_open == 150
+    assert found.row_ids == tuple(f"r{row}" for row in found.indices)
+    assert any("20 of its 150 rows without a label, drawn with random_state 0" in str(note) for note in found.notes)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -99,7 +100,7 @@ def test_a_number_that_is_none_is_refused_by_its_row(tmp_path, monkeypatch, bad)
     parquet.write_table(arrow.table(cells), tmp_path / "table.parquet")
     brief = Brief("y", SQUARED, id_column="id", ignore=("cost",))
     with pytest.raises(ValueError, match=rf"NaN or infinite values in 1 column: x \(1\); first at row {row + 1}\."):
-        appraise_stream(read_streamed(tmp_path / "table.parquet", brief), 3)
+        suggest(read_streamed(tmp_path / "table.parquet", brief), 3)
 
 
 def test_costs_must_be_positive_numbers(tmp_path):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stakes.exceptions import StakesError
 from stakes.tabular import LossSpec
-from stakes.tabular.worksheet import as_targets, checked_class, checked_number, classes_of, domain_of, task_of
+from stakes.tabular.worksheet import as_targets, checked_class, checked_real, classes_of, domain_of, loss_task
 
 NAMES = st.text(min_size=1).filter(lambda text: text.strip() == text)
 SQUARED, POISSON, ITAKURA = LossSpec("squared-error"), LossSpec("poisson-deviance"), LossSpec("itakura-saito")
@@ -17,31 +17,31 @@ SQUARED, POISSON, ITAKURA = LossSpec("squared-error"), LossSpec("poisson-devianc
     [("squared-error", "real"), ("log-loss", "classes"), ("stakes.losses:BrierLoss", "classes"), ("crps", "real")],
 )
 def test_a_loss_tells_what_labels_are(name, task):
-    assert task_of(LossSpec(name)) == task
+    assert loss_task(LossSpec(name)) == task
 
 
 @given(value=st.floats(allow_nan=False, allow_infinity=False))
 def test_a_finite_number_is_a_label_as_it_was_written(value):
-    assert checked_number(repr(value), SQUARED, domain_of(SQUARED)) == repr(value)
+    assert checked_real(repr(value), SQUARED, domain_of(SQUARED)) == repr(value)
 
 
 @given(value=st.floats(max_value=-1e-300, allow_nan=False, allow_infinity=False))
 def test_a_negative_number_is_refused_where_targets_are_positive(value):
     for loss in (POISSON, ITAKURA):
         with pytest.raises(StakesError, match="is not among"):
-            checked_number(repr(value), loss, domain_of(loss))
+            checked_real(repr(value), loss, domain_of(loss))
 
 
 def test_zero_is_within_some_domains():
-    assert checked_number("0", POISSON, domain_of(POISSON)) == "0"
+    assert checked_real("0", POISSON, domain_of(POISSON)) == "0"
     with pytest.raises(StakesError, match="is not among"):
-        checked_number("0", ITAKURA, domain_of(ITAKURA))
+        checked_real("0", ITAKURA, domain_of(ITAKURA))
 
 
 @pytest.mark.parametrize("label", ["", "nan", "inf", "1_000", "1,5", "five"])
 def test_what_is_no_number_is_refused(label):
     with pytest.raises(StakesError, match="is no number"):
-        checked_number(label, SQUARED, None)
+        checked_real(label, SQUARED, None)
 
 
 @given(names=st.lists(NAMES, min_size=1, unique=True), other=NAMES)

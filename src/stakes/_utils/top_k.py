@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stakes._utils.random import tie_breakers
+from stakes._utils.arguments import tie_breakers
 from stakes._utils.tables import Host
 
 _TIE = 1e-9  # relative: scores nearer than this are equal

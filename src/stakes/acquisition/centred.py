@@ -25,7 +25,7 @@ import numpy as np
 from array_api_compat import is_torch_array
 
 from stakes._utils.array import Array, constant, double, log_excess, namespace, on_accelerator, ratio, single, slices
-from stakes._utils.jit import has_jit, loop
+from stakes._utils.compute import has_jit, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
 from stakes.acquisition.reduction import context_blocks
 from stakes.beliefs import CategoricalEnsemble, NormalEnsemble

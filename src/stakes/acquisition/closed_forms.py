@@ -36,7 +36,7 @@ from stakes.acquisition.curves import Curves, LogTable, octaves_of, with_totals
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
-from stakes.beliefs.quadrature import standard
+from stakes.beliefs.quadrature import standard_units
 from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
 from stakes.exceptions import StakesError
 from stakes.losses import (
@@ -269,7 +269,7 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
     """
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
-        threshold = standard((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [m]
+        threshold = standard_units((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [m]
         indifferent = _normal_quantile(loss.false_alarm, loss.miss)
         logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
         return math.log(loss.miss + loss.false_alarm) + logs

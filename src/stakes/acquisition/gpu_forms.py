@@ -14,7 +14,7 @@ from typing import Any, Literal
 from array_api_compat import is_numpy_array, is_torch_array
 
 from stakes._utils.array import on_accelerator
-from stakes._utils.jit import has_kernel
+from stakes._utils.compute import has_kernel
 from stakes.acquisition.centred import LARGE, block_numbers, block_sums, within_reach
 from stakes.acquisition.forms import ANY, GENERAL, Form, Total, register
 from stakes.acquisition.votes import alike

@@ -22,7 +22,7 @@ from stakes.acquisition.curves import Curves, LogTable, interpolated, octaves_of
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, general_form, register, today
 from stakes.acquisition.reduction import check_finite
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
-from stakes.beliefs.gaussian_integration import KINKED, SharedSplit
+from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
 from stakes.losses import DistributionLoss, Loss
 
 _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
@@ -73,9 +73,9 @@ def _reductions(loss: Loss, under: Under, mean: Array, variance: Array, rho: Arr
     if 0 in shape:
         return xp.zeros_like(rho)
     flat = [xp.reshape(each, (-1,)) for each in (mean, variance, rho)]  # [P] each
-    depth = xp.floor(xp.log2(xp.clip(xp.sqrt(1.0 - flat[2]), KINKED, 1.0)))
+    depth = xp.floor(xp.log2(xp.clip(xp.sqrt(1.0 - flat[2]), WIDE_SD_AT_KINKS, 1.0)))
     places, values = [], []
-    for each in range(math.floor(math.log2(KINKED)), 1):
+    for each in range(math.floor(math.log2(WIDE_SD_AT_KINKS)), 1):
         at = xp.nonzero(depth == float(each))[0]
         for part in slices(at.shape[0], _PAIRS) if at.shape[0] else ():
             places.append(at[part])
@@ -233,7 +233,7 @@ def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: S
     """How far two rules of integration differ for some of the contexts: far only if the statistics are not smooth."""
     step = max(1, belief.n_contexts // _SAMPLE)
     if split is not None:
-        few = split.some(step)
+        few = split.every(step)
         even, panels = (shared_reductions(loss, each, _CHECKED) for each in (few, replaced(few, panels=True)))
     else:
         some, rho = belief.take(slice(0, 0), slice(0, None, step)), np.asarray([_CHECKED])

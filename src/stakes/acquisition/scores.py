@@ -22,7 +22,7 @@ from stakes._utils.array import (
     shares,
     slices,
 )
-from stakes._utils.parallel import in_parts
+from stakes._utils.compute import in_parts
 from stakes.acquisition.forms import Form, check_pair, find_form, is_meant_for
 from stakes.acquisition.reduction import AT_ONCE, Block, blocks, check_finite, context_blocks, numbers_within, unscaled
 from stakes.beliefs import Belief

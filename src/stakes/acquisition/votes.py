@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from stakes._utils.array import Array, constant, double, filled, namespace, slices
-from stakes._utils.jit import has_jit, loop
+from stakes._utils.compute import has_jit, loop
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.beliefs import VoteEnsemble
 from stakes.losses import LogLoss, Loss

@@ -67,7 +67,7 @@ class CategoricalEnsemble:
         check_probabilities("contexts", contexts)
         object.__setattr__(self, "candidates", candidates)
         object.__setattr__(self, "contexts", contexts)
-        object.__setattr__(self, "member_weights", normalised_members(weights, like))
+        object.__setattr__(self, "member_weights", normalised_member_weights(weights, like))
 
     @property
     def n_candidates(self) -> int:
@@ -200,7 +200,7 @@ class VoteEnsemble:
             check_labels(f"every vote of {name}", votes, self.n_classes)
         xp = namespace(contexts)
         small = xp.uint8 if self.n_classes <= 256 else xp.int32
-        object.__setattr__(self, "member_weights", normalised_members(weights, contexts))
+        object.__setattr__(self, "member_weights", normalised_member_weights(weights, contexts))
         object.__setattr__(self, "candidates", xp.astype(candidates, small, copy=False))
         object.__setattr__(self, "contexts", xp.astype(contexts, small, copy=False))
 
@@ -269,7 +269,7 @@ def _mean_of(table: Array, probabilities: Array) -> Array:
     return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
 
 
-def normalised_members(weights: Array | None, like: Array) -> Array:
+def normalised_member_weights(weights: Array | None, like: Array) -> Array:
     """[K]: member weights that sum to one, checked; 1/K each where none are given."""
     xp = namespace(like)
     count = like.shape[1]

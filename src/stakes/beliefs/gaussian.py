@@ -27,10 +27,17 @@ from stakes._utils.array import (
     replaced,
     slices,
 )
-from stakes._utils.jit import has_jit, loop
+from stakes._utils.compute import has_jit, loop
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
-from stakes.beliefs.gaussian_integration import KINKED, GaussianCells, GaussianSplit, SharedSplit, shared_split
-from stakes.beliefs.quadrature import landscape, normal_moments
+from stakes.beliefs.gaussian_integration import (
+    WIDE_SD_AT_KINKS,
+    GaussianCells,
+    GaussianSplit,
+    SharedSplit,
+    distribution_today,
+    shared_split,
+)
+from stakes.beliefs.quadrature import modes_and_window, normal_moments
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes
 from stakes.losses.domains import REAL, Interval
@@ -146,7 +153,8 @@ class GaussianBelief:
         mean, sd = self._mean_and_sd()
         reference = self.reference(integrand)
         rho = namespace(mean).ones_like(mean)[None, :]
-        splits = (GaussianSplit(integrand, mean, sd, rho * share, reference) for share in (1.0, 1.0 - KINKED**2))
+        shares = (1.0, 1.0 - WIDE_SD_AT_KINKS**2)
+        splits = (GaussianSplit(integrand, mean, sd, rho * share, reference) for share in shares)
         return max(int(split.eta.shape[2]) for split in splits)
 
     @property
@@ -168,7 +176,7 @@ class GaussianBelief:
     def reference(self, integrand: Integrand) -> Reference:
         """Where w(z) p(z | c) is largest, and how large it is there."""
         mean, sd = self._mean_and_sd()
-        u = landscape(integrand, mean, sd)[0][:, 0]
+        u = modes_and_window(integrand, mean, sd)[0][:, 0]
         return Reference(mean + sd * u, log_weight(mean + sd * u, integrand) - 0.5 * u * u)
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
@@ -179,7 +187,7 @@ class GaussianBelief:
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: E[S(z) | eta_j] times the mass of node j."""
         mean, sd = self._mean_and_sd()
-        return GaussianSplit(integrand, mean, sd, double(self.rho), reference).all_pairs()
+        return GaussianSplit(integrand, mean, sd, double(self.rho), reference).moments()
 
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:
         """Split moments of labels that tell the same share of every context.
@@ -200,7 +208,7 @@ class GaussianBelief:
             centre, spread, scale = (align_axes(each, z) for each in (mean, sd, reference.log_scale))
             return log_normal(z, centre, spread) + integrand.log_magnitudes(z)[..., 0] - scale
 
-        today = GaussianCells(integrand, mean, sd, reference, marks).today()
+        today = distribution_today(integrand, mean, sd, reference, marks)
         return replaced(today, log_weighted_density=log_weighted_density)
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:

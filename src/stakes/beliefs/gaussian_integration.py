@@ -1,7 +1,19 @@
-"""The integration behind a Gaussian belief's split moments, E[S(z) | eta_j] times the mass of node j.
+"""Integration under a Gaussian belief: expectations given a label, and whole distributions.
 
-z = m + sqrt(v) (sqrt(rho) eta + sqrt(1 - rho) epsilon), with eta what the label tells and epsilon what it leaves open.
-Sizes: N candidates, M contexts, p contexts of a block, J nodes of eta, Q nodes of z, B breakpoints, D statistics.
+A target is z = m + sqrt(v) (sqrt(rho) eta + sqrt(1 - rho) epsilon), with eta what the label tells and epsilon what it
+leaves open, both standard normal. In the code, `root` is sqrt(rho), `rest` is sqrt(1 - rho), the posterior sd in units
+of the prior sd, and u = (z - m) / sqrt(v). Three classes, each with the functions that it alone needs below it:
+
+* `GaussianSplit`: split moments E[S(z) | eta_j] times the mass of node j, of any pairs of candidates and contexts.
+* `SharedSplit`: the same for labels that tell the same share rho of every context, whose nodes all contexts have in
+  common: one matrix takes the statistics at the nodes to E[S | eta], a product for each rho, as a table of the curve
+  EUR_c(rho) wants it. Without breakpoints only: the statistics must be smooth.
+* `GaussianCells`: the distributions w(z) p(z) once a label is known, for losses of a whole distribution;
+  `distribution_today` gives those before.
+
+A *boost* is an exponent that keeps a density in the range of numbers far from its centre: the weight is scaled down by
+as much. Sizes: N candidates, M contexts, p or m contexts of a block, J nodes of eta, Q nodes of z, P panels and G nodes
+a panel of a distribution, B breakpoints and marks, K nodes of a narrow posterior, D statistics.
 """
 
 from __future__ import annotations
@@ -24,27 +36,48 @@ from stakes.beliefs.quadrature import (
     PANEL,
     SPACING,
     TAIL,
-    landscape,
-    one_window,
+    common_window,
+    modes_and_window,
     panels,
-    standard,
     standard_nodes,
-    tail,
+    standard_units,
+    tail_width,
     trapezoid,
     windows,
 )
 from stakes.beliefs.switching import switching_points
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, panel_nodes
 
-_RESOLVED = 0.2  # posterior sd (of prior sd) from which nodes of z at SPACING resolve the posterior, to 1e-21
-KINKED = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
-_MODEST = 100.0  # a boost that may be applied after the fact: no density has underflowed by then
-_PER_SD = 1.4  # trapezoid nodes to the sd of a bell that integrate it to 1e-16
-_LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a breakpoint of z as eta sees it, in posterior sds
-_SEARCHED = 0.25  # spacing of eta at which switching points are looked for
+# Split moments
+_WIDE_SD = 0.2  # posterior sd (of prior sd) from which nodes of z at SPACING resolve the posterior, to 1e-21
+WIDE_SD_AT_KINKS = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
+_MODEST_BOOST = 100.0  # one that may be applied after the fact: no density has underflowed by then
+_NODES_PER_SD = 1.4  # of the trapezoid rule, which then integrates a normal density to 1e-16
+_KINK_LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a breakpoint of z as eta sees it, in posterior sds
+_SEARCH_SPACING = 0.25  # of eta, at which switching points are looked for
 _FAR = 1e3  # standard deviations, beyond which no mass is left
 _NEAREST = 12  # breakpoints that a narrow posterior is split at
-_BELL, _BELL_PANEL = 7.0, 14.0 / 3.0  # three panels that integrate a bell alone, to 1e-8
+_NARROW_TAIL, _NARROW_PANEL = 7.0, 14.0 / 3.0  # sds: three panels that integrate a normal density alone, to 1e-8
+
+# Split moments whose nodes all contexts share
+_FINER = 3  # nodes of a narrow posterior for each of SPACING
+_FINEST_SD = 1.6 * SPACING / _FINER  # posterior sd (of prior sd) that they resolve, to 1e-21
+_CHECK_PANEL = 0.65  # width of a panel that checks the even nodes, and resolves posteriors of a quarter of it
+_ETA_PER_SD = 2.0  # nodes of eta to the sd of a posterior: a square of what it smooths has exp(-4 pi^2) beyond them
+# A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
+# and all of positive weight, so that what is positive stays so. For a sigmoid of slope 6/sd they leave 4e-8 and 4e-10.
+_TINY_SD = 0.01  # of the prior sd
+_HERMITE_3, _HERMITE_7 = hermegauss(3), hermegauss(7)
+
+# Distributions. Sixteen nodes on 3 sds of a normal density give its cdf to 3e-11; on 1.25 sds of the prior they
+# integrate a sigmoid of slope 6/sd to 3e-11.
+_POSTERIOR_PANEL, _PRIOR_PANEL = 3.0, 1.25
+_POSTERIOR_TAIL = 7.5  # standard deviations kept of a posterior, and of eta: the mass beyond is 6e-14
+_ETA_SPACING = 0.14  # of an even grid of eta, in standard deviations of the target: 6e-11 for that sigmoid
+_SHARED_PANELS_SD = 0.15  # posterior sd (of prior sd) from which nodes of z for every eta are fewer than those of each
+_HALVINGS = 10  # of the range of eta, and a line from there: a switch that is off costs only the cube of that
+
+_Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class GaussianSplit:
@@ -52,7 +85,7 @@ class GaussianSplit:
 
     Where the posterior is wide, all nodes eta share one set of nodes of z and only the density changes: the split
     moments are then those of one discrete measure, and what distinguishes cells is exact however little they differ.
-    Where it is narrow (posterior sd below _RESOLVED), each eta has nodes of its own.
+    Where it is narrow (posterior sd below _WIDE_SD), each eta has nodes of its own.
     """
 
     def __init__(self, integrand: Integrand, mean: Array, sd: Array, rho: Array, reference: Reference) -> None:
@@ -64,27 +97,27 @@ class GaussianSplit:
         xp = self.xp = namespace(rho)
         self.root = xp.clip(xp.sqrt(rho), 1e-150, 1.0)  # sqrt(rho)
         self.rest = xp.clip(xp.sqrt(1.0 - rho), 1e-150, 1.0)  # the posterior sd, in standard units
-        self.resolved = KINKED if integrand.breakpoints else _RESOLVED
+        self.wide_sd = WIDE_SD_AT_KINKS if integrand.breakpoints else _WIDE_SD
         # A panel resolves a posterior of a quarter of its width.
-        narrowest = self._smallest(self.rest[self.rest >= self.resolved], 1.0)
+        narrowest = self._smallest(self.rest[self.rest >= self.wide_sd], 1.0)
         width = min(PANEL, 4.0 * narrowest)
-        reach = tail(integrand)
+        reach = tail_width(integrand)
         self.u, weights, low, high = standard_nodes(integrand, self.mean, self.sd, width)  # [M, Q], [M, Q], [M], [M]
         z = self.mean[:, None] + self.sd[:, None] * self.u
         self.weighted = weights[..., None] * integrand.statistics(z, self.point[:, None])  # [M, Q, D]
         self.tilt_low, self.tilt_high = low + reach, high - reach  # [M]: between them the weighted mass has its centre
-        self.cuts = standard(integrand.breakpoints, self.mean, self.sd)  # [M, B]
+        self.cuts = standard_units(integrand.breakpoints, self.mean, self.sd)  # [M, B]
         low, high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]
         self.eta, weights = self._even(low, high) if self._wide() else self._layered(low, high)  # [N, M, J]
         self.switches: Array | None = None
         if integrand.finite_actions:
             self.switches = switching_points(self._conditional, self.eta)  # [N, M, B]
-            if self._smallest(self.rest, 1.0) < self.resolved:
+            if self._smallest(self.rest, 1.0) < self.wide_sd:
                 self.eta, weights = self._layered(low, high, self.switches)
                 self.switches = None
         self.mass = weights * density(self.eta, (self.rho * self.boost)[..., None])
 
-    def all_pairs(self) -> Array:
+    def moments(self) -> Array:
         """[N, M, J, D]: E[S | eta] times the mass of eta; for switches between which it is wide, E[S 1{between}]."""
         if self.switches is None:
             return self.mass[..., None] * self._conditional(self.eta)
@@ -110,13 +143,13 @@ class GaussianSplit:
         """[N, M, J, D]: E[S | eta] at eta [N, M, J]."""
         if 0 in eta.shape:
             return filled((*eta.shape, self.weighted.shape[-1]), 0.0, self.rho)
-        shared = not self.integrand.breakpoints and _same(self.tilt_low) and _same(self.tilt_high)
-        shared = shared and float(self.xp.max(self.boost)) < _MODEST
+        shared = not self.integrand.breakpoints and _all_equal(self.tilt_low) and _all_equal(self.tilt_high)
+        shared = shared and float(self.xp.max(self.boost)) < _MODEST_BOOST
         shared = shared and bool(self.xp.all(eta == eta[:, :1, :]))
-        rows = [
-            self._one_correlation(n, eta[n, ...]) if shared and _same(self.rho[n, :]) else self._row(n, eta[n, ...])
-            for n in range(self.rho.shape[0])
-        ]
+        rows = []
+        for n in range(self.rho.shape[0]):
+            one = shared and _all_equal(self.rho[n, :])
+            rows.append(self._one_correlation(n, eta[n, ...]) if one else self._row(n, eta[n, ...]))
         return self.xp.stack(rows, axis=0)
 
     def _wide(self) -> bool:
@@ -125,19 +158,19 @@ class GaussianSplit:
         E[S | eta] is S smoothed by the posterior, as wide as rest / root to eta: a breakpoint of z is a layer of that
         width, which an even grid resolves until it gets narrow, and panels around it from then on.
         """
-        return not self.integrand.breakpoints or self._smallest(self.rest, 1.0) >= self.resolved
+        return not self.integrand.breakpoints or self._smallest(self.rest, 1.0) >= self.wide_sd
 
     def _even(self, low: Array, high: Array) -> tuple[Array, Array]:
         """[N, M, J] each: evenly spaced eta, and their weights."""
         steepest = 1.0 / self._smallest(1.0 / self.root, 1.0)
         smooth = self._smallest(self.rest / self.root, 1.0) if self.integrand.breakpoints else 1.0
         if self.integrand.finite_actions:  # to be searched, not summed
-            return trapezoid(low, high, min(_SEARCHED, smooth))
-        return trapezoid(low, high, min(COARSEST, SPACING / steepest, smooth / _PER_SD))
+            return trapezoid(low, high, min(_SEARCH_SPACING, smooth))
+        return trapezoid(low, high, min(COARSEST, SPACING / steepest, smooth / _NODES_PER_SD))
 
     def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
         """[N, M, J] each: eta in panels around every breakpoint of z and between `more` points [N, M, B]."""
-        layer = self.rest[..., None, None] * constant(_LAYER, self.rho)  # [N, M, 1, L]
+        layer = self.rest[..., None, None] * constant(_KINK_LAYER, self.rho)  # [N, M, 1, L]
         cuts = (self.cuts[..., None] + layer) / self.root[..., None, None]  # [N, M, B, L]
         cuts = self.xp.reshape(cuts, (*low.shape, cuts.shape[2] * cuts.shape[3]))
         return panels(low, high, self.xp.concat([cuts, *more], axis=-1))
@@ -147,7 +180,7 @@ class GaussianSplit:
 
     def _one_correlation(self, n: int, eta: Array) -> Array:
         """[M, J, D]: E[S | eta] for a candidate equally correlated with all contexts, which share their nodes."""
-        if float(self.rest[n, 0]) < self.resolved:
+        if float(self.rest[n, 0]) < self.wide_sd:
             return self._row(n, eta)
         first = slice(0, 1)
         kernel = self._kernel(n, first, eta) / self.xp.exp(self._left(n, first))  # [1, J, Q], without its boost
@@ -161,7 +194,8 @@ class GaussianSplit:
         return self.xp.concat([self._block(n, part, eta) for part in slices(self.rho.shape[1], block)], axis=0)
 
     def _block(self, n: int, part: slice, eta: Array) -> Array:
-        wide = self.rest[n, part] >= self.resolved  # [p]
+        """[p, J, D]: E[S | eta] for one candidate and a block of contexts."""
+        wide = self.rest[n, part] >= self.wide_sd  # [p]
         if bool(self.xp.all(wide)):
             return self._shared_nodes(n, part, eta)
         if not bool(self.xp.any(wide)):
@@ -179,19 +213,19 @@ class GaussianSplit:
         return density(epsilon, self._left(n, part)) / rest
 
     def _left(self, n: int, part: slice) -> Array:
-        """[p, 1, 1]: what of the boost is for epsilon."""
+        """[p, 1, 1]: the part of the boost that is for epsilon."""
         return ((1.0 - self.rho[n, part]) * self.boost[part])[:, None, None]
 
     def _own_nodes(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, D]: nodes of z around the posterior mean of each eta."""
         rest, centre = self.rest[n, part], self.root[n, part, None] * eta[part, :]  # [p], [p, J]
-        reach = _BELL if self.integrand.breakpoints else TAIL
+        reach = _NARROW_TAIL if self.integrand.breakpoints else TAIL
         low, high = self.tilt_low[part] * rest - reach, self.tilt_high[part] * rest + reach
         if not self.integrand.breakpoints:
             nodes, weights = trapezoid(low[:, None], high[:, None], COARSEST)  # [p, 1, Q]
         else:
             cuts = (self._nearest_cuts(centre, part) - centre[..., None]) / rest[:, None, None]  # [p, J, b]
-            nodes, weights = panels(low[:, None], high[:, None], cuts, _BELL_PANEL)  # [p, J, Q]
+            nodes, weights = panels(low[:, None], high[:, None], cuts, _NARROW_PANEL)  # [p, J, Q]
         u = centre[..., None] + rest[:, None, None] * nodes  # [p, J, Q]
         z = self.mean[part, None, None] + self.sd[part, None, None] * u
         statistics = self.integrand.statistics(z, self.point[part, None, None])  # [p, J, Q, D]
@@ -210,32 +244,6 @@ class GaussianSplit:
         return xp.reshape(xp.take_along_axis(cuts[:, 0, :], positions, axis=1), (*centre.shape, _NEAREST))
 
 
-def _same(values: Array) -> bool:
-    """Whether all are one number, up to rounding."""
-    return bool(namespace(values).all(abs(values - values[0]) <= 1e-15))
-
-
-# ----------------------------------------------------------------------
-# Split moments of labels that tell the same share rho of every context, whose nodes all contexts have in common.
-#
-# One matrix then takes the statistics at the nodes to E[S | eta] for all eta, whatever the context: a product for
-# each rho, as a table of the curve EUR_c(rho) wants it. Without breakpoints only: the statistics must be smooth.
-# Sizes: M contexts, Q nodes of z, J nodes of eta, D statistics, K nodes of a narrow posterior.
-
-_FINER = 3  # nodes of a narrow posterior for each of SPACING
-_FINEST = 1.6 * SPACING / _FINER  # posterior sd (of prior sd) that they resolve, to 1e-21
-_PANEL = 0.65  # width of a panel, which resolves posteriors of a quarter of it
-_GAUSSIAN_SHARED_PER_SD = (
-    2.0  # nodes of eta to the sd of a posterior: a square of what it smooths has exp(-4 pi^2) beyond them
-)
-# A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
-# and all of positive weight, so that what is positive stays so. For a sigmoid of slope 6/sd they leave 4e-8 and 4e-10.
-_TINY = 0.01  # of the prior sd
-_FEW, _MORE = hermegauss(3), hermegauss(7)
-
-_Matrix = np.ndarray[Any, np.dtype[np.float64]]
-
-
 @dataclass(frozen=True, eq=False)
 class SharedSplit:
     """The statistics of all contexts at the same nodes, in standard units, and the moments that follow."""
@@ -252,19 +260,19 @@ class SharedSplit:
     def moments(self, rho: float) -> Iterator[tuple[slice, Array]]:
         """Contexts in blocks: which, and [m, J, D]: E[S | eta_j] times the mass of eta_j."""
         root, rest = math.sqrt(rho), math.sqrt(1.0 - rho)
-        eta = _eta(*self.window, root, rest)
-        narrow = rest < _FINEST
+        eta = _eta_nodes(*self.window, root, rest)
+        narrow = rest < _FINEST_SD
         conditional = self._narrow(eta, root, rest) if narrow else self._wide(eta, root, rest)
-        mass = constant((eta[1] - eta[0]) * _density(eta), self.reference.log_scale)  # [J]
-        for part in self._parts(len(eta) * (len(_MORE[0]) if narrow else 1)):
+        mass = constant((eta[1] - eta[0]) * _normal_density(eta), self.reference.log_scale)  # [J]
+        for part in self._blocks(len(eta) * (len(_HERMITE_7[0]) if narrow else 1)):
             yield part, namespace(mass).permute_dims(conditional(part) * mass, (0, 2, 1))
 
-    def _parts(self, count: int) -> Iterator[slice]:
+    def _blocks(self, count: int) -> Iterator[slice]:
         """Contexts in blocks for `count` nodes each, of a few statistics."""
         return slices(self.reference.log_scale.shape[0], max(1, CHUNK // (4 * count)))
 
-    def some(self, step: int) -> SharedSplit:
-        """Every so many of the contexts."""
+    def every(self, step: int) -> SharedSplit:
+        """The same for every `step`-th context."""
         point, log_scale = self.reference
         assert point is not None
 
@@ -275,9 +283,9 @@ class SharedSplit:
 
     def _wide(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
         """Some contexts to E[S | eta], [m, D, J]: one product, with the rule of integration in the matrix."""
-        coarse = rest >= _FINER * _FINEST
+        coarse = rest >= _FINER * _FINEST_SD
         nodes, lengths, statistics = self._in_panels if self.panels else self._coarse if coarse else self._fine
-        weights = (lengths / rest)[:, None] * _density((nodes[:, None] - root * eta) / rest)  # [Q, J]
+        weights = (lengths / rest)[:, None] * _normal_density((nodes[:, None] - root * eta) / rest)  # [Q, J]
         matrix, xp = constant(weights, statistics), namespace(statistics)
 
         def conditional(part: slice) -> Array:
@@ -288,26 +296,26 @@ class SharedSplit:
 
     @cached_property
     def _coarse(self) -> tuple[_Matrix, _Matrix, Array]:
-        return self._at_nodes(*_even(*self.window, SPACING))
+        return self._at_nodes(*_even_nodes(*self.window, SPACING))
 
     @cached_property
     def _fine(self) -> tuple[_Matrix, _Matrix, Array]:
-        return self._at_nodes(*_even(*self.window, SPACING / _FINER))
+        return self._at_nodes(*_even_nodes(*self.window, SPACING / _FINER))
 
     @cached_property
     def _in_panels(self) -> tuple[_Matrix, _Matrix, Array]:
         low, high = (np.asarray([each]) for each in self.window)
-        nodes, lengths = panels(low, high, np.zeros((1, 0)), _PANEL)
+        nodes, lengths = panels(low, high, np.zeros((1, 0)), _CHECK_PANEL)
         return self._at_nodes(nodes[0], lengths[0])
 
     def _at_nodes(self, nodes: _Matrix, lengths: _Matrix) -> tuple[_Matrix, _Matrix, Array]:
-        """[Q], [Q] and [M, D, Q]: with the statistics there."""
-        parts = [self.statistics(part, nodes) for part in self._parts(len(nodes))]
+        """[Q], [Q] and [M, D, Q]: nodes, their lengths and the statistics there."""
+        parts = [self.statistics(part, nodes) for part in self._blocks(len(nodes))]
         return nodes, lengths, namespace(parts[0]).concat(parts, axis=0)
 
     def _narrow(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
         """Some contexts to E[S | eta], [m, D, J], by nodes around each posterior mean."""
-        own, weights = _FEW if rest < _TINY else _MORE
+        own, weights = _HERMITE_3 if rest < _TINY_SD else _HERMITE_7
         places = np.reshape(root * eta[:, None] + rest * own, -1)  # [J K]
 
         def conditional(part: slice) -> Array:
@@ -319,15 +327,15 @@ class SharedSplit:
 
 
 def shared_split(integrand: Integrand, mean: Array, sd: Array) -> SharedSplit | None:
-    """For targets N(mean, sd^2), each [M]; None where kinks, switches or windows of their own ask for other nodes."""
+    """The shared nodes of targets N(mean, sd^2), each [M]; None where kinks, switches or windows ask for others."""
     if integrand.breakpoints or integrand.finite_actions:
         return None
     xp = namespace(mean)
-    u, low, high = landscape(integrand, mean, sd)
-    low, high = one_window(low, high)
+    u, low, high = modes_and_window(integrand, mean, sd)
+    low, high = common_window(low, high)
     boost = 0.5 * u[:, 0] ** 2  # [M]
     alike = bool(xp.all(low == low[0])) and bool(xp.all(high == high[0]))
-    if not alike or float(xp.max(boost)) > _MODEST:
+    if not alike or float(xp.max(boost)) > _MODEST_BOOST:
         return None
     point, scale = mean + sd * u[:, 0], xp.exp(boost)
 
@@ -339,45 +347,28 @@ def shared_split(integrand: Integrand, mean: Array, sd: Array) -> SharedSplit | 
     return SharedSplit(reference, statistics, (float(low[0]), float(high[0])))
 
 
-def _even(low: float, high: float, spacing: float) -> tuple[_Matrix, _Matrix]:
+def _even_nodes(low: float, high: float, spacing: float) -> tuple[_Matrix, _Matrix]:
     """[Q], [Q]: nodes and their weights in the trapezoid rule, whose ends do not matter."""
     nodes = np.linspace(low, high, 1 + math.ceil((high - low) / spacing))
     return nodes, np.full(len(nodes), nodes[1] - nodes[0])
 
 
-def _eta(low: float, high: float, root: float, rest: float) -> _Matrix:
+def _eta_nodes(low: float, high: float, root: float, rest: float) -> _Matrix:
     """[J]: even nodes for the window of z, which is centred anywhere between low + TAIL and high - TAIL.
 
     To eta, the statistics are no sharper than in z, and no sharper than the posterior that smooths them.
     """
     low, high = (low + TAIL) * root - TAIL, (high - TAIL) * root + TAIL
-    spacing = min(COARSEST, max(SPACING, rest / _GAUSSIAN_SHARED_PER_SD) / root)
+    spacing = min(COARSEST, max(SPACING, rest / _ETA_PER_SD) / root)
     return np.linspace(low, high, 1 + math.ceil((high - low) / spacing))
 
 
-def _density(u: _Matrix) -> _Matrix:
+def _normal_density(u: _Matrix) -> _Matrix:
     return np.asarray(np.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi))
 
 
-# ----------------------------------------------------------------------
-# What a Gaussian belief says of whole distributions: w(z) p(z), and that once a label is known.
-#
-# z = m + sqrt(v) (sqrt(rho) eta + sqrt(1 - rho) epsilon), with eta what the label tells and epsilon what it leaves
-# open. Sizes: M contexts, p contexts of a block, J nodes of eta, P panels, G nodes a panel, B breakpoints and marks.
-
-# Sixteen nodes on 3 sds of a bell give its cdf to 3e-11; on 1.25 sds of the prior they integrate a sigmoid of slope
-# 6/sd to 3e-11.
-_GAUSSIAN_CELLS_BELL_PANEL, _GAUSSIAN_CELLS_PANEL = 3.0, 1.25
-_GAUSSIAN_CELLS_BELL = 7.5  # standard deviations kept of a posterior, and of eta: the mass beyond is 6e-14
-_SPACING = 0.14  # of an even grid of eta, in standard deviations of the target: 6e-11 for that sigmoid
-_WIDE = 0.15  # posterior sd (of prior sd) from which nodes of z that serve every eta are fewer than those of each
-_KINKED = 0.1  # posterior sd (of prior sd) from which an even grid of eta sees no kink
-_GAUSSIAN_CELLS_PER_SD = 1.4  # trapezoid nodes to the sd of a bell that integrate it to 1e-16
-_HALVINGS = 10  # of the range of eta, and a line from there: a switch that is off costs only the cube of that
-
-
 class GaussianCells:
-    """The distributions of all contexts of one Gaussian belief, today's and those in the cells of a label.
+    """The distributions of all contexts of one Gaussian belief in the cells of a label, beside those of today.
 
     Both are taken at the same nodes, which resolve both: what distinguishes them is exact however little they differ.
     """
@@ -387,32 +378,14 @@ class GaussianCells:
         self.integrand, self.mean, self.sd, self.point, self.marks = integrand, mean, sd, reference.point, marks
         self.xp = xp = namespace(mean)
         self.low, self.high = windows(integrand, mean, sd)  # [M] each, in standard units
-        spread = xp.where(sd > 0, sd, xp.full_like(sd, 1e-150))[:, None]
-        marked = xp.clip((marks + (self.point - mean)[:, None]) / spread, -1e100, 1e100)
-        self.cuts = xp.concat([standard(integrand.breakpoints, mean, sd), marked], axis=1)  # [M, B]
-        boost = log_weight(self.point, integrand) - reference.log_scale  # [M]
-        modest = 0 in mean.shape or float(xp.max(boost)) < _MODEST
-        # A boost beyond that is shared between eta and epsilon as the variance is: neither density leaves the range.
-        self.inside, self.outside = (0.0 * boost, xp.exp(boost)) if modest else (boost, xp.ones_like(boost))
+        self.cuts = _cuts(integrand, mean, sd, reference, marks)  # [M, B]
+        self.inside, self.outside = _boosts(integrand, reference)  # [M] each
         self.switches = bool(integrand.breakpoints) and bool(marks.shape[1])
-        self.level = self._level() if self.switches else self.low  # [M]: of the prior, below the mark
-        self.one_window = (
-            not self.cuts.shape[1] and modest and _gaussian_cells_same(self.low) and _gaussian_cells_same(self.high)
-        )
-
-    def today(self) -> Distribution:
-        """[M]: w(z) p(z | c)."""
-        edges = self._edges(self.low, self.high, self.cuts, _GAUSSIAN_CELLS_PANEL)
-        u, length = panel_nodes(edges)  # [M, P, G]
-        mass = length * density(u, self.inside[:, None, None]) * self._weight(u, slice(None))
-        return self._distribution(slice(None), edges, u, length, mass)
-
-    def _level(self) -> Array:
-        """[M]: the share of today's mass that lies below the first mark."""
-        distribution, mark = self.today(), self.marks[:, :1]
-        sums = self.xp.sum(distribution.mass, axis=-1)  # [M, P]
-        below = self.xp.where(distribution.nodes[..., 0] < mark, sums, self.xp.zeros_like(sums))
-        return ratio(self.xp.sum(below, axis=1), self.xp.sum(sums, axis=1))
+        self.level = self.low  # [M]: of the prior, below the mark
+        if self.switches:
+            self.level = _share_below_mark(distribution_today(integrand, mean, sd, reference, marks), marks)
+        alike = _all_equal(self.low) and _all_equal(self.high)
+        self.one_window = alike and not self.cuts.shape[1] and not bool(xp.any(self.inside != 0))
 
     def over_cells(self, rho: Array, regret: Regret) -> Array:
         """[N, M]: regrets summed over the cells of each label."""
@@ -423,23 +396,21 @@ class GaussianCells:
     def most_nodes(self) -> int:
         """A bound on J P G: of an even grid of eta, or of panels around kinks, times the panels of a wide posterior."""
         width, n_cuts = float(self.xp.max(self.high - self.low)), self.cuts.shape[1]
-        n_eta = max(width / _SPACING, (width / _GAUSSIAN_CELLS_PANEL + 1 + len(_LAYER) * n_cuts) * NODES_PER_PANEL)
-        n_eta = max(n_eta, width * _GAUSSIAN_CELLS_PER_SD / _KINKED) if n_cuts else n_eta
+        n_eta = max(width / _ETA_SPACING, (width / _PRIOR_PANEL + 1 + len(_KINK_LAYER) * n_cuts) * NODES_PER_PANEL)
+        n_eta = max(n_eta, width * _NODES_PER_SD / WIDE_SD_AT_KINKS) if n_cuts else n_eta
         return int(
-            n_eta
-            * (width / min(_GAUSSIAN_CELLS_PANEL, _GAUSSIAN_CELLS_BELL_PANEL * _WIDE) + 2 + n_cuts)
-            * NODES_PER_PANEL
+            n_eta * (width / min(_PRIOR_PANEL, _POSTERIOR_PANEL * _SHARED_PANELS_SD) + 2 + n_cuts) * NODES_PER_PANEL
         )
 
     def _row(self, rho: Array, regret: Regret) -> Array:
         """[M]: regrets of one candidate, in blocks of contexts."""
         root = self.xp.clip(self.xp.sqrt(rho), 1e-150, 1.0)  # [M]
         rest = self.xp.clip(self.xp.sqrt(1.0 - rho), 1e-150, 1.0)  # the posterior sd, in standard units
-        shared = self.one_window and _gaussian_cells_same(rho, float(self.xp.min(self.xp.minimum(rho, 1.0 - rho))))
+        shared = self.one_window and _all_equal(rho, 1e-8 * float(self.xp.min(self.xp.minimum(rho, 1.0 - rho))))
         first = slice(0, 1)
         some = first if shared else slice(None)  # contexts that need nodes of their own
         eta, mass = self._outer(root[some], rest[some], some)  # [M, J]
-        make = self._wide_panels if float(self.xp.min(rest)) >= _WIDE else self._narrow_panels
+        make = self._wide_panels if float(self.xp.min(rest)) >= _SHARED_PANELS_SD else self._narrow_panels
         n_nodes = math.prod(make(eta[first, :], root[first], rest[first], first)[3].shape)
         parts = []
         for part in slices(rho.shape[0], max(1, CHUNK // n_nodes)):
@@ -452,19 +423,17 @@ class GaussianCells:
         """[M, J] each: nodes eta and their masses, evenly spaced where regrets are smooth in eta."""
         xp, kinked = self.xp, bool(self.cuts.shape[1])
         low, high = (
-            (self.low[some] + TAIL) * root - _GAUSSIAN_CELLS_BELL,
-            (self.high[some] - TAIL) * root + _GAUSSIAN_CELLS_BELL,
+            (self.low[some] + TAIL) * root - _POSTERIOR_TAIL,
+            (self.high[some] - TAIL) * root + _POSTERIOR_TAIL,
         )  # [M]
-        if self.switches or (kinked and float(xp.min(rest)) < _KINKED):
-            width = min(
-                _GAUSSIAN_CELLS_BELL_PANEL, _GAUSSIAN_CELLS_PANEL / float(xp.max(root))
-            )  # what is sharp in z is wider to eta
-            eta, weights = panel_nodes(self._edges(low, high, self._kinks(low, high, root, rest), width))
+        if self.switches or (kinked and float(xp.min(rest)) < WIDE_SD_AT_KINKS):
+            width = min(_POSTERIOR_PANEL, _PRIOR_PANEL / float(xp.max(root)))  # what is sharp in z is wider to eta
+            eta, weights = panel_nodes(_edges(low, high, self._kinks(low, high, root, rest), width))
             eta, weights = (xp.reshape(each, (low.shape[0], -1)) for each in (eta, weights))
         else:
             smooth = float(xp.min(rest / root)) if kinked else 1.0
             eta, weights = trapezoid(
-                low, high, min(COARSEST, _SPACING / float(xp.max(root)), smooth / _GAUSSIAN_CELLS_PER_SD)
+                low, high, min(COARSEST, _ETA_SPACING / float(xp.max(root)), smooth / _NODES_PER_SD)
             )
         return eta, weights * density(eta, (root * root * self.inside[some])[:, None])
 
@@ -474,8 +443,8 @@ class GaussianCells:
         To eta a kink of z is a layer as wide as rest / root; an even grid resolves it until it gets narrow.
         """
         kinks = [self.xp.zeros_like(root)[:, None][:, :0]]
-        if float(self.xp.min(rest)) < _KINKED:
-            layers = self.cuts[..., None] + rest[:, None, None] * constant(_LAYER, rest)  # [M, B, L]
+        if float(self.xp.min(rest)) < WIDE_SD_AT_KINKS:
+            layers = self.cuts[..., None] + rest[:, None, None] * constant(_KINK_LAYER, rest)  # [M, B, L]
             kinks.append(self.xp.reshape(layers / root[:, None, None], (low.shape[0], -1)))
         if self.switches:
             parts = slices(low.shape[0], max(1, CHUNK // (1024 * self.cuts.shape[1] ** 2)))
@@ -510,13 +479,13 @@ class GaussianCells:
 
     def _wide_panels(self, eta: Array, root: Array, rest: Array, few: slice) -> tuple[Array, Array, Array, Array]:
         """Edges u [p, 1, P + 1], nodes u and their lengths [p, 1, P, G] for all eta, and epsilon [p, J, P, G]."""
-        width = min(_GAUSSIAN_CELLS_PANEL, _GAUSSIAN_CELLS_BELL_PANEL * float(self.xp.min(rest)))
-        edges = self._edges(self.low[few], self.high[few], self.cuts[few, :], width)[:, None, :]
+        width = min(_PRIOR_PANEL, _POSTERIOR_PANEL * float(self.xp.min(rest)))
+        edges = _edges(self.low[few], self.high[few], self.cuts[few, :], width)[:, None, :]
         u, length = panel_nodes(edges)
         return edges, u, length, (u - (root[:, None] * eta)[..., None, None]) / rest[:, None, None, None]
 
     def _narrow_panels(self, eta: Array, root: Array, rest: Array, few: slice) -> tuple[Array, Array, Array, Array]:
-        """The same with panels for each eta, [p, J, ...], in units of epsilon first: a narrow bell keeps its digits."""
+        """The same with panels for each eta, [p, J, ...], in units of epsilon first: a narrow one keeps its digits."""
         centre, scale = (root[:, None] * eta)[..., None], rest[:, None, None]
         edges = self._edges_of_epsilon(centre, scale, few)
         epsilon, length = panel_nodes(edges)
@@ -530,17 +499,17 @@ class GaussianCells:
         """
         xp = self.xp
         low, high = ((each[few, None, None] - centre) / rest for each in (self.low, self.high))  # [p, J, 1]
-        first = (self.low[few] + TAIL)[:, None, None] * rest - _GAUSSIAN_CELLS_BELL
-        last = (self.high[few] - TAIL)[:, None, None] * rest + _GAUSSIAN_CELLS_BELL
-        bell = _clipped(
-            first + (last - first) * _shares(float(xp.max(last - first)) / _GAUSSIAN_CELLS_BELL_PANEL, rest), low, high
+        first = (self.low[few] + TAIL)[:, None, None] * rest - _POSTERIOR_TAIL
+        last = (self.high[few] - TAIL)[:, None, None] * rest + _POSTERIOR_TAIL
+        middle = _clip(
+            first + (last - first) * _even_steps(float(xp.max(last - first)) / _POSTERIOR_PANEL, rest), low, high
         )
-        start, stop = bell[..., :1], bell[..., -1:]
+        start, stop = middle[..., :1], middle[..., -1:]
         before, left = start - low, (start - low) + (high - stop)
-        steps = left * _shares(float(xp.max(left * rest)) / _GAUSSIAN_CELLS_PANEL, rest)
+        steps = left * _even_steps(float(xp.max(left * rest)) / _PRIOR_PANEL, rest)
         outer = xp.where(steps < before, low + steps, stop + (steps - before))
-        cuts = _clipped((self.cuts[few, None, :] - centre) / rest, low, high)
-        return xp.sort(xp.concat([bell, outer, cuts], axis=-1), axis=-1)
+        cuts = _clip((self.cuts[few, None, :] - centre) / rest, low, high)
+        return xp.sort(xp.concat([middle, outer, cuts], axis=-1), axis=-1)
 
     def _block(
         self, part: slice, few: slice, panels: tuple[Array, ...], rest: Array, mass: Array, regret: Regret
@@ -555,37 +524,94 @@ class GaussianCells:
 
     def _weight(self, u: Array, part: slice) -> Array:
         """[p, ..., G]: the weight at u, over its scale."""
-        between = (...,) + (None,) * (u.ndim - 1)
-        mean, sd, point, outside = (each[part][between] for each in (self.mean, self.sd, self.point, self.outside))
-        return self.integrand.statistics(mean + sd * u, point)[..., 0] * outside
+        mean, sd, point, outside = (each[part] for each in (self.mean, self.sd, self.point, self.outside))
+        return _weights_at(self.integrand, mean, sd, point, outside, u)
 
-    def _distribution(self, part: slice, edges: Array, u: Array, weights: Array, mass: Array) -> Distribution:
-        """In target units, counted from the reference."""
-        between = (...,) + (None,) * (edges.ndim - 1)
-        origin, sd = self.point[part], self.sd[part]
-        shift, sd = (self.mean[part] - origin)[between], sd[between]
-        nodes = shift[..., None] + sd[..., None] * u
-        origin = origin if edges.ndim == 2 else origin[:, None]
-        return Distribution(origin, shift + sd * edges, nodes, sd[..., None] * weights, mass)
-
-    def _edges(self, low: Array, high: Array, cuts: Array, width: float) -> Array:
-        """[M, P + 1]: even edges of panels from low to high [M], and the cuts [M, B] between them."""
-        xp, low, high = self.xp, low[:, None], high[:, None]
-        base = low + (high - low) * _shares(float(xp.max(high - low)) / width, low)
-        return xp.sort(xp.concat([base, _clipped(cuts, low, high)], axis=1), axis=1)
+    def _distribution(self, part: slice, edges: Array, u: Array, length: Array, mass: Array) -> Distribution:
+        """The distribution of a block of contexts, from arrays in standard units."""
+        return _in_target_units(self.mean[part], self.sd[part], self.point[part], edges, u, length, mass)
 
 
-def _shares(count: float, like: Array) -> Array:
+def distribution_today(
+    integrand: Integrand, mean: Array, sd: Array, reference: Reference, marks: Array
+) -> Distribution:
+    """[M]: w(z) p(z | c) for targets N(mean, sd^2), each [M], before any label is known."""
+    assert reference.point is not None
+    low, high = windows(integrand, mean, sd)
+    edges = _edges(low, high, _cuts(integrand, mean, sd, reference, marks), _PRIOR_PANEL)
+    u, length = panel_nodes(edges)  # [M, P, G]
+    inside, outside = _boosts(integrand, reference)
+    weights = _weights_at(integrand, mean, sd, reference.point, outside, u)
+    mass = length * density(u, inside[:, None, None]) * weights
+    return _in_target_units(mean, sd, reference.point, edges, u, length, mass)
+
+
+def _share_below_mark(distribution: Distribution, marks: Array) -> Array:
+    """[M]: the share of the mass that lies below the first mark."""
+    xp = namespace(marks)
+    sums = xp.sum(distribution.mass, axis=-1)  # [M, P]
+    below = xp.where(distribution.nodes[..., 0] < marks[:, :1], sums, xp.zeros_like(sums))
+    return ratio(xp.sum(below, axis=1), xp.sum(sums, axis=1))
+
+
+def _cuts(integrand: Integrand, mean: Array, sd: Array, reference: Reference, marks: Array) -> Array:
+    """[M, B]: breakpoints and marks in standard units."""
+    assert reference.point is not None
+    xp = namespace(mean)
+    spread = xp.where(sd > 0, sd, xp.full_like(sd, 1e-150))[:, None]
+    marked = xp.clip((marks + (reference.point - mean)[:, None]) / spread, -1e100, 1e100)
+    return xp.concat([standard_units(integrand.breakpoints, mean, sd), marked], axis=1)
+
+
+def _boosts(integrand: Integrand, reference: Reference) -> tuple[Array, Array]:
+    """[M] each: the exponents that densities are taken with, and the factors that are applied to weights.
+
+    A boost that is not modest is shared between eta and epsilon as the variance is: neither density leaves the range.
+    """
+    assert reference.point is not None
+    boost = log_weight(reference.point, integrand) - reference.log_scale
+    xp = namespace(boost)
+    if 0 in boost.shape or float(xp.max(boost)) < _MODEST_BOOST:
+        return 0.0 * boost, xp.exp(boost)
+    return boost, xp.ones_like(boost)
+
+
+def _weights_at(integrand: Integrand, mean: Array, sd: Array, point: Array, outside: Array, u: Array) -> Array:
+    """[p, ..., G]: the weight at u, over its scale, for contexts [p]."""
+    between = (...,) + (None,) * (u.ndim - 1)
+    mean, sd, point, outside = (each[between] for each in (mean, sd, point, outside))
+    return integrand.statistics(mean + sd * u, point)[..., 0] * outside
+
+
+def _in_target_units(
+    mean: Array, sd: Array, point: Array, edges: Array, u: Array, length: Array, mass: Array
+) -> Distribution:
+    """The distribution with panels `edges` and nodes u in standard units, counted from the reference point."""
+    between = (...,) + (None,) * (edges.ndim - 1)
+    shift, sd = (mean - point)[between], sd[between]
+    nodes = shift[..., None] + sd[..., None] * u
+    origin = point if edges.ndim == 2 else point[:, None]
+    return Distribution(origin, shift + sd * edges, nodes, sd[..., None] * length, mass)
+
+
+def _edges(low: Array, high: Array, cuts: Array, width: float) -> Array:
+    """[M, P + 1]: even edges of panels from low to high [M], and the cuts [M, B] between them."""
+    xp, low, high = namespace(low), low[:, None], high[:, None]
+    base = low + (high - low) * _even_steps(float(xp.max(high - low)) / width, low)
+    return xp.sort(xp.concat([base, _clip(cuts, low, high)], axis=1), axis=1)
+
+
+def _even_steps(count: float, like: Array) -> Array:
     """From 0 to 1 in `count` even steps, rounded up."""
     return constant(np.linspace(0.0, 1.0, 1 + max(1, math.ceil(count))), like)
 
 
-def _clipped(values: Array, low: Array, high: Array) -> Array:
+def _clip(values: Array, low: Array, high: Array) -> Array:
     """Values between low and high, which broadcast with them."""
     xp = namespace(values)
     return xp.where(values < low, low, xp.where(values > high, high, values))
 
 
-def _gaussian_cells_same(values: Array, scale: float = 1e-7) -> bool:
-    """Whether all are one number, up to 1e-8 of `scale`."""
-    return bool(namespace(values).all(abs(values - values[0]) <= 1e-8 * scale))
+def _all_equal(values: Array, tolerance: float = 1e-15) -> bool:
+    """Whether all are one number, up to `tolerance`."""
+    return bool(namespace(values).all(abs(values - values[0]) <= tolerance))

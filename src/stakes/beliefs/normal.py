@@ -1,6 +1,11 @@
-"""Rules that lay out the outcomes y of a candidate in cells, when each member predicts y ~ N(mean, sd^2).
+"""Ensembles of normals: forests for regression, deep ensembles, posterior draws.
 
-Sizes: N candidates, K members, J cells, I nodes a member.
+Given member k, y ~ N(candidate_mean, candidate_sd^2) and z ~ N(context_mean, context_sd^2), independent. The label y is
+integrated by a rule that says how much mass cell j has under member k, and the split moments are one matrix product.
+First come the rules, then the belief `NormalEnsemble`, then `NormalCells`: whole distributions w(z) p(z), today's and
+those once a label is known, on nodes that serve all members of a context.
+Sizes: N candidates, M contexts, p contexts of a block, K members, J cells of y, I nodes a member, P panels, G nodes a
+panel, Q = P G, B marks, D statistics.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from stakes._utils.arguments import RandomState, as_generator
 from stakes._utils.array import (
     Array,
     asarrays,
@@ -32,28 +38,69 @@ from stakes._utils.array import (
     slices,
 )
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
-from stakes.beliefs.categorical import normalised_members
-from stakes.beliefs.quadrature import CHUNK, TAIL, first_largest, landscape, member_slices, normal_moments, windows
+from stakes.beliefs.categorical import normalised_member_weights
+from stakes.beliefs.quadrature import (
+    CHUNK,
+    TAIL,
+    is_first_largest,
+    member_slices,
+    modes_and_window,
+    normal_moments,
+    windows,
+)
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
 from stakes.losses.domains import REAL, Interval
 
-_MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # panels of a bell, in its standard deviations
+_MEMBER_MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # edges of panels around a member, in its standard deviations
+_PANEL_WIDTH = 1.0  # of a distribution, in the smallest standard deviation of a context
+_FAR = 1e3  # standard deviations, beyond which no mass is left
 
 
 @runtime_checkable
 class OutcomeRule(Protocol):
-    """How the outcomes y of a candidate are laid out in cells."""
+    """How the outcomes y of a candidate are laid out in cells, when each member predicts y ~ N(mean, sd^2).
+
+    Examples:
+        >>> from stakes.beliefs import MixtureGrid, OutcomeRule
+        >>> isinstance(MixtureGrid(), OutcomeRule)
+        True
+    """
 
     def size(self, mean: Array, sd: Array) -> int:
-        """J for members with `mean` and `sd` [N, K]."""
+        """How many cells there are.
+
+        Args:
+            mean: [N, K], of the members.
+            sd: [N, K], their standard deviations.
+
+        Returns:
+            J.
+        """
 
     def outcomes(self, mean: Array, sd: Array) -> Array:
-        """[N, J]: the outcome y that each cell stands for."""
+        """The outcome y that each cell stands for.
+
+        Args:
+            mean: [N, K], of the members.
+            sd: [N, K], their standard deviations.
+
+        Returns:
+            [N, J].
+        """
 
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """[N, J, K]: the probability of cell j and member k."""
+        """The probability of cell j and member k.
+
+        Args:
+            mean: [N, K], of the members.
+            sd: [N, K], their standard deviations.
+            member_weights: [K], which sum to one.
+
+        Returns:
+            [N, J, K].
+        """
 
     def refined(self) -> OutcomeRule:
         """The same rule with twice the effort, to see what is left of its error."""
@@ -61,12 +108,16 @@ class OutcomeRule(Protocol):
 
 @dataclass(frozen=True)
 class MixtureGrid:
-    """One grid over the whole mixture of a candidate, `per_sd` points to the smallest standard deviation."""
+    """One even grid over the whole mixture of a candidate.
+
+    Args:
+        per_sd: How many points to the smallest standard deviation.
+    """
 
     per_sd: float = 3.0
 
     def size(self, mean: Array, sd: Array) -> int:
-        """The grid of the candidate that needs most points."""
+        """J of the candidate that needs most points."""
         xp = namespace(mean)
         if 0 in mean.shape:
             return 1
@@ -74,18 +125,18 @@ class MixtureGrid:
         return 1 + math.ceil(float(xp.max((high - low) / xp.min(sd, axis=1))) * self.per_sd)
 
     def outcomes(self, mean: Array, sd: Array) -> Array:
-        """Evenly spaced over all members."""
+        """[N, J]: evenly spaced over all members."""
         low, high = self._range(mean, sd)
         return low[:, None] + (high - low)[:, None] * constant(np.linspace(0.0, 1.0, self.size(mean, sd)), mean)
 
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """The density of each member at each point, times the spacing."""
+        """[N, J, K]: the density of each member at each point, times the spacing."""
         y = self.outcomes(mean, sd)
         spacing = (y[:, -1] - y[:, 0]) / max(y.shape[1] - 1, 1)
         return member_weights * spacing[:, None, None] * likelihood(y, mean, sd)
 
     def refined(self) -> MixtureGrid:
-        """Twice as fine."""
+        """A grid twice as fine."""
         return MixtureGrid(2.0 * self.per_sd)
 
     def _range(self, mean: Array, sd: Array) -> tuple[Array, Array]:
@@ -97,48 +148,83 @@ class MixtureGrid:
 class MemberNodes:
     """Nodes of each member, weighed under all members: the nested (contrastive) estimate of the paper's appendix D.3.
 
-    `nodes` are outcomes in standard units and `weights` their masses, the same for every member and candidate (common
-    random numbers). `spaced`, `monte_carlo` and `quasi_monte_carlo` make them; the computation is the same.
+    The nodes are the same for every member and candidate (common random numbers). `spaced`, `monte_carlo` and
+    `quasi_monte_carlo` make them; the computation is the same.
+
+    Args:
+        nodes: [I], outcomes in standard units.
+        weights: [I], their masses, which sum to one.
+        random_state: The generator that drew them; None where they are not random.
+        kind: By which of the three they were made.
+
+    Examples:
+        >>> from stakes.beliefs import MemberNodes
+        >>> rule = MemberNodes.monte_carlo(100, random_state=0)
+        >>> print(len(rule.nodes), len(rule.refined().nodes))
+        100 200
     """
 
     nodes: Any
-    """[I]"""
     weights: Any
-    """[I], summing to one"""
-    generator: np.random.Generator | None = field(default=None, repr=False)
+    random_state: np.random.Generator | None = field(default=None, repr=False)
     kind: str = "spaced"
 
     @classmethod
     def spaced(cls, count: int = 65) -> MemberNodes:
-        """Evenly spaced nodes: the trapezoid rule, deterministic."""
+        """Evenly spaced nodes: the trapezoid rule, deterministic.
+
+        Args:
+            count: I, how many for each member.
+
+        Returns:
+            The rule.
+        """
         nodes = np.linspace(-TAIL, TAIL, count)
         weights = np.exp(-0.5 * nodes**2)
         return cls(nodes, weights / weights.sum())
 
     @classmethod
-    def monte_carlo(cls, count: int, generator: np.random.Generator) -> MemberNodes:
-        """Independent draws."""
+    def monte_carlo(cls, count: int, random_state: RandomState = None) -> MemberNodes:
+        """Independent draws.
+
+        Args:
+            count: I, how many for each member.
+            random_state: A whole number, a NumPy generator, or None for 0.
+
+        Returns:
+            The rule.
+        """
+        generator = as_generator(random_state)
         return cls(generator.standard_normal(count), np.full(count, 1.0 / count), generator, "monte_carlo")
 
     @classmethod
-    def quasi_monte_carlo(cls, count: int, generator: np.random.Generator) -> MemberNodes:
-        """A scrambled Sobol sequence (best where `count` is a power of two)."""
+    def quasi_monte_carlo(cls, count: int, random_state: RandomState = None) -> MemberNodes:
+        """A scrambled Sobol sequence.
+
+        Args:
+            count: I, how many for each member; best a power of two.
+            random_state: A whole number, a NumPy generator, or None for 0.
+
+        Returns:
+            The rule.
+        """
+        generator = as_generator(random_state)
         points = qmc.Sobol(1, rng=generator).random(count)[:, 0]
         return cls(
             ndtri(np.clip(points, 1e-16, 1 - 1e-16)), np.full(count, 1.0 / count), generator, "quasi_monte_carlo"
         )
 
     def size(self, mean: Array, sd: Array) -> int:
-        """K I."""
+        """J = K I."""
         return int(mean.shape[1]) * len(self.nodes)
 
     def outcomes(self, mean: Array, sd: Array) -> Array:
-        """The nodes about each member."""
+        """[N, J]: the nodes about each member."""
         y = mean[..., None] + sd[..., None] * constant(self.nodes, mean)  # [N, K, I]
         return namespace(mean).reshape(y, (mean.shape[0], self.size(mean, sd)))
 
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """The mass of each node, shared out among members by their posterior probability at its outcome."""
+        """[N, J, K]: the mass of each node, shared out among members by their posterior probability at its outcome."""
         xp = namespace(mean)
         mass = xp.reshape(member_weights[:, None] * constant(self.weights, mean), (1, -1, 1))
         joint = member_weights * likelihood(self.outcomes(mean, sd), mean, sd)  # [N, K I, K]
@@ -147,36 +233,40 @@ class MemberNodes:
     def refined(self) -> MemberNodes:
         """Twice the nodes (new draws, where they are random)."""
         count = 2 * len(self.nodes)
-        if self.generator is None:
+        if self.random_state is None:
             return MemberNodes.spaced(count)
         draw = MemberNodes.monte_carlo if self.kind == "monte_carlo" else MemberNodes.quasi_monte_carlo
-        return draw(count, self.generator)
+        return draw(count, self.random_state)
 
 
 @dataclass(frozen=True)
 class MemberPanels:
-    """Gauss-Legendre panels between marks around every member, for members of very different widths."""
+    """Gauss-Legendre panels between marks around every member, for members of very different widths.
+
+    Args:
+        per_panel: How many nodes a panel has.
+    """
 
     per_panel: int = 10
 
     def size(self, mean: Array, sd: Array) -> int:
-        """Ten nodes between any two of six marks a member."""
-        return (len(_MARKS) * int(mean.shape[1]) - 1) * self.per_panel
+        """J: ten nodes between any two of six marks a member."""
+        return (len(_MEMBER_MARKS) * int(mean.shape[1]) - 1) * self.per_panel
 
     def outcomes(self, mean: Array, sd: Array) -> Array:
-        """The nodes of all panels."""
+        """[N, J]: the nodes of all panels."""
         return self._nodes(mean, sd)[0]
 
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """The density of each member at each node, times the weight of the node."""
+        """[N, J, K]: the density of each member at each node, times the weight of the node."""
         y, weights = self._nodes(mean, sd)
         return member_weights * weights[..., None] * likelihood(y, mean, sd)
 
     def _nodes(self, mean: Array, sd: Array) -> tuple[Array, Array]:
         """[N, J] each: nodes and their weights."""
         xp = namespace(mean)
-        marks = mean[..., None] + sd[..., None] * constant(_MARKS, mean)  # [N, K, 6]
-        marks = xp.sort(xp.reshape(marks, (mean.shape[0], mean.shape[1] * len(_MARKS))), axis=1)
+        marks = mean[..., None] + sd[..., None] * constant(_MEMBER_MARKS, mean)  # [N, K, 6]
+        marks = xp.sort(xp.reshape(marks, (mean.shape[0], mean.shape[1] * len(_MEMBER_MARKS))), axis=1)
         half, middle = (marks[:, 1:] - marks[:, :-1]) / 2.0, (marks[:, 1:] + marks[:, :-1]) / 2.0
         nodes, weights = (constant(each, mean) for each in leggauss(self.per_panel))
         shape = (mean.shape[0], self.size(mean, sd))
@@ -190,47 +280,253 @@ class MemberPanels:
 
 @dataclass(frozen=True)
 class Automatic:
-    """A grid over the mixture, or panels around each member where that grid would need more than `most` points."""
+    """A grid over the mixture, or panels around each member where that grid would need too many points.
+
+    Args:
+        most: How many points the grid may have.
+        grid: The grid.
+        panels: The panels.
+    """
 
     most: int = 4096
     grid: MixtureGrid = MixtureGrid()
     panels: MemberPanels = MemberPanels()
 
     def chosen(self, mean: Array, sd: Array) -> OutcomeRule:
-        """The rule that runs."""
+        """The rule that runs.
+
+        Args:
+            mean: [N, K], of the members.
+            sd: [N, K], their standard deviations.
+
+        Returns:
+            The grid or the panels.
+        """
         return self.grid if self.grid.size(mean, sd) <= self.most else self.panels
 
     def size(self, mean: Array, sd: Array) -> int:
-        """That of the chosen rule."""
+        """J of the chosen rule."""
         return self.chosen(mean, sd).size(mean, sd)
 
     def outcomes(self, mean: Array, sd: Array) -> Array:
-        """Those of the chosen rule."""
+        """[N, J]: the outcomes of the chosen rule."""
         return self.chosen(mean, sd).outcomes(mean, sd)
 
     def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """Those of the chosen rule."""
+        """[N, J, K]: the masses of the chosen rule."""
         return self.chosen(mean, sd).masses(mean, sd, member_weights)
 
     def refined(self) -> Automatic:
-        """Both refined."""
+        """Both rules refined."""
         return Automatic(2 * self.most, self.grid.refined(), self.panels.refined())
 
 
-def likelihood(y: Array, mean: Array, sd: Array) -> Array:
-    """[N, ..., K]: the density of outcomes y [N, ...] under each member [N, K]."""
-    shape = (mean.shape[0], *(1,) * (y.ndim - 1), mean.shape[1])
-    mean, sd = (namespace(mean).reshape(each, shape) for each in (mean, sd))
-    return density((y[..., None] - mean) / sd) / sd
+@dataclass(frozen=True, eq=False)
+class NormalEnsemble:
+    """Normal predictions of K members for N candidates and M contexts.
 
+    Args:
+        candidate_mean: [N, K], of the labels, one for each member.
+        candidate_sd: Their standard deviations, a number or an array that broadcasts to the means: with the noise of
+            the label, and positive.
+        context_mean: [M, K], of the targets, members in the same order.
+        context_sd: Their standard deviations, likewise; 0 where the target is the member's function itself.
+        member_weights: [K], normalised; without them members count alike.
+        rule: How labels are integrated.
 
-# ----------------------------------------------------------------------
-# What an ensemble of normals says of whole distributions: w(z) p(z), and that once a label is known.
-#
-# Contexts have nodes that serve all their members, so that the distribution in a cell is one product over members.
-# Sizes: N candidates, M contexts, p contexts of a block, K members, J cells, P panels, G nodes a panel, Q = P G.
+    Raises:
+        StakesError: If shapes disagree or a standard deviation is out of range.
+        TypeError: If `rule` is no rule.
 
-_WIDTH = 1.0  # of a panel, in the smallest standard deviation of a context
+    Examples:
+        Two members that disagree at the context; only the first candidate tells which is right:
+
+        >>> from stakes import NormalEnsemble, SquaredError, score
+        >>> belief = NormalEnsemble(
+        ...     candidate_mean=[[-3.0, 3.0], [0.0, 0.0]], candidate_sd=0.1, context_mean=[[-1.0, 1.0]], context_sd=0.0
+        ... )
+        >>> print(score(SquaredError(), belief).round(6))  # the whole variance between members, or nothing of it
+        [1. 0.]
+    """
+
+    candidate_mean: Array
+    candidate_sd: Array
+    context_mean: Array
+    context_sd: Array
+    member_weights: Array = None
+    rule: OutcomeRule = field(default_factory=Automatic)
+
+    def __post_init__(self) -> None:
+        candidate_mean, candidate_sd, context_mean, context_sd, weights = asarrays(
+            candidate_mean=self.candidate_mean,
+            candidate_sd=self.candidate_sd,
+            context_mean=self.context_mean,
+            context_sd=self.context_sd,
+            member_weights=self.member_weights,
+        )
+        check_shape("candidate_mean", candidate_mean, ("N", "K"))
+        check_shape("context_mean", context_mean, ("M", candidate_mean.shape[1]))
+        if context_mean.shape[0] == 0:
+            raise StakesError("context_mean must hold at least one context: the loss is averaged over them; got none")
+        if not isinstance(self.rule, OutcomeRule):
+            raise TypeError(f"rule must be a rule of stakes.beliefs such as MixtureGrid(); got {self.rule!r}")
+        check_all(candidate_sd > 0, "candidate_sd must be positive: it includes the noise of the label")
+        check_all(context_sd >= 0, "context_sd must be at least 0")
+        object.__setattr__(self, "candidate_mean", candidate_mean)
+        object.__setattr__(self, "candidate_sd", broadcast_sd("candidate_sd", candidate_sd, candidate_mean))
+        object.__setattr__(self, "context_mean", context_mean)
+        object.__setattr__(self, "context_sd", broadcast_sd("context_sd", context_sd, context_mean))
+        object.__setattr__(self, "member_weights", normalised_member_weights(weights, context_mean))
+
+    @property
+    def n_candidates(self) -> int:
+        """How many candidates there are, N."""
+        return int(self.candidate_mean.shape[0])
+
+    @property
+    def n_contexts(self) -> int:
+        """How many contexts there are, M."""
+        return int(self.context_mean.shape[0])
+
+    @property
+    def domain(self) -> Interval:
+        """The reals."""
+        return REAL
+
+    @property
+    def like(self) -> Array:
+        """The context means."""
+        return self.context_mean
+
+    def n_cells(self, integrand: Integrand) -> int:
+        """J of the rule, and room for the masses of cells under each member."""
+        members_per_context = math.ceil(self.context_mean.shape[1] / self.n_contexts)
+        size = self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context)
+        return int(size + (self.context_mean.shape[1] if integrand.finite_actions else 0))
+
+    def reference(self, integrand: Integrand) -> Reference:
+        """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
+        xp = namespace(self.context_mean)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        modes = [modes_and_window(integrand, mean[:, part], sd[:, part])[0] for part in member_slices(mean)]
+        u = xp.concat(modes, axis=1)[..., 0]  # [M, K]
+        z = mean + sd * u  # [M, K]
+        height = integrand.log_magnitudes(z)[..., 0] - 0.5 * u * u
+        height = xp.where(xp.isnan(height), xp.full_like(height, -xp.inf), height)
+        largest = is_first_largest(height[..., None])[..., 0]
+        point, u = (xp.sum(xp.where(largest, each, xp.zeros_like(z)), axis=1) for each in (z, u))
+        return Reference(point, log_weight(point, integrand) - 0.5 * u * u)
+
+    def moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """[M, D]: sum_k q_k E[S(z) | c, k]."""
+        weighted = double(self.member_weights)[:, None] * self.member_moments(integrand, reference)
+        return namespace(weighted).sum(weighted, axis=1)
+
+    def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """[N, M, J, D]: one matrix product [N J, K] x [K, M D]; between switching points for finitely many actions."""
+        xp = namespace(self.context_mean)
+        expected = self.member_moments(integrand, reference)  # [M, K, D]
+        if integrand.finite_actions:
+            return xp.matmul(self._between_switches(expected), expected)
+        return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
+
+    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """E[S(z) | c, k].
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, K, D].
+        """
+        return normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+
+    def member_outcomes(self) -> Array:
+        """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
+        masses = self._masses()
+        return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
+
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """[M]: w(z) sum_k q_k p(z | c, k)."""
+        weights = double(self.member_weights)
+        mixture = self._cells(integrand, reference, marks).mixture(weights)
+        return replaced(mixture, log_weighted_density=lambda z: self._log_weighted_density(z, integrand, reference))
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
+        """[N, M]: regrets in the cells of the rule, summed; of a finer rule where there are marks.
+
+        A quantile may pass quickly from one member to another as y varies, and its regret bend there.
+        """
+        finer = self.refined().refined() if marks.shape[1] else self
+        return self._cells(integrand, reference, marks).over_cells(finer._masses(), regret)
+
+    def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """w(z) p(z | c, k), on nodes that members share.
+
+        Args:
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B], targets that must be edges of panels.
+
+        Returns:
+            [M, K].
+        """
+        cells = self._cells(integrand, reference, marks)
+        return cells.members(slice(None), cells.edges())
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """J Q, of which no more than a chunk is held at a time, or the K Q of members."""
+        marks = double(self.context_mean[:, :1])
+        n_nodes = NODES_PER_PANEL * self._cells(integrand, self.reference(integrand), marks).edges().shape[1]
+        n_cells = 4 * self.rule.size(self.candidate_mean, self.candidate_sd)  # where there are marks
+        return int(max(min(n_cells * n_nodes, CHUNK), n_nodes * self.context_mean.shape[1]))
+
+    def take(self, candidates: slice, contexts: slice) -> NormalEnsemble:
+        """A block of candidates and contexts."""
+        return replaced(
+            self,
+            candidate_mean=self.candidate_mean[candidates, :],
+            candidate_sd=self.candidate_sd[candidates, :],
+            context_mean=self.context_mean[contexts, :],
+            context_sd=self.context_sd[contexts, :],
+        )
+
+    def refined(self) -> NormalEnsemble:
+        """The same belief with a rule of twice the effort."""
+        return replaced(self, rule=self.rule.refined())
+
+    def _between_switches(self, expected: Array) -> Array:
+        """[N, M, B + 1, K]: the probability of each member and of y between two switching points."""
+        xp = namespace(expected)
+        mean, sd, weights = (double(each) for each in (self.candidate_mean, self.candidate_sd, self.member_weights))
+
+        def costs(y: Array) -> Array:
+            return xp.matmul(weights * likelihood(y, mean, sd), expected)
+
+        nodes = xp.sort(self.rule.outcomes(mean, sd), axis=-1)[:, None, :]  # [N, 1, J]
+        cuts = switching_points(costs, nodes)  # [N, M, B]
+        away = (cuts[..., None] - mean[:, None, None, :]) / sd[:, None, None, :]  # [N, M, B, K]
+        end = filled((*away.shape[:2], 1, away.shape[3]), _FAR, away)
+        return weights * normal_between(xp.concat([-end, away], axis=2), xp.concat([away, end], axis=2))
+
+    def _cells(self, integrand: Integrand, reference: Reference, marks: Array) -> NormalCells:
+        return NormalCells(integrand, double(self.context_mean), double(self.context_sd), reference, marks)
+
+    def _log_weighted_density(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
+        """[M, ...]: log w(z) sum_k q_k p(z | c, k), over exp(log_scale)."""
+        xp = namespace(z)
+        mean, sd = (align_axes(double(each), z, lead=1) for each in (self.context_mean, self.context_sd))
+        logs = log_normal(z[..., None], mean, sd) + log_of(double(self.member_weights))  # [M, ..., K]
+        top = xp.max(logs, axis=-1)
+        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+        log_density = top + log_of(xp.sum(xp.exp(logs - top[..., None]), axis=-1))
+        log_w = integrand.log_magnitudes(z)[..., 0]
+        return log_density + log_w - align_axes(reference.log_scale, z)
+
+    def _masses(self) -> Array:
+        """[N, J, K]: the probability of cell j and member k."""
+        return self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,8 +586,8 @@ class NormalCells:
         low, high = self._windows()  # [M, K] each, in standard units
         start, stop = xp.min(mean + sd * low, axis=1)[:, None], xp.max(mean + sd * high, axis=1)[:, None]  # [M, 1]
         smallest = xp.min(xp.where(sd > 0, sd, xp.full_like(sd, xp.inf)), axis=1)[:, None]
-        count = math.ceil(float(xp.max((stop - start) / (_WIDTH * smallest))))
-        own = math.ceil(float(xp.max(high - low)) / _WIDTH)
+        count = math.ceil(float(xp.max((stop - start) / (_PANEL_WIDTH * smallest))))
+        own = math.ceil(float(xp.max(high - low)) / _PANEL_WIDTH)
         if count <= own * mean.shape[1]:
             base = start + (stop - start) * constant(np.linspace(0.0, 1.0, 1 + max(count, 1)), mean)
         else:
@@ -303,6 +599,7 @@ class NormalCells:
         return xp.sort(xp.concat([base, cuts], axis=1), axis=1)
 
     def _mixture(self, part: slice, edges: Array, shares: Array) -> Distribution:
+        """[p]: the mixture at a block of contexts."""
         each, xp = self.members(part, edges), namespace(edges)
         edge_mass = None if each.edge_mass is None else xp.sum(shares[:, None] * each.edge_mass, axis=1)
         mass = xp.sum(shares[:, None, None] * each.mass, axis=1)
@@ -315,8 +612,8 @@ class NormalCells:
         blocks = list(cells)
         rows = []
         for n in range(masses.shape[0]):
-            prior = mixed(each, xp.sum(masses[n, ...], axis=0)[None, :])
-            regrets = [regret(mixed(each, masses[n, block, :]), prior, marks) for block in blocks]
+            prior = mixtures(each, xp.sum(masses[n, ...], axis=0)[None, :])
+            regrets = [regret(mixtures(each, masses[n, block, :]), prior, marks) for block in blocks]
             rows.append(xp.sum(xp.concat(regrets, axis=1), axis=1))
         return xp.stack(rows, axis=0)
 
@@ -326,6 +623,7 @@ class NormalCells:
         return list(slices(self.mean.shape[0], max(1, CHUNK // size)))
 
     def _windows(self) -> tuple[Array, Array]:
+        """[M, K] each: the windows of members, in their standard units."""
         parts = [windows(self.integrand, self.mean[:, part], self.sd[:, part]) for part in member_slices(self.mean)]
         low, high = (namespace(self.mean).concat(list(each), axis=1) for each in zip(*parts, strict=True))
         return low, high
@@ -345,7 +643,7 @@ class NormalCells:
         return xp.where(here, weight[..., None], xp.zeros_like(offset))
 
 
-def mixed(members: Distribution, shares: Array) -> Distribution:
+def mixtures(members: Distribution, shares: Array) -> Distribution:
     """[p, J]: mixtures of members' distributions [p, K] by `shares` [J, K]."""
     xp, (n_contexts, n_members, *panels) = namespace(shares), members.mass.shape
     mass = xp.matmul(shares, xp.reshape(members.mass, (n_contexts, n_members, -1)))  # [p, J, Q]
@@ -354,189 +652,11 @@ def mixed(members: Distribution, shares: Array) -> Distribution:
     return Distribution(members.origin, members.edges, members.nodes, members.step, mass, edge_mass)
 
 
-# ----------------------------------------------------------------------
-# Ensembles of normals: forests for regression, deep ensembles, posterior draws.
-#
-# Given member k, y ~ N(candidate_mean, candidate_sd^2) and z ~ N(context_mean, context_sd^2), independent. The label
-# y is integrated by a rule that says how much mass cell j has under member k, and the split moments are one matrix
-# product. Sizes: N candidates, M contexts, K members, J cells of y, I nodes a member, D statistics.
-
-_FAR = 1e3  # standard deviations, beyond which no mass is left
-
-
-@dataclass(frozen=True, eq=False)
-class NormalEnsemble:
-    """Normal predictions of K members for N candidates and M contexts, members in the same order in both.
-
-    Standard deviations are numbers, or arrays that broadcast to the means; those of candidates include the noise of the
-    label and are positive, those of contexts may be 0 (the target is then the member's function itself).
-    """
-
-    candidate_mean: Array
-    """[N, K]"""
-    candidate_sd: Array
-    """[N, K] or broadcast"""
-    context_mean: Array
-    """[M, K]"""
-    context_sd: Array
-    """[M, K] or broadcast"""
-    member_weights: Array = None
-    """[K]"""
-    rule: OutcomeRule = field(default_factory=Automatic)
-
-    def __post_init__(self) -> None:
-        candidate_mean, candidate_sd, context_mean, context_sd, weights = asarrays(
-            candidate_mean=self.candidate_mean,
-            candidate_sd=self.candidate_sd,
-            context_mean=self.context_mean,
-            context_sd=self.context_sd,
-            member_weights=self.member_weights,
-        )
-        check_shape("candidate_mean", candidate_mean, ("N", "K"))
-        check_shape("context_mean", context_mean, ("M", candidate_mean.shape[1]))
-        if context_mean.shape[0] == 0:
-            raise StakesError("context_mean must hold at least one context: the loss is averaged over them; got none")
-        if not isinstance(self.rule, OutcomeRule):
-            raise TypeError(f"rule must be a rule of stakes.beliefs such as MixtureGrid(); got {self.rule!r}")
-        check_all(candidate_sd > 0, "candidate_sd must be positive: it includes the noise of the label")
-        check_all(context_sd >= 0, "context_sd must be at least 0")
-        object.__setattr__(self, "candidate_mean", candidate_mean)
-        object.__setattr__(self, "candidate_sd", broadcast_sd("candidate_sd", candidate_sd, candidate_mean))
-        object.__setattr__(self, "context_mean", context_mean)
-        object.__setattr__(self, "context_sd", broadcast_sd("context_sd", context_sd, context_mean))
-        object.__setattr__(self, "member_weights", normalised_members(weights, context_mean))
-
-    @property
-    def n_candidates(self) -> int:
-        """N."""
-        return int(self.candidate_mean.shape[0])
-
-    @property
-    def n_contexts(self) -> int:
-        """M."""
-        return int(self.context_mean.shape[0])
-
-    @property
-    def domain(self) -> Interval:
-        """The reals."""
-        return REAL
-
-    @property
-    def like(self) -> Array:
-        """The context means."""
-        return self.context_mean
-
-    def n_cells(self, integrand: Integrand) -> int:
-        """J of the rule, and room for the masses of cells under each member."""
-        members_per_context = math.ceil(self.context_mean.shape[1] / self.n_contexts)
-        size = self.rule.size(self.candidate_mean, self.candidate_sd) * (1 + members_per_context)
-        return int(size + (self.context_mean.shape[1] if integrand.finite_actions else 0))
-
-    def reference(self, integrand: Integrand) -> Reference:
-        """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
-        xp = namespace(self.context_mean)
-        mean, sd = double(self.context_mean), double(self.context_sd)
-        u = xp.concat([landscape(integrand, mean[:, k], sd[:, k])[0][..., 0] for k in member_slices(mean)], axis=1)
-        z = mean + sd * u  # [M, K]
-        height = integrand.log_magnitudes(z)[..., 0] - 0.5 * u * u
-        height = xp.where(xp.isnan(height), xp.full_like(height, -xp.inf), height)
-        largest = first_largest(height[..., None])[..., 0]
-        point, u = (xp.sum(xp.where(largest, each, xp.zeros_like(z)), axis=1) for each in (z, u))
-        return Reference(point, log_weight(point, integrand) - 0.5 * u * u)
-
-    def moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, D]: sum_k q_k E[S(z) | c, k]."""
-        weighted = double(self.member_weights)[:, None] * self.member_moments(integrand, reference)
-        return namespace(weighted).sum(weighted, axis=1)
-
-    def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[N, M, J, D]: one matrix product [N J, K] x [K, M D]; between switching points for finitely many actions."""
-        xp = namespace(self.context_mean)
-        expected = self.member_moments(integrand, reference)  # [M, K, D]
-        if integrand.finite_actions:
-            return xp.matmul(self._between_switches(expected), expected)
-        return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
-
-    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, K, D]: E[S(z) | c, k]."""
-        return normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
-
-    def member_outcomes(self) -> Array:
-        """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
-        masses = self._masses()
-        return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
-
-    def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
-        """[M]: w(z) sum_k q_k p(z | c, k)."""
-        weights = double(self.member_weights)
-        mixture = self._cells(integrand, reference, marks).mixture(weights)
-        return replaced(mixture, log_weighted_density=lambda z: self._log_weighted_density(z, integrand, reference))
-
-    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
-        """[N, M]: regrets in the cells of the rule, summed; of a finer rule where there are marks.
-
-        A quantile may pass quickly from one member to another as y varies, and its regret bend there.
-        """
-        finer = self.refined().refined() if marks.shape[1] else self
-        return self._cells(integrand, reference, marks).over_cells(finer._masses(), regret)
-
-    def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
-        """[M, K]: w(z) p(z | c, k), on nodes that members share."""
-        cells = self._cells(integrand, reference, marks)
-        return cells.members(slice(None), cells.edges())
-
-    def n_nodes(self, integrand: Integrand) -> int:
-        """J Q, of which no more than a chunk is held at a time, or the K Q of members."""
-        marks = double(self.context_mean[:, :1])
-        n_nodes = NODES_PER_PANEL * self._cells(integrand, self.reference(integrand), marks).edges().shape[1]
-        n_cells = 4 * self.rule.size(self.candidate_mean, self.candidate_sd)  # where there are marks
-        return int(max(min(n_cells * n_nodes, CHUNK), n_nodes * self.context_mean.shape[1]))
-
-    def take(self, candidates: slice, contexts: slice) -> NormalEnsemble:
-        """A block of candidates and contexts."""
-        return replaced(
-            self,
-            candidate_mean=self.candidate_mean[candidates, :],
-            candidate_sd=self.candidate_sd[candidates, :],
-            context_mean=self.context_mean[contexts, :],
-            context_sd=self.context_sd[contexts, :],
-        )
-
-    def refined(self) -> NormalEnsemble:
-        """The same belief with a rule of twice the effort."""
-        return replaced(self, rule=self.rule.refined())
-
-    def _between_switches(self, expected: Array) -> Array:
-        """[N, M, B + 1, K]: the probability of each member and of y between two switching points."""
-        xp = namespace(expected)
-        mean, sd, weights = (double(each) for each in (self.candidate_mean, self.candidate_sd, self.member_weights))
-
-        def costs(y: Array) -> Array:
-            return xp.matmul(weights * likelihood(y, mean, sd), expected)
-
-        nodes = xp.sort(self.rule.outcomes(mean, sd), axis=-1)[:, None, :]  # [N, 1, J]
-        cuts = switching_points(costs, nodes)  # [N, M, B]
-        away = (cuts[..., None] - mean[:, None, None, :]) / sd[:, None, None, :]  # [N, M, B, K]
-        end = filled((*away.shape[:2], 1, away.shape[3]), _FAR, away)
-        return weights * normal_between(xp.concat([-end, away], axis=2), xp.concat([away, end], axis=2))
-
-    def _cells(self, integrand: Integrand, reference: Reference, marks: Array) -> NormalCells:
-        return NormalCells(integrand, double(self.context_mean), double(self.context_sd), reference, marks)
-
-    def _log_weighted_density(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
-        """[M, ...]: log w(z) sum_k q_k p(z | c, k), over exp(log_scale)."""
-        xp = namespace(z)
-        mean, sd = (align_axes(double(each), z, lead=1) for each in (self.context_mean, self.context_sd))
-        logs = log_normal(z[..., None], mean, sd) + log_of(double(self.member_weights))  # [M, ..., K]
-        top = xp.max(logs, axis=-1)
-        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-        log_density = top + log_of(xp.sum(xp.exp(logs - top[..., None]), axis=-1))
-        log_w = integrand.log_magnitudes(z)[..., 0]
-        return log_density + log_w - align_axes(reference.log_scale, z)
-
-    def _masses(self) -> Array:
-        """[N, J, K]: the probability of cell j and member k."""
-        return self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
+def likelihood(y: Array, mean: Array, sd: Array) -> Array:
+    """[N, ..., K]: the density of outcomes y [N, ...] under each member [N, K]."""
+    shape = (mean.shape[0], *(1,) * (y.ndim - 1), mean.shape[1])
+    mean, sd = (namespace(mean).reshape(each, shape) for each in (mean, sd))
+    return density((y[..., None] - mean) / sd) / sd
 
 
 def broadcast_sd(name: str, sd: Array, mean: Array) -> Array:

@@ -1,8 +1,8 @@
 """Integration under normal distributions, in standard units u = (z - mean) / sd.
 
-Smooth integrands: the trapezoid rule, which converges exponentially on a bell (spacing 1/8 gives 1e-11 for a sigmoid of
-slope 6/sd). Kinks and jumps: Gauss-Legendre panels that split there. Both on a window around the weighted mass.
-Sizes: t magnitudes, B breakpoints, Q nodes.
+Smooth integrands: the trapezoid rule, which converges exponentially on a normal density (spacing 1/8 gives 1e-11 for a
+sigmoid of slope 6/sd). Kinks and jumps: Gauss-Legendre panels that split there. Both on a window around the weighted
+mass. Sizes: t magnitudes, B breakpoints, Q nodes.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def panels(low: Array, high: Array, cuts: Array, width: float = PANEL) -> tuple[
     return xp.reshape(nodes, shape), xp.reshape(half * constant(_WEIGHTS, low), shape)
 
 
-def tail(integrand: Integrand) -> float:
-    """Standard deviations kept on each side."""
+def tail_width(integrand: Integrand) -> float:
+    """How many standard deviations are kept on each side."""
     return _FAR_TAIL if integrand.finite_actions else TAIL
 
 
-def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array, Array]:
+def modes_and_window(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array, Array]:
     """In standard units: where each magnitude times the normal density is largest [..., t], and a window [...], [...].
 
     A grid finds the neighbourhood, Newton steps the place: exact at once where the log weight is linear, however steep.
@@ -72,9 +72,9 @@ def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Arra
     matters = xp.isfinite(largest) & (heights > largest - _NEGLIGIBLE)
     places = xp.where(matters, grid[:, None], xp.zeros_like(heights))
     low, high = xp.min(places, axis=(-2, -1)), xp.max(places, axis=(-2, -1))
-    u = xp.sum(xp.where(first_largest(heights), places, xp.zeros_like(heights)), axis=-2)  # [..., t]
+    u = xp.sum(xp.where(is_first_largest(heights), places, xp.zeros_like(heights)), axis=-2)  # [..., t]
     for _ in range(8):
-        before, u = u, _uphill(lambda u: _heights_at(integrand, mean, sd, u), u)
+        before, u = u, _newton_step(lambda u: _log_heights(integrand, mean, sd, u), u)
         if bool(xp.all(u == before)):  # no step moves from there
             break
     if math.prod(u.shape) and (furthest := float(xp.max(abs(u)))) > _FURTHEST:
@@ -83,18 +83,18 @@ def landscape(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Arra
             "to integrate, or the expected loss is infinite. Scale it down; SquaredError and Linex with an "
             "ExponentialWeight need no integration under a Gaussian belief."
         )
-    below, above = xp.min(u, axis=-1) - tail(integrand), xp.max(u, axis=-1) + tail(integrand)
+    below, above = xp.min(u, axis=-1) - tail_width(integrand), xp.max(u, axis=-1) + tail_width(integrand)
     return u, xp.where(below < low, below, low), xp.where(above > high, above, high)
 
 
-def first_largest(heights: Array) -> Array:
+def is_first_largest(heights: Array) -> Array:
     """[..., G, t]: true at the first of the largest along G."""
     xp = namespace(heights)
     best = xp.argmax(heights, axis=-2, keepdims=True)
     return best == xp.reshape(xp.arange(heights.shape[-2], device=device(heights)), (-1, 1))
 
 
-def _heights_at(integrand: Integrand, mean: Array, sd: Array, u: Array) -> Array:
+def _log_heights(integrand: Integrand, mean: Array, sd: Array, u: Array) -> Array:
     """[..., t]: the log of each magnitude times the density, each at its own point u [..., t]."""
     xp = namespace(mean)
     magnitudes = integrand.log_magnitudes(mean[..., None] + sd[..., None] * u)  # [..., t, t]
@@ -102,7 +102,7 @@ def _heights_at(integrand: Integrand, mean: Array, sd: Array, u: Array) -> Array
     return xp.sum(xp.where(own, magnitudes, xp.zeros_like(magnitudes)), axis=-1) - 0.5 * u * u
 
 
-def _uphill(height: Callable[[Array], Array], u: Array) -> Array:
+def _newton_step(height: Callable[[Array], Array], u: Array) -> Array:
     """One safeguarded Newton step towards a maximum of `height`."""
     xp = namespace(u)
     step = 0.25
@@ -122,11 +122,11 @@ def _uphill(height: Callable[[Array], Array], u: Array) -> Array:
 
 def windows(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array]:
     """[...], [...]: in standard units, a window that holds the mass of every statistic under each normal."""
-    _, low, high = landscape(integrand, mean, sd)
-    return one_window(low, high)
+    _, low, high = modes_and_window(integrand, mean, sd)
+    return common_window(low, high)
 
 
-def one_window(low: Array, high: Array) -> tuple[Array, Array]:
+def common_window(low: Array, high: Array) -> tuple[Array, Array]:
     """[...], [...]: the window that holds all of them, where it is less than twice as wide as the widest."""
     xp = namespace(low)
     if math.prod(low.shape) == 0:
@@ -143,13 +143,13 @@ def standard_nodes(
     """Nodes u and weights (without the density) [..., Q] to integrate the statistics, and their window [...] twice."""
     low, high = windows(integrand, mean, sd)
     if integrand.breakpoints:
-        nodes, weights = panels(low, high, standard(integrand.breakpoints, mean, sd), width)
+        nodes, weights = panels(low, high, standard_units(integrand.breakpoints, mean, sd), width)
     else:
         nodes, weights = trapezoid(low, high, SPACING)
     return nodes, namespace(mean).broadcast_to(weights, nodes.shape), low, high
 
 
-def standard(points: tuple[float, ...], mean: Array, sd: Array) -> Array:
+def standard_units(points: tuple[float, ...], mean: Array, sd: Array) -> Array:
     """[..., B]: `points` in standard units of each normal (a constant has none: far away)."""
     xp = namespace(mean)
     spread = xp.where(sd > 0, sd, xp.full_like(sd, 1e-150))[..., None]

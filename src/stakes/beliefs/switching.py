@@ -75,13 +75,13 @@ def _merged(nodes: Array, values: Array, new: Array, new_values: Array) -> tuple
     return xp.take_along_axis(nodes, order, axis=-1), xp.take_along_axis(values, rows, axis=-2)
 
 
-def _log_ratio(values: Array, dearer: Array, cheaper: Array) -> Array:
+def _log_ratio(values: Array, costlier: Array, cheaper: Array) -> Array:
     """[...]: the log of what one action costs over what another costs, 50 where that is not finite.
 
     It is nearly linear also in far tails.
     """
     xp = namespace(values)
-    above, below = (log_of(column(values, each[..., None])) for each in (dearer, cheaper))
+    above, below = (log_of(column(values, each[..., None])) for each in (costlier, cheaper))
     finite = xp.isfinite(above) & xp.isfinite(below)
     return xp.where(
         finite,

@@ -25,9 +25,9 @@ from stakes._utils.array import (
     replaced,
 )
 from stakes.beliefs.base import Integrand, Reference, log_weight
-from stakes.beliefs.categorical import normalised_members
+from stakes.beliefs.categorical import normalised_member_weights
 from stakes.beliefs.normal import broadcast_sd
-from stakes.beliefs.quadrature import first_largest
+from stakes.beliefs.quadrature import is_first_largest
 from stakes.beliefs.vector_integration import SymmetricNodes, squared_norm, vector_moments, weighted_mode
 from stakes.exceptions import StakesError
 from stakes.losses.domains import Vectors
@@ -90,7 +90,7 @@ class VectorNormalEnsemble:
         object.__setattr__(self, "candidate_sd", broadcast_sd("candidate_sd", candidate_sd, candidate_mean))
         object.__setattr__(self, "context_mean", context_mean)
         object.__setattr__(self, "context_sd", broadcast_sd("context_sd", context_sd, context_mean))
-        object.__setattr__(self, "member_weights", normalised_members(weights, context_mean))
+        object.__setattr__(self, "member_weights", normalised_member_weights(weights, context_mean))
 
     @property
     def n_candidates(self) -> int:
@@ -124,7 +124,7 @@ class VectorNormalEnsemble:
         z = double(self.context_mean) + sd * u  # [M, K, d]
         height = integrand.log_magnitudes(z)[..., 0] - 0.5 * squared_norm(u)  # [M, K]
         height = xp.where(xp.isnan(height), xp.full_like(height, -xp.inf), height)
-        largest = first_largest(height[..., None])  # [M, K, 1]
+        largest = is_first_largest(height[..., None])  # [M, K, 1]
         point, u = (xp.sum(xp.where(largest, each, xp.zeros_like(z)), axis=1) for each in (z, u))
         return Reference(point, log_weight(point, integrand) - 0.5 * squared_norm(u))
 

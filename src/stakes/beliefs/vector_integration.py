@@ -19,10 +19,10 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array, constant, filled, namespace, slices
-from stakes._utils.random import as_seed
 from stakes.beliefs.base import Integrand, Reference, log_weight
-from stakes.beliefs.quadrature import CHUNK, first_largest
+from stakes.beliefs.quadrature import CHUNK, is_first_largest
 from stakes.exceptions import StakesError
 
 Nodes = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
@@ -189,7 +189,7 @@ def _starting_point(integrand: Integrand, mean: Array, root: Array, nodes: Nodes
         return zero
     grid = constant(nodes[0], mean) + zero[..., None, :]  # [..., Q, d]
     all_heights = log_heights(integrand, mean[..., None, :], root[..., None, :, :], grid)  # [..., Q]
-    best = xp.where(first_largest(all_heights[..., None]), grid, xp.zeros_like(grid))
+    best = xp.where(is_first_largest(all_heights[..., None]), grid, xp.zeros_like(grid))
     return xp.where(known[..., None], zero, xp.sum(best, axis=-2))
 
 

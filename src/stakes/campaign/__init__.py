@@ -1,17 +1,7 @@
 """A labelling project on disk: which rows are labelled, which are handed out, which are open."""
 
-from stakes.campaign.campaign import Campaign
+from stakes.campaign.campaign import Campaign, Status
 from stakes.campaign.journal import Journal
-from stakes.campaign.results import Asked, AskedRow, Status
-from stakes.campaign.states import Event, Outcome, RowState
+from stakes.campaign.states import Event, Recorded, RowState
 
-__all__ = [
-    "Asked",
-    "AskedRow",
-    "Campaign",
-    "Event",
-    "Journal",
-    "Outcome",
-    "RowState",
-    "Status",
-]
+__all__ = ["Campaign", "Event", "Journal", "Recorded", "RowState", "Status"]

@@ -1,4 +1,9 @@
-"""Counts, money, and what was last thought about a campaign."""
+"""Ask for rows, tell their labels: a campaign in one file that outlives whoever runs it.
+
+Rows are ranked by the model as it is now, or as it last was where it cannot be fitted; the ranking, and what labels are
+worth, are kept in the file beside the events. Labels that cannot be one are refused, and those that are there already
+are known.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +11,92 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from stakes.campaign import tables as exports
+from stakes._utils.arguments import Progress, affordable, as_progress
 from stakes.campaign.journal import WEEK, Journal
-from stakes.campaign.results import Asked, AskedRow, Status
-from stakes.campaign.states import Event, Note, Outcome, RowState
-from stakes.campaign.tables import Setup, kept_path, read_unchanged, refuse_changes
+from stakes.campaign.states import Event, Record, Recorded, RowState, unknown_row
 from stakes.exceptions import StakesError
-from stakes.files import fingerprint
+from stakes.files import Fingerprint, changes, fingerprint, write_csv
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
-from stakes.tabular.worksheet import checked_class, checked_number, domain_of, task_of
+from stakes.tabular.worksheet import (
+    checked_class,
+    checked_real,
+    domain_of,
+    loss_task,
+    read_filled_labels,
+    write_worksheet,
+)
 
-RANKING, FAILURE = "ranking", "failure"  # kinds of notes
+if TYPE_CHECKING:
+    from stakes.ranking import Ranking
+
+RANKING, FAILURE = "ranking", "failure"  # kinds of records
+STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
+_PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, eq=False)
-class Standing:
+@dataclass(frozen=True)
+class Status:
+    """Where a campaign stands.
+
+    Attributes:
+        rows: How many there are.
+        labelled: How many have a label.
+        asked: How many are handed out.
+        skipped: How many are not to be asked for.
+        open: How many can be asked for.
+        spent: The cost of labels since the start, in units of the costs (1 each without).
+        pending: The cost of labels on their way.
+        budget: For all labels since the start; None where there is no limit.
+        outlook: What the next labels are worth, as `stakes.ranking.Outlook.to_dict` has it; None before the first
+            ranking, and in a cold start.
+        outlook_labels: How many labels the outlook knew of.
+        stale: Why the outlook is an old one; None where it is not.
+        advice: Whether to go on, and why.
+
+    Examples:
+        >>> Status(3, 1, 1, 0, 1, 2.0, 1.0, 5.0, None, None, None, "Ask for rows.").budget_left
+        2.0
+    """
+
+    rows: int
+    labelled: int
+    asked: int
+    skipped: int
+    open: int
+    spent: float
+    pending: float
+    budget: float | None
+    outlook: dict[str, Any] | None
+    outlook_labels: int | None
+    stale: str | None
+    advice: str
+
+    @property
+    def budget_left(self) -> float | None:
+        """What may still be spent; None where there is no limit."""
+        return None if self.budget is None else max(0.0, self.budget - self.spent - self.pending)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, for JSON."""
+        return {**asdict(self), "budget_left": self.budget_left}
+
+
+class _Now(NamedTuple):
     """What events have come to, at one moment."""
 
     version: int
     states: dict[str, RowState]
+    due: dict[str, float]
+    """What a label of each row would cost now: nothing where it was paid for, and withdrawn."""
     spent: float
     pending: float
 
@@ -40,283 +105,32 @@ class Standing:
         return [row for row, state in self.states.items() if state.status in statuses]
 
 
-def standing(journal: Journal, setup: Setup) -> Standing:
-    """Now. A row whose label was withdrawn has been paid for, and is paid for once."""
-    version, states, costs = journal.version(), journal.states(), journal.costs()
-    price = {row: 1.0 if cost is None else cost for row, cost in costs.items()}
-    paid = {event.row for event in journal.history() if event.kind == "label" and event.number > setup.initial}
-    waiting = [row for row, state in states.items() if state.status == "asked" and row not in paid]
-    return Standing(version, states, sum(price[row] for row in paid), sum(price[row] for row in waiting))
-
-
-def budget_left(now: Standing, setup: Setup) -> float | None:
-    """What may still be spent, labels on their way taken off; None where there is no limit."""
-    return None if setup.brief.budget is None else setup.brief.budget - now.spent - now.pending
-
-
-def why_none(now: Standing, setup: Setup) -> str | None:
-    """Why no row can be handed out; None where one can."""
-    if not now.those("open"):
-        waiting = len(now.those("asked"))
-        return f"no row is open; {waiting} {'is' if waiting == 1 else 'are'} asked for" if waiting else "no row is open"
-    left = budget_left(now, setup)
-    return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
-
-
-def status(journal: Journal, setup: Setup) -> Status:
-    """Where the campaign stands, with what was last thought of it."""
-    now = standing(journal, setup)
-    counts = Counter(state.status for state in now.states.values())
-    last, failed = journal.last_note(RANKING), journal.last_note(FAILURE)
-    stale = staleness(journal, last, failed)
-    found = None if last is None else last.payload["outlook"]
-    return Status(
-        len(now.states),
-        counts["labelled"],
-        counts["asked"],
-        counts["skipped"],
-        counts["open"],
-        now.spent,
-        now.pending,
-        setup.brief.budget,
-        found,
-        None if last is None else last.payload["labels"],
-        stale,
-        _advice(now, setup, last),
-    )
-
-
-def staleness(journal: Journal, last: Note | None, failed: Note | None) -> str | None:
-    """Why what was last thought is old: labels have come since, perhaps because the model could not be fitted."""
-    if last is None or not (since := labels_since(journal, last)):
-        return None
-    why = f" The last attempt failed: {failed.payload['error']}" if failed and failed.number > last.number else ""
-    return f"It is older than the last {since} change{'s' * (since > 1)} of labels.{why}"
-
-
-def labels_since(journal: Journal, note: Note) -> int:
-    """How many labels were told, replaced or withdrawn since a note."""
-    changed = ("label", "replace", "withdraw")
-    return sum(event.kind in changed for event in journal.history_since(note.version))
-
-
-def _advice(now: Standing, setup: Setup, last: Note | None) -> str:
-    if why := why_none(now, setup):
-        return f"{'Stop' if now.those('open') else 'Done'}: {why}."
-    if last is None:
-        return "Ask for rows: nothing is known yet of what labels are worth."
-    outlook = last.payload["outlook"]
-    if outlook is None:
-        return "Go on: there are too few labels for a model."
-    if outlook["advice"] is None:
-        return _unpriced(setup)
-    return " ".join(outlook["sentences"])
-
-
-def _unpriced(setup: Setup) -> str:
-    """What would have to be known to say whether labels pay."""
-    lacking = [] if setup.brief.decisions else ["how many decisions will be taken (--decisions)"]
-    if setup.brief.cost_column is None and setup.brief.label_cost is None:
-        lacking.append("what a label costs (--cost or --label-cost)")
-    return f"Whether labels pay is not known: init was not told {' and '.join(lacking)}."
-
-
-# ----------------------------------------------------------------------
-# Labels on their way into a campaign: refused where they cannot be one, known where they are there already.
-
-
-Told: TypeAlias = Sequence[tuple[str, str]]
-"""Rows and their labels."""
-
-
-def refuse_bad(journal: Journal, brief: Brief, labels: Told, new_class: bool) -> None:
-    """Refuse the first label that cannot be one, with its row."""
-    task, classes = task_of(brief.loss), _classes(journal, brief, new_class)
-    domain = domain_of(brief.loss) if task == "real" else None
-    for row, label in labels:
-        try:
-            if task == "real":
-                checked_number(label, brief.loss, domain)
-            else:
-                checked_class(label, classes)
-        except StakesError as error:
-            fixed = task == "real" or _fixed(brief) or not label
-            more = "" if fixed else " A class that is new is told as such (--new-class)."
-            raise StakesError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
-
-
-def as_known(journal: Journal, brief: Brief, labels: Told) -> Told:
-    """Labels as they were first written, where they are the same numbers: 3.50 is no other label than 3.5."""
-    if task_of(brief.loss) != "real":
-        return labels
-    return [(row, _first_written(journal, row, label)) for row, label in labels]
-
-
-def _first_written(journal: Journal, row: str, label: str) -> str:
-    before = [event.label for event in journal.history(row)[-1:]]
-    return next((told for told in before if told is not None and float(told) == float(label)), label)
-
-
-def _fixed(brief: Brief) -> tuple[str, ...]:
-    """Classes that were named at the start; none where labels tell them."""
-    return tuple(brief.classes or brief.loss.cost_matrix or ())
-
-
-def _classes(journal: Journal, brief: Brief, new_class: bool) -> tuple[str, ...]:
-    """Classes that a label may be of; none where any may."""
-    return _fixed(brief) or (() if new_class else journal.labels_told())
-
-
-# ----------------------------------------------------------------------
-# Which rows to hand out: ranked by the model as it is now, or as it last was where it cannot be fitted.
-
-
-_ROUNDING = 1e-9  # of a budget: three labels at 0.1 are within one of 0.3
-
-Progress: TypeAlias = Callable[[str, float | None], None]
-
-
-def ask(
-    journal: Journal, setup: Setup, sheet: Worksheet, n: int, lease: float, who: str | None, progress: Progress | None
-) -> Asked:
-    """Hand out n rows. Rows that others take in the meantime are ranked anew, as labels on their way."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise StakesError(f"the number of rows to ask for must be a whole number, 1 or more; got {n!r}")
-    handed: dict[str, AskedRow] = {}
-    done, ranking, stale = None, _nothing(), None
-    while len(handed) < n and done is None:
-        now = standing(journal, setup)
-        if done := why_none(now, setup):
-            break
-        found, stale = _ranked(journal, setup, sheet, now, n - len(handed), progress)
-        leased = journal.lease(found["ids"], n - len(handed), seconds=lease, who=who)
-        rows = _within_budget(journal, setup, leased, who)
-        handed |= {row: _row(found, row) for row in rows}
-        ranking = found if rows else ranking
-        done = None if found["ids"] else "what is left of the budget reaches for no other row"
-    until = min(journal.history(row)[-1].until or math.inf for row in handed) if handed else None
-    said, by = tuple(ranking["said"]), ranking["ranked_by"]
-    return Asked(tuple(handed.values()), by, ranking["per_cost"], until, stale, done, said)
-
-
-def _within_budget(journal: Journal, setup: Setup, rows: tuple[str, ...], who: str | None) -> tuple[str, ...]:
-    """Of rows just handed out those that the budget reaches for; others go back, where another asker was quicker."""
-    left = budget_left(standing(journal, setup), setup) if setup.brief.budget is not None else None
-    if left is None or left >= -_ROUNDING:
-        return rows
-    costs, back = journal.costs(), []
-    for row in reversed(rows):
-        if left < -_ROUNDING:
-            cost = costs[row]
-            left += 1.0 if cost is None else cost
-            back.append(row)
-    journal.release(back, who=who)
-    return tuple(row for row in rows if row not in back)
-
-
-def refresh_ranking(journal: Journal, setup: Setup, sheet: Callable[[], Worksheet], progress: Progress | None) -> None:
-    """Think again about what labels are worth, if labels have changed since it was last done, or never was."""
-    now, last = standing(journal, setup), journal.last_note(RANKING)
-    if why_none(now, setup) or (last is not None and not labels_since(journal, last)):
-        return
-    _ranked(journal, setup, sheet(), now, 1, progress)
-
-
-def _ranked(
-    journal: Journal, setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Progress | None
-) -> tuple[dict[str, Any], str | None]:
-    """The ranking by the model as it is now, which is kept; or the last one, and why."""
-    try:
-        ranking = _ranking(setup, sheet, now, n, progress)
-    except Exception as error:
-        return _stale(journal, setup, sheet, now, n, error)
-    journal.save_note(RANKING, now.version, ranking)
-    return ranking, None
-
-
-def _ranking(setup: Setup, sheet: Worksheet, now: Standing, n: int, progress: Progress | None) -> dict[str, Any]:
-    from stakes.tabular.suggest import appraise, whys
-
-    place = {row: position for position, row in enumerate(sheet.ids)}
-    labels = {place[row]: state.label for row, state in now.states.items() if state.label is not None}
-    found = appraise(
-        sheet,
-        labels,
-        n,
-        pending=[place[row] for row in now.those("asked")],
-        excluded=[place[row] for row in now.those("skipped")],
-        budget=budget_left(now, setup),
-        progress=progress,
-    )
-    told = found.ranking if found.outlook is None else found.outlook.ranking
-    plain = told.to_dict()
-    return {
-        "ids": list(told.row_ids),
-        "scores": plain["scores"],
-        "why": list(whys(told)),
-        "ranked_by": told.ranked_by,
-        "per_cost": told.per_cost,
-        "labels": found.n_labels,
-        "outlook": None if found.outlook is None else {**found.outlook.to_dict(), "ranking": None},
-        "said": list(found.said),
-    }
-
-
-def _stale(
-    journal: Journal, setup: Setup, sheet: Worksheet, now: Standing, n: int, error: Exception
-) -> tuple[dict[str, Any], str | None]:
-    """The last good ranking with what is still open of it, then rows spread over the pool; and why."""
-    said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    journal.save_note(FAILURE, now.version, {"error": said})
-    last = journal.last_note(RANKING)
-    if last is None:
-        raise StakesError(f"there is no ranking to go by: {said}") from error
-    free = set(now.those("open"))
-    places = [place for place, row in enumerate(last.payload["ids"]) if row in free]
-    kept = {name: [last.payload[name][place] for place in places] for name in ("ids", "scores", "why")}
-    kept["ids"] += _spread(sheet, free.difference(kept["ids"]), n - len(places))
-    kept["ids"] = _within(kept["ids"], journal.costs(), budget_left(now, setup))
-    stale = f"the ranking is that of {last.payload['labels']} labels, as the model failed since: {said}"
-    return {**last.payload, **kept}, stale
-
-
-def _spread(sheet: Worksheet, free: set[str], n: int) -> list[str]:
-    """Up to n of the free rows, far from each other."""
-    from stakes.ranking import cold_start
-
-    places = [place for place, row in enumerate(sheet.ids) if row in free]
-    if n < 1 or not places:
-        return []
-    found = cold_start(sheet.features.take(places), n=n, random_state=sheet.brief.seed)
-    return [sheet.ids[places[row]] for row in found.indices]
-
-
-def _within(rows: list[str], costs: Mapping[str, float | None], budget: float | None) -> list[str]:
-    """The first of the rows, as many as the budget reaches for."""
-    totals = accumulate(1.0 if (cost := costs[row]) is None else cost for row in rows)
-    return [row for row, total in zip(rows, totals, strict=True) if budget is None or total <= budget]
-
-
-def _row(ranking: dict[str, Any], row: str) -> AskedRow:
-    place = ranking["ids"].index(row)
-    if place >= len(ranking["why"]):
-        return AskedRow(row, None, "spread over the rows that are left")
-    return AskedRow(row, ranking["scores"][place], ranking["why"][place])
-
-
-def _nothing() -> dict[str, Any]:
-    return {"ids": [], "scores": [], "why": [], "ranked_by": "nothing", "per_cost": False, "said": []}
-
-
-# ----------------------------------------------------------------------
-# Ask for rows, tell their labels: a campaign in one file that outlives whoever runs it.
-
-
 @dataclass(frozen=True, eq=False)
 class Campaign:
-    """A labelling project: its rows are labelled, asked for, skipped or open.
+    """A labelling project on disk: its rows are labelled, asked for, skipped or open.
 
     Any number of processes may ask and tell at once. What a call returned from is on the disk.
+
+    Attributes:
+        path: The file.
+        journal: Its rows, events and records.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> from stakes.tabular import ModelSpec
+        >>> rows = [(f"r{x}", x, 2.0 * x if x < 4 else None) for x in range(9)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["id", "x", "y"], rows)
+        ...     with Campaign.create(
+        ...         f"{folder}/c.stakes", f"{folder}/t.csv", "y", "squared-error", id_column="id",
+        ...         model=ModelSpec("bayesian-ridge"),
+        ...     ) as campaign:
+        ...         asked = campaign.ask(1)
+        ...         recorded = campaign.tell(asked.row_ids[0], 16.5)
+        ...         status = campaign.status(refresh=False)
+        >>> asked.row_ids, recorded.new, status.labelled
+        (('r8',), ('r8',), 5)
     """
 
     path: Path
@@ -324,9 +138,23 @@ class Campaign:
 
     @staticmethod
     def create(
-        path: str | os.PathLike[str], table: str | os.PathLike[str], target: str, loss: LossSpec | str, **brief: Any
+        path: str | os.PathLike[str], table: str | os.PathLike[str], target: str, loss: LossSpec | str, **settings: Any
     ) -> Campaign:
-        """A new campaign file for a table whose column `target` holds the labels so far; see `Brief` for the rest."""
+        """Make a new campaign file for a table.
+
+        Args:
+            path: The file to make, such as prices.stakes.
+            table: A CSV, Parquet or Arrow file. It is not copied: keep it as it is.
+            target: The column that holds the labels so far.
+            loss: A name, such as "linex", or a `stakes.tabular.LossSpec`.
+            **settings: The other fields of `stakes.tabular.Brief`: `model`, `id_column`, `budget`, `random_state`, ...
+
+        Returns:
+            The campaign, open.
+
+        Raises:
+            StakesError: If the file is there, or the table, the loss and the model do not go together.
+        """
         spec = LossSpec(loss) if isinstance(loss, str) else loss
         if not isinstance(spec, LossSpec):
             raise StakesError(
@@ -334,45 +162,145 @@ class Campaign:
                 f"LossSpec('linex', {{'alpha': 0.5}}); got {type(loss).__name__}"
             )
         where = Path(path)
-        sheet = read_worksheet(table, Brief(target, spec, **brief))
+        sheet = read_worksheet(table, Brief(target, spec, **settings))
         if len(sheet.ids) == 0:
             raise StakesError(f"{table} has no rows: there is nothing to label")
-        _refuse_unusable(sheet)
+        from stakes.tabular.suggestions import build_problem  # here, as telling needs no scikit-learn
+
+        build_problem(sheet)  # refuse what cannot be fitted before anything is kept
         costs = [None] * len(sheet.ids) if sheet.costs is None else sheet.costs.tolist()
-        setup = Setup(sheet.brief, kept_path(table, where), fingerprint(sheet.source), len(sheet.labels))
+        kept = {
+            "brief": sheet.brief.to_dict(),
+            "table": _kept_path(table, where),
+            "fingerprint": fingerprint(sheet.source).to_dict(),
+            "initial": len(sheet.labels),
+        }
         known = {sheet.ids[row]: label for row, label in sheet.labels.items()}
-        return Campaign(where, Journal.create(where, zip(sheet.ids, costs, strict=True), setup.to_dict(), known))
+        return Campaign(where, Journal.create(where, zip(sheet.ids, costs, strict=True), kept, known))
 
     @staticmethod
     def open(path: str | os.PathLike[str], table: str | os.PathLike[str] | None = None) -> Campaign:
-        """The campaign in a file; `table` says where its table is now, if it was moved."""
+        """Open a campaign file.
+
+        Args:
+            path: The file.
+            table: Where its table is now, if it was moved.
+
+        Returns:
+            The campaign, open.
+
+        Raises:
+            StakesError: If the file is no campaign, or the table is not the one that it was made with.
+        """
         campaign = Campaign(Path(path), Journal.open(path))
         try:
-            return campaign if table is None else campaign._moved(table)
+            if table is not None:
+                campaign._refuse_changes(read_worksheet(table, campaign.brief))
+                if (moved := _kept_path(table, campaign.path)) != campaign._settings["table"]:
+                    campaign.journal.update_settings(table=moved)
+                    return Campaign(campaign.path, campaign.journal)
+            return campaign
         except BaseException:
             campaign.close()
             raise
 
     @cached_property
-    def setup(self) -> Setup:
-        """What the campaign was made with."""
-        return Setup.from_dict(self.journal.settings)
+    def _settings(self) -> dict[str, Any]:
+        return self.journal.settings
+
+    def _setting(self, name: str, read: Callable[[Any], T]) -> T:
+        try:
+            return read(self._settings[name])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StakesError(f"the settings of the campaign cannot be used: {error}") from error
+
+    @cached_property
+    def brief(self) -> Brief:
+        """What is asked of the table."""
+        return self._setting("brief", Brief.from_dict)
+
+    @cached_property
+    def n_initial(self) -> int:
+        """How many labels came with the table; others are paid for."""
+        return self._setting("initial", int)
+
+    @cached_property
+    def table(self) -> Path:
+        """Where the table is."""
+        return self.path.parent / self._setting("table", str)
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What the table was when the campaign was made."""
+        return self._setting("fingerprint", Fingerprint.from_dict)
 
     @cached_property
     def sheet(self) -> Worksheet:
         """The table, read once, refused if it has changed."""
-        return read_unchanged(self.setup, self.path)
+        if not self.table.exists():
+            raise StakesError(
+                f"the table of the campaign, {self.table}, is not there. Put it back, or say where it is (--table)."
+            )
+        sheet = read_worksheet(self.table, self.brief)
+        self._refuse_changes(sheet)
+        return sheet
 
     def ask(
-        self, n: int = 1, *, lease: float = WEEK, who: str | None = None, progress: Progress | None = None
-    ) -> Asked:
-        """Hand out the `n` rows to label next, for `lease` seconds to nobody else; fewer where there are fewer."""
-        return ask(self.journal, self.setup, self.sheet, n, lease, who, progress)
+        self, n: int = 1, *, lease: float = WEEK, who: str | None = None, progress: bool | Progress = False
+    ) -> Ranking:
+        """Hand out the rows to label next, to nobody else for a while.
+
+        Rows that others take in the meantime are ranked anew, as labels on their way.
+
+        Args:
+            n: How many rows.
+            lease: For how many seconds.
+            who: Who gets them, for the history.
+            progress: True, or a function that is called with what is being done and the share that is done.
+
+        Returns:
+            The rows handed out, fewer than `n` where there are fewer. Beside the notes of the ranking there may be one
+            on the lease (until when, in seconds since 1970), one where the ranking is an old one, and one on why there
+            are fewer rows.
+
+        Raises:
+            StakesError: If the rows cannot be ranked and never were, or `n` is no number of rows.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise StakesError(f"the number of rows to ask for must be a whole number, 1 or more; got {n!r}")
+        show = as_progress(progress)
+        parts: list[Ranking] = []
+        stale = done = None
+        self.sheet  # noqa: B018 (a table that is gone or changed is refused, whatever is handed out)
+        while (count := sum(map(len, parts))) < n and done is None:
+            now = self._now()
+            if done := self._why_none(now):
+                break
+            ranking, stale = self._ranked(now, n - count, show)
+            leased = self.journal.lease(ranking.row_ids, n - count, seconds=lease, who=who)
+            if rows := self._within_budget(leased, who):
+                parts.append(_only(ranking, rows))
+            done = None if len(ranking) else "what is left of the budget reaches for no other row"
+        return self._handed_out(parts, n, stale, done)
 
     def tell(
         self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
-    ) -> Outcome:
-        """Record the label of a row."""
+    ) -> Recorded:
+        """Record the label of a row; see `tell_many`.
+
+        Args:
+            row: Its id.
+            label: A number, or the name of a class.
+            replace: Whether it may take the place of another label.
+            new_class: Whether it may be a class that no row has had.
+            who: Who reports it, for the history.
+
+        Returns:
+            What became of it.
+
+        Raises:
+            StakesError: If it is no label for the row; nothing is recorded then.
+        """
         return self.tell_many([(row, label)], replace=replace, new_class=new_class, who=who)
 
     def tell_many(
@@ -382,51 +310,166 @@ class Campaign:
         replace: bool = False,
         new_class: bool = False,
         who: str | None = None,
-    ) -> Outcome:
+    ) -> Recorded:
         """Record labels of rows, all or none.
 
-        The same label told again changes nothing; another one is refused, unless it is to `replace` the first. A class
-        that was not named and that no row has had is refused, unless it is a `new_class`.
+        The same label once more changes nothing; another one is refused, unless it is to replace the first. A class
+        that was not named and that no row has had is refused, unless it is declared new.
+
+        Args:
+            pairs: Ids and labels.
+            replace: Whether a label may take the place of another one.
+            new_class: Whether a label may be of a class that no row has had.
+            who: Who reports them, for the history.
+
+        Returns:
+            What became of each.
+
+        Raises:
+            StakesError: If one of them is no label for its row; nothing is recorded then.
         """
         labels = [(str(row), str(label).strip()) for row, label in pairs]
-        refuse_bad(self.journal, self.setup.brief, labels, new_class)
-        return self.journal.tell_many(as_known(self.journal, self.setup.brief, labels), replace=replace, who=who)
+        self._refuse_bad_labels(labels, new_class)
+        if loss_task(self.brief.loss) == "real":
+            labels = [(row, self._first_written(row, label)) for row, label in labels]
+        return self.journal.tell_many(labels, replace=replace, who=who)
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
-        """Never ask for these rows again, until they are released."""
+        """Never ask for these rows again, until they are released.
+
+        Args:
+            rows: Ids of rows that are open or asked for.
+            who: Who says so, for the history.
+
+        Raises:
+            StakesError: If one of them has a label; nothing is recorded then.
+        """
         self.journal.skip(rows, who=who)
 
     def release(self, rows: Sequence[str], who: str | None = None) -> None:
-        """Give rows that are asked for, or skipped, back to the pool."""
+        """Give rows that are asked for, or skipped, back to the pool.
+
+        Args:
+            rows: Their ids.
+            who: Who says so, for the history.
+
+        Raises:
+            StakesError: If one of them is neither; nothing is recorded then.
+        """
         self.journal.release(rows, who=who)
 
     def withdraw(self, rows: Sequence[str], who: str | None = None) -> None:
-        """Take labels back; the rows are open again, and what was told is kept in the history."""
+        """Take labels back; the rows are open again, and their history is kept.
+
+        Args:
+            rows: Ids of rows that have a label.
+            who: Who says so, for the history.
+
+        Raises:
+            StakesError: If one of them has none; nothing is recorded then.
+        """
         self.journal.withdraw(rows, who=who)
 
-    def status(self, *, refresh: bool = True, progress: Progress | None = None) -> Status:
-        """Where the campaign stands, and whether to go on; with `refresh`, in the light of the latest labels."""
-        if refresh:
-            refresh_ranking(self.journal, self.setup, lambda: self.sheet, progress)
-        return status(self.journal, self.setup)
+    def status(self, *, refresh: bool = True, progress: bool | Progress = False) -> Status:
+        """Where the campaign stands, and whether to go on.
+
+        Args:
+            refresh: Whether to fit the model to the latest labels, where any have come since the last time.
+            progress: True, or a function that is called with what is being done and the share that is done.
+
+        Returns:
+            Counts, money, what the next labels are worth, and advice.
+
+        Raises:
+            StakesError: If the rows cannot be ranked and never were.
+        """
+        now, last = self._now(), self.journal.last_record(RANKING)
+        if refresh and not self._why_none(now) and (last is None or self._label_changes(last)):
+            self._ranked(now, 1, as_progress(progress))
+            last = self.journal.last_record(RANKING)
+        counts = Counter(state.status for state in now.states.values())
+        return Status(
+            len(now.states),
+            counts["labelled"],
+            counts["asked"],
+            counts["skipped"],
+            counts["open"],
+            now.spent,
+            now.pending,
+            self.brief.budget,
+            None if last is None else last.payload["outlook"],
+            None if last is None else last.payload["labels"],
+            self._staleness(last),
+            self._advice(now, last),
+        )
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
-        """Everything that has happened, or happened to one row."""
+        """Everything that has happened, or that happened to one row.
+
+        Args:
+            row: Its id.
+
+        Returns:
+            The events in their order.
+
+        Raises:
+            StakesError: If there is no such row.
+        """
         return self.journal.history(row)
 
     def export(self, path: str | os.PathLike[str], *, events: bool = False, rows: Sequence[str] | None = None) -> int:
-        """Write all rows (or some) with labels and status as a CSV that a spreadsheet opens, or all events; counts."""
+        """Write the rows with labels and status, or all events, as a CSV that a spreadsheet opens.
+
+        Args:
+            path: The file, which is replaced if it is there.
+            events: Whether to write events instead of rows.
+            rows: Ids, in the order wanted; all rows without.
+
+        Returns:
+            How many lines were written.
+
+        Raises:
+            StakesError: If there is no such row, the table has changed, or the file cannot be written.
+        """
         if events:
-            return exports.write_events(path, self.journal)
-        return exports.write_rows(path, self.journal, self.sheet, rows)
+            names = ["number", "at", "kind", "row", "label", "until", "batch", "who"]
+            lines = [
+                [each.number, _time(each.at), each.kind, each.row, each.label, _time(each.until), each.batch, each.who]
+                for each in self.history()
+            ]
+            write_csv(path, names, lines)
+            return len(lines)
+        sheet, states = self.sheet, self.journal.states()
+        wanted = list(sheet.ids if rows is None else rows)
+        if unknown := [row for row in wanted if row not in states]:
+            raise unknown_row(unknown[0], sheet.ids)
+        standing: dict[str, list[str | None]] = {
+            "status": [states[row].status for row in wanted],
+            "asked until": [_time(states[row].until) for row in wanted],
+            "who": [states[row].who for row in wanted],
+        }
+        write_worksheet(path, sheet, wanted, {row: states[row].label for row in wanted}, standing)
+        return len(wanted)
 
     def import_labels(
         self, path: str | os.PathLike[str], *, replace: bool = False, new_class: bool = False, who: str | None = None
-    ) -> Outcome:
-        """Record the labels of a filled-in export, or of the filled-in table itself, all or none."""
-        return self.tell_many(
-            exports.read_labels(path, self.journal, self.setup), replace=replace, new_class=new_class, who=who
-        )
+    ) -> Recorded:
+        """Record the labels of a filled-in export, or of the filled-in table itself, all or none.
+
+        Args:
+            path: The file; rows without a label are passed over.
+            replace: Whether a label may take the place of another one.
+            new_class: Whether a label may be of a class that no row has had.
+            who: Who reports them, for the history.
+
+        Returns:
+            What became of each.
+
+        Raises:
+            StakesError: If one of them is no label for its row; nothing is recorded then.
+        """
+        labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids())
+        return self.tell_many(labels, replace=replace, new_class=new_class, who=who)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -438,17 +481,216 @@ class Campaign:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _moved(self, table: str | os.PathLike[str]) -> Campaign:
-        """The campaign, with its table where it is now."""
-        refuse_changes(self.setup, read_worksheet(table, self.setup.brief))
-        moved = replace(self.setup, table=kept_path(table, self.path))
-        if moved != self.setup:
-            self.journal.update_settings(**moved.to_dict())
-        return Campaign(self.path, self.journal)
+    def _refuse_changes(self, sheet: Worksheet) -> None:
+        """Refuse a table in which anything has changed, and say what."""
+        differences = changes(self.fingerprint, fingerprint(sheet.source))
+        if not differences:
+            return
+        advice = (
+            "Labels that were written into the table are recorded by import; then put the old table back"
+            if differences == [f"column {self.brief.target!r} changed"]
+            else "Put the old table back, or begin a new campaign with this one"
+        )
+        raise StakesError(
+            f"{sheet.source.path} is no longer the table that the campaign was made with: {'; '.join(differences)}. "
+            f"{advice}. Nothing was recorded."
+        )
+
+    def _now(self) -> _Now:
+        """Where rows and money stand. A row whose label was withdrawn has been paid for, and is paid for once."""
+        version, states = self.journal.version(), self.journal.states()
+        price = {row: 1.0 if cost is None else cost for row, cost in self.journal.costs().items()}
+        paid = {event.row for event in self.journal.history(since=self.n_initial) if event.kind == "label"}
+        due = {row: 0.0 if row in paid else cost for row, cost in price.items()}
+        waiting = (due[row] for row, state in states.items() if state.status == "asked")
+        return _Now(version, states, due, sum(price[row] for row in paid), sum(waiting))
+
+    def _budget_left(self, now: _Now) -> float | None:
+        """What may still be spent, labels on their way taken off; None where there is no limit."""
+        return None if self.brief.budget is None else self.brief.budget - now.spent - now.pending
+
+    def _why_none(self, now: _Now) -> str | None:
+        """Why no row can be handed out; None where one can."""
+        if not now.those("open"):
+            count = len(now.those("asked"))
+            return f"no row is open; {count} {'is' if count == 1 else 'are'} asked for" if count else "no row is open"
+        left = self._budget_left(now)
+        return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
+
+    def _within_budget(self, rows: tuple[str, ...], who: str | None) -> list[str]:
+        """The rows just handed out that the budget pays for; others go back, where another asker was quicker."""
+        now = self._now()
+        left = self._budget_left(now)
+        if left is None:
+            return list(rows)
+        kept = affordable([(row, now.due[row]) for row in rows], left + sum(now.due[row] for row in rows))
+        if back := [row for row in rows if row not in kept]:
+            self.journal.release(back, who=who)
+        return kept
+
+    def _ranked(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, str | None]:
+        """The ranking by the model as it is now, which is kept; or the last one, and why."""
+        self.sheet  # noqa: B018 (a table that is gone or changed is refused, and is no failure of the model)
+        try:
+            ranking, outlook, labels = self._suggested(now, n, progress)
+        except Exception as error:
+            return self._last_ranking(now, n, error)
+        kept = {"ranking": ranking.to_dict(), "outlook": outlook, "labels": labels}
+        self.journal.save_record(RANKING, now.version, kept)
+        return ranking, None
+
+    def _suggested(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, dict[str, Any] | None, int]:
+        """The rows to label next, what labels are worth (as JSON keeps it), and how many labels that knows of."""
+        from stakes.tabular.suggestions import suggest
+
+        place = {row: position for position, row in enumerate(self.sheet.ids)}
+        labels = {place[row]: state.label for row, state in now.states.items() if state.label is not None}
+        ranking, outlook = suggest(
+            self.sheet,
+            n,
+            labels=labels,
+            pending=[place[row] for row in now.those("asked")],
+            excluded=[place[row] for row in now.those("skipped")],
+            budget=self._budget_left(now),
+            progress=progress,
+        )
+        if outlook is None:
+            return ranking, None, len(labels)
+        return outlook.ranking, {**outlook.to_dict(), "ranking": None}, len(labels)
+
+    def _last_ranking(self, now: _Now, n: int, error: Exception) -> tuple[Ranking, str | None]:
+        """The last good ranking with what is still open of it, then rows spread over the pool; and why."""
+        from stakes.ranking import Ranking
+
+        why = str(error) if isinstance(error, StakesError) else f"{type(error).__name__}: {error}"
+        if not isinstance(error, StakesError | OSError | MemoryError):
+            why += " (a bug of stakes; please report it)"
+        self.journal.save_record(FAILURE, now.version, {"error": why})
+        last = self.journal.last_record(RANKING)
+        if last is None:
+            if isinstance(error, StakesError):
+                raise StakesError(f"there is no ranking to go by: {why}") from error
+            raise error
+        old, free, left = Ranking.from_dict(last.payload["ranking"]), set(now.those("open")), self._budget_left(now)
+        kept = affordable([(row, now.due[row]) for row in old.row_ids if row in free], left)
+        left = None if left is None else left - sum(now.due[row] for row in kept)
+        spread = self._spread(free.difference(kept), n - len(kept), left)
+        known = _only(old, kept)
+        ranking = known if spread is None else _joined([known, spread], old)
+        return ranking, f"the ranking is that of {last.payload['labels']} labels, as the model failed since: {why}"
+
+    def _spread(self, free: set[str], n: int, budget: float | None) -> Ranking | None:
+        """Up to n of the free rows that the budget pays for, far from each other; None where there are none."""
+        from stakes.ranking import cold_start
+        from stakes.tabular.suggestions import SPREAD
+
+        sheet = self.sheet
+        places = [place for place, row in enumerate(sheet.ids) if row in free]
+        if n < 1 or not places or (budget is not None and budget <= 0):
+            return None
+        costs = None if sheet.costs is None else sheet.costs[places]
+        found = cold_start(
+            sheet.features.take(places), n=n, costs=costs, budget=budget, random_state=self.brief.random_state
+        )
+        rows = [places[row] for row in found.indices]
+        return replace(
+            found,
+            indices=tuple(rows),
+            row_ids=tuple(sheet.ids[row] for row in rows),
+            scores=(math.nan,) * len(rows),
+            reasons=tuple(replace(reason, ranked_by=SPREAD) for reason in found.reasons),
+        )
+
+    def _handed_out(self, parts: list[Ranking], n: int, stale: str | None, done: str | None) -> Ranking:
+        """The rows that were handed out, with notes on the lease, on an old ranking, and on why there are fewer."""
+        from stakes.ranking import Note, Ranking
+
+        none = Ranking((), (), (), False, "nothing", (), ())
+        ranking = _joined(parts, parts[-1]) if parts else none
+        notes: list[Note] = []
+        if stale:
+            notes.append(Note(STALE, {"why": stale, "text": f"Stale: {stale}."}))
+        if done:
+            text = f"Only {len(ranking)} of {n} rows: {done}."
+            notes.append(Note(NO_MORE, {"n": n, "count": len(ranking), "why": done, "text": text}))
+        if len(ranking):
+            until = min(self.journal.history(row)[-1].until or math.inf for row in ranking.row_ids)
+            notes.append(Note(LEASE, {"until": until, "text": f"The rows come back at {_time(until)}."}))
+        return replace(ranking, notes=(*ranking.notes, *notes))
+
+    def _label_changes(self, record: Record) -> int:
+        """How many labels were recorded, replaced or withdrawn since a record."""
+        changed = ("label", "replace", "withdraw")
+        return sum(event.kind in changed for event in self.journal.history(since=record.version))
+
+    def _staleness(self, last: Record | None) -> str | None:
+        """Why the last ranking is old: labels have come since, perhaps because the model could not be fitted."""
+        if last is None or not (since := self._label_changes(last)):
+            return None
+        failed = self.journal.last_record(FAILURE)
+        why = f" The last attempt failed: {failed.payload['error']}" if failed and failed.number > last.number else ""
+        return f"It is older than the last {since} change{'s' * (since > 1)} of labels.{why}"
+
+    def _advice(self, now: _Now, last: Record | None) -> str:
+        """Whether to go on."""
+        if why := self._why_none(now):
+            return f"{'Stop' if now.those('open') else 'Done'}: {why}."
+        if last is None:
+            return "Ask for rows: nothing is known yet of what labels are worth."
+        outlook = last.payload["outlook"]
+        if outlook is None:
+            return "Go on: there are too few labels for a model."
+        if outlook["advice"] is not None:
+            return " ".join(outlook["sentences"])
+        lacking = [] if self.brief.decisions else ["how many decisions will be taken (--decisions)"]
+        if self.brief.cost_column is None and self.brief.label_cost is None:
+            lacking.append("what a label costs (--cost or --label-cost)")
+        return f"Whether labels pay is not known: init was not given {' and '.join(lacking)}."
+
+    def _refuse_bad_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
+        """Refuse the first label that cannot be one, with its row."""
+        loss, named = self.brief.loss, tuple(self.brief.classes or self.brief.loss.cost_matrix or ())
+        numbers = loss_task(loss) == "real"
+        domain = domain_of(loss) if numbers else None
+        classes = named if numbers or named or new_class else self.journal.known_labels()
+        for row, label in labels:
+            try:
+                if numbers:
+                    checked_real(label, loss, domain)
+                else:
+                    checked_class(label, classes)
+            except StakesError as error:
+                fixed = numbers or named or not label
+                more = "" if fixed else " A class that is new is told as such (--new-class)."
+                raise StakesError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
+
+    def _first_written(self, row: str, label: str) -> str:
+        """A number as it was first written, where it is the same: 3.50 is no other label than 3.5."""
+        before = [event.label for event in self.journal.history(row)[-1:]]
+        return next((known for known in before if known is not None and float(known) == float(label)), label)
 
 
-def _refuse_unusable(sheet: Worksheet) -> None:
-    """Refuse a loss or a model that does not go with the table; imported here, as telling needs no scikit-learn."""
-    from stakes.tabular.fitting import refuse_unusable
+def _kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
+    """How the path of a table is kept: so that both can be moved together, where they are in one folder or below it."""
+    path, folder = Path(table).resolve(), campaign.resolve().parent
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
-    refuse_unusable(sheet)
+
+def _only(ranking: Ranking, rows: Sequence[str]) -> Ranking:
+    """Some rows of a ranking, in its order."""
+    places = [place for place, row in enumerate(ranking.row_ids) if row in rows]
+    return _with_rows(ranking, {name: [getattr(ranking, name)[place] for place in places] for name in _PER_ROW})
+
+
+def _joined(parts: Sequence[Ranking], last: Ranking) -> Ranking:
+    """The rows of several rankings, one after the other; all else is that of the last."""
+    return _with_rows(last, {name: [each for part in parts for each in getattr(part, name)] for name in _PER_ROW})
+
+
+def _with_rows(ranking: Ranking, rows: Mapping[str, Sequence[Any]]) -> Ranking:
+    fields: dict[str, Any] = {name: tuple(values) for name, values in rows.items()}
+    return replace(ranking, **fields)
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -1,42 +1,126 @@
-"""What happens to a row: events are added and never changed, and the state of a campaign is their replay."""
+"""What happens to a row: events, the states they lead to, and which events a row can take.
+
+Events are added and never changed, and the state of a campaign is their replay. A row is open until it is asked for,
+and open again when it is released or its lease ends. A label makes it labelled, whatever it was but that: labels are
+welcome whenever they come. A label can be replaced, or withdrawn, which makes the row open. An open or asked row can be
+skipped; only a release brings it back.
+
+Ids, labels, times and counts are checked here, before they reach the file.
+"""
 
 from __future__ import annotations
 
 import difflib
 import heapq
+import json
+import sys
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
 
 from stakes.exceptions import StakesError
 
 Kind = Literal["label", "replace", "ask", "release", "skip", "withdraw"]
+RowStatus = Literal["open", "asked", "labelled", "skipped"]
+
+_BECOMES: dict[Kind, RowStatus] = {
+    "label": "labelled",
+    "replace": "labelled",
+    "ask": "asked",
+    "release": "open",
+    "skip": "skipped",
+    "withdraw": "open",
+}
+_YEAR_10000 = 253402300800.0
+_COMPARED = 1000  # ids that a wrong one is compared with: difflib takes some 20 microseconds for each
 
 
 class Event(NamedTuple):
-    """Something that happened to one row."""
+    """Something that happened to one row.
+
+    Attributes:
+        number: 1, 2, 3 ... over all rows, without gaps.
+        at: When, in seconds since 1970 (UTC), by the clock of whoever recorded it.
+        kind: "label": reported, or known from the start; "replace": another label on purpose; "ask": handed out;
+            "release": handed back; "skip": not to be asked again; "withdraw": the label is taken back.
+        row: The id of the row.
+        label: Of "label" and "replace".
+        until: Of "ask": when the row comes back by itself, in seconds since 1970.
+        batch: Of "ask": rows handed out together share it.
+        who: Who did it, where that was given.
+
+    Examples:
+        >>> Event(1, 0.0, "label", "flat-001", "310.5").label
+        '310.5'
+    """
 
     number: int
-    """1, 2, 3 ... over all rows, without gaps."""
     at: float
-    """Seconds since 1970, UTC, by the clock of whoever recorded it."""
     kind: Kind
-    """label: told, or known from the start; replace: another label on purpose; ask: handed out; release: handed back;
-    skip: not to be asked again; withdraw: the label is taken back."""
     row: str
     label: str | None = None
-    """Of label and replace."""
     until: float | None = None
-    """Of ask: when the row comes back by itself, in seconds since 1970."""
     batch: int | None = None
-    """Of ask: rows handed out together share it."""
     who: str | None = None
 
 
-@dataclass(frozen=True)
-class Note:
-    """A record kept beside the events."""
+class RowState(NamedTuple):
+    """Where a row stands.
+
+    Attributes:
+        status: "open", "asked", "labelled" or "skipped".
+        label: Of a labelled row.
+        until: Of an asked row: when its lease ends, in seconds since 1970.
+        batch: Of an asked row: the rows that were handed out together share it.
+        who: Who asked for, labelled or skipped it, where that was given.
+        event: The number of the event that brought it here; 0 where nothing has happened yet.
+
+    Examples:
+        >>> RowState("asked", until=100.0).at(200.0).status
+        'open'
+    """
+
+    status: RowStatus = "open"
+    label: str | None = None
+    until: float | None = None
+    batch: int | None = None
+    who: str | None = None
+    event: int = 0
+
+    def at(self, now: float) -> RowState:
+        """The state at a time: an asked row is open again from the end of its lease on.
+
+        Args:
+            now: In seconds since 1970.
+
+        Returns:
+            This state, or that of an open row.
+        """
+        return RowState(event=self.event) if self.until is not None and self.until <= now else self
+
+
+class Recorded(NamedTuple):
+    """What became of labels that were reported: ids of rows, in the order given.
+
+    Attributes:
+        new: Rows that had no label.
+        known: Rows that had this very label already; nothing was recorded.
+        replaced: Rows that had another label.
+
+    Examples:
+        >>> Recorded(new=("flat-001",), known=(), replaced=()).new
+        ('flat-001',)
+    """
+
+    new: tuple[str, ...]
+    known: tuple[str, ...]
+    replaced: tuple[str, ...]
+
+
+class Record(NamedTuple):
+    """Something kept beside the events, such as settings or a ranking."""
 
     number: int
     at: float
@@ -45,57 +129,6 @@ class Note:
     """The number of the last event that it knows of."""
     payload: Any
     """Anything that JSON can hold."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of the labels told: ids, in the order told."""
-
-    told: tuple[str, ...]
-    """New labels."""
-    known: tuple[str, ...]
-    """The row had this very label already; nothing was recorded."""
-    replaced: tuple[str, ...]
-    """The row had another label."""
-
-
-# ----------------------------------------------------------------------
-# What events have made of a row, and which events it can take: every rule of the life of a row is here.
-#
-# A row is open until it is asked for, and open again when it is released or its lease ends. A label makes it
-# labelled, whatever it was but that: labels are welcome whenever they come. A label can be replaced, or withdrawn,
-# which makes the row open. An open or asked row can be skipped; only a release brings it back.
-
-Status = Literal["open", "asked", "labelled", "skipped"]
-
-_BECOMES: dict[Kind, Status] = {
-    "label": "labelled",
-    "replace": "labelled",
-    "ask": "asked",
-    "release": "open",
-    "skip": "skipped",
-    "withdraw": "open",
-}
-
-
-class RowState(NamedTuple):
-    """Where a row stands."""
-
-    status: Status = "open"
-    label: str | None = None
-    """Of a labelled row."""
-    until: float | None = None
-    """Of an asked row: when its lease ends, in seconds since 1970."""
-    batch: int | None = None
-    """Of an asked row: the rows that were handed out together."""
-    who: str | None = None
-    """Who asked for, told or skipped it, where that was said."""
-    event: int = 0
-    """The number of the event that brought it here; 0 where nothing has happened yet."""
-
-    def at(self, now: float) -> RowState:
-        """The state at a time: an asked row is open again from the end of its lease on."""
-        return RowState(event=self.event) if self.until is not None and self.until <= now else self
 
 
 def after(event: Event) -> RowState:
@@ -110,7 +143,7 @@ def replay(events: Iterable[Event]) -> dict[str, RowState]:
 
 
 def needless(state: RowState, event: Event) -> bool:
-    """Whether a row is already as the event would leave it: the same label told twice, a skipped row skipped again."""
+    """Whether a row is already as the event would leave it: the same label twice, a skipped row skipped again."""
     same = (_BECOMES[event.kind], event.label) == (state.status, state.label)
     return same and event.kind in ("label", "replace", "skip")
 
@@ -123,7 +156,7 @@ def checked(state: RowState, event: Event) -> Event:
 
 
 def _refusal(state: RowState, event: Event) -> str | None:
-    """Why a row does not take an event, what to do about it, or None."""
+    """Why a row does not take an event, and what to do about it; None where it does."""
     match event.kind:
         case "label" if state.status == "labelled":
             return f"{_is(state)} and was told {event.label!r}; to change it on purpose, replace or withdraw it"
@@ -141,16 +174,13 @@ def _refusal(state: RowState, event: Event) -> str | None:
 
 
 def _is(state: RowState) -> str:
-    """A row's state in words."""
+    """The state as the middle of a sentence."""
     match state.status:
         case "labelled":
             return f"has the label {state.label!r}"
         case "asked":
             return f"is asked until {datetime.fromtimestamp(state.until or 0.0, UTC):%Y-%m-%d %H:%M} UTC"
     return f"is {state.status}"
-
-
-_COMPARED = 1000  # ids that a wrong one is compared with: difflib takes some 20 microseconds for each
 
 
 def unknown_row(row: str, ids: Sequence[str]) -> StakesError:
@@ -177,3 +207,96 @@ def _same_beginning(row: str, ids: Sequence[str]) -> list[str]:
 def _shared(one: str, other: str) -> int:
     pairs = zip(one, other, strict=False)
     return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+
+
+def checked_id(row: object) -> str:
+    """An id of a row, if it can be one."""
+    if not (text := checked_text(row, "the id of a row")):
+        raise StakesError("the id of a row is empty; give every row an id of its own")
+    return text
+
+
+def checked_ids(rows: Iterable[str]) -> tuple[str, ...]:
+    """Ids of rows, each once, in the order given."""
+    if isinstance(rows, str):
+        raise StakesError(f"a list of ids is wanted, not the text {rows!r}; put it in a list")
+    return tuple(dict.fromkeys(map(checked_id, rows)))
+
+
+def checked_rows(rows: Iterable[tuple[str, float | None]]) -> dict[str, float | None]:
+    """The costs of rows by id, each id once."""
+    costs: dict[str, float | None] = {}
+    for row, cost in map(_pair, rows):
+        if checked_id(row) in costs:
+            raise StakesError(f"two rows have the id {row!r}; give every row an id of its own")
+        costs[row] = None if cost is None else checked_positive(cost, f"the cost of row {row!r}")
+    if not costs:
+        raise StakesError("a campaign needs at least one row; none was given")
+    return costs
+
+
+def checked_label_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The labels of rows by id, each row with one."""
+    labels: dict[str, str] = {}
+    for row, label in map(_pair, pairs):
+        first = labels.setdefault(checked_id(row), checked_text(label, f"the label of row {row!r}"))
+        if first != label:
+            raise StakesError(f"row {row!r} is told twice, as {first!r} and as {label!r}; give it one label")
+    return labels
+
+
+def _pair(pair: Any) -> tuple[Any, Any]:
+    """Two things: a text of two letters would pass for them."""
+    if isinstance(pair, str) or len(pair) != 2:
+        raise StakesError(f"pairs are wanted, not {pair!r}; of a dictionary, give its items()")
+    return pair[0], pair[1]
+
+
+def checked_text(text: object, name: str) -> str:
+    """A text that every tool reads back as it was written: no NUL, no halves of characters."""
+    if not isinstance(text, str):
+        raise StakesError(f"{name} must be a text, not {text!r} of type {type(text).__name__}; give it in quotes")
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise StakesError(f"{name} holds a NUL or half a character: {text!r}; remove it, or read the file as UTF-8")
+    return text
+
+
+def checked_who(who: object) -> str | None:
+    """A name, or none."""
+    return None if who is None else checked_text(who, "who it is")
+
+
+def checked_positive(number: Any, name: str) -> float:
+    """A finite number above zero."""
+    real = isinstance(number, Real) and not isinstance(number, bool)
+    if not real or not 0 < number <= sys.float_info.max:
+        raise StakesError(f"{name} must be a positive finite number, not {number!r}")
+    return float(number)
+
+
+def checked_time(at: object, name: str) -> float:
+    """A time that a calendar has a date for."""
+    if (seconds := checked_positive(at, name)) >= _YEAR_10000:
+        raise StakesError(f"{name} must lie before the year 10000, in seconds since 1970; {at!r} does not")
+    return seconds
+
+
+def checked_clock(now: object) -> float:
+    """The time given, or else what the clock says."""
+    return time.time() if now is None else checked_time(now, "the time")
+
+
+def checked_count(count: Any, name: str, least: int, most: int = sys.maxsize) -> int:
+    """A whole number within bounds."""
+    whole = isinstance(count, Integral) and not isinstance(count, bool)
+    if not whole or not least <= count <= most:
+        raise StakesError(f"{name} must be a whole number from {least} to {most}, not {count!r}")
+    return int(count)
+
+
+def checked_json(value: Any, name: str) -> str:
+    """A value as JSON, if it can be written so that any program reads it back."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise StakesError(f"{name} must be what JSON can hold: texts, finite numbers, lists ... ({error})") from error

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stakes.campaign import Asked, Campaign
+from stakes.campaign import Campaign
+from stakes.campaign.campaign import LEASE, NO_MORE, STALE
 from stakes.cli.options import json_option, table_moved, who_option
-from stakes.cli.output import as_json_or, assumed, local_time, ranked_lines, score_name, waiting, wrapped
+from stakes.cli.output import as_json_or, local_time, note_lines, ranking_json, ranking_lines, waiting, wrapped
+
+if TYPE_CHECKING:
+    from stakes.ranking import Ranking
 
 _DAY = 24 * 3600.0
 
@@ -16,7 +21,9 @@ _DAY = 24 * 3600.0
 @click.command("ask")
 @click.argument("campaign")
 @click.option("-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="How many rows.")
-@click.option("--days", type=click.FloatRange(0, min_open=True), default=7.0, show_default=True, help="Of the lease.")
+@click.option(
+    "--days", type=click.FloatRange(0, min_open=True), default=7.0, show_default=True, help="Until the rows come back."
+)
 @click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV.")
 @who_option
 @table_moved
@@ -27,25 +34,32 @@ def ask_command(
     """Hand out the rows of CAMPAIGN to label next. Nobody else gets them until they come back."""
     with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)
-        if output is not None and asked.rows:
-            opened.export(output, rows=[row.id for row in asked.rows])
-    as_json_or(as_json, asked.to_dict(), _lines(asked, campaign, n, output))
+        if output is not None and len(asked):
+            opened.export(output, rows=asked.row_ids)
+    ours = {note.kind: note.values for note in asked.notes if note.kind in (LEASE, NO_MORE, STALE)}
+    rest = [note for note in asked.notes if note.kind not in ours]
+    more = {
+        "until": ours.get(LEASE, {}).get("until"),
+        "stale": ours.get(STALE, {}).get("why"),
+        "done": ours.get(NO_MORE, {}).get("why"),
+    }
+    answer = {**ranking_json(asked, rest), **more}
+    as_json_or(as_json, answer, _lines(asked, more, rest, campaign, output))
 
 
-def _lines(asked: Asked, campaign: str, n: int, output: str | None) -> list[str]:
-    if not asked.rows:
-        return [f"Nothing to hand out: {asked.done}."]
-    until = "" if asked.until is None else f" They come back on {local_time(asked.until)}."
+def _lines(asked: Ranking, more: dict[str, Any], notes: list[Any], campaign: str, output: str | None) -> list[str]:
+    if not len(asked):
+        return [f"Nothing to hand out: {more['done']}."]
     filled = f"Fill in {output}, then: stakes import {campaign} {output}"
-    how = filled if output else f"Tell a label: stakes tell {campaign} {quote(asked.rows[0].id)} LABEL"
-    ids, scores = [row.id for row in asked.rows], [row.score for row in asked.rows]
+    how = filled if output else f"Tell a label: stakes tell {campaign} {quote(asked.row_ids[0])} LABEL"
+    fewer = [str(note) for note in asked.notes if note.kind == NO_MORE]
     return [
-        f"Label these rows.{until}",
+        f"Label these rows. They come back on {local_time(more['until'])}.",
         "",
-        *ranked_lines(ids, scores, score_name(asked.ranked_by, asked.per_cost), [row.why for row in asked.rows]),
-        *(["", *wrapped(f"Stale: {asked.stale}.")] if asked.stale else []),
-        *(["", f"Only {len(ids)} of {n} rows: {asked.done}."] if asked.done else []),
-        *assumed(asked.said),
+        *ranking_lines(asked),
+        *(["", *wrapped(f"Stale: {more['stale']}.")] if more["stale"] else []),
+        *(["", *fewer] if fewer else []),
+        *note_lines(notes),
         "",
         how,
     ]

@@ -25,8 +25,8 @@ def losses_command(name: str | None, as_json: bool) -> None:
         lines += [f"{entry.name}  ({entry.target})", *wrapped(entry.purpose, "    ")]
         for option in entry.options:
             default = "must be given" if option.default is None else f"{option.default:g} if not given"
-            words = f"--{option.name.replace('_', '-')}: {option.kind}, {default}. {option.purpose}"
-            lines += wrapped(words, "      ", "    ")
+            text = f"--{option.name.replace('_', '-')}: {option.kind}, {default}. {option.purpose}"
+            lines += wrapped(text, "      ", "    ")
         if entry.takes is not None:
             lines.append(f"    takes --{entry.takes.replace(' ', '-')}")
     own = "A loss of your own: --loss module:Name, with --loss-option NAME=VALUE."

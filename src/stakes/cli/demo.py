@@ -1,4 +1,8 @@
-"""Tables to try things on: two of real patients that scikit-learn ships, and one of prices that are made up."""
+"""`stakes demo` and `stakes sample`: tables to try things on, and a whole example on one of them.
+
+Two tables are of real patients, which scikit-learn ships, and one is of prices that are made up. The demo suggests the
+next labels, runs a campaign, simulates whether it helps, and writes a report.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -19,10 +23,21 @@ from stakes.exceptions import StakesError
 from stakes.files import write_csv
 from stakes.report import write_report
 from stakes.report.figures import check_canvas
-from stakes.tabular import Brief, LossSpec, ModelSpec, build_loss, build_model, read_worksheet
-from stakes.tabular.worksheet import as_targets
+from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet
 
 Columns = dict[str, list[Any]]
+Say = Callable[[str], None]
+
+TARGET, IDS = "progression", "patient"
+LOSS = LossSpec("squared-error", weight="exp:0.01")
+MONEY: dict[str, Any] = {"label_cost": 2000.0, "decisions": 100}
+_ASKED = "--target progression --id patient --loss squared-error --weight exp:0.01"
+_MONEY = "--label-cost 2000 --decisions 100"
+_QUICK = ModelSpec("bayesian-ridge")  # for the many fits of a simulation
+_STORY = """A clinic has examined 442 people with diabetes. How far the disease has gone a year later, in points, is
+known of 30; to follow up another costs 2,000. The prediction guides 100 decisions. A miss twice as far costs
+four times as much, and a miss about someone who gets far worse costs more still: e times as much with every 100 points.
+Whom should the clinic follow up next? (The data are real and come with scikit-learn.)"""
 
 
 @dataclass(frozen=True)
@@ -111,34 +126,13 @@ SAMPLES = {
 }
 
 
-# ----------------------------------------------------------------------
-# The whole story on real data: a table, the next labels, a campaign, whether it helps, and a report.
-
-
-TARGET, IDS = "progression", "patient"
-LOSS = LossSpec("squared-error", weight="exp:0.01")
-MONEY: dict[str, Any] = {"label_cost": 2000.0, "decisions": 100}
-_ASKED = "--target progression --id patient --loss squared-error --weight exp:0.01"
-_MONEY = "--label-cost 2000 --decisions 100"
-_QUICK = ModelSpec("bayesian-ridge")  # for the many fits of a simulation
-_STORY = """A clinic has examined 442 people with diabetes. How far the disease has gone a year later, in points, is
-known of 30; to follow up another costs 2,000. The prediction guides 100 decisions. A miss twice as far costs
-four times as much, and a miss about someone who gets far worse costs more still: e times as much with every 100 points.
-Whom should the clinic follow up next? (The data are real and come with scikit-learn.)"""
-
-if TYPE_CHECKING:
-    pass
-
-Say = Callable[[str], None]
-
-
 @dataclass(frozen=True)
 class DemoFiles:
     """What the demo leaves in its folder."""
 
     table: Path
     answers: Path
-    """The same table with every label: what following up all would tell."""
+    """The same table with every label, as if all patients had been followed up."""
     campaign: Path
     curve: Path
     report: Path
@@ -154,13 +148,15 @@ class DemoSize:
     labels: int = 10
 
 
-def run_demo(folder: str | os.PathLike[str], *, say: Say, seed: int = 0, size: DemoSize | None = None) -> DemoFiles:
-    """Tell the story of a clinic in a folder that is new or empty; each step names the command that does the same."""
+def run_demo(
+    folder: str | os.PathLike[str], *, say: Say, random_state: int = 0, size: DemoSize | None = None
+) -> DemoFiles:
+    """Run the example of a clinic in a folder that is new or empty; each step names the command that does the same."""
     check_canvas()
     sizes, files = size or DemoSize(), _files(_new_folder(Path(folder)))
     say(f"{_STORY}\n\n$ stakes sample progression")
     write_sample("progression", files.table.parent)
-    brief = Brief(TARGET, LOSS, id_column=IDS, seed=seed, **MONEY)
+    brief = Brief(TARGET, LOSS, id_column=IDS, random_state=random_state, **MONEY)
     answers = read_worksheet(files.answers, brief)
     truths = {answers.ids[row]: label for row, label in answers.labels.items()}
     _suggest(files, brief, say)
@@ -185,48 +181,37 @@ def _files(folder: Path) -> DemoFiles:
 
 
 def _suggest(files: DemoFiles, brief: Brief, say: Say) -> None:
-    from stakes.tabular.suggest import appraise
+    from stakes.tabular import suggest
 
     say(f"\n$ stakes suggest progression.csv {_ASKED} {_MONEY} -n 3")
-    sheet = read_worksheet(files.table, brief)
-    found = appraise(sheet, sheet.labels, 3)
-    for row, reason in zip(found.ranking.row_ids, found.ranking.reasons, strict=True):
+    ranking, outlook = suggest(read_worksheet(files.table, brief), 3)
+    for row, reason in zip(ranking.row_ids, ranking.reasons, strict=True):
         say(f"  {row}: worth {number(reason.worth or 0.0)} a decision")
-    say(str(found.outlook))
+    say(str(outlook))
 
 
 def _begin(files: DemoFiles, brief: Brief, say: Say) -> Campaign:
     say(f"\n$ stakes init campaign.stakes progression.csv {_ASKED} {_MONEY}")
-    return Campaign.create(files.campaign, files.table, TARGET, LOSS, id_column=IDS, seed=brief.seed, **MONEY)
+    rest = {"id_column": IDS, "random_state": brief.random_state, **MONEY}
+    return Campaign.create(files.campaign, files.table, TARGET, LOSS, **rest)
 
 
 def _ask_and_tell(campaign: Campaign, truths: Mapping[str, str], batch: int, say: Say) -> None:
     asked = campaign.ask(batch, who="clinic")
-    say(f"\n$ stakes ask campaign.stakes -n {batch}\n  {', '.join(row.id for row in asked.rows)}")
-    for row in asked.rows:
-        campaign.tell(row.id, truths[row.id], who="clinic")
-        say(f"$ stakes tell campaign.stakes {row.id} {truths[row.id]}")
+    say(f"\n$ stakes ask campaign.stakes -n {batch}\n  {', '.join(asked.row_ids)}")
+    for row in asked.row_ids:
+        campaign.tell(row, truths[row], who="clinic")
+        say(f"$ stakes tell campaign.stakes {row} {truths[row]}")
 
 
 def _simulate(files: DemoFiles, brief: Brief, sizes: DemoSize, say: Say) -> None:
     """Whether the loss-driven choice would have helped, now that all answers are known."""
-    from stakes.simulation import simulate
+    from stakes.cli.simulate import simulated
 
     options = f"--model bayesian-ridge -n {sizes.labels} --runs {sizes.runs} --plot curve.png"
-    say("\nWould a choice by chance have done as well? In a demo all answers are known, so it can be tried.")
+    say("\nWould a random choice have done as well? In a demo all answers are known, so it can be tried.")
     say(f"$ stakes simulate progression-answers.csv {_ASKED} {options}")
-    sheet = read_worksheet(files.answers, brief)
-    labels = as_targets([sheet.labels[row] for row in range(len(sheet.ids))], sheet.task)
-    model = build_model(brief.model, sheet.task, None, brief.seed)
-    found = simulate(
-        model,
-        build_loss(LOSS),
-        sheet.features,
-        labels,
-        n=sizes.labels,
-        runs=sizes.runs,
-        random_state=brief.seed,
-    )
+    found = simulated(read_worksheet(files.answers, brief), n=sizes.labels, runs=sizes.runs)
     found.save_plots(files.curve)
     say(str(found))
     say("One table and one setting prove little; try your own with stakes simulate.")
@@ -238,15 +223,11 @@ def _report(campaign: Campaign, files: DemoFiles, say: Say) -> None:
     say(f"\nOpen {files.report} in a browser.")
 
 
-# ----------------------------------------------------------------------
-# `stakes demo` and `stakes sample`: for those who want to see before they believe.
-
-
 @click.command("demo")
 @click.argument("folder", default="stakes-demo")
 @json_option
 def demo_command(folder: str, as_json: bool) -> None:
-    """Tell the whole story with real data in FOLDER, which must be new or empty; needs no network."""
+    """Run the whole example on real data in FOLDER, which must be new or empty; needs no network."""
     files = run_demo(folder, say=(lambda text: None) if as_json else click.echo)
     as_json_or(as_json, {name: str(path) for name, path in vars(files).items()}, [])
 

@@ -1,7 +1,14 @@
 """The command `stakes` and its exit codes. Commands are imported when they are called, so that help is there at once.
 
-0 done, also where there is nothing to do; 1 the input was refused, and nothing was changed; 2 the command line was
-wrong; 3 something unexpected; 130 interrupted; 143 terminated.
+0    Done, also where there is nothing to do.
+1    Refused: the input cannot be used (`StakesError`), and nothing was changed; a class of your own raised an exception
+     (the message names it); a file cannot be read or written (`OSError`), or memory is short (`MemoryError`); an extra
+     is not installed (`ImportError`).
+2    The command line was wrong.
+3    A bug in stakes: any other exception.
+130  Interrupted, and 143 terminated; what was recorded is kept.
+
+With STAKES_DEBUG=1 the traceback is printed before the message.
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
@@ -17,6 +25,7 @@ from types import FrameType
 import click
 
 from stakes import __version__
+from stakes.exceptions import StakesError
 
 _COMMANDS = {
     "suggest": ("suggest", "Which rows of a table to label next. Keeps nothing."),
@@ -34,13 +43,12 @@ _COMMANDS = {
     "losses": ("catalogue", "The losses by name, what each is for, and its options."),
     "models": ("catalogue", "The models by name, and what each is good for."),
     "doctor": ("doctor", "Check the installation, and a campaign file."),
-    "demo": ("demo", "The whole story on data of real patients, in a folder of its own, in a minute."),
+    "demo": ("demo", "A whole example on data of real patients, in a folder of its own, in a minute."),
     "sample": ("demo", "Write a table to try things on."),
     "completion": ("catalogue", "Print the script that completes commands in your shell."),
 }
-_REFUSALS = ("StakesError", "StakesError")  # by name, as importing them takes time; ValueErrors are refusals, too
 _EPILOG = (
-    "Exit codes: 0 done, 1 refused (nothing was changed), 2 wrong usage, 3 unexpected, 130 interrupted, 143 "
+    "Exit codes: 0 done, 1 refused (nothing was changed), 2 wrong usage, 3 a bug in stakes, 130 interrupted, 143 "
     "terminated. Every command has --help and --json."
 )
 
@@ -93,13 +101,15 @@ def _run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _usage(error, as_json)
     except (KeyboardInterrupt, click.Abort) as error:
-        said = str(error) or str(error.__cause__ or "")  # click puts an Abort in place of an interrupt
-        _complain(said or "interrupted; what was recorded is kept", as_json)
+        message = str(error) or str(error.__cause__ or "")  # click puts an Abort in place of an interrupt
+        _complain(message or "interrupted; what was recorded is kept", as_json)
         return 130
     except Exception as error:
         if os.environ.get("STAKES_DEBUG"):
-            raise
-        return _failed(error, as_json)
+            traceback.print_exc()
+        message, code = explained_error(error)
+        _complain(message, as_json)
+        return code
 
 
 def _usage(error: click.ClickException, as_json: bool) -> int:
@@ -110,14 +120,22 @@ def _usage(error: click.ClickException, as_json: bool) -> int:
     return error.exit_code
 
 
-def _failed(error: Exception, as_json: bool) -> int:
-    """1 for what was refused, 3 for what was not foreseen."""
+def explained_error(error: Exception) -> tuple[str, int]:
+    """What to say of an exception, and the exit code."""
     lacking = isinstance(error, ImportError) and "pip install" in str(error)  # an extra, and how to get it
-    if isinstance(error, ValueError) or lacking or type(error).__name__ in _REFUSALS:
-        _complain(str(error), as_json)
-        return 1
-    _complain(f"{type(error).__name__}: {error} (STAKES_DEBUG=1 shows where)", as_json)
-    return 1 if isinstance(error, TypeError | ArithmeticError | ImportError) else 3
+    if isinstance(error, StakesError | FloatingPointError) or lacking:
+        return str(error), 1
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return f"{where}{error.strerror or error} ({type(error).__name__}, from the system)", 1
+    if isinstance(error, MemoryError):
+        more = f" ({error})" if str(error) else ""
+        return f"out of memory{more}; take fewer rows, or a machine with more memory", 1
+    return (
+        f"this is a bug in stakes, not in what you did: {type(error).__name__}: {error}. Please report it, with the "
+        "command, what `stakes doctor` prints, and the traceback, which STAKES_DEBUG=1 shows.",
+        3,
+    )
 
 
 def _complain(message: str, as_json: bool) -> None:

@@ -1,8 +1,9 @@
-"""Answers as text or as JSON."""
+"""Answers as text or as JSON, rankings as both, and a line on the error stream while something takes long."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import textwrap
@@ -11,13 +12,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stakes._utils.text import number
 
+if TYPE_CHECKING:
+    from stakes.ranking import Ranking
+
 WIDTH = 100
+_QUIET = 1.0  # seconds before anything is shown
+_TICK = 0.2
+_BAR = 20  # characters of a bar
 
 
 def as_json_or(as_json: bool, plain: Any, lines: Iterable[str]) -> None:
@@ -29,22 +36,35 @@ def as_json_or(as_json: bool, plain: Any, lines: Iterable[str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def ranked_lines(ids: Sequence[str], scores: Sequence[float | None], name: str, whys: Sequence[str]) -> list[str]:
+def ranking_lines(ranking: Ranking) -> list[str]:
     """A line for each row, why below it."""
-    cells = ["" if score is None else number(score) for score in scores]
-    width = max([len("row"), *(len(row) for row in ids)])
-    lines = [f"   {'row'.ljust(width)}  {name}"]
-    for place, (row, cell, why) in enumerate(zip(ids, cells, whys, strict=True), 1):
+    from stakes.tabular.suggestions import whys
+
+    cells = [number(score) if math.isfinite(score) else "" for score in ranking.scores]
+    width = max([len("row"), *(len(row) for row in ranking.row_ids)])
+    lines = [f"   {'row'.ljust(width)}  {_score_name(ranking)}"]
+    for place, (row, cell, why) in enumerate(zip(ranking.row_ids, cells, whys(ranking), strict=True), 1):
         lines.append(f"{place:2d} {row.ljust(width)}  {cell}".rstrip())
         lines += wrapped(why, "   " + " " * width + "  ")
     return lines
 
 
-def score_name(ranked_by: str, per_cost: bool) -> str:
-    """What the scores of rows are, in words."""
+def ranking_json(ranking: Ranking, notes: Iterable[object]) -> dict[str, Any]:
+    """The same for JSON: rows, what they are ranked by, and notes."""
+    from stakes.tabular.suggestions import whys
+
+    kept = ranking.to_dict()
+    parts = zip(kept["row_ids"], kept["scores"], kept["reasons"], whys(ranking), strict=True)
+    rows = [{"row_id": row, "score": score, "worth": reason["worth"], "why": why} for row, score, reason, why in parts]
+    by = {"ranked_by": ranking.ranked_by, "per_cost": ranking.per_cost}
+    return {"rows": rows, **by, "notes": [str(note) for note in notes]}
+
+
+def _score_name(ranking: Ranking) -> str:
+    """What the scores of rows are."""
     what = {"gain": "worth on top of the rows above, a decision", "worth": "worth alone, a decision"}
-    name = what.get(ranked_by, ranked_by)
-    return f"{name} and unit of cost" if per_cost else name
+    name = what.get(ranking.ranked_by, ranking.ranked_by)
+    return f"{name} and unit of cost" if ranking.per_cost else name
 
 
 def wrapped(text: str, indent: str = "", first: str | None = None) -> list[str]:
@@ -54,30 +74,21 @@ def wrapped(text: str, indent: str = "", first: str | None = None) -> list[str]:
     )
 
 
-def assumed(sentences: Sequence[str]) -> list[str]:
+def note_lines(notes: Sequence[object]) -> list[str]:
     """What was assumed, as a list."""
-    if not sentences:
+    if not notes:
         return []
-    return ["", "Assumed:", *(line for each in sentences for line in wrapped(each, "  ", "- "))]
+    return ["", "Assumed:", *(line for each in notes for line in wrapped(str(each), "  ", "- "))]
 
 
 def local_time(seconds: float) -> str:
-    """A moment by the clock on the wall."""
+    """A moment in the local time zone."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
-
-
-# ----------------------------------------------------------------------
-# A line on the error stream while something takes longer than a second.
-
-
-_QUIET = 1.0  # seconds before anything is shown
-_TICK = 0.2
-_WIDTH = 20
 
 
 @contextmanager
 def waiting(first: str) -> Iterator[Callable[[str, float | None], None]]:
-    """Show what is being done, from what the function that it gives is told; nothing where no terminal looks on."""
+    """Show what is being done, as reported to the function that it gives; nothing where there is no terminal."""
     if not sys.stderr.isatty():
         yield lambda what, share: None
         return
@@ -97,12 +108,12 @@ def how_far(first: str, show: Callable[[str, float | None], None]) -> Iterator[C
     """Pass on what is being done, and say it, with how much of it was done, where it is interrupted."""
     now: list[tuple[str, float | None]] = [(first, None)]
 
-    def tell(what: str, share: float | None) -> None:
+    def report(what: str, share: float | None) -> None:
         now[0] = (what, share)
         show(what, share)
 
     try:
-        yield tell
+        yield report
     except KeyboardInterrupt:
         what, share = now[0]
         done = "" if share is None else f", {share:.1%} of it done"
@@ -126,6 +137,6 @@ def _tick(now: list[tuple[str, float | None]], over: threading.Event) -> None:
 def _line(what: str, share: float | None, passed: float) -> str:
     """[#####...............]  25% scoring rows, 3 s."""
     if share is None:
-        place = int(passed / _TICK) % _WIDTH
-        return f"[{'.' * place}#{'.' * (_WIDTH - 1 - place)}]      {what}, {passed:.0f} s"
-    return f"[{('#' * round(share * _WIDTH)).ljust(_WIDTH, '.')}] {share:4.0%} {what}, {passed:.0f} s"
+        place = int(passed / _TICK) % _BAR
+        return f"[{'.' * place}#{'.' * (_BAR - 1 - place)}]      {what}, {passed:.0f} s"
+    return f"[{('#' * round(share * _BAR)).ljust(_BAR, '.')}] {share:4.0%} {what}, {passed:.0f} s"

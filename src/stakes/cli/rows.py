@@ -1,4 +1,4 @@
-"""`stakes skip`, `release` and `withdraw`: what becomes of rows without a label told."""
+"""`stakes skip`, `release` and `withdraw`: what becomes of rows other than a label."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def release_command(**given: Any) -> None:
 @click.command("withdraw", context_settings=_IDS)
 @_rows
 def withdraw_command(**given: Any) -> None:
-    """Take the labels of ROWS back. They are open again; what was told stays in the history."""
+    """Take the labels of ROWS back. They are open again; the labels stay in the history."""
     _change(Campaign.withdraw, "withdrawn", **given)
 
 
 def _change(
     change: Callable[[Campaign, Sequence[str], str | None], None],
-    word: str,
+    done: str,
     campaign: str,
     rows: tuple[str, ...],
     who: str | None,
@@ -47,4 +47,4 @@ def _change(
 ) -> None:
     with Campaign.open(campaign) as opened:
         change(opened, rows, who)
-    as_json_or(as_json, {word: list(rows)}, [f"{len(rows)} {word}: {listed(rows)}"])
+    as_json_or(as_json, {done: list(rows)}, [f"{len(rows)} {done}: {listed(rows)}"])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, table_options
 from stakes.cli.output import as_json_or, wrapped
 from stakes.tabular import Worksheet, read_worksheet
+
+if TYPE_CHECKING:
+    from stakes.simulation import Simulation
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -21,9 +24,13 @@ _PICTURES = (".png", ".svg", ".pdf")
 @loss_options
 @model_options
 @click.option("-n", "n", type=click.IntRange(min=1), default=30, show_default=True, help="Labels to buy in a run.")
-@click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Each with its own split.")
-@click.option("--initial", type=click.IntRange(min=1), help="Labels to begin with; 10, or 2 a class, without.")
-@click.option("--strategy", multiple=True, help="Instead of random, plain and loss; may be given again.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=10, show_default=True, help="How many runs, each with its own split."
+)
+@click.option(
+    "--initial", type=click.IntRange(min=1), help="Labels to begin with; 10, or 2 for each class, if not given."
+)
+@click.option("--strategy", multiple=True, help="Instead of random, plain and loss; can be repeated.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 for one a core.")
 @click.option("--store", help="A folder that keeps finished loops, so that a run can be taken up again.")
 @click.option("--plot", help="Draw the learning curves, and what was bought, into this PNG, SVG or PDF.")
@@ -68,17 +75,13 @@ def _check_plot(path: Path) -> None:
         raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint="--plot")
 
 
-def simulated(sheet: Worksheet, **settings: Any) -> Any:
+def simulated(sheet: Worksheet, **settings: Any) -> Simulation:
     """The simulation on the rows that have a label."""
     from stakes.simulation import simulate
-    from stakes.tabular import build_loss, build_model
-    from stakes.tabular.fitting import chosen_model
-    from stakes.tabular.worksheet import as_targets
+    from stakes.tabular import build_problem
+    from stakes.tabular.suggestions import explained
 
-    rows, classes, brief = sorted(sheet.labels), sheet.classes(sheet.labels), sheet.brief
-    model = build_model(chosen_model(sheet)[0], sheet.task, classes, brief.seed)
-    targets = as_targets([sheet.labels[row] for row in rows], sheet.task)
+    model, loss, features, targets, classes = build_problem(sheet)
     given = {name: value for name, value in settings.items() if value is not None}
-    loss = build_loss(brief.loss, classes)
-    rows_known = sheet.features.take(rows)
-    return simulate(model, loss, rows_known, targets, classes=classes, random_state=brief.seed, **given)
+    with explained(sheet, len(targets)):
+        return simulate(model, loss, features, targets, classes=classes, random_state=sheet.brief.random_state, **given)

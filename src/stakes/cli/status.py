@@ -1,4 +1,4 @@
-"""`stakes status`, `report` and `export`: what a campaign has come to."""
+"""`stakes status`: where a campaign stands, and whether to go on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def status_command(campaign: str, refresh: bool, table: str | None, as_json: boo
 
 
 def status_lines(status: Status) -> list[str]:
-    """A status in words."""
+    """A status as lines of text."""
     counts = f"{status.rows} rows: {status.labelled} labelled, {status.asked} asked for, {status.skipped} skipped, "
     money = f"Spent {short(status.spent)}"
     if status.budget is not None:

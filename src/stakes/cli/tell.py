@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import click
 
-from stakes.campaign import Campaign, Outcome
+from stakes.campaign import Campaign, Recorded
 from stakes.cli.options import applied, json_option, who_option
 from stakes.cli.output import as_json_or, waiting
 
 _labels = applied(
-    click.option("--replace", is_flag=True, help="Take the place of labels that rows have."),
+    click.option("--replace", is_flag=True, help="Replace the labels that rows have."),
     click.option("--new-class", is_flag=True, help="A class that no row has had is no mistake."),
     who_option,
     json_option,
@@ -26,10 +24,10 @@ _labels = applied(
 def tell_command(
     campaign: str, row: str, label: str, replace: bool, new_class: bool, who: str | None, as_json: bool
 ) -> None:
-    """Record LABEL of ROW. It is on the disk when the command returns; told again, it changes nothing."""
+    """Record LABEL of ROW. It is on the disk when the command returns; once more, it changes nothing."""
     with Campaign.open(campaign) as opened:
-        outcome = opened.tell(row, label, replace=replace, new_class=new_class, who=who)
-    _show(outcome, as_json)
+        recorded = opened.tell(row, label, replace=replace, new_class=new_class, who=who)
+    _show(recorded, as_json)
 
 
 @click.command("import")
@@ -39,11 +37,11 @@ def tell_command(
 def import_command(campaign: str, file: str, replace: bool, new_class: bool, who: str | None, as_json: bool) -> None:
     """Record the labels in FILE, all or none: a filled-in export, a file of `ask -o`, or the filled-in table itself."""
     with Campaign.open(campaign) as opened, waiting("recording labels"):
-        outcome = opened.import_labels(file, replace=replace, new_class=new_class, who=who)
-    _show(outcome, as_json)
+        recorded = opened.import_labels(file, replace=replace, new_class=new_class, who=who)
+    _show(recorded, as_json)
 
 
-def _show(outcome: Outcome, as_json: bool) -> None:
-    words = {"told": "recorded", "known": "known already", "replaced": "replaced"}
-    parts = [f"{len(rows)} {words[name]}" for name, rows in asdict(outcome).items() if rows]
-    as_json_or(as_json, asdict(outcome), [", ".join(parts) or "No labels there."])
+def _show(recorded: Recorded, as_json: bool) -> None:
+    names = ("recorded", "known already", "replaced")
+    parts = [f"{len(rows)} {name}" for name, rows in zip(names, recorded, strict=True) if rows]
+    as_json_or(as_json, recorded._asdict(), [", ".join(parts) or "No labels there."])

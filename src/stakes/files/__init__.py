@@ -2,7 +2,7 @@
 
 from stakes.files.frame import Frame
 from stakes.files.pools import open_pool
-from stakes.files.read import Fingerprint, Source, changes, fingerprint, ids, read_table
+from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
 from stakes.files.write import escape, unescape, write_csv
 
 __all__ = [
@@ -12,9 +12,9 @@ __all__ = [
     "changes",
     "escape",
     "fingerprint",
-    "ids",
     "open_pool",
     "read_table",
+    "row_ids",
     "unescape",
     "write_csv",
 ]

@@ -1,6 +1,9 @@
-"""The cells of Parquet and Arrow files as the text that a CSV file of the same table would hold.
+"""Parquet and Arrow files: cells as the text that a CSV file of the same table would hold, and rows read in chunks.
 
-Only this file names pyarrow, which is an extra.
+A file may be larger than memory. A piece is what a file can be asked for by itself: a row group of Parquet, a record
+batch of Arrow. One piece, and a chunk of rows, are in memory at a time. Only this file names pyarrow, an extra.
+
+Sizes: N rows, n rows of a chunk, p columns.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from stakes.exceptions import StakesError
 from stakes.files.frame import Host, place_of
 
 _NO_FRACTION = re.compile(r"\.0+(?!\d)")  # files may keep seconds as milliseconds
+_READ = 2**16  # rows that are taken out of a piece at a time
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,10 @@ class Columns:
 
 def read_columns(path: Path) -> Columns:
     """All columns of a Parquet, Arrow or Feather file."""
-    return columns_of(path, _table(path))
+    return text_columns(path, _table(path))
 
 
-def columns_of(path: Path, table: Any) -> Columns:
+def text_columns(path: Path, table: Any) -> Columns:
     """The columns of a table that was read from a file."""
     columns = [(name, decoded(table.column(place))) for place, name in enumerate(table.column_names)]
     cells = [texts_of(path, name, column) for name, column in columns]
@@ -81,7 +85,7 @@ def _ipc(arrow: Any, data: bytes) -> Any:
 
 
 def decoded(column: Any) -> Any:
-    """A dictionary's values in place of their numbers."""
+    """A column of a dictionary type with the values in place of their numbers."""
     is_dictionary = library().types.is_dictionary(column.type)
     return column.cast(column.type.value_type) if is_dictionary else column
 
@@ -123,15 +127,6 @@ def _strings(path: Path, name: str, column: Any) -> list[str | None]:
     return texts
 
 
-# ----------------------------------------------------------------------
-# Rows of Parquet and Arrow files, or of a folder of them, read a few at a time: they may be larger than memory.
-#
-# A piece is what a file can be asked for by itself: a row group of Parquet, a record batch of Arrow. One piece, and a
-# chunk of rows, are in memory at a time. Sizes: N rows, n rows of a chunk, p columns.
-
-_READ = 2**16  # rows that are taken out of a piece at a time
-
-
 @dataclass(frozen=True)
 class Piece:
     """Some rows of a file that follow each other."""
@@ -161,12 +156,12 @@ class ArrowPool:
 
     pieces: tuple[Piece, ...] = field(repr=False)
     schema: Any
-    """Of the p columns."""
+    """Arrow's, of the p columns."""
     made: Callable[[Any], Any] = lambda table: table
 
     @property
     def n_rows(self) -> int:
-        """N."""
+        """The number of rows, N."""
         return sum(piece.count for piece in self.pieces)
 
     def chunks(self, size: int) -> Iterator[tuple[int, Any]]:

@@ -1,14 +1,14 @@
-"""Columns with names on the host: what a table from a file is for a model.
+"""Columns with names on the host: what a table from a file is for a model, and what the cells of a column are.
 
-It offers what `stakes._utils.tables` knows of an Arrow table, so that encoders, `rank` and `simulate` take it as it is.
-Sizes: N rows, p columns.
+A `Frame` offers what `stakes._utils.tables` knows of an Arrow table, so that encoders, `rank` and `simulate` take it as
+it is, and it is a `stakes.ranking.Pool`. Cells are None where they are empty. Sizes: N rows, p columns.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Literal, TypeAlias
@@ -19,17 +19,42 @@ from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 
 Host: TypeAlias = np.ndarray[Any, Any]
+Cells: TypeAlias = Sequence[str | None]
+CellKind: TypeAlias = Literal["number", "not finite", "text"]
+
+_COMMAS = re.compile(
+    r"\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*|\d{1,3}([\s']\d{3})+([.,]\d*)?|\d*,\d+)\s*"
+)
+_TIME = r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
+_DATE = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\2\d{{2,4}})({_TIME})?")
+_AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
+_UNIT = 4  # letters of a sign or a unit that may stand beside a number
+_ENOUGH = 10  # cells, below which it means little that all differ
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """N rows of p named columns: floating numbers with NaN for gaps, or texts with None for gaps."""
+    """N rows of p named columns: floating numbers with NaN for gaps, or texts with None for gaps.
+
+    Args:
+        names: A name of its own for each of the p columns.
+        arrays: p of them, each [N]; they are kept as views that nothing can write to.
+        count: N, also where there is no column.
+
+    Raises:
+        StakesError: If a name comes twice, or the lengths differ.
+
+    Examples:
+        >>> import numpy as np
+        >>> frame = Frame(("area", "year"), (np.asarray([40.0, 75.0]), np.asarray([1960.0, 2001.0])), 2)
+        >>> frame.shape, frame.take([1]).column(0).tolist()
+        ((2, 2), [75.0])
+    """
 
     names: tuple[str, ...]
     arrays: tuple[Host, ...]
-    """p of them, each [N], which nothing can write to"""
     count: int
-    """N, also where there is no column"""
 
     def __post_init__(self) -> None:
         if len(set(self.names)) != len(self.names) or len(self.names) != len(self.arrays):
@@ -41,35 +66,87 @@ class Frame:
 
     @property
     def column_names(self) -> list[str]:
-        """The p names."""
+        """The p names, as Arrow calls them."""
         return list(self.names)
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows, N."""
+        return self.count
+
+    @property
     def shape(self) -> tuple[int, int]:
-        """N and p."""
+        """The numbers of rows and columns, N and p."""
         return self.count, len(self.names)
 
     def __len__(self) -> int:
         return self.count
 
     def column(self, position: int) -> Host:
-        """[N]: one column."""
+        """One column.
+
+        Args:
+            position: Which one, from 0.
+
+        Returns:
+            An array [N].
+        """
         return self.arrays[position]
 
-    def take(self, indices: Sequence[int] | Host) -> Frame:
-        """The rows at some positions, in that order."""
-        rows = np.asarray(indices, dtype=np.intp)
-        arrays = tuple(values[rows] for values in self.arrays)
-        return Frame(self.names, arrays, len(np.empty(self.count, dtype=bool)[rows]))
+    def chunks(self, size: int) -> Iterator[tuple[int, Frame]]:
+        """Where each chunk of rows begins, and its rows, in order.
+
+        Args:
+            size: How many rows; fewer in the last.
+
+        Returns:
+            Pairs of a position and a frame.
+        """
+        return (
+            (start, self.take(np.arange(start, min(start + size, self.count)))) for start in range(0, self.count, size)
+        )
+
+    def take(self, rows: Sequence[int] | Host) -> Frame:
+        """The rows at some positions, in that order.
+
+        Args:
+            rows: Positions.
+
+        Returns:
+            A frame of those rows.
+        """
+        places = np.asarray(rows, dtype=np.intp)
+        arrays = tuple(values[places] for values in self.arrays)
+        return Frame(self.names, arrays, len(np.empty(self.count, dtype=bool)[places]))
 
     def select(self, names: Iterable[str]) -> Frame:
-        """Some columns, in the order of `names`."""
+        """Some columns.
+
+        Args:
+            names: Their names, in the order wanted.
+
+        Returns:
+            A frame of those columns.
+
+        Raises:
+            StakesError: If there is no such column.
+        """
         chosen = tuple(names)
         places = [place_of(name, self.names) for name in chosen]
         return Frame(chosen, tuple(self.arrays[place] for place in places), self.count)
 
     def drop(self, names: Iterable[str]) -> Frame:
-        """All columns but some."""
+        """All columns but some.
+
+        Args:
+            names: Those to leave out.
+
+        Returns:
+            A frame of the others.
+
+        Raises:
+            StakesError: If there is no such column.
+        """
         gone = {place_of(name, self.names) for name in names}
         return self.select(name for place, name in enumerate(self.names) if place not in gone)
 
@@ -88,26 +165,7 @@ def _read_only(values: Host) -> Host:
     return view
 
 
-# ----------------------------------------------------------------------
-# What the cells of one column are: numbers, or text.
-#
-# Cells are None where they are empty. Sizes: N rows.
-
-Cells: TypeAlias = Sequence[str | None]
-Kind: TypeAlias = Literal["number", "not finite", "text"]
-
-_COMMAS = re.compile(
-    r"\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*|\d{1,3}([\s']\d{3})+([.,]\d*)?|\d*,\d+)\s*"
-)
-_TIME = r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
-_DATE = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\2\d{{2,4}})({_TIME})?")
-_AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
-_UNIT = 4  # letters of a sign or a unit that may stand beside a number
-_ENOUGH = 10  # cells, below which it means little that all differ
-_NEARLY_ALL = 0.9
-
-
-def kind_of(cell: str) -> Kind:
+def cell_kind(cell: str) -> CellKind:
     """A number is what `float` takes, without underscores."""
     try:
         value = float(cell)
@@ -141,14 +199,14 @@ def not_finite(cells: Cells, values: Host) -> list[int]:
 
 def check_text(name: str, cells: Cells, place: Callable[[int], str]) -> None:
     """Refuse a column that is not numbers throughout if numbers are among its cells, or look to be."""
-    kinds = {cell: kind_of(cell) for cell in set(cells) if cell is not None}
+    kinds = {cell: cell_kind(cell) for cell in set(cells) if cell is not None}
     if "number" in kinds.values():
-        raise StakesError(_mixed_words(name, cells, kinds, place))
+        raise StakesError(_mixed_sentence(name, cells, kinds, place))
     if all(map(_COMMAS.fullmatch, kinds)):
         row = next(row for row, cell in enumerate(cells) if cell is not None)
         raise StakesError(
             f"column {name!r} looks like numbers with commas or separators, such as {cells[row]!r} at {place(row)}. "
-            f"{_comma_words(cells[row] or '')}If the column is text, say so: text=({name!r},) (--text {quote(name)})."
+            f"{_comma_advice(cells[row] or '')}If the column is text, say so: text=({name!r},) (--text {quote(name)})."
         )
 
 
@@ -180,7 +238,7 @@ def _common_unit(known: list[str]) -> str | None:
     return unit if 0 < len(unit) <= _UNIT and not any(map(str.isdigit, unit)) else None
 
 
-def _mixed_words(name: str, cells: Cells, kinds: dict[str, Kind], place: Callable[[int], str]) -> str:
+def _mixed_sentence(name: str, cells: Cells, kinds: dict[str, CellKind], place: Callable[[int], str]) -> str:
     numbers, texts = (sum(kinds.get(cell or "") == kind for cell in cells) for kind in ("number", "text"))
     strange = "text" if texts <= numbers else "number"
     row = next(row for row, cell in enumerate(cells) if kinds.get(cell or "") == strange)
@@ -188,7 +246,7 @@ def _mixed_words(name: str, cells: Cells, kinds: dict[str, Kind], place: Callabl
     marked, texted = f"missing=({cell!r},) (--missing {quote(cell)})", f"text=({name!r},) (--text {quote(name)})"
     return (
         f"column {name!r} must hold numbers only, or none; {numbers} of its cells {_are(numbers, 'a number')} and "
-        f"{texts} {_are(texts, 'text')}, such as {cell!r} at {place(row)}. {_comma_words(cell)}If that cell is "
+        f"{texts} {_are(texts, 'text')}, such as {cell!r} at {place(row)}. {_comma_advice(cell)}If that cell is "
         f"missing, leave it empty, or name its mark: {marked}. If the column is text, say so: {texted}."
     )
 
@@ -198,7 +256,7 @@ def _are(count: int, one: str) -> str:
     return f"is {one}" if count == 1 else several[one]
 
 
-def _comma_words(cell: str) -> str:
+def _comma_advice(cell: str) -> str:
     if not _COMMAS.fullmatch(cell):
         return ""
     return "Write numbers without thousands separators and with a decimal point: 1234.5. "

@@ -28,7 +28,7 @@ class MappedPool:
 
     @property
     def n_rows(self) -> int:
-        """N."""
+        """The number of rows, N."""
         return int(self.array.shape[0])
 
     def chunks(self, size: int) -> Iterator[tuple[int, Host]]:
@@ -56,8 +56,26 @@ def open_pool(
 ) -> ArrowPool | MappedPool | Frame:
     """The rows of a file: .parquet, .arrow, .feather, .ipc or a folder of one of them, .npy, or .csv, .tsv, .txt.
 
-    They may be larger than memory, but for .csv, .tsv and .txt, which are read whole. Of a file with names, all
-    `columns` or some in the order asked for; with `plain`, as arrays [n, p] where all of them are numbers.
+    They may be larger than memory, but for .csv, .tsv and .txt, which are read whole.
+
+    Args:
+        path: The file or folder.
+        columns: Of a file with names, those wanted in the order wanted; all without.
+        plain: Whether to give arrays [n, p] in place of tables, where all columns are numbers.
+
+    Returns:
+        A `stakes.ranking.Pool`, or a `Frame` of a file that is read whole.
+
+    Raises:
+        StakesError: If the file cannot be read, or lacks a column.
+
+    Examples:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.save(f"{folder}/pool.npy", np.eye(3))
+        ...     open_pool(f"{folder}/pool.npy").n_rows
+        3
     """
     where = Path(path)
     if where.is_dir():

@@ -1,6 +1,8 @@
 """A table as it is in a file: raw text for ids, targets and classes; columns of numbers and categories for a model.
 
-Sizes: N rows.
+CSV is read by the standard library's reader in strict mode (UTF-8 with or without a byte order mark, any line ends),
+Parquet and Arrow by pyarrow where it is installed. A fingerprint, a few hashes, tells later whether a table is still
+what it was. Sizes: N rows.
 """
 
 from __future__ import annotations
@@ -13,57 +15,119 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
-from stakes.files.arrow import Columns, columns_of, read_columns
+from stakes.files.arrow import Columns, read_columns, text_columns
 from stakes.files.frame import Cells, Frame, Host, as_numbers, as_texts, check_text, not_finite, place_of, remarks
 from stakes.files.write import unescape as unescaped
+
+ARROW = (".parquet", ".arrow", ".feather", ".ipc")
+_CSV = (".csv", ".tsv", ".txt")
+_MARK = b"\xef\xbb\xbf"  # what Excel puts before UTF-8
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_HEAD = 100_000  # characters among which the header ends
+_CALLED = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Named columns of text cells, which become features when asked for."""
+    """A table as it is in a file: named columns of text cells, which become features when asked for.
+
+    Attributes:
+        path: The file.
+        names: Of the columns.
+        cells: For each column N cells, None where they are empty.
+        lines: [N]: the line of the file that each row begins at; None where a file has no lines.
+        missing: Marks that say, among features, that a value is missing.
+        text: Columns that are text, whatever their cells look like.
+        floating: Columns that the file says hold floating numbers.
+        notes: Sentences on what was taken for granted in reading.
+        rows: [N]: where they are in the file, from 0, where these are some of its rows.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["id", "area"], [("a", 40), ("b", None)])
+        ...     source = read_table(f"{folder}/t.csv")
+        >>> source.texts("area"), source.features(["area"]).column(0).tolist(), source.place(1)
+        (['40', None], [40.0, nan], 'line 3')
+    """
 
     path: Path
     names: tuple[str, ...]
     cells: tuple[tuple[str | None, ...], ...] = field(repr=False)
-    """For each column N cells, None where they are empty."""
     lines: tuple[int, ...] | None = field(default=None, repr=False)
-    """[N]: the line of the file that each row begins at; None where a file has no lines."""
     missing: frozenset[str] = frozenset()
-    """Marks that say, among features, that a value is missing."""
     text: frozenset[str] = frozenset()
-    """Columns that are text, whatever their cells look like."""
     floating: frozenset[str] = frozenset()
-    """Columns that the file says hold floating numbers."""
-    said: tuple[str, ...] = ()
-    """Sentences on what was taken for granted in reading."""
+    notes: tuple[str, ...] = ()
     rows: tuple[int, ...] | None = field(default=None, repr=False)
-    """[N]: where they are in the file, from 0, where these are some of its rows."""
 
     def __len__(self) -> int:
         return len(self.cells[0])
 
     def texts(self, name: str) -> list[str | None]:
-        """[N]: the cells of a column as they are in the file, None where they are empty."""
+        """The cells of a column as they are in the file.
+
+        Args:
+            name: The column.
+
+        Returns:
+            N texts, None where a cell is empty.
+
+        Raises:
+            StakesError: If there is no such column.
+        """
         return list(self.cells[place_of(name, self.names)])
 
     def line(self, row: int) -> int | None:
-        """The line of the file at which a row begins."""
+        """The line of the file at which a row begins.
+
+        Args:
+            row: Its position, from 0.
+
+        Returns:
+            The number of the line, None where the file has no lines.
+        """
         return None if self.lines is None else self.lines[row]
 
     def place(self, row: int) -> str:
-        """Where a row is, in words: its line, or its number from 1."""
+        """Where a row is, for a message.
+
+        Args:
+            row: Its position, from 0.
+
+        Returns:
+            Its line, or its number from 1.
+        """
         return f"row {self.number(row)}" if self.lines is None else f"line {self.lines[row]}"
 
     def number(self, row: int) -> int:
-        """The number of a row in the file, from 1."""
+        """The number of a row in the file.
+
+        Args:
+            row: Its position here, from 0.
+
+        Returns:
+            The number, from 1.
+        """
         return row + 1 if self.rows is None else self.rows[row] + 1
 
     def features(self, names: Iterable[str] | None = None) -> Frame:
-        """Columns as a model takes them, all by default: each numbers throughout, or text throughout."""
+        """Columns as a model takes them: each numbers throughout, or text throughout.
+
+        Args:
+            names: Those wanted, in the order wanted; all without.
+
+        Returns:
+            A frame of them.
+
+        Raises:
+            StakesError: If a column holds both numbers and text, or a number that is not finite.
+        """
         chosen = self.names if names is None else tuple(names)
         cells = {name: self._without_marks(name) for name in chosen}
         arrays = {name: self._typed(name, each) for name, each in cells.items()}
@@ -72,7 +136,14 @@ class Source:
         return Frame(chosen, tuple(arrays[name] for name in chosen), len(self))
 
     def remarks(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Sentences on columns that are likely not meant as features: dates, and texts that all differ."""
+        """Sentences on columns that are likely not meant as features: dates, and texts that all differ.
+
+        Args:
+            names: The columns that are features; all without.
+
+        Returns:
+            A sentence for each such column.
+        """
         chosen = self.names if names is None else tuple(names)
         cells = {name: self._without_marks(name) for name in chosen}
         texts = {name: each for name, each in cells.items() if self._typed(name, each).dtype.kind == "O"}
@@ -105,12 +176,23 @@ class Source:
         )
 
 
-# ----------------------------------------------------------------------
-# Rows by name.
+def row_ids(source: Source, column: str | None = None) -> tuple[str, ...]:
+    """The ids of rows: the texts of a column, none empty and none twice; without a column, numbers from 1.
 
+    Args:
+        source: The table.
+        column: The column of ids.
 
-def ids(source: Source, column: str | None = None) -> tuple[str, ...]:
-    """[N]: the texts of a column, none empty and none twice; without a column, numbers from 1."""
+    Returns:
+        N texts.
+
+    Raises:
+        StakesError: If an id is missing, or stands at two rows.
+
+    Examples:
+        >>> row_ids(Source(Path("t.csv"), ("id",), (("a", "b"),)), "id")
+        ('a', 'b')
+    """
     if column is None:
         return tuple(str(source.number(row)) for row in range(len(source)))
     texts = source.texts(column)
@@ -147,39 +229,19 @@ def _whole(source: Source, column: str, row: int, text: str) -> str:
     return str(int(number))
 
 
-# ----------------------------------------------------------------------
-# The cells of a CSV file as text, with the line that each row begins at.
-#
-# The standard library's reader in strict mode; UTF-8 with or without a byte order mark, any line ends.
-
-_MARK = b"\xef\xbb\xbf"  # what Excel puts before UTF-8
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_HEAD = 100_000  # characters among which the header ends
-_CALLED = {",": "commas", ";": "semicolons", "\t": "tabs"}
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The header, the rows below it, all of one length, and the line each begins at."""
-
-    header: list[str]
-    rows: list[list[str]]
-    lines: tuple[int, ...]
-    said: tuple[str, ...]
-    """What was taken for granted."""
-
-
-def read_rows(path: Path, delimiter: str | None = None) -> Rows:
-    """All cells of a file, rows of one length."""
+def read_rows(
+    path: Path, delimiter: str | None = None
+) -> tuple[list[str], list[list[str]], tuple[int, ...], tuple[str, ...]]:
+    """The header of a CSV file, its rows, the line each begins at, and sentences on what was taken for granted."""
     text = _decoded(path, path.read_bytes())
     if not text.strip():
         raise StakesError(f"{path} is empty; a line of column names was expected, then a line for each row")
-    chosen, said = _delimiter(path, text, delimiter)
+    chosen, notes = _delimiter(path, text, delimiter)
     rows, lines = _parsed(path, text, chosen)
     while len(rows[-1]) < len(rows[0]) and not "".join(rows[-1]).strip():
         rows.pop()  # blank lines at the end
     _check_lengths(path, rows, lines, chosen)
-    return Rows(rows[0], rows[1:], tuple(lines[1 : len(rows)]), said)
+    return rows[0], rows[1:], tuple(lines[1 : len(rows)]), notes
 
 
 def _decoded(path: Path, data: bytes) -> str:
@@ -234,21 +296,21 @@ def _parsed(path: Path, text: str, delimiter: str) -> tuple[list[list[str]], lis
             lines.append(last + 1)
             last = reader.line_num
     except csv.Error as error:
-        raise StakesError(_quote_words(path, last + 1, reader.line_num, str(error))) from error
+        raise StakesError(_quote_sentence(path, last + 1, reader.line_num, str(error))) from error
     return rows, lines
 
 
-def _quote_words(path: Path, begin: int, end: int, said: str) -> str:
-    if "end of data" in said:
+def _quote_sentence(path: Path, begin: int, end: int, why: str) -> str:
+    if "end of data" in why:
         return f"{path}: a quote that opens in the row at line {begin} is never closed. Close it, or double it."
-    if "field limit" in said:
+    if "field limit" in why:
         limit = csv.field_size_limit()
         return (
             f"{path}: a cell in the row at line {begin} has more than {limit} characters: most likely a quote opens "
             "there that is never closed. Close it, or double it."
         )
     return (
-        f"{path}: text follows a closing quote at line {end} ({said}). Within a quoted cell, write a quote twice: "
+        f"{path}: text follows a closing quote at line {end} ({why}). Within a quoted cell, write a quote twice: "
         '"5"" pipe".'
     )
 
@@ -266,14 +328,6 @@ def _check_lengths(path: Path, rows: list[list[str]], lines: list[int], delimite
             )
 
 
-# ----------------------------------------------------------------------
-# One call from a path to a table: CSV by the standard library, Parquet and Arrow by pyarrow where it is installed.
-
-
-_CSV = (".csv", ".tsv", ".txt")
-ARROW = (".parquet", ".arrow", ".feather", ".ipc")
-
-
 def read_table(
     path: str | os.PathLike[str],
     *,
@@ -282,24 +336,43 @@ def read_table(
     text: Sequence[str] = (),
     unescape: bool = False,
 ) -> Source:
-    """The table in a file: .csv, .tsv, .txt, .parquet, .arrow, .feather or .ipc.
+    """Read the table in a file: .csv, .tsv, .txt, .parquet, .arrow, .feather or .ipc.
 
-    `missing` are marks such as "NA" that stand for gaps among features; `text` are columns that are text although
-    their cells are numbers; `unescape` takes back what `write_csv` did to cells that a spreadsheet would run.
+    Args:
+        path: The file.
+        delimiter: What stands between the cells of a CSV; found in its first line without.
+        missing: Marks such as "NA" that stand for gaps among features.
+        text: Columns that are text although their cells are numbers.
+        unescape: Whether to take back what `write_csv` did to cells that a spreadsheet would run.
+
+    Returns:
+        The table, with its cells as they are in the file.
+
+    Raises:
+        StakesError: If the file cannot be read; the message names the line.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["id", "area"], [("a", 40)])
+        ...     source = read_table(f"{folder}/t.csv")
+        >>> source.names, len(source)
+        (('id', 'area'), 1)
     """
     where = checked_path(path)
     try:
         table = _from_arrow(where, read_columns(where)) if is_arrow(where) else _read_csv(where, delimiter, unescape)
     except OSError as error:
         raise StakesError(f"{where} cannot be read: {error.strerror or error}") from error
-    return _with_words(table, missing, text)
+    return _with_marks(table, missing, text)
 
 
 def some_rows(
     path: Path, table: Any, rows: Sequence[int], *, missing: Sequence[str] = (), text: Sequence[str] = ()
 ) -> Source:
     """What `read_table` would say of some rows of an Arrow file, given as a table of Arrow and by position."""
-    source = _with_words(_from_arrow(path, columns_of(path, table)), missing, text)
+    source = _with_marks(_from_arrow(path, text_columns(path, table)), missing, text)
     return replace(source, rows=tuple(rows))
 
 
@@ -308,9 +381,9 @@ def is_arrow(path: Path) -> bool:
     return path.suffix.lower() in ARROW
 
 
-def _with_words(table: Source, missing: Sequence[str], text: Sequence[str]) -> Source:
+def _with_marks(table: Source, missing: Sequence[str], text: Sequence[str]) -> Source:
     """The table with marks for gaps, and columns that are text whatever they look like."""
-    marks, texts = _words("missing", missing), _words("text", text)
+    marks, texts = _as_set("missing", missing), _as_set("text", text)
     for name in texts:
         place_of(name, table.names)
     return replace(table, missing=marks, text=table.text | texts)
@@ -333,15 +406,13 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
 
 
 def _read_csv(path: Path, delimiter: str | None, unescape: bool) -> Source:
-    read = read_rows(path, delimiter)
-    columns: list[tuple[str, ...]] = list(zip(*read.rows, strict=True)) or [()] * len(read.header)
-    header = read.header
+    header, rows, lines, notes = read_rows(path, delimiter)
+    columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [()] * len(header)
     if unescape:
         header, columns = [unescaped(name) for name in header], [tuple(map(unescaped, cells)) for cells in columns]
     names = _checked_names(path, header)
-    blank = [line for row, line in zip(read.rows, read.lines, strict=True) if not any(map(str.strip, row))]
-    said = (*read.said, *_blank_words(blank))
-    return Source(path, names, tuple(map(_with_gaps, columns)), read.lines, said=said)
+    blank = [line for row, line in zip(rows, lines, strict=True) if not any(map(str.strip, row))]
+    return Source(path, names, tuple(map(_with_gaps, columns)), lines, notes=(*notes, *_blank_sentence(blank)))
 
 
 def _from_arrow(path: Path, columns: Columns) -> Source:
@@ -374,37 +445,53 @@ def _checked_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     return stripped
 
 
-def _blank_words(lines: list[int]) -> tuple[str, ...]:
+def _blank_sentence(lines: list[int]) -> tuple[str, ...]:
     if not lines:
         return ()
     rows = "row has" if len(lines) == 1 else "rows have"
     return (f"{len(lines)} {rows} no value in any column, the first at line {lines[0]}; all are kept.",)
 
 
-def _words(name: str, given: Sequence[str]) -> frozenset[str]:
+def _as_set(name: str, given: Sequence[str]) -> frozenset[str]:
     if isinstance(given, str):
         raise StakesError(f"{name} must be a list of texts, such as ({given!r},); got the text {given!r}")
     return frozenset(given)
 
 
-# ----------------------------------------------------------------------
-# What a table was when it was read, in a few hashes, and what has changed since.
+class Fingerprint(NamedTuple):
+    """What a table was when it was read.
 
+    Attributes:
+        rows: The number of rows.
+        columns: For each column a hash of its name and cells.
 
-@dataclass(frozen=True)
-class Fingerprint:
-    """The number of rows, and for each column a hash of its name and cells."""
+    Examples:
+        >>> old = fingerprint(Source(Path("t.csv"), ("a", "b"), (("1",), ("2",))))
+        >>> new = fingerprint(Source(Path("t.csv"), ("a", "b"), (("1",), ("3",))))
+        >>> Fingerprint.from_dict(old.to_dict()) == old, changes(old, new)
+        (True, ["column 'b' changed"])
+    """
 
     rows: int
     columns: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         return {"rows": self.rows, "columns": dict(self.columns)}
 
     @staticmethod
     def from_dict(kept: Mapping[str, Any]) -> Fingerprint:
-        """From JSON."""
+        """From JSON.
+
+        Args:
+            kept: What `to_dict` gave.
+
+        Returns:
+            The fingerprint.
+
+        Raises:
+            StakesError: If it is something else.
+        """
         try:
             return Fingerprint(int(kept["rows"]), {str(name): str(each) for name, each in kept["columns"].items()})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -414,21 +501,44 @@ class Fingerprint:
 
 
 def fingerprint(source: Source) -> Fingerprint:
-    """The same for the same cells, whatever the line ends, the byte order mark or the kind of file."""
+    """Hashes that are the same for the same cells, whatever the line ends, the byte order mark or the kind of file.
+
+    Args:
+        source: The table.
+
+    Returns:
+        Its fingerprint.
+
+    Examples:
+        >>> fingerprint(Source(Path("t.csv"), ("a",), (("1", "2"),))).rows
+        2
+    """
     return Fingerprint(len(source), {name: _hash(name, source.texts(name)) for name in source.names})
 
 
 def changes(old: Fingerprint, new: Fingerprint) -> list[str]:
-    """Sentences on what is no longer as it was; the order of columns does not count."""
-    said = _row_changes(new.rows - old.rows)
+    """What is no longer as it was; the order of columns does not count.
+
+    Args:
+        old: The fingerprint of the table as it was.
+        new: That of the table as it is.
+
+    Returns:
+        A sentence for each difference; none where there is none.
+
+    Examples:
+        >>> changes(Fingerprint(2, {"a": "1"}), Fingerprint(3, {"a": "2"}))
+        ['1 row was added']
+    """
+    found = _row_changes(new.rows - old.rows)
     if gone := [name for name in old.columns if name not in new.columns]:
-        said.append(f"columns missing: {listed(gone)}")
+        found.append(f"columns missing: {listed(gone)}")
     if added := [name for name in new.columns if name not in old.columns]:
-        said.append(f"columns added: {listed(added)}")
+        found.append(f"columns added: {listed(added)}")
     if new.rows == old.rows:  # else every column has changed
         both = [name for name in old.columns if name in new.columns]
-        said += [f"column {name!r} changed" for name in both if old.columns[name] != new.columns[name]]
-    return said
+        found += [f"column {name!r} changed" for name in both if old.columns[name] != new.columns[name]]
+    return found
 
 
 def _row_changes(more: int) -> list[str]:

@@ -25,17 +25,56 @@ _RUNS = re.compile(r"[\t\r\n']|[\s\"'`]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def escape(cell: str) -> str:
-    """The cell, with an apostrophe in front if a spreadsheet might run it; plain numbers such as -3.5 stay."""
+    """The cell, with an apostrophe in front if a spreadsheet might run it; plain numbers such as -3.5 stay.
+
+    Args:
+        cell: Any text.
+
+    Returns:
+        A text that no spreadsheet runs.
+
+    Examples:
+        >>> escape("=1+1"), escape("-3.5")
+        ("'=1+1", '-3.5')
+    """
     return f"'{cell}" if _RUNS.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def unescape(cell: str) -> str:
-    """The cell that `escape` was given."""
+    """The cell that `escape` was given.
+
+    Args:
+        cell: What `escape` returned.
+
+    Returns:
+        The text before that.
+
+    Examples:
+        >>> unescape(escape("=1+1"))
+        '=1+1'
+    """
     return cell.removeprefix("'")
 
 
 def write_csv(path: str | os.PathLike[str], names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """Write a table with safe cells, whole or not at all; `read_table(path, unescape=True)` gives it back."""
+    """Write a table with safe cells, whole or not at all; `read_table(path, unescape=True)` gives it back.
+
+    Args:
+        path: The file, which is replaced if it is there.
+        names: Of the columns.
+        rows: A cell for each name; None is an empty cell.
+
+    Raises:
+        StakesError: If the file cannot be written, or a row has another number of cells; nothing is changed then.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import read_table
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["id", "note"], [("a", "=1+1"), ("b", None)])
+        ...     read_table(f"{folder}/t.csv", unescape=True).texts("note")
+        ['=1+1', None]
+    """
     lines = [[escape(name) for name in names]]
     lines += [_line(place, row, len(names)) for place, row in enumerate(rows)]
     where = Path(path)
@@ -47,8 +86,8 @@ def write_csv(path: str | os.PathLike[str], names: Sequence[str], rows: Iterable
         os.replace(part, where)
         _sync_folder(where.parent)
     except (OSError, UnicodeEncodeError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise StakesError(f"{where} cannot be written: {said}. Nothing was changed.") from error
+        why = getattr(error, "strerror", None) or error
+        raise StakesError(f"{where} cannot be written: {why}. Nothing was changed.") from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -22,7 +22,7 @@ from triton import knobs
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from stakes._utils.array import Array, double
-from stakes._utils.jit import kernel
+from stakes._utils.compute import kernel
 from stakes.acquisition.centred import EMPTY, NOTHING, Kind, class_shares, kind_of, terms_of
 from stakes.acquisition.votes import margins
 from stakes.beliefs import CategoricalEnsemble, VoteEnsemble

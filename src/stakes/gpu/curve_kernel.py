@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from stakes._utils.array import ratio
-from stakes._utils.jit import kernel
+from stakes._utils.compute import kernel
 from stakes.beliefs import GaussianBelief
 
 _ROWS, _COLUMNS = 16, 64  # of a tile: what a thread carries in double precision stays in its registers

@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from stakes._utils.jit import kernel
+from stakes._utils.compute import kernel
 
 _ROWS, _COLUMNS = 32, 64  # of a tile
 _SMOOTHNESS = {0.5: 0, 1.5: 1, 2.5: 2, math.inf: 3}

@@ -25,7 +25,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stakes._utils.array import Array
-from stakes._utils.jit import has_jit, loop
+from stakes._utils.compute import has_jit, loop
 from stakes._utils.tables import n_rows
 from stakes.exceptions import StakesError
 from stakes.models.base import register_model

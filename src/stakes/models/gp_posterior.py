@@ -19,7 +19,7 @@ from array_api_compat import device, is_numpy_array
 from scipy.linalg import solve_triangular
 
 from stakes._utils.array import Array, constant, namespace, on_accelerator, slices
-from stakes._utils.jit import has_jit, loop
+from stakes._utils.compute import has_jit, loop
 from stakes.beliefs import GaussianBelief, VectorGaussianBelief
 from stakes.models.base import Target
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, Product, Sum, WhiteKernel
 
-from stakes._utils.jit import has_kernel
+from stakes._utils.compute import has_kernel
 
 Tensor: TypeAlias = Any
 """One of torch."""

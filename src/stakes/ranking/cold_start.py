@@ -10,17 +10,26 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from stakes._utils.random import SUBSAMPLE, TIES, RandomState, as_seed, generator
+from stakes._utils.arguments import SUBSAMPLE, TIES, Budget, RandomState, as_seed, check_budget, generator
 from stakes._utils.tables import Host
+from stakes.files import Frame
 from stakes.models.encoding import TableEncoder
-from stakes.ranking.query import Pool, TablePool, at_least_one, checked_pool, row_ids_at
+from stakes.ranking.query import Pool, TablePool, at_least_one, checked_pool, row_costs, row_ids_at
 from stakes.ranking.result import Note, Ranking, Reason
 
 _MOST = 100_000  # rows of a file that are looked at: all of them must be in memory at once
 DISTANCE = "distance to the rows before"
 
 
-def cold_start(pool: Any, *, n: int = 10, known: Any = None, random_state: RandomState = 0) -> Ranking:
+def cold_start(
+    pool: Any,
+    *,
+    n: int = 10,
+    known: Any = None,
+    costs: Any = None,
+    budget: float | None = None,
+    random_state: RandomState = 0,
+) -> Ranking:
     """`n` rows to label first, when there is no label and so no model: the k-centre rule.
 
     Each is the row furthest from those before, in standardised columns (`stakes.models.TableEncoder`: categories as
@@ -32,6 +41,8 @@ def cold_start(pool: Any, *, n: int = 10, known: Any = None, random_state: Rando
         n: How many rows to choose.
         known: [k, p]: rows that have labels or will have them; they count as before all others. Without any, the first
             row is drawn with the random state.
+        costs: What a label costs, one number or one for each row of the pool; 1 each without.
+        budget: What all labels may cost together; rows that the rest of it does not pay for are passed over.
         random_state: A whole number or a `numpy.random.Generator`.
 
     Returns:
@@ -49,12 +60,15 @@ def cold_start(pool: Any, *, n: int = 10, known: Any = None, random_state: Rando
         [2, 3]
     """
     source, wanted, seed = checked_pool(pool, TableEncoder(), True), at_least_one("n", n), as_seed(random_state)
+    check_budget(budget)
+    prices = np.asarray(row_costs(1.0 if costs is None else costs, source.n_rows))
     looked, drawn = _looked_at(source, seed)
     pool, size = source.take(looked), len(looked)
     encoder = TableEncoder().fit(pool, pool=known)
     order = generator(seed, TIES).permutation(size)
     before = None if known is None else encoder.transform(known)
-    places, distances = _furthest(encoder.transform(pool)[order], before, min(wanted, size))
+    features, left = encoder.transform(pool)[order], Budget(budget)
+    places, distances = _furthest(features, before, min(wanted, size), prices[looked[order]], left)
     rows = looked[order[places]]
     notes = [
         Note("cold start", {"seed": seed, "known": None if before is None else int(before.shape[0])}),
@@ -63,6 +77,8 @@ def cold_start(pool: Any, *, n: int = 10, known: Any = None, random_state: Rando
     ]
     if wanted > size:
         notes.append(Note("too few rows", {"n": wanted, "size": size, "pending": 0}))
+    if len(rows) < min(wanted, size):
+        notes.append(Note("budget", {"budget": budget, "count": len(rows), "n": min(wanted, size)}))
     row_ids, reason = tuple(row_ids_at(source, rows)), Reason(None, None, (), None, DISTANCE)
     return Ranking(
         tuple(rows.tolist()), row_ids, tuple(distances), False, DISTANCE, (reason,) * len(rows), tuple(notes)
@@ -71,14 +87,17 @@ def cold_start(pool: Any, *, n: int = 10, known: Any = None, random_state: Rando
 
 def _looked_at(pool: Pool, seed: int) -> tuple[Host, list[Note]]:
     """Positions: all of a table, some of a file that is larger; and a note where it is some."""
-    if isinstance(pool, TablePool) or pool.n_rows <= _MOST:
+    if isinstance(pool, TablePool | Frame) or pool.n_rows <= _MOST:
         return np.arange(pool.n_rows), []
     drawn = np.sort(generator(seed, SUBSAMPLE).choice(pool.n_rows, _MOST, replace=False))
     return drawn, [Note("drawn rows", {"count": _MOST, "size": pool.n_rows, "seed": seed})]
 
 
-def _furthest(features: Any, before: Any, n: int) -> tuple[list[int], list[float]]:
-    """Positions and distances of n rows of [N, q], each furthest from those before; of equals the first."""
+def _furthest(features: Any, before: Any, n: int, costs: Host, budget: Budget) -> tuple[list[int], list[float]]:
+    """Positions and distances of n rows of [N, q], each furthest from those before among those within the budget.
+
+    Of equals the first.
+    """
     squares = _squares(features)
     nearest: Host = np.full(features.shape[0], np.inf)  # [N]: the squared distance to the nearest before
     for row in range(0 if before is None else before.shape[0]):
@@ -86,8 +105,13 @@ def _furthest(features: Any, before: Any, n: int) -> tuple[list[int], list[float
     places: list[int] = []
     distances: list[float] = []
     while len(places) < n:
-        places.append(int(np.argmax(nearest)))
-        distances.append(float(np.sqrt(nearest[places[-1]])))
+        within = np.where(costs <= budget.left, nearest, -1.0)
+        place = int(np.argmax(within))
+        if within[place] < 0.0:  # no row is left that the budget pays for
+            break
+        budget.spend(float(costs[place]))
+        places.append(place)
+        distances.append(float(np.sqrt(nearest[place])))
         nearest = np.minimum(nearest, _distances(features, squares, features[[places[-1]], :]))
         nearest[places] = -1.0
     return places, distances

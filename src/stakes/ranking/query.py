@@ -14,11 +14,19 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from stakes._utils.arguments import (
+    DRAWS,
+    SUBSAMPLE,
+    Progress,
+    RandomState,
+    as_progress,
+    as_seed,
+    check_budget,
+    generator,
+    no_progress,
+)
 from stakes._utils.array import asarrays, check_all, check_shape, shares, slices
-from stakes._utils.budget import check_budget
-from stakes._utils.parallel import checked_jobs
-from stakes._utils.progress import Progress, as_progress, no_progress
-from stakes._utils.random import DRAWS, SUBSAMPLE, RandomState, as_seed, generator
+from stakes._utils.compute import checked_jobs
 from stakes._utils.tables import (
     Host,
     Table,
@@ -173,7 +181,7 @@ class Query:
         batch: Whether rows are chosen together; None: where the belief allows for it.
         shortlist: How many rows are looked at together, those that are worth most alone.
         chunk: Rows that are read and scored at a time.
-        n_jobs: Workers that score them; see `stakes._utils.parallel`.
+        n_jobs: Workers that score them; see `stakes._utils.compute`.
         prepared: By target and `joint`: the belief as a function of rows, with what the model says of the contexts
             computed once. It is not sent to other processes.
     """
@@ -326,7 +334,7 @@ def make_query(
         show,
         (),
         at_least_one("n", n),
-        _checked_costs(costs, rows.n_rows),
+        row_costs(costs, rows.n_rows),
         budget,
         _checked_pending(pending, rows.n_rows),
         batch,
@@ -341,7 +349,11 @@ def make_query(
         contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
         query = _with_contexts(query, contexts, context_weights)
     else:
-        query = _with_stand_ins(query, context_weights, most or enough_contexts(query.size, query.wanted, belief))
+        query = _with_stand_ins(
+            query,
+            context_weights,
+            most or enough_contexts(query.size, query.wanted, getattr(belief, "n_classes", None)),
+        )
     if belief is None:
         return query
     listed, cheap = enough_listed(len(query.weights), query.wanted, belief)
@@ -369,9 +381,8 @@ def _about(query: Query, contexts: Table, positions: Host | None, weights: Host,
     return replace(query, contexts=contexts, positions=positions, weights=share, notes=(note, target), prepared={})
 
 
-def enough_contexts(size: int, n: int, belief: Belief | None) -> int:
+def enough_contexts(size: int, n: int, classes: int | None) -> int:
     """How many rows of a pool of `size` stand for the future, so that n of them are chosen within seconds."""
-    classes: int | None = getattr(belief, "n_classes", None)
     if classes is None:
         return min(_CONTEXTS, max(_FEWEST_CONTEXTS, _NUMBERS // size))
     joint = max(_FEWEST_CONTEXTS, _JOINT // (_configurations(n) * classes**2 * max(_LISTED_OF_MEMBERS, n)))
@@ -425,7 +436,7 @@ def _weights_of(context_weights: Any, count: int) -> Host:
     return np.asarray(shares("context_weights", weights))
 
 
-def _checked_costs(costs: Any, size: int) -> Host | None:
+def row_costs(costs: Any, size: int) -> Host | None:
     """[N]: the costs, checked; one number is the cost of each."""
     if costs is None:
         return None

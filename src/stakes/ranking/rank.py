@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from stakes._utils.progress import Progress
-from stakes._utils.random import RandomState
+from stakes._utils.arguments import Progress, RandomState
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, CostMatrix
 from stakes.models.inspection import trained_weights

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -216,6 +216,31 @@ class Ranking:
         notes = [{"kind": note.kind, "values": plain(note.values), "text": str(note)} for note in self.notes]
         fields: dict[str, Any] = plain(asdict(self))
         return {**fields, "notes": notes}
+
+    @staticmethod
+    def from_dict(kept: Mapping[str, Any]) -> Ranking:
+        """A ranking as `to_dict` gave it; a score that was infinite is NaN.
+
+        Args:
+            kept: What `to_dict` gave, also by way of JSON.
+
+        Returns:
+            The ranking.
+        """
+        reasons = (
+            Reason(**{**each, "contexts": tuple(HelpedContext(**context) for context in each["contexts"])})
+            for each in kept["reasons"]
+        )
+        return Ranking(
+            tuple(kept["indices"]),
+            tuple(kept["row_ids"]),
+            tuple(math.nan if score is None else score for score in kept["scores"]),
+            kept["per_cost"],
+            kept["ranked_by"],
+            tuple(reasons),
+            tuple(Note(each["kind"], each["values"]) for each in kept["notes"]),
+            kept["log_scale"],
+        )
 
     def __str__(self) -> str:
         head = ("", "row", "id", self._score_name(), "why")

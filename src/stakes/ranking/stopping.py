@@ -11,10 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from stakes._utils.arguments import TIES, Budget, Progress, RandomState, generator
 from stakes._utils.array import on_host
-from stakes._utils.budget import Budget
-from stakes._utils.progress import Progress
-from stakes._utils.random import TIES, RandomState, generator
 from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty

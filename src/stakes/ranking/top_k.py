@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stakes._utils.arguments import TIES, affordable, generator, tie_breakers
 from stakes._utils.array import log_of, on_host, slices
-from stakes._utils.budget import affordable
-from stakes._utils.parallel import in_parts
-from stakes._utils.random import TIES, generator, tie_breakers
+from stakes._utils.compute import in_parts
 from stakes._utils.tables import Host, Table, n_rows
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, score, select

@@ -1,4 +1,7 @@
-"""How the loss fell as labels came in: expected by the model, and realised on labels that it had not seen."""
+"""How the loss fell as labels came in, and where the belief is uncertain today at each row that is open.
+
+Sizes: M contexts, C classes.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,7 @@ from stakes.evaluation import bayes_prediction
 from stakes.losses import FiniteChoice, LogLoss, SquaredError
 from stakes.ranking.query import Query
 from stakes.ranking.reasons import log_reductions
-from stakes.report.evidence import Evidence, Point, attempted, expected, no_folds, question_of, realised
-from stakes.tabular.fitting import fitted
+from stakes.report.evidence import Evidence, Point, attempted, expected, fitted_query, no_folds, realised
 
 MOST = 8  # checkpoints
 _Found: TypeAlias = Point | str
@@ -34,7 +36,7 @@ class LearningCurve:
     """On the rows that are open today, by the belief of the model at that time."""
     realised: tuple[Point, ...]
     """On the labels themselves, by cross-validation."""
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
     """What is left out, and why."""
 
 
@@ -48,13 +50,13 @@ def checkpoints(initial: int, total: int) -> list[int]:
 
 def learning_curve(evidence: Evidence, done: Callable[[float], None]) -> LearningCurve:
     """The curve at all checkpoints; `done` is called with the share of work that is behind."""
-    counts, believed, judged = checkpoints(evidence.initial, len(evidence.told)), list[_Found](), list[_Found]()
+    counts, believed, judged = checkpoints(evidence.initial, len(evidence.known)), list[_Found](), list[_Found]()
     for place, count in enumerate(counts):
         done(sum(counts[:place]) / sum(counts))
         believed.append(_expected(evidence, count))
         judged.append(_realised(evidence, count))
-    said = (*_gaps("No expected loss", counts, believed), *_gaps("No realised loss", counts, judged))
-    return LearningCurve(_points(believed), _points(judged), said)
+    notes = (*_gaps("No expected loss", counts, believed), *_gaps("No realised loss", counts, judged))
+    return LearningCurve(_points(believed), _points(judged), notes)
 
 
 def _points(found: list[_Found]) -> tuple[Point, ...]:
@@ -75,14 +77,15 @@ def _expected(evidence: Evidence, count: int) -> _Found:
         return "no row is open"
     if why_not := _one_class(evidence, count):
         return why_not
-    return _finite(*attempted(lambda: expected(evidence.sheet, evidence.labels(count), evidence.pool)))
+    sheet, labels = evidence.sheet, evidence.labels(count)
+    return _finite(*attempted(sheet, count, lambda: expected(sheet, labels, evidence.pool)))
 
 
 def _realised(evidence: Evidence, count: int) -> _Found:
     labels, classes = evidence.labels(count), evidence.task == "classes"
     if why_not := _one_class(evidence, count) or no_folds(list(labels.values()), classes):
         return why_not
-    return _finite(*attempted(lambda: realised(evidence.sheet, labels, evidence.pool)))
+    return _finite(*attempted(evidence.sheet, count, lambda: realised(evidence.sheet, labels, evidence.pool)))
 
 
 def _one_class(evidence: Evidence, count: int) -> str | None:
@@ -96,15 +99,9 @@ def _finite(found: Point | None, why_not: str) -> _Found:
     return found if math.isfinite(found.loss) else "it is infinite, as the model was certain and wrong"
 
 
-# ----------------------------------------------------------------------
-# Where the belief is uncertain, and where the loss looks, at each row that is open.
-#
-# Sizes: M contexts, C classes.
-
-
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """What the model says today of rows that stand for the future."""
+    """What the model predicts today at rows that stand for the future."""
 
     answers: Host
     """[M]: of a number the answer; of classes the probability of the most likely one."""
@@ -114,8 +111,8 @@ class Contexts:
     """[M]: the most likely class; None for numbers."""
     losses: Host
     """[M]: expected of the best answers."""
-    looks: Host | None
-    """[M]: how much the loss looks there, 1 on average; None where it looks everywhere alike."""
+    weights: Host | None
+    """[M]: how much the loss weighs errors there, 1 on average; None where it weighs all alike."""
     helped: Host | None
     """[M]: the share of the worth of the next label; None where no row is next, or its label is worth nothing."""
     next_row: str | None
@@ -123,41 +120,38 @@ class Contexts:
 
 def contexts(evidence: Evidence) -> Contexts:
     """The belief of the model that knows all labels."""
-    found = fitted(evidence.sheet, evidence.labels(), evidence.pool)
-    question = question_of(evidence.sheet, found, evidence.pool)
+    query = fitted_query(evidence.sheet, evidence.labels(), evidence.pool)
     ranked = evidence.next_rows()
     next_row = ranked[0][0] if ranked else None
     row = 0 if next_row is None else evidence.pool.index(evidence.sheet.ids.index(next_row))
-    belief = question.belief(np.asarray([row]))
-    answers, likely, means = _answers(question, belief, found.classes)
-    losses = on_host(uncertainty(question.loss, belief)).astype(float)
-    helped = None if next_row is None else _helped(question, belief)
-    return Contexts(answers, means, likely, losses, _looks(question, belief), helped, next_row)
+    belief = query.belief(np.asarray([row]))
+    answers, likely, means = _answers(query, belief)
+    losses = on_host(uncertainty(query.loss, belief)).astype(float)
+    helped = None if next_row is None else _helped(query, belief)
+    return Contexts(answers, means, likely, losses, _weights(query, belief), helped, next_row)
 
 
-def _answers(
-    question: Query, belief: Belief, classes: tuple[str, ...] | None
-) -> tuple[Host, tuple[str, ...] | None, bool]:
+def _answers(query: Query, belief: Belief) -> tuple[Host, tuple[str, ...] | None, bool]:
     """[M] numbers, [M] classes where there are any, and whether the numbers are means."""
-    if classes is not None:
+    if (classes := query.classes) is not None:
         probabilities = on_host(bayes_prediction(LogLoss(), belief)).astype(float)  # [M, C]
         best = probabilities.argmax(axis=1)
         return probabilities.max(axis=1), tuple(classes[place] for place in best.tolist()), False
-    answers: Any = bayes_prediction(question.loss, belief)
-    if is_array_api_obj(answers) and not isinstance(question.loss, FiniteChoice):
+    answers: Any = bayes_prediction(query.loss, belief)
+    if is_array_api_obj(answers) and not isinstance(query.loss, FiniteChoice):
         return on_host(answers).astype(float), None, False
     return on_host(bayes_prediction(SquaredError(), belief)).astype(float), None, True
 
 
-def _looks(question: Query, belief: Belief) -> Host | None:
-    if getattr(question.loss, "weight", None) is None:
+def _weights(query: Query, belief: Belief) -> Host | None:
+    if getattr(query.loss, "weight", None) is None:
         return None
-    shares = on_host(effective_context_weights(question.loss, belief, question.weights)).astype(float)
-    return np.asarray(shares / np.asarray(question.weights))
+    shares = on_host(effective_context_weights(query.loss, belief, query.weights)).astype(float)
+    return np.asarray(shares / np.asarray(query.weights))
 
 
-def _helped(question: Query, belief: Belief) -> Host | None:
-    logs = log_reductions(question, belief)[0]
+def _helped(query: Query, belief: Belief) -> Host | None:
+    logs = log_reductions(query, belief)[0]
     if not np.isfinite(logs.max()):
         return None
     shares = np.exp(logs - logs.max())

@@ -1,11 +1,16 @@
-"""What a report refuses, and what it goes on without."""
+"""What a report is made from: labels in the order in which they came, rows without, the last ranking, and losses.
+
+A loss is what a model fitted to some of the labels expects to lose, or what it loses on labels that it has not seen.
+
+Sizes: n labels, M contexts.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,36 +18,40 @@ from stakes._utils.array import constant, on_host
 from stakes._utils.tables import Host
 from stakes.campaign import Campaign, Event, Status
 from stakes.campaign.campaign import RANKING
-from stakes.campaign.tables import Setup
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
+from stakes.ranking import Ranking
 from stakes.ranking.query import Query, make_query
 from stakes.ranking.stopping import expected_loss
-from stakes.tabular import Worksheet
-from stakes.tabular.fitting import Fitted, fitted
-from stakes.tabular.worksheet import Task, as_targets
+from stakes.tabular import Brief, Worksheet
+from stakes.tabular.model_specs import Task
+from stakes.tabular.suggestions import explained, fitted, whys
+from stakes.tabular.worksheet import as_targets
+
+FOLDS = 5
+FEWEST = 8  # labels, below which cross-validation means little
+_MOST = 500  # contexts: a picture needs no more
 
 T = TypeVar("T")
 
 
-def attempted(compute: Callable[[], T]) -> tuple[T | None, str]:
+def attempted(sheet: Worksheet, n_labels: int, compute: Callable[[], T]) -> tuple[T | None, str]:
     """What was computed, or None and why not: models are those of users, and a report outlives what they raise."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what a fit warns of is told once, where rows are ranked
+        warnings.simplefilter("ignore")  # what a fit warns of is noted once, where rows are ranked
         try:
-            return compute(), ""
+            with explained(sheet, n_labels):
+                return compute(), ""
+        except StakesError as error:
+            return None, str(error).rstrip(".")
         except Exception as error:
-            return None, f"the model could not be used ({type(error).__name__}: {str(error).rstrip('.')})"
-
-
-# ----------------------------------------------------------------------
-# What a report is made from: the labels in the order told, the rows without, and what was last thought of them.
+            return None, f"a bug of stakes, please report it ({type(error).__name__}: {str(error).rstrip('.')})"
 
 
 @dataclass(frozen=True)
-class Told:
-    """A label that stands."""
+class StandingLabel:
+    """A label that was neither replaced nor withdrawn."""
 
     row: int
     """Its position in the table."""
@@ -56,18 +65,18 @@ class Evidence:
     """A campaign at one moment."""
 
     name: str
-    """Of its file."""
-    setup: Setup
+    """The name of its file."""
+    brief: Brief
     sheet: Worksheet
     status: Status
     failure: str | None
     """Why the rows could not be ranked; None where they could."""
-    told: tuple[Told, ...]
-    """In the order told; a label that was replaced keeps its place."""
+    known: tuple[StandingLabel, ...]
+    """In the order in which they came; a label that was replaced keeps its place."""
     pool: tuple[int, ...]
     """Positions of rows that are open or asked for."""
-    ranking: dict[str, Any] | None
-    """The last one, as the campaign keeps it: ids, scores, why."""
+    ranking: Ranking | None
+    """The last one."""
     open_ids: frozenset[str]
     history: tuple[Event, ...]
 
@@ -79,50 +88,50 @@ class Evidence:
     @property
     def initial(self) -> int:
         """How many of the labels came with the table."""
-        return sum(each.initial for each in self.told)
+        return sum(each.initial for each in self.known)
 
     def labels(self, count: int | None = None) -> dict[int, str]:
         """By row: the first `count` labels, or all."""
-        return {each.row: each.label for each in self.told[:count]}
+        return {each.row: each.label for each in self.known[:count]}
 
-    def next_rows(self) -> list[tuple[str, float | None, str]]:
+    def next_rows(self) -> list[tuple[str, float, str]]:
         """Id, score and reason of the ranked rows that are still open."""
         if self.ranking is None:
             return []
-        found = zip(self.ranking["ids"], self.ranking["scores"], self.ranking["why"], strict=False)
+        found = zip(self.ranking.row_ids, self.ranking.scores, whys(self.ranking), strict=True)
         return [row for row in found if row[0] in self.open_ids]
 
 
 def gather(campaign: Campaign) -> Evidence:
-    """All that there is to report, with what labels are worth thought over again if it was an old thought."""
+    """All that there is to report, with rows ranked anew if labels have come since the last time."""
     status, failure = _status(campaign)
     sheet, states, history = campaign.sheet, campaign.journal.states(), campaign.history()
-    note = campaign.journal.last_note(RANKING)
+    record = campaign.journal.last_record(RANKING)
     return Evidence(
         name=campaign.path.name,
-        setup=campaign.setup,
+        brief=campaign.brief,
         sheet=sheet,
         status=status,
         failure=failure,
-        told=told_labels(history, sheet.ids, campaign.setup.initial),
+        known=standing_labels(history, sheet.ids, campaign.n_initial),
         pool=tuple(place for place, row in enumerate(sheet.ids) if states[row].status in ("open", "asked")),
-        ranking=None if note is None else note.payload,
+        ranking=None if record is None else Ranking.from_dict(record.payload["ranking"]),
         open_ids=frozenset(row for row, state in states.items() if state.status == "open"),
         history=history,
     )
 
 
-def told_labels(history: Sequence[Event], ids: Sequence[str], initial: int) -> tuple[Told, ...]:
+def standing_labels(history: Sequence[Event], ids: Sequence[str], initial: int) -> tuple[StandingLabel, ...]:
     """The labels that stand after all events, of which the first `initial` came with the table."""
     place = {row: position for position, row in enumerate(ids)}
-    standing: dict[str, Told] = {}
+    standing: dict[str, StandingLabel] = {}
     for event in history:
         if event.kind == "withdraw":
             standing.pop(event.row, None)
         elif event.kind in ("label", "replace") and event.label is not None:
             first = standing.get(event.row)
             early = event.number <= initial if first is None else first.initial
-            standing[event.row] = Told(place[event.row], event.label, early)
+            standing[event.row] = StandingLabel(place[event.row], event.label, early)
     return tuple(standing.values())
 
 
@@ -132,16 +141,6 @@ def _status(campaign: Campaign) -> tuple[Status, str | None]:
         return campaign.status(), None
     except StakesError as error:
         return campaign.status(refresh=False), str(error)
-
-
-# ----------------------------------------------------------------------
-# What a model fitted to some of the labels expects to lose, and what it loses on labels that it has not seen.
-#
-# Sizes: n labels, M contexts.
-
-FOLDS = 5
-FEWEST = 8  # labels for which folds tell anything
-_MOST = 500  # contexts: a picture needs no more
 
 
 @dataclass(frozen=True)
@@ -154,34 +153,32 @@ class Point:
     """Its standard error."""
 
 
-def question_of(sheet: Worksheet, found: Fitted, pool: Sequence[int]) -> Query:
-    """What is asked of a fitted model: the rows of the pool, some of which stand for the future."""
-    loss: Any = found.loss
-    features = sheet.features.take(pool)
-    return make_query(
-        found.model, loss, features, classes=found.classes, random_state=sheet.brief.seed, max_contexts=_MOST
-    )
+def fitted_query(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Query:
+    """What is asked of a model that knows some labels: the rows of the pool, some of which stand for the future."""
+    model, loss, classes, _ = fitted(sheet, labels, pool)
+    features, random_state = sheet.features.take(pool), sheet.brief.random_state
+    return make_query(model, loss, features, classes=classes, random_state=random_state, max_contexts=_MOST)
 
 
 def expected(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:
     """The loss of a decision at rows of the pool, as the model that knows these labels expects it."""
-    amount = expected_loss(question_of(sheet, fitted(sheet, labels, pool), pool))
+    amount = expected_loss(fitted_query(sheet, labels, pool))
     return Point(len(labels), amount.value, amount.error)
 
 
 def realised(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:
     """The loss on the labels themselves, each judged by a model that has not seen it (five folds)."""
     rows = np.asarray(sorted(labels))
-    fold = folds([labels[row] for row in rows], sheet.task == "classes", sheet.brief.seed)
+    fold = folds([labels[row] for row in rows], sheet.task == "classes", sheet.brief.random_state)
     each = [_unseen(sheet, labels, rows[fold != part], rows[fold == part], pool) for part in range(FOLDS)]
     losses = np.concatenate(each)  # [n]
     return Point(len(rows), float(losses.mean()), float(losses.std(ddof=1) / np.sqrt(len(losses))))
 
 
-def folds(labels: Sequence[str], classes: bool, seed: int) -> Host:
+def folds(labels: Sequence[str], classes: bool, random_state: int) -> Host:
     """[n]: the fold of each label, dealt out in turn, class by class: two of a class are never in one fold alone."""
-    luck = np.random.default_rng(seed).permutation(len(labels))
-    order = sorted(range(len(labels)), key=lambda place: (labels[place] if classes else "", luck[place]))
+    shuffled = np.random.default_rng(random_state).permutation(len(labels))
+    order = sorted(range(len(labels)), key=lambda place: (labels[place] if classes else "", shuffled[place]))
     dealt = np.empty(len(labels), dtype=int)
     dealt[order] = np.arange(len(labels)) % FOLDS
     return dealt
@@ -197,14 +194,14 @@ def no_folds(labels: Sequence[str], classes: bool) -> str | None:
 
 def _unseen(sheet: Worksheet, labels: Mapping[int, str], seen: Host, unseen: Host, pool: Sequence[int]) -> Host:
     """[n]: losses on `unseen` rows of the model that knows the labels of the `seen`."""
-    found = fitted(sheet, {row: labels[row] for row in seen.tolist()}, [*pool, *unseen.tolist()])
+    known = {row: labels[row] for row in seen.tolist()}
+    model, loss, classes, _ = fitted(sheet, known, [*pool, *unseen.tolist()])
     table = sheet.features.take(unseen)
-    seed = sheet.brief.seed
-    belief = belief_of(found.model, table.take([0]), table, classes=found.classes, random_state=seed)
-    targets = _targets([labels[row] for row in unseen.tolist()], found.classes)
-    return on_host(realised_loss(found.loss, bayes_prediction(found.loss, belief), constant(targets, belief.like)).each)
+    belief = belief_of(model, table.take([0]), table, classes=classes, random_state=sheet.brief.random_state)
+    targets = _targets([labels[row] for row in unseen.tolist()], classes)
+    return on_host(realised_loss(loss, bayes_prediction(loss, belief), constant(targets, belief.like)).each)
 
 
 def _targets(labels: Sequence[str], classes: Sequence[str] | None) -> Host:
-    """[n]: as losses count them."""
+    """[n]: labels as losses count them: numbers, or positions of classes."""
     return as_targets(labels, "real") if classes is None else np.asarray([classes.index(label) for label in labels])

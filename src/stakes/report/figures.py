@@ -1,4 +1,7 @@
-"""A sheet to draw on and its picture as bytes: the one file here that names matplotlib."""
+"""The pictures of a report: each with a title that says what it shows, and the same as text for who cannot see it.
+
+This is the one file here that names matplotlib. Sizes: M contexts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from stakes._utils.text import counted, number, plus_minus, short
 from stakes.report.estimates import Contexts, LearningCurve
 from stakes.report.evidence import Evidence, Point
 
-# Okabe and Ito's colours, which people who are colour-blind tell apart; the last is for whatever is left over.
+# Okabe and Ito's colours, which people who are colour-blind can distinguish; the last is for whatever is left over.
 BLUE, ORANGE, GREEN, PURPLE, SKY, RED, GREY = (
     "#0072B2",
     "#E69F00",
@@ -31,6 +34,9 @@ COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED)
 _SIZE = (5.4, 3.6)  # inches: small, so that letters are still large where the picture is scaled down to a phone
 _LONG = 28  # letters of a name in a picture
 _ROW = 72  # letters that fit beside each other in a legend
+_WIDE = 52  # letters of a title in one line
+_OTHERS = "others"
+_EVEN = 1.5  # times its share of rows: less than that is no difference to speak of
 _STYLE: dict[Any, Any] = {
     "font.size": 10.5,
     "axes.titlesize": 11.5,
@@ -89,13 +95,6 @@ def _figure_class() -> Any:
     return Figure
 
 
-# ----------------------------------------------------------------------
-# The pictures of a report: each with a title that says what it shows, and the same in words for who cannot see it.
-
-
-_WIDE = 52  # letters of a title in one line
-
-
 @dataclass(frozen=True, eq=False)
 class Picture:
     """A picture, or why there is none."""
@@ -107,7 +106,7 @@ class Picture:
     """How to read it, and what is left out."""
 
 
-def drawn(heading: str, title: str, notes: tuple[str, ...], draw: Callable[[Any], None]) -> Picture:
+def one_axes(heading: str, title: str, notes: tuple[str, ...], draw: Callable[[Any], None]) -> Picture:
     """A picture of one set of axes under a title, which is also its text for who cannot see it."""
 
     def on(figure: Any) -> None:
@@ -122,13 +121,13 @@ def learning_picture(curve: LearningCurve, evidence: Evidence) -> Picture:
     """The expected and the realised loss as labels came in."""
     heading = "Learning curve"
     if not curve.expected and not curve.realised:
-        return Picture(heading, None, "", curve.said or ("There is no label to learn from yet.",))
+        return Picture(heading, None, "", curve.notes or ("There is no label to learn from yet.",))
     notes = (
         "Expected: what the model of that time expects to lose on a decision about a row that is open today. Realised: "
         "what it lost on labels that were hidden from it in turn (five folds). Bars are ± 2 standard errors.",
-        "The expected loss is the model's own word: it rises when labels show that the model was too sure. Labels "
+        "The expected loss is the model's own estimate: it rises when labels show that the model was too sure. Labels "
         "bought on purpose may be harder than the average row, and the realised loss is that of such rows.",
-        *curve.said,
+        *curve.notes,
     )
 
     def draw(axes: Any) -> None:
@@ -139,7 +138,7 @@ def learning_picture(curve: LearningCurve, evidence: Evidence) -> Picture:
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         legend(axes)
 
-    return drawn(heading, _learning_title(curve), notes, draw)
+    return one_axes(heading, _learning_title(curve), notes, draw)
 
 
 def worth_picture(evidence: Evidence) -> Picture:
@@ -149,7 +148,8 @@ def worth_picture(evidence: Evidence) -> Picture:
         why = "What labels are worth is not known yet." if evidence.open_ids else "No row is open."
         return Picture(heading, None, "", (why,))
     offers, notes = outlook["offers"], ["Bars are ± 2 standard errors, for rows such as those that are open."]
-    asked = sum(row not in evidence.open_ids for row in (evidence.ranking or {"ids": []})["ids"][: len(offers)])
+    ids = () if evidence.ranking is None else evidence.ranking.row_ids
+    asked = sum(row not in evidence.open_ids for row in ids[: len(offers)])
     notes += [f"{asked} of these rows are asked for already, or have been labelled since."] if asked else []
     paid = offers[0]["net"] is not None
     times = offers[0]["decisions"] if paid else 1.0
@@ -165,12 +165,12 @@ def worth_picture(evidence: Evidence) -> Picture:
         axes.set(xlabel="labels bought together", ylabel=f"loss saved {whole}", xticks=sizes)
         axes.set_ylim(bottom=0.0)
 
-    return drawn(heading, _worth_title(outlook), tuple(notes), draw)
+    return one_axes(heading, _worth_title(outlook), tuple(notes), draw)
 
 
 def mark_start(axes: Any, evidence: Evidence) -> None:
     """A line between labels that came with the table and labels that were bought."""
-    if 0 < evidence.initial < len(evidence.told):
+    if 0 < evidence.initial < len(evidence.known):
         axes.axvline(evidence.initial + 0.5, color=GREY, linestyle=":", label="bought from here on")
 
 
@@ -204,44 +204,38 @@ def _worth_title(outlook: dict[str, Any]) -> str:
     return f"{labels} {plus_minus(times * last['worth'], times * last['error'])} {cost}"
 
 
-# ----------------------------------------------------------------------
-# Pictures of rows: which labels were acquired, and where the model is unsure. Sizes: M contexts.
-
-
-_OTHERS = "others"
-_EVEN = 1.5  # times its share of rows: less than that is no difference to speak of
-
-
 def acquired_picture(evidence: Evidence) -> Picture:
-    """The labels in the order told: those of the table, and those bought."""
+    """The labels in the order in which they came: those of the table, and those bought."""
     heading = "What was acquired"
-    if not evidence.told:
+    if not evidence.known:
         return Picture(heading, None, "", ("There is no label yet.",))
     return _classes(evidence, heading) if evidence.task == "classes" else _numbers(evidence, heading)
 
 
 def contexts_picture(found: Contexts, evidence: Evidence) -> Picture:
     """Each row that is open by the answer of the model, and by what that answer may cost."""
-    heading, target = "Where the model is unsure", clipped(evidence.setup.brief.target)
+    heading, target = "Where the model is unsure", clipped(evidence.brief.target)
     answer = f"mean belief of {target}" if found.means else f"answer for {target}"
     notes = [
         f"Each dot is a row without a label. The higher it is, the more the best answer for its {target} may cost."
     ]
     if found.next_row is not None and found.helped is not None:
         notes.append(f"The larger the dot, the more the next label (row {found.next_row}) would help there.")
-    if found.looks is not None:
-        notes.append("The colour tells where the loss looks: 1 is the average row, 2 counts twice as much.")
+    if found.weights is not None:
+        notes.append(
+            "The colour shows how much the loss weighs errors there: 1 is the average row, 2 counts twice as much."
+        )
 
     def draw(axes: Any) -> None:
         sizes = _sizes(found.helped, len(found.losses))
         if found.likely:
-            _by_class(axes, found, sizes, shown_classes([each.label for each in evidence.told]))
+            _by_class(axes, found, sizes, shown_classes([each.label for each in evidence.known]))
         else:
             _by_weight(axes, found, sizes)
         name = "probability of the most likely class" if found.likely else answer
         axes.set(xlabel=name, ylabel="expected loss of a decision")
 
-    return drawn(heading, _unsure_title(found.losses), tuple(notes), draw)
+    return one_axes(heading, _unsure_title(found.losses), tuple(notes), draw)
 
 
 def shown_classes(names: list[str]) -> dict[str, str]:
@@ -251,7 +245,7 @@ def shown_classes(names: list[str]) -> dict[str, str]:
 
 
 def _numbers(evidence: Evidence, heading: str) -> Picture:
-    values = np.asarray([float(each.label) for each in evidence.told])
+    values = np.asarray([float(each.label) for each in evidence.known])
     start, order = evidence.initial, np.arange(1, len(values) + 1)
 
     def draw(figure: Any) -> None:
@@ -259,7 +253,7 @@ def _numbers(evidence: Evidence, heading: str) -> Picture:
         figure.suptitle(_numbers_title(values, start), x=0.02, ha="left", fontsize=11.5, fontweight="bold")
         axes.plot(order[:start], values[:start], "o", color=GREY, mfc="none", label="there from the start")
         axes.plot(order[start:], values[start:], "o", color=BLUE, label="bought")
-        axes.set(xlabel="order in which labels came", ylabel=clipped(evidence.setup.brief.target))
+        axes.set(xlabel="order in which labels came", ylabel=clipped(evidence.brief.target))
         legend(axes)
         parts = [(values[:start], GREY), (values[start:], BLUE)]
         given = [(each, colour) for each, colour in parts if len(each)]
@@ -282,7 +276,7 @@ def _numbers_title(values: Host, start: int) -> str:
 
 
 def _classes(evidence: Evidence, heading: str) -> Picture:
-    names = [each.label for each in evidence.told]
+    names = [each.label for each in evidence.known]
     colours, order = shown_classes(names), np.arange(len(names) + 1)
 
     def draw(axes: Any) -> None:
@@ -292,10 +286,10 @@ def _classes(evidence: Evidence, heading: str) -> Picture:
         if any(rest):
             axes.step(order, _counts(rest), where="post", color=GREY, label=_OTHERS)
         mark_start(axes, evidence)
-        axes.set(xlabel="order in which labels came", ylabel=f"labels of each {clipped(evidence.setup.brief.target)}")
+        axes.set(xlabel="order in which labels came", ylabel=f"labels of each {clipped(evidence.brief.target)}")
         legend(axes)
 
-    return drawn(heading, _classes_title(names, evidence.initial), (), draw)
+    return one_axes(heading, _classes_title(names, evidence.initial), (), draw)
 
 
 def _counts(hits: list[bool]) -> Host:
@@ -347,7 +341,7 @@ def _by_class(axes: Any, found: Contexts, sizes: Host, colours: dict[str, str]) 
 
 
 def _by_weight(axes: Any, found: Contexts, sizes: Host) -> None:
-    colour = {"color": BLUE} if found.looks is None else {"c": found.looks, "cmap": "cividis"}
+    colour = {"color": BLUE} if found.weights is None else {"c": found.weights, "cmap": "cividis"}
     dots = axes.scatter(found.answers, found.losses, s=sizes, alpha=0.6, lw=0, **colour)
-    if found.looks is not None:
-        axes.figure.colorbar(dots, ax=axes, label="how much the loss looks there")
+    if found.weights is not None:
+        axes.figure.colorbar(dots, ax=axes, label="weight of errors in the loss")

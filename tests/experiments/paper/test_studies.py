@@ -103,9 +103,9 @@ def test_without_data_a_study_is_left_out_with_what_to_do(tmp_path, capsys, monk
     monkeypatch.delenv("STAKES_DATA", raising=False)
     (tmp_path / "empty").mkdir()
     program.main(["regression", "--quick", "--store", str(tmp_path), "--data", str(tmp_path / "empty")])
-    said = capsys.readouterr()
-    assert said.err.count("left out: regression-") == 6
-    assert "Not run." in said.out
+    shown = capsys.readouterr()
+    assert shown.err.count("left out: regression-") == 6
+    assert "Not run." in shown.out
 
 
 def test_a_slice_of_classification_with_both_readings_of_nll_w():

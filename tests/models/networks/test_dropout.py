@@ -40,8 +40,8 @@ def images():
 def test_a_row_has_the_same_members_wherever_it_comes(places, size, seed):
     images = torch.as_tensor(np.random.default_rng(5).standard_normal((30, 1, 4, 4)))
     module = network()
-    alone = belief_of(Dropout(module, draws=3, seed=seed), images, images[:1])
-    model = NetworkEnsemble(Dropout(module, draws=3, seed=seed), batch_size=size)
+    alone = belief_of(Dropout(module, draws=3, random_state=seed), images, images[:1])
+    model = NetworkEnsemble(Dropout(module, draws=3, random_state=seed), batch_size=size)
     belief = belief_of(model, images[places], images[places[::-1]])
     torch.testing.assert_close(belief.candidates, alone.candidates[places], rtol=1e-12, atol=0)
     torch.testing.assert_close(belief.contexts, alone.candidates[places[::-1]], rtol=1e-12, atol=0)
@@ -50,7 +50,7 @@ def test_a_row_has_the_same_members_wherever_it_comes(places, size, seed):
 def test_members_are_the_network_under_its_masks(images):
     """By hand: weights of what is dropped are 0, all others larger by 1 / (1 - p)."""
     module = network().eval()
-    belief = belief_of(Dropout(module, draws=4, seed=7), images[:9], images[9:12])
+    belief = belief_of(Dropout(module, draws=4, random_state=7), images[:9], images[9:12])
     for draw in range(4):
         channels, units = (
             torch.as_tensor(np.random.default_rng([7, draw, place, 0]).random(shape) >= p).double() / (1 - p)
@@ -83,7 +83,9 @@ def test_a_number_becomes_what_it_becomes_in_training(kind):
 
 def test_draws_differ_and_the_seed_decides(images):
     module = network()
-    one, same, other = (belief_of(Dropout(module, seed=seed), images[:9], images[9:]).candidates for seed in (1, 1, 2))
+    one, same, other = (
+        belief_of(Dropout(module, random_state=seed), images[:9], images[9:]).candidates for seed in (1, 1, 2)
+    )
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert float(one.std(dim=1).min()) > 1e-4
@@ -155,7 +157,7 @@ class Hidden(nn.Module):
         (lambda: Dropout(nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.0))), "Sequential has no dropout layer"),
         (lambda: Dropout(Hidden()), "no dropout layer of Hidden is called"),
         (lambda: Dropout(Hidden(), draws=0), "draws must be a whole number, 1 or more; got 0"),
-        (lambda: Dropout(Hidden(), seed=-1), "seed must be a whole number, 0 or more; got -1"),
+        (lambda: Dropout(Hidden(), random_state=-1), "random_state must be 0 or more; got -1"),
         (lambda: Dropout(nn.Sequential(nn.Flatten(0), nn.Dropout(0.5))), r"given \[84\] for 21 rows: the rows must be"),
     ],
 )

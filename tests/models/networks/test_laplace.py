@@ -84,7 +84,7 @@ def test_means_have_the_posterior_of_bayesian_linear_regression(rows, noise):
 
 def test_members_are_the_network_with_each_draw_for_its_last_layer(rows):
     module = network(3, bias=False)
-    model = last_layer_laplace(module, rows, draws=6, seed=3)
+    model = last_layer_laplace(module, rows, draws=6, random_state=3)
     belief = belief_of(NetworkEnsemble(model, batch_size=4), rows[:12], rows[6:])
     torch.testing.assert_close(belief.candidates[6:], belief.contexts[:6], rtol=1e-12, atol=0)
     for k in range(6):
@@ -92,8 +92,8 @@ def test_members_are_the_network_with_each_draw_for_its_last_layer(rows):
             wanted = torch.softmax(module[:-1](rows[:12]) @ model.weights[k].T, dim=1)
         torch.testing.assert_close(belief.candidates[:, k], wanted, rtol=1e-12, atol=0)
     check_belief(belief)
-    assert torch.equal(model.weights, last_layer_laplace(module, rows, draws=6, seed=3).weights)
-    assert not torch.equal(model.weights, last_layer_laplace(module, rows, draws=6, seed=4).weights)
+    assert torch.equal(model.weights, last_layer_laplace(module, rows, draws=6, random_state=3).weights)
+    assert not torch.equal(model.weights, last_layer_laplace(module, rows, draws=6, random_state=4).weights)
     assert stakes.rank(model, stakes.LogLoss(), rows, n=3, chunk=4).indices == (
         stakes.rank(model, stakes.LogLoss(), rows, n=3).indices
     )

@@ -1,7 +1,7 @@
 """MC dropout: a network with dropout left on is an ensemble, each member the network under one set of masks.
 
 A member must be one function, so that what a label says of a row says the same of every context: its masks are drawn
-once, from the seed, and are the same for all rows, batches and calls. Sizes: b rows of a batch, K draws.
+once, from `random_state`, and are the same for all rows, batches and calls. Sizes: b rows of a batch, K draws.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from stakes._utils.arguments import RandomState, as_seed
 from stakes.exceptions import StakesError
 from stakes.models.networks.members import Batch, Predict, call_network, stacked
 
@@ -29,23 +30,40 @@ _ALPHA = -1.0507009873554805 * 1.6732632423543772  # where SELU saturates: what 
 
 @dataclass(frozen=True, eq=False)
 class Dropout:
-    """One network under `draws` sets of dropout masks; all layers but dropout are in evaluation mode.
+    """One network under several sets of dropout masks; all layers but dropout are in evaluation mode.
 
     The rows must be the first axis of what dropout layers are given. Dropout in a function call
     (`torch.nn.functional.dropout`) or inside a recurrent layer is no layer of its own and stays off.
+
+    Args:
+        module: A network with dropout layers.
+        draws: The number K of sets of masks.
+        random_state: A whole number or a generator, which decides the masks.
+
+    Raises:
+        StakesError: If the network has no dropout layer, or `draws` is no whole number of 1 or more.
+        TypeError: If the module is no network.
+
+    Examples:
+        >>> import torch
+        >>> from stakes.models import belief_of
+        >>> network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
+        >>> belief = belief_of(Dropout(network, draws=10), torch.zeros(4, 3), torch.zeros(6, 3))
+        >>> belief.candidates.shape
+        torch.Size([4, 10, 2])
     """
 
     module: nn.Module
     _: KW_ONLY
     draws: int = 30
-    seed: int = 0
+    random_state: RandomState = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.module, nn.Module):
             raise TypeError(f"Dropout needs a network (torch.nn.Module); got {type(self.module).__name__}")
-        for name, value, least in (("draws", self.draws, 1), ("seed", self.seed, 0)):
-            if not isinstance(value, int) or value < least:
-                raise StakesError(f"{name} must be a whole number, {least} or more; got {value!r}")
+        if not isinstance(self.draws, int) or self.draws < 1:
+            raise StakesError(f"draws must be a whole number, 1 or more; got {self.draws!r}")
+        object.__setattr__(self, "random_state", as_seed(self.random_state))
         if not _layers(self.module):
             raise StakesError(
                 f"{type(self.module).__name__} has no dropout layer (nn.Dropout and its kin) with p above 0: all draws "
@@ -64,7 +82,7 @@ class Dropout:
     @contextmanager
     def predicting(self) -> Iterator[Predict]:
         """One draw after the other; the hooks that mask are taken away afterwards."""
-        masks = _Masks(self.seed)
+        masks = _Masks(as_seed(self.random_state))
         with ExitStack() as hooks:
             for place, layer in enumerate(_layers(self.module)):
                 handle = layer.register_forward_hook(partial(masks.masked, place))
@@ -110,8 +128,8 @@ class _Masks:
         key = (self.draw, place, self.calls[place], shape)
         self.calls[place] += 1  # a layer that is called twice has two masks
         if key not in self.drawn:
-            rng = np.random.default_rng([self.seed, *key[:3]])
-            self.drawn[key] = torch.as_tensor(rng.random(shape) >= p, device=device)
+            uniform = np.random.default_rng([self.seed, *key[:3]]).random(shape)
+            self.drawn[key] = torch.as_tensor(uniform >= p, device=device)
         return self.drawn[key]
 
 

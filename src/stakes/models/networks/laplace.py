@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from stakes._utils.arguments import RandomState, as_generator
 from stakes.exceptions import StakesError
 from stakes.models.ensembles import checked_noise
 from stakes.models.networks.members import Batch, Predict, batches, call_network, in_evaluation
@@ -25,14 +26,19 @@ from stakes.models.networks.members import Batch, Predict, batches, call_network
 
 @dataclass(frozen=True, eq=False)
 class LastLayer:
-    """A network whose last linear layer is replaced by each of K draws of its weights; see `last_layer_laplace`."""
+    """A network whose last linear layer is replaced by each of K draws of its weights; see `last_layer_laplace`.
+
+    Args:
+        module: The network.
+        layer: Its last linear layer.
+        weights: [K, C, h]: the draws; the bias, where there is one, last.
+        noise_sd: The sd of labels about means; None for classes.
+    """
 
     module: nn.Module
     layer: nn.Linear
     weights: torch.Tensor
-    """[K, C, h]: the bias, where there is one, last."""
     noise_sd: Any = None
-    """The sd of labels about means; None for classes."""
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
@@ -63,14 +69,35 @@ def last_layer_laplace(
     prior_precision: float = 1.0,
     noise_sd: Any = None,
     draws: int = 50,
-    seed: int = 0,
+    random_state: RandomState = 0,
     batch_size: int = 256,
     prepare: Callable[[Any], Any] | None = None,
 ) -> LastLayer:
     """Draws of the last linear layer of a trained network: from N(its weights, (curvature at `rows` + prior)^-1).
 
-    `rows` are those it was trained on. The network gives logits, or with `noise_sd` means; `prior_precision` is that of
-    each weight and bias, the weight decay of training on the sum of losses over rows. It must end in the layer.
+    Args:
+        module: The network, which must end in the layer. It gives logits, or with `noise_sd` means.
+        rows: The rows [n, ...] it was trained on.
+        prior_precision: That of each weight and bias: the weight decay of training on the sum of losses over rows.
+        noise_sd: The sd of labels about means, a number or one for each output; None for classes.
+        draws: The number K of draws.
+        random_state: A whole number or a generator, which decides the draws.
+        batch_size: Rows that go through the network at a time.
+        prepare: From some rows to what the network takes; None: rows as they are.
+
+    Returns:
+        The draws, which `belief_of`, `rank` and `NetworkEnsemble` take.
+
+    Raises:
+        StakesError: If the network does not end in a linear layer, or an argument is out of range.
+
+    Examples:
+        >>> import torch
+        >>> from stakes.models import belief_of
+        >>> network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        >>> model = last_layer_laplace(network, torch.randn(50, 3), draws=10)
+        >>> belief_of(model, torch.zeros(4, 3), torch.zeros(6, 3)).candidates.shape
+        torch.Size([4, 10, 2])
     """
     if not (isinstance(prior_precision, Real) and 0 < prior_precision < math.inf):
         raise StakesError(f"prior_precision must be a number, positive and finite; got {prior_precision!r}")
@@ -85,7 +112,7 @@ def last_layer_laplace(
         layer, precision = _curvature(module, linear, (batch for _, batch in parts), noise)
         precision += prior_precision * torch.eye(len(precision), dtype=precision.dtype, device=precision.device)
         mean = _extended_weights(layer)  # [C, h]
-        deviations = _deviations(precision, draws, seed).reshape(draws, *mean.shape)
+        deviations = _deviations(precision, draws, as_generator(random_state)).reshape(draws, *mean.shape)
         dtype = torch.promote_types(layer.weight.dtype, torch.float32)  # half precision would round draws away
         return LastLayer(module, layer, (mean + deviations).to(dtype), noise_sd)
 
@@ -124,9 +151,9 @@ def _output_curvature(outputs: torch.Tensor, noise: Any) -> torch.Tensor:
     return torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
 
 
-def _deviations(precision: torch.Tensor, draws: int, seed: int) -> torch.Tensor:
+def _deviations(precision: torch.Tensor, draws: int, random_state: np.random.Generator) -> torch.Tensor:
     """[K, P]: draws from N(0, precision^-1), by the Cholesky factor L: L' d = e."""
-    normal = np.random.default_rng(seed).standard_normal((len(precision), draws))
+    normal = random_state.standard_normal((len(precision), draws))
     factor = torch.linalg.cholesky(precision)
     right = torch.as_tensor(normal, device=precision.device)
     solved: torch.Tensor = torch.linalg.solve_triangular(factor.T, right, upper=True)  # [P, K]
@@ -135,15 +162,15 @@ def _deviations(precision: torch.Tensor, draws: int, seed: int) -> torch.Tensor:
 
 @contextmanager
 def _features_of(layers: list[nn.Linear]) -> Iterator[list[tuple[nn.Linear, torch.Tensor, torch.Tensor]]]:
-    """A list that is told, at each call of one of the layers, which it is, what it is given and what it gives."""
+    """A list that holds, of the last call of one of the layers, which it is, what it is given and what it gives."""
     seen: list[tuple[nn.Linear, torch.Tensor, torch.Tensor]] = []
 
-    def tell(layer: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    def note(layer: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         seen[:] = [(layer, inputs[0], output)]  # the last call alone: others need not be kept
 
     with ExitStack() as hooks:
         for each in layers:
-            hooks.callback(each.register_forward_hook(tell).remove)
+            hooks.callback(each.register_forward_hook(note).remove)
         yield seen
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.campaign.campaign_processes import create, labelled, start
+from tests.campaign.journal_processes import create, labelled, start
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits are those of POSIX")
 

@@ -1,7 +1,7 @@
 """Several processes at once: nothing is lost, and no row is handed out twice."""
 
 from stakes.campaign import Journal
-from tests.campaign.campaign_processes import create, labelled, start
+from tests.campaign.journal_processes import create, labelled, start
 
 ASK = """
 import time
@@ -18,7 +18,7 @@ TELL_SAME = """
 say("ready")
 sys.stdin.readline()
 for number in range(300, 500):
-    say(*journal.tell_many([(f"{number}", f"label of {number}")], who=arguments[0]).told)
+    say(*journal.tell_many([(f"{number}", f"label of {number}")], who=arguments[0]).new)
 """
 
 

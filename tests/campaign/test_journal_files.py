@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stakes.campaign import Journal
-from stakes.campaign.sqlite import APPLICATION
+from stakes.campaign.journal import APPLICATION
 from stakes.exceptions import StakesError
 
 ROWS = [("a", None), ("b", 1.0)]
@@ -43,7 +43,7 @@ def campaign_of_other_program(path):
 
 def from_the_future(path):
     small(path)
-    marked(path, "PRAGMA user_version = 2")
+    marked(path, "PRAGMA user_version = 3")
 
 
 def truncated(path):
@@ -72,7 +72,7 @@ def headless(path):
         (lambda path: path.write_bytes(b"SQLite format 3\0"), "it is not a campaign file"),
         (foreign, "is an SQLite file of another program"),
         (campaign_of_other_program, "is an SQLite file of another program"),
-        (from_the_future, "has schema 2 and this stakes reads 1"),
+        (from_the_future, "has schema 3 and this stakes reads 2"),
         (truncated, "it is damaged"),
         (scribbled, "it is damaged"),
         (headless, "it is not a campaign file"),
@@ -114,7 +114,7 @@ def test_what_is_not_there_or_no_file_is_refused(folder):
 
 def test_how_the_file_is_marked_and_written(path):
     with Journal.create(path, ROWS, {}) as journal:
-        asked = {name: journal.database.read(f"PRAGMA {name}")[0][0] for name in ("journal_mode", "synchronous")}
+        asked = {name: journal.read(f"PRAGMA {name}")[0][0] for name in ("journal_mode", "synchronous")}
         assert asked == {"journal_mode": "delete", "synchronous": 3}  # 3: EXTRA
     assert int.from_bytes(path.read_bytes()[68:72], "big") == APPLICATION
     assert path.read_bytes()[68:72] == b"Stks"
@@ -125,7 +125,7 @@ WRITE = "import sqlite3, sys; sqlite3.connect(sys.argv[1], 0.05, isolation_level
 
 def test_opening_a_file_again_keeps_the_locks_of_this_process(path):
     small(path)
-    with Journal.open(path) as journal, journal.database.writing():
+    with Journal.open(path) as journal, journal.writing():
         Journal.open(path).close()  # on POSIX, a file closed by other means than SQLite's would free its locks
         done = subprocess.run([sys.executable, "-c", WRITE, path], capture_output=True, text=True, check=False)
     assert "database is locked" in done.stderr

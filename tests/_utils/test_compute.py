@@ -11,7 +11,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from threadpoolctl import threadpool_info
 
 from stakes import GaussianBelief, LogLoss, SquaredError, VoteEnsemble, score
-from stakes._utils.parallel import in_parts
+from stakes._utils.compute import in_parts
 
 
 def gaussian(rng, n=200, m=20):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stakes._utils.progress import as_progress, no_progress
+from stakes._utils.arguments import as_progress, no_progress
 
 
 class Stream:

@@ -81,5 +81,5 @@ def test_a_name_need_not_be_unicode(folder):
     path = folder / os.fsdecode(b"caf\xe9")
     Journal.create(path, ROWS, {}).close()
     with Journal.open(path) as journal:
-        assert journal.tell_many([("a", "cat")]).told == ("a",)
+        assert journal.tell_many([("a", "cat")]).new == ("a",)
     assert os.listdir(os.fsencode(folder)) == [b"caf\xe9"]

@@ -1,0 +1,188 @@
+"""Arguments that many public functions take: `random_state`, `budget` and `progress`, each with one meaning.
+
+`random_state` is an int or a NumPy generator; `budget` is money; `progress` is a bool or a function. Sizes: n rows.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from stakes.exceptions import StakesError
+
+if TYPE_CHECKING:
+    from stakes._utils.tables import Host  # which takes SciPy
+
+RandomState: TypeAlias = int | np.random.Generator | None
+"""A whole number, a generator, or None (which is 0: the same call gives the same answer)."""
+
+SUBSAMPLE, TIES, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
+
+
+def as_seed(random_state: Any) -> int:
+    """A seed for several independent streams.
+
+    Args:
+        random_state: A whole number, 0 or more, or a `numpy.random.Generator`, of which one number is drawn. None is 0:
+            the same call gives the same answer.
+
+    Returns:
+        The seed.
+
+    Raises:
+        TypeError: If it is neither.
+        StakesError: If it is negative.
+    """
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63 - 1))
+    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+        raise TypeError(f"random_state must be a whole number or a numpy.random.Generator; got {random_state!r}")
+    if random_state < 0:
+        raise StakesError(f"random_state must be 0 or more; got {random_state!r}")
+    return int(random_state)
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """The generator of an argument `random_state`: itself, or one that is seeded with it (None: with 0)."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(as_seed(random_state))
+
+
+def generator(seed: int, purpose: int) -> np.random.Generator:
+    """Random numbers for one purpose (`SUBSAMPLE`, `TIES`, `DRAWS`)."""
+    return np.random.default_rng([seed, purpose])
+
+
+def tie_breakers(seed: int, rows: Host) -> Host:
+    """[n]: a number for each position, its own whichever others it comes with: by it the seed decides between equals.
+
+    SplitMix64 of the position: a mixing of 64 bits, one to one, so that no two rows have the same.
+    """
+    key = generator(seed, TIES).integers(2**64, dtype=np.uint64)
+    mixed = rows.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + key
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+# The one budget rule: what `select`, `rank`, `suggest` and `ask` can afford. Rows are looked at in their order. A row
+# that the rest of the budget does not pay for is passed over, and the next ones are still looked at: an expensive row
+# in second place does not end the list. Sums of costs are rounded (three labels at 0.1 cost 0.30000000000000004), so a
+# budget may be exceeded by 1e-9 of itself.
+
+ROUNDING = 1e-9
+"""Of the budget, by which sums of costs may exceed it."""
+
+T = TypeVar("T")
+
+
+def check_budget(budget: Any) -> None:
+    """Refuse a budget that is neither None nor a positive number."""
+    if budget is not None and not (isinstance(budget, Real) and not isinstance(budget, bool) and float(budget) > 0):
+        raise StakesError(f"budget must be positive, in the unit of the costs; got {budget!r}")
+
+
+class Budget:
+    """What is left to spend; without a limit, everything is affordable."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.limit = math.inf if limit is None else float(limit)
+        self.spent = 0.0
+
+    @property
+    def left(self) -> float:
+        """The largest cost that is still affordable."""
+        return self.limit * (1.0 + ROUNDING) - self.spent
+
+    def affords(self, cost: float) -> bool:
+        """Whether one more label at this cost is within the budget."""
+        return cost <= self.left
+
+    def spend(self, cost: float) -> None:
+        """Pay for a label."""
+        self.spent += cost
+
+
+def affordable(rows: Iterable[tuple[T, float]], budget: float | None, n: int | None = None) -> list[T]:
+    """The first `n` rows, of pairs (row, cost), that a budget pays for together; None: no limit."""
+    purse = Budget(budget)
+    chosen: list[T] = []
+    for row, cost in rows:
+        if n is not None and len(chosen) == n:
+            break
+        if purse.affords(cost):
+            purse.spend(cost)
+            chosen.append(row)
+    return chosen
+
+
+Progress: TypeAlias = Callable[[str, float | None], None]
+"""Called with what is being done, and the share that is done (None where that is not known)."""
+
+_QUIET = 1.0  # seconds before anything is shown
+_APART = 0.2  # seconds between two lines on a terminal
+_APART_ELSEWHERE = 30.0  # seconds between two lines in a log
+
+
+def no_progress(what: str, share: float | None) -> None:
+    """No-op callback."""
+
+
+def as_progress(progress: Any) -> Progress:
+    """The callback of an argument `progress`.
+
+    Args:
+        progress: True shows the share done and the time left on the error stream, from the first second on; a callable
+            is called with what is being done and the share that is done; False and None show nothing.
+
+    Returns:
+        A callable (what, share).
+
+    Raises:
+        TypeError: If `progress` is neither a bool nor a callable.
+    """
+    if progress is None or progress is False:
+        return no_progress
+    if progress is True:
+        return _line_on_stderr()
+    if callable(progress):
+        return progress  # type: ignore[no-any-return]
+    raise TypeError(f"progress must be True, False or a function (what, share); got {progress!r}")
+
+
+def _line_on_stderr() -> Progress:
+    """A callback that rewrites one line of a terminal, or now and then writes a line elsewhere."""
+    start = shown = time.monotonic()
+    terminal = sys.stderr.isatty()
+
+    def show(what: str, share: float | None) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        finished = share is not None and share >= 1.0
+        wait = _APART if terminal else _APART_ELSEWHERE
+        if now - start < _QUIET or (now - shown < wait and not finished):
+            return
+        shown = now
+        end = "\n" if finished or not terminal else ""
+        begin = "\r" if terminal else ""
+        sys.stderr.write(f"{begin}{what}{_state(share, now - start)}{end}")
+        sys.stderr.flush()
+
+    return show
+
+
+def _state(share: float | None, passed: float) -> str:
+    """The share done and the time left, where the share is known; else the seconds that have passed."""
+    if not share:
+        return f", {passed:.0f} s"
+    left = math.ceil(passed / share * (1.0 - share))
+    return f": {share:4.0%} done, {left // 60} min {left % 60:2d} s left"

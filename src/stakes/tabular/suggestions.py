@@ -1,0 +1,328 @@
+"""Which rows of a table to label next, what their labels are worth, and why: one call for tables of any size.
+
+A model is fitted to the labels, and the rows without one are the pool, of which the rows are chosen that `stakes.rank`
+chooses. Without labels, or with labels of one class, rows are spread over the pool instead.
+
+Sizes: N rows, n rows chosen.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stakes._utils.arguments import Budget, Progress, as_progress
+from stakes._utils.tables import Host
+from stakes.exceptions import StakesError
+from stakes.files.frame import Frame
+from stakes.losses import AnyLoss, CostMatrix
+from stakes.models import DefaultModel
+from stakes.models.inspection import trained_weights
+from stakes.ranking import HelpedContext, Note, Outlook, Ranking, Reason, cold_start, outlook
+from stakes.ranking.cold_start import DISTANCE
+from stakes.ranking.top_k import WORTH
+from stakes.tabular.loss_specs import LOSSES, build_loss, decisions_of, is_of_stakes, is_own
+from stakes.tabular.model_specs import ModelSpec, build_model
+from stakes.tabular.streamed import StreamedRows
+from stakes.tabular.worksheet import Worksheet, as_targets
+
+_OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
+_POSITIVE = ModelSpec("log-gaussian-process")
+SPREAD = "spread over the rows that are left"
+"""What rows are ranked by that follow the last of an old ranking."""
+
+
+def suggest(
+    sheet: Worksheet,
+    n: int = 5,
+    *,
+    labels: Mapping[int, str] | None = None,
+    pending: Collection[int] = (),
+    excluded: Collection[int] = (),
+    budget: float | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Progress = False,
+) -> tuple[Ranking, Outlook | None]:
+    """The `n` rows of a table to label next, and what labels are worth.
+
+    Args:
+        sheet: The table.
+        n: How many rows.
+        labels: By row, those that are known; those of the table without.
+        pending: Rows whose labels are on their way: they are not chosen, and count as known to come.
+        excluded: Rows that are not to be chosen.
+        budget: What is left to spend; rows that it does not pay for are passed over.
+        n_jobs: Workers that score rows, as in `stakes.rank`.
+        progress: True, or a function that is called with what is being done and the share that is done.
+
+    Returns:
+        The rows, by id and by position in the table, with notes on what was assumed; and what the next labels save
+        (its ranking looks further ahead), None in a cold start.
+
+    Raises:
+        StakesError: If there is no row to choose, or the model cannot be fitted to the labels.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet, suggest
+        >>> rows = [(f"r{x}", x, 2.0 * x if x < 4 else None) for x in range(9)]
+        >>> brief = Brief("y", LossSpec("squared-error"), ModelSpec("bayesian-ridge"), id_column="id")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["id", "x", "y"], rows)
+        ...     ranking, outlook = suggest(read_worksheet(f"{folder}/t.csv", brief), 2)
+        >>> ranking.row_ids[0], outlook.advice
+        ('r8', None)
+    """
+    known, show = sheet.labels if labels is None else labels, as_progress(progress)
+    out, waiting = {*known, *excluded}, set(pending)
+    rows = [row for row in range(len(sheet.ids)) if row not in out]
+    if waiting.issuperset(rows):
+        raise StakesError("every row has a label, is on its way to one, or is left out: there is none to choose")
+    if why := _why_cold(sheet, known):
+        return _spread(sheet, rows, {*waiting, *known}, n, budget, why), None
+    show(f"fitting a model to {len(known)} labels", None)
+    model, loss, classes, notes = fitted(sheet, known, rows)
+    pool: Frame | StreamedRows
+    costs: Host | float | None
+    if sheet.stream is None:
+        seen, pool, costs = rows, sheet.features.take(rows), None if sheet.costs is None else sheet.costs[rows]
+    else:
+        seen, pool, costs = [], sheet.stream, sheet.stream.costs
+    with explained(sheet, len(known)):
+        found = outlook(
+            model,
+            loss,
+            pool,
+            n=max(n, _OFFERS),
+            decisions=sheet.brief.decisions,
+            costs=costs,
+            budget=budget,
+            pending=[place for place, row in enumerate(seen) if row in waiting],
+            classes=classes,
+            random_state=sheet.brief.random_state,
+            n_jobs=n_jobs,
+            progress=show,
+        )
+    ranking = _renamed(found.ranking, sheet, seen, loss, classes)
+    before, after = (
+        (*_notes("table", sheet.notes), *_notes("model", notes), *_sampled(sheet, len(rows))),
+        _fewer(n, len(ranking)),
+    )
+    ranking = replace(ranking, notes=(*before, *ranking.notes, *after))
+    first = {name: getattr(ranking, name)[:n] for name in ("indices", "row_ids", "scores", "reasons")}
+    return replace(ranking, **first), replace(found, ranking=ranking)
+
+
+def whys(ranking: Ranking) -> tuple[str, ...]:
+    """For each row of a ranking, the contexts at which its label helps most; its score says what it is worth."""
+    return tuple(_why(reason, score) for reason, score in zip(ranking.reasons, ranking.scores, strict=True))
+
+
+def _why(reason: Reason, score: float) -> str:
+    if reason.ranked_by == DISTANCE:
+        return "far from the rows above" if math.isfinite(score) else "drawn at random"
+    if reason.ranked_by == SPREAD:
+        return SPREAD
+    parts = [] if reason.ranked_by == WORTH else [f"ranked by {reason.ranked_by}"]
+    if reason.contexts:
+        parts.append(f"tells most about {', '.join(map(_helped, reason.contexts))}")
+    parts += [f"{reason.as_good} other rows are as good"] if reason.as_good else []
+    return "; ".join(parts)
+
+
+def _helped(context: HelpedContext) -> str:
+    """S015 (16% of its worth; today 2.4)."""
+    share = f"{context.share:.0%}" if context.share >= 0.01 else "<1%"
+    return f"{context.row_id} ({share} of its worth; today {context.answer})"
+
+
+def build_problem(
+    sheet: Worksheet, labels: Mapping[int, str] | None = None
+) -> tuple[Any, AnyLoss, Frame, Host, tuple[str, ...] | None]:
+    """A model, a loss and data, from the rows of a table that have a label: what `stakes.simulate` takes.
+
+    Args:
+        sheet: The table.
+        labels: By row; those of the table without.
+
+    Returns:
+        The model, not fitted yet, the loss, features [n, p], targets [n], and all classes (None for numbers).
+
+    Raises:
+        StakesError: If the loss or the model cannot be built for the labels.
+
+    Examples:
+        >>> import tempfile
+        >>> from stakes.files import write_csv
+        >>> from stakes.tabular import Brief, LossSpec, build_problem, read_worksheet
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_csv(f"{folder}/t.csv", ["x", "y"], [(1, 2.5), (2, 3.5), (3, None)])
+        ...     sheet = read_worksheet(f"{folder}/t.csv", Brief("y", LossSpec("squared-error")))
+        >>> model, loss, features, targets, classes = build_problem(sheet)
+        >>> features.shape, targets.tolist(), classes
+        ((2, 1), [2.5, 3.5], None)
+    """
+    known = sheet.labels if labels is None else labels
+    classes, (spec, _) = sheet.classes(known), chosen_model(sheet)
+    _refuse_zeros(spec, sheet.brief.loss.name, known)
+    model = build_model(spec, sheet.task, classes, random_state=sheet.brief.random_state)
+    rows = sorted(known)
+    targets = as_targets([known[row] for row in rows], sheet.task)
+    return model, build_loss(sheet.brief.loss, classes), sheet.features.take(rows), targets, classes
+
+
+def fitted(
+    sheet: Worksheet, labels: Mapping[int, str], others: Collection[int]
+) -> tuple[Any, AnyLoss, tuple[str, ...] | None, tuple[str, ...]]:
+    """The model, fitted to labels by row (columns are encoded by the `others`, too), the loss, classes, and notes."""
+    model, loss, features, targets, classes = build_problem(sheet, labels)
+    (spec, why), pool = chosen_model(sheet), sheet.features.take(sorted(others))
+    known = {"pool": pool} if isinstance(model, DefaultModel) else {"columns__pool": pool}
+    with explained(sheet, len(labels)), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(features, targets, **(known if len(pool) else {}))
+    while_fitting = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
+    report = model.report if isinstance(model, DefaultModel) else (f"The model is {spec.name}.", *model[0].report_)
+    return model, loss, classes, (*why, *report, *while_fitting, *_weighed_twice(sheet, model))
+
+
+def chosen_model(sheet: Worksheet) -> tuple[ModelSpec, tuple[str, ...]]:
+    """The model of the brief, and notes; for a positive target the default is one that knows that."""
+    brief = sheet.brief
+    positive = brief.loss.name in LOSSES and LOSSES[brief.loss.name].target == "positive target"
+    if positive and brief.model == ModelSpec():
+        return _POSITIVE, (f"{brief.loss.name} is about positive numbers, so the model is {_POSITIVE.name}.",)
+    return brief.model, ()
+
+
+@contextmanager
+def explained(sheet: Worksheet, n_labels: int) -> Iterator[None]:
+    """A block in which what a user's own class raises, or a library refuses, is named as that."""
+    try:
+        yield
+    except StakesError:
+        raise
+    except Exception as error:
+        name, what = chosen_model(sheet)[0].name, f"{type(error).__name__}: {error}"
+        for kind, path in (("model", name), ("loss", sheet.brief.loss.name)):
+            if is_own(error, path):
+                raise StakesError(f"your {kind} {path} raised {what}") from error
+        refused = isinstance(error, ValueError | TypeError | ArithmeticError) and not is_of_stakes(error)
+        if refused or isinstance(error, FloatingPointError):
+            called = "the default model" if name == "default" else f"the model {name}"
+            raise StakesError(f"{called} cannot be used with {n_labels} labels: {error}") from error
+        raise
+
+
+def _refuse_zeros(spec: ModelSpec, loss: str, labels: Mapping[int, str]) -> None:
+    """Some losses allow 0, whose logarithm no model can learn from."""
+    zeros = sum(float(label) == 0.0 for label in labels.values()) if spec == _POSITIVE else 0
+    if zeros:
+        raise StakesError(
+            f"{zeros} of {len(labels)} labels are 0, and {spec.name}, the model for {loss}, learns logarithms. Add "
+            "a small number, such as 0.5, to all labels, or take a loss for all numbers, such as squared-error"
+        )
+
+
+def _weighed_twice(sheet: Worksheet, model: Any) -> tuple[str, ...]:
+    """A caution where classes are weighed in training, and again in the loss."""
+    weighs = sheet.brief.loss.class_weights or sheet.brief.loss.cost_matrix
+    found = trained_weights(model) if weighs else None
+    return () if found is None else (found[0].upper() + found[1:],)
+
+
+def _sampled(sheet: Worksheet, count: int) -> tuple[Note, ...]:
+    """A note where some rows in memory stand for all in the file."""
+    if sheet.stream is None or count == sheet.stream.n_rows:
+        return ()
+    text = (
+        f"The table stays in its file: {count} of its {sheet.stream.n_rows} rows without a label, drawn with "
+        f"random_state {sheet.brief.random_state}, tell what its columns hold, and ids are looked up for the rows "
+        "named only."
+    )
+    return (_note("sample of the file", text),)
+
+
+def _note(kind: str, text: str) -> Note:
+    return Note(kind, {"text": text})
+
+
+def _notes(kind: str, sentences: Sequence[str]) -> tuple[Note, ...]:
+    return tuple(_note(kind, sentence) for sentence in sentences)
+
+
+def _why_cold(sheet: Worksheet, labels: Mapping[int, str]) -> str | None:
+    """Why no model can tell what a label is worth; None where one can."""
+    if not labels:
+        return "There is no label yet"
+    if sheet.task == "classes" and len(set(labels.values())) == 1:
+        return f"All {len(labels)} labels are of one class, {next(iter(labels.values()))!r}"
+    return None
+
+
+def _spread(sheet: Worksheet, pool: list[int], known: set[int], n: int, budget: float | None, why: str) -> Ranking:
+    """Rows spread over those of the pool that the budget pays for, away from rows that are known or asked for."""
+    cost = np.ones(len(sheet.ids)) if sheet.costs is None else sheet.costs
+    free = [row for row in pool if row not in known and Budget(budget).affords(float(cost[row]))]
+    notes = (*_notes("table", sheet.notes), _note("no model", f"{why}: no model can tell what a label is worth."))
+    if not free:
+        reason = _note("nothing within the budget", "The budget reaches for no label.")
+        return Ranking((), (), (), False, DISTANCE, (), (*notes, reason))
+    found = cold_start(
+        sheet.features.take(free),
+        n=n,
+        known=sheet.features.take(sorted(known)) if known else None,
+        costs=None if sheet.costs is None else sheet.costs[free],
+        budget=budget,
+        random_state=sheet.brief.random_state,
+    )
+    ranking = _renamed(found, sheet, free, None, None)
+    return replace(ranking, notes=(*notes, *ranking.notes, *_sampled(sheet, len(pool))))
+
+
+def _fewer(n: int, count: int) -> tuple[Note, ...]:
+    """A note where fewer rows were chosen than were asked for."""
+    text = f"{n} rows were asked for; {count} could be chosen."
+    return () if count >= n else (Note("fewer rows", {"n": n, "count": count, "text": text}),)
+
+
+def _renamed(
+    ranking: Ranking, sheet: Worksheet, seen: Sequence[int], loss: AnyLoss | None, classes: Sequence[str] | None
+) -> Ranking:
+    """The ranking with positions in the table and ids, in place of positions in what was looked at (`seen`)."""
+    places = {*ranking.indices, *(each.index for reason in ranking.reasons for each in reason.contexts)}
+    named = _named(sheet, seen, sorted(places))
+    decisions = decisions_of(sheet.brief.loss, classes or ()) if isinstance(loss, CostMatrix) else ()
+    by_name = decisions if sheet.brief.loss.cost_matrix is not None else ()
+    reasons = tuple(
+        replace(reason, contexts=tuple(_context(each, named, by_name) for each in reason.contexts))
+        for reason in ranking.reasons
+    )
+    rows, ids = zip(*(named[place] for place in ranking.indices), strict=True) if len(ranking) else ((), ())
+    return replace(ranking, indices=tuple(rows), row_ids=tuple(ids), reasons=reasons)
+
+
+def _named(sheet: Worksheet, seen: Sequence[int], places: list[int]) -> dict[int, tuple[int, str]]:
+    """For places in what was looked at the position in the table, and the id."""
+    if sheet.stream is None or seen:
+        return {place: (sheet.source.number(seen[place]) - 1, sheet.ids[seen[place]]) for place in places}
+    rows = sheet.stream.rows(np.asarray(places, dtype=np.intp))
+    ids = sheet.stream.worksheet(rows).ids if len(rows) else ()
+    return dict(zip(places, zip(rows.tolist(), ids, strict=True), strict=True))
+
+
+def _context(context: HelpedContext, named: Mapping[int, tuple[int, str]], decisions: Sequence[str]) -> HelpedContext:
+    """A context by its id, with the decision there by its name."""
+    row, name = named[context.index]
+    known = replace(context, index=row, row_id=name)
+    if not decisions:
+        return known
+    decision = decisions[int(context.prediction)]
+    return replace(known, prediction=decision, answer=f"decision {decision!r}")
