@@ -164,7 +164,8 @@ def test_a_csv_is_read_whole(rows, forest, tmp_path):
             return stakes.models.belief_of(forest, *arrays)
 
     loss = stakes.LogLoss()
-    found, wanted = (stakes.rank(*each, batch=False) for each in ((Named(), loss, tmp_path / "pool.csv"), (forest, loss, rows)))
+    found = stakes.rank(Named(), loss, tmp_path / "pool.csv", batch=False)
+    wanted = stakes.rank(forest, loss, rows, batch=False)
     assert found.indices == wanted.indices
 
 
@@ -326,9 +327,9 @@ def test_memory_does_not_grow_with_the_rows():
 
 def test_one_worker_and_many_give_the_same_to_the_last_bit(rows, forest, process):
     for model, loss in ((forest, stakes.LogLoss([1.0, 5.0])), (process, stakes.SquaredError())):
-        one, many = (stakes.rank(model, loss, rows, n=300, chunk=40, n_jobs=jobs) for jobs in (1, 3))
+        one, many = (stakes.rank(model, loss, rows, n=300, chunk=40, n_jobs=jobs, batch=False) for jobs in (1, 3))
         assert one == many
-        assert one.indices == stakes.rank(model, loss, rows, n=300, chunk=40).indices
+        assert one.indices == stakes.rank(model, loss, rows, n=300, chunk=40, batch=False).indices
 
 
 class Short(Endless):

@@ -46,6 +46,7 @@ from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
+from stakes.models.ensembles import known_classes, plain_label
 from stakes.models.inspection import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
 from stakes.ranking.result import Note
 
@@ -258,7 +259,8 @@ class Query:
         """Say where the first gap is, if gaps are what the model refuses: steps of a pipeline may take some only."""
         order = np.argsort(rows)
         place = first_gap(take_rows(part, order), np.asarray(rows)[order])
-        name, place = ("pool", place) if place is not None else ("contexts", first_gap(self.contexts))
+        name = "pool" if place is not None or self.positions is not None else "contexts"
+        place = first_gap(self.contexts, self.positions) if place is None else place
         if place is not None and self._answers_without_gaps(part, joint):
             reason = str(error).splitlines()[0]
             raise StakesError(
@@ -277,7 +279,7 @@ class Query:
 
     def to_send(self) -> Query:
         """The query without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=TablePool(self.head), positions=None, costs=None, progress=no_progress)
+        return replace(self, pool=TablePool(self.head), costs=None, progress=no_progress)
 
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the id of each context (those in the pool, where the pool stands for them)."""
@@ -342,22 +344,15 @@ def make_query(
         at_least_one("chunk", chunk),
         checked_jobs(n_jobs),
     )
-    most = None if max_contexts is None else at_least_one("max_contexts", max_contexts)
-    counted = contexts is None and most is None and query.size > _FEWEST_CONTEXTS
-    belief = query.first(joint=batch is not False) if counted or batch is not False else None
     if contexts is not None:
         contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
         query = _with_contexts(query, contexts, context_weights)
     else:
-        query = _with_stand_ins(
-            query,
-            context_weights,
-            most or enough_contexts(query.size, query.wanted, getattr(belief, "n_classes", None)),
-        )
-    if belief is None:
+        query = _with_stand_ins(query, context_weights, max_contexts)
+    if batch is False:
         return query
-    listed, cheap = enough_listed(len(query.weights), query.wanted, belief)
-    listed = query.shortlist if shortlist is not None else listed
+    listed, cheap = enough_listed(len(query.weights), query.wanted, query.first(joint=True))
+    listed = listed if shortlist is None else query.shortlist
     return replace(query, shortlist=listed, batch=False if batch is None and not cheap else batch)
 
 
@@ -369,8 +364,14 @@ def _with_contexts(query: Query, contexts: Table, context_weights: Any) -> Query
     return _about(query, contexts, None, weights, note)
 
 
-def _with_stand_ins(query: Query, context_weights: Any, most: int) -> Query:
-    """The query about rows of the pool that stand for the future: all of them, or `most` that are drawn."""
+def _with_stand_ins(query: Query, context_weights: Any, max_contexts: int | None) -> Query:
+    """The query about rows of the pool that stand for the future: all of them, or some that are drawn."""
+    if max_contexts is not None:
+        most = at_least_one("max_contexts", max_contexts)
+    elif query.size <= _FEWEST_CONTEXTS:
+        most = query.size
+    else:
+        most = enough_contexts(query.size, query.wanted, _class_count(query))
     positions, weights, note = _stand_ins(context_weights, query.size, most, query.seed)
     return _about(query, query.pool.take(positions), positions, weights, note)
 
@@ -379,6 +380,20 @@ def _about(query: Query, contexts: Table, positions: Host | None, weights: Host,
     target = Note("target", {"target": "own" if served_by_own_belief(query.model) else query.target})
     share = tuple(weights.tolist())
     return replace(query, contexts=contexts, positions=positions, weights=share, notes=(note, target), prepared={})
+
+
+def _class_count(query: Query) -> int | None:
+    """How many classes a label may be of; None for numbers."""
+    if isinstance(getattr(query.loss, "domain", None), Interval | Vectors):
+        return None
+    names = class_names(query.model, query.classes)
+    return getattr(query.first(), "n_classes", None) if names is None else len(names)
+
+
+def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
+    """[C]: those given, or those of the model, or none known."""
+    known = known_classes(model) if classes is None else classes
+    return None if known is None else [plain_label(name) for name in known]
 
 
 def enough_contexts(size: int, n: int, classes: int | None) -> int:
