@@ -12,7 +12,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from stakes._utils.array import double, log_of, namespace, on_host, slices
-from stakes._utils.tables import Host
+from stakes._utils.tables import Host, plain_label
 from stakes._utils.text import number
 from stakes.acquisition import find_form, uncertainty
 from stakes.acquisition.reduction import blocks
@@ -20,7 +20,7 @@ from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction
 from stakes.losses import AnyLoss, FiniteChoice, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
-from stakes.models.ensembles import known_classes, plain_label
+from stakes.models.inspection import known_classes
 from stakes.ranking.query import Query
 from stakes.ranking.result import HelpedContext, Note
 
