@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -92,3 +93,22 @@ def test_theory_is_numbered_in_order(pattern):
     found = [int(number) for number in re.findall(pattern, (ROOT / "docs" / "theory.md").read_text(), re.MULTILINE)]
     assert found == list(range(1, len(found) + 1))
     assert found
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+def test_names_of_the_package_on_a_page_are_there(page):
+    named = sorted(set(re.findall(r"`(stakes(?:\.\w+)+)[`(]", page.read_text())))
+    assert [name for name in named if not is_there(name)] == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one; what needs an absent library counts as there."""
+    found = importlib.import_module("stakes")
+    for part in name.split(".")[1:]:
+        try:
+            found = getattr(found, part, None) or importlib.import_module(f"{found.__name__}.{part}")
+        except ModuleNotFoundError as error:
+            return not (error.name or "stakes").startswith("stakes")
+        except AttributeError:
+            return False
+    return True
