@@ -35,6 +35,7 @@ from stakes._utils.tables import (
     first_gap,
     labels_at,
     n_rows,
+    plain_label,
     row_labels,
     take_rows,
 )
@@ -46,8 +47,14 @@ from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
-from stakes.models.ensembles import known_classes, plain_label
-from stakes.models.inspection import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
+from stakes.models.inspection import (
+    accepts_missing,
+    accepts_shapes,
+    check_columns,
+    check_fitted,
+    known_classes,
+    served_by_own_belief,
+)
 from stakes.ranking.result import Note
 
 _CHECKED = 2**16  # rows that are checked at a time

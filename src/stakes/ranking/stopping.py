@@ -32,11 +32,15 @@ _SURE = 2.0  # standard errors
 
 @dataclass(frozen=True)
 class Amount:
-    """A mean over contexts, for one decision, in units of the loss."""
+    """A mean over contexts, for one decision, in units of the loss.
+
+    Attributes:
+        value: The mean.
+        error: Its standard error, where the contexts are draws of those to come.
+    """
 
     value: float
     error: float
-    """Its standard error, where the contexts are draws of those to come."""
 
     def __str__(self) -> str:
         return plus_minus(self.value, self.error)
@@ -44,17 +48,21 @@ class Amount:
 
 @dataclass(frozen=True)
 class Offer:
-    """The first `size` rows of the ranking, bought together."""
+    """The first rows of the ranking, bought together.
+
+    Attributes:
+        size: How many rows.
+        worth: What their labels are expected to save together, for one decision.
+        error: Its standard error: over contexts, and of sampling where labels of a batch are sampled.
+        cost: What all of them cost, in units of the loss; None where that is not known.
+        decisions: How many decisions will be taken; None where that is not known.
+    """
 
     size: int
     worth: float
-    """What their labels are expected to save together, for one decision."""
     error: float
-    """Its standard error: over contexts, and of sampling where labels of a batch are sampled."""
     cost: float | None
-    """Of all of them, in units of the loss."""
     decisions: float | None
-    """How many decisions will be taken."""
 
     @property
     def net(self) -> float | None:
@@ -76,22 +84,27 @@ class Offer:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Labels to buy, and whether to."""
+    """Which labels to buy, and whether to: what `outlook` returns.
+
+    Attributes:
+        ranking: Rows in the order in which to buy them.
+        today: The loss expected of one decision today.
+        most: The most that labels can save of it, however many.
+        offers: The first 1, 2, .. rows.
+        decisions: How many decisions will be taken, as given.
+        budget: What may be spent, as given.
+        advice: "go on", "stop" or "too close to call"; None without costs or decisions.
+        sentences: The advice in words, and why.
+    """
 
     ranking: Ranking
-    """Rows in the order in which to buy them."""
     today: Amount
-    """The loss expected of one decision today."""
     most: Amount
-    """The most that labels can save of it, however many."""
     offers: tuple[Offer, ...]
-    """The first 1, 2, .. rows."""
     decisions: float | None
     budget: float | None
     advice: Verdict | None
-    """None without costs or decisions."""
     sentences: tuple[str, ...]
-    """The advice in words, and why."""
 
     @property
     def best(self) -> Offer | None:
