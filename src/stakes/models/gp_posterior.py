@@ -142,7 +142,7 @@ def forward_solver(factor: Array) -> Callable[[Array], Array]:
     if (solve := getattr(namespace(factor).linalg, "solve_triangular", None)) is not None:
         return lambda rows: solve(factor.mT, rows, upper=True, left=False)
     blocks = [factor[part, part] for part in slices(len(factor), _BLOCK)]
-    inverses = [solve_triangular(block, np.eye(len(block)), lower=True) for block in blocks]
+    inverses = [solve_triangular(block, np.eye(len(block)), lower=True, check_finite=False) for block in blocks]
 
     def solved(rows: Array) -> Array:
         for place, inverse in enumerate(inverses):
