@@ -34,13 +34,17 @@ ROOMS = [
 ]
 FINISHED = {
     "stakes.baselines",
+    "stakes.beliefs",
     "stakes.campaign",
     "stakes.evaluation",
     "stakes.files",
     "stakes.losses",
+    "stakes.models",
+    "stakes.models.networks",
     "stakes.report",
     "stakes.simulation",
     "stakes.tabular",
+    "stakes.testing",
 }
 UNFINISHED = set(ROOMS) - FINISHED  # rooms whose docstrings are still being written
 SOURCE = Path(importlib.import_module("stakes").__file__).parent

@@ -31,7 +31,7 @@ NAMES = {
         WeightFunction WeightedBregman ZeroOne
     """,
     "stakes.beliefs": """
-        Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief GivesDistributions
+        Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
         Integrand LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference
         SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at

@@ -6,7 +6,7 @@ import numpy as np
 
 from stakes import CostMatrix, select
 from stakes.beliefs import Reference
-from stakes.losses.domains import Classes
+from stakes.losses import Classes
 from stakes.testing import check_belief
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from stakes import GaussianBelief, expected_regret, uncertainty
-from stakes.losses.domains import REAL
+from stakes.losses import REAL
 from stakes.testing import check_loss
 
 

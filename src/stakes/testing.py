@@ -1,6 +1,7 @@
 """Laws that a loss or a belief of your own must pass; each raises an AssertionError that names the law.
 
 `check_loss(loss, targets)` and `check_belief(belief)` are what the library's own losses and beliefs are tested with.
+Sizes: Z targets, N candidates, M contexts, J cells of the label, D statistics, d coordinates of an action, A actions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from stakes._utils.array import Array, asarrays, column, constant, double, filled, namespace, replaced
 from stakes.acquisition import expected_regret
 from stakes.acquisition.reduction import best_of_knowing
-from stakes.beliefs import BatchBelief, Belief, Distribution, GivesDistributions, NormalEnsemble
+from stakes.beliefs import BatchBelief, Belief, Distribution, DistributionBelief, NormalEnsemble
 from stakes.beliefs.base import log_weight
 from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.base import missing_members
@@ -27,9 +28,7 @@ _JUMP = 1e-3  # of the largest difference between acts
 
 
 def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
-    """Assert the laws of a loss on a handful of `targets` of its domain (labels for classes, `n_classes` of them).
-
-    Targets are [Z], or [Z, d] for vectors.
+    """Assert the laws of a loss.
 
     For belief moments E[S] averaged over random parts of the targets:
     - Shapes: S is [..., D], the act [..., d], regrets [...].
@@ -40,6 +39,20 @@ def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: 
     - Finite actions: a loss whose act jumps as the belief moves says so, and its statistics are costs of its actions.
 
     A loss of a whole distribution is asked the same of smooth beliefs around the targets.
+
+    Args:
+        loss: The loss.
+        targets: A handful of targets of its domain: [Z], or [Z, d] for vectors; labels for classes.
+        n_classes: How many classes there are; None for what the loss or the largest label says.
+        rtol: How far numbers that should agree may differ, relative to their scale.
+
+    Raises:
+        AssertionError: If a law is broken; the message names it.
+
+    Examples:
+        >>> from stakes import Linex
+        >>> from stakes.testing import check_loss
+        >>> check_loss(Linex(0.5), targets=[-1.0, 0.0, 2.5])
     """
     if isinstance(loss, DistributionLoss):
         _check_distribution_loss(loss, targets, rtol)
@@ -78,9 +91,9 @@ def _check_from(loss: Loss, z: Array, labels: Array, parts: Array, reference: Ar
     tripled = loss.regret(3.0 * moments[:, None, :], acts[None, :, :], reference)
     _assert_close(tripled, 3.0 * regrets, rtol, scale, "regret: homogeneous in the moments")
     answers = loss.prediction(acts, reference)
-    said = loss(labels[None, ...], answers[:, None, ...])
+    values = loss(labels[None, ...], answers[:, None, ...])
     weight = 1.0 if reference is None else xp.exp(log_weight(reference, loss))
-    _assert_close(said, losses * weight, rtol, float(xp.max(abs(said))), "units: loss of the prediction")
+    _assert_close(values, losses * weight, rtol, float(xp.max(abs(values))), "units: loss of the prediction")
     return answers
 
 
@@ -155,7 +168,7 @@ def _mixtures(loss: DistributionLoss, targets: Any) -> tuple[list[Distribution],
 
 
 def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -> None:
-    """Assert the laws of a belief, with a `loss` it should serve (log loss for classes, squared errors otherwise).
+    """Assert the laws of a belief.
 
     - Shapes: moments [M, D], split moments [N, M, J, D] with J at most `n_cells`.
     - Split: over cells, split moments sum to the moments.
@@ -164,6 +177,19 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     - Value: no label is worth less than nothing, or more than knowing the target.
     - Distributions, where the belief gives them: a total mass of 1, today and over cells.
     - Batches, where it has `start_batch`: the same belief about targets, and two labels are worth no less than one.
+
+    Args:
+        belief: The belief.
+        loss: A loss that it should serve; None for log loss of classes and squared errors otherwise.
+        rtol: How far numbers that should agree may differ, relative to their scale.
+
+    Raises:
+        AssertionError: If a law is broken; the message names it.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> from stakes.testing import check_belief
+        >>> check_belief(GaussianBelief([0.0, 1.0], [1.0, 1.0], [1.0], [[0.6, 0.2]]))
     """
     assert isinstance(belief, Belief), f"{type(belief).__name__} lacks a method of stakes.beliefs.Belief"
     assert not isinstance(loss, DistributionLoss), "a loss with statistics is wanted: distributions are checked anyway"
@@ -200,7 +226,7 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     assert bool(xp.all(reductions >= -1e-12 * tolerance)), "value: no label is worth less than nothing"
     most = best_of_knowing(loss, belief)
     assert bool(xp.all(reductions <= most * (1.0 + rtol))), "value: no label is worth more than knowing the target"
-    if isinstance(belief, GivesDistributions):
+    if isinstance(belief, DistributionBelief):
         _check_distributions(belief, rtol)
     if isinstance(belief, BatchBelief) and n_candidates:
         _check_batches(belief, loss, moments, reductions, rtol)

@@ -3,7 +3,8 @@
 Networks also take rows of any shape (images [N, 1, 8, 8]) and dicts of arrays, a part of each row in each of them.
 
 No library of tables is imported: each is known by what it offers (`iloc`: pandas; `to_series`: polars; `column_names`:
-Arrow; `tocsr`: sparse matrices). Rows are told apart by position. Sizes: N rows, p columns.
+Arrow; `tocsr`: sparse matrices). Rows are told apart by position. Tables are checked at the door: rows of one kind,
+finite numbers, the columns that are expected; errors name the place. Sizes: N rows, p columns.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ Table: TypeAlias = Any
 Host: TypeAlias = np.ndarray[Any, Any]
 
 _NUMBERS = "fiu"  # kinds of dtype that are numbers
+_LOOKED_AT = 2**16  # rows that are looked at together for numbers that are not finite
 
 
 def n_rows(table: Table) -> int:
-    """N."""
+    """The number N of rows."""
     if isinstance(table, Mapping):
         return n_rows(next(iter(table.values())))
     return int(table.shape[0]) if hasattr(table, "shape") else len(table)
@@ -127,14 +129,6 @@ def is_gap(values: Host) -> Host:
     return np.asarray(gaps, dtype=bool)
 
 
-# ----------------------------------------------------------------------
-# Tables at the door: rows of one kind, finite numbers, the columns that are expected; errors name the place.
-#
-# Sizes: N rows, p columns.
-
-_LOOKED_AT = 2**16  # rows that are looked at together for numbers that are not finite
-
-
 def check_table(
     name: str,
     data: Any,
@@ -146,7 +140,7 @@ def check_table(
 
     With `any_shape` also arrays N x anything, and dicts of them. Nested lists of numbers become an array; all else
     stays what it is. Columns that hold no numbers are the model's affair. `rows` [N] are where its rows are in a larger
-    table, for the words of an error.
+    table, for the text of an error.
     """
     if any_shape and isinstance(data, Mapping):
         return _checked_parts(name, data, allow_nan, rows)
@@ -174,7 +168,7 @@ def _checked_parts(
 
 
 def _place(table: Table, row: int, position: int | tuple[int, ...], rows: Sequence[int] | Host | None) -> str:
-    """A row and a column in words, by name where they have names; or where it is in a row of any shape."""
+    """A row and a column as a text, by name where they have names; or where it is in a row of any shape."""
     names, where = column_names(table), row if rows is None else int(rows[row])
     label = labels_at(table, [row])[0] if hasattr(table, "iloc") else where
     called = "" if label == where else f" (label {label!r})"
@@ -184,7 +178,7 @@ def _place(table: Table, row: int, position: int | tuple[int, ...], rows: Sequen
 
 
 def first_gap(table: Table, rows: Sequence[int] | Host | None = None) -> str | None:
-    """Where the first gap among the numbers is, in words; None where there is none."""
+    """Where the first gap among the numbers is, as a text; None where there is none."""
     if isinstance(table, Mapping):
         return next((gap for part in table.values() if (gap := first_gap(part, rows)) is not None), None)
     return next((_place(table, row, position, rows) for row, position, _ in _first_bad(table, allow_nan=False)), None)

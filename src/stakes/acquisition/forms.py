@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stakes._utils.array import Array, filled, namespace
-from stakes.beliefs import Belief, GivesDistributions, Reference
+from stakes.beliefs import Belief, DistributionBelief, Reference
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss
 from stakes.losses.base import missing_members
@@ -132,10 +132,10 @@ def check_pair(loss: AnyLoss, belief: Belief) -> None:
         )
     ours, theirs = type(loss).__name__, type(belief).__name__
     if belief.domain in loss.domain:
-        if isinstance(loss, DistributionLoss) and not isinstance(belief, GivesDistributions):
+        if isinstance(loss, DistributionLoss) and not isinstance(belief, DistributionBelief):
             raise TypeError(
                 f"{ours} needs whole distributions of the target, and {theirs} gives moments only. Use GaussianBelief, "
-                "WarpedGaussianBelief or NormalEnsemble, or give it the methods of stakes.beliefs.GivesDistributions."
+                "WarpedGaussianBelief or NormalEnsemble, or give it the methods of stakes.beliefs.DistributionBelief."
             )
         return
     if type(loss.domain) is not type(belief.domain):

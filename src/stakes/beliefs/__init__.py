@@ -1,6 +1,6 @@
 """What is believed: labels of candidates and targets of contexts, jointly."""
 
-from stakes.beliefs.base import BatchBelief, Belief, GivesDistributions, Integrand, Reference, reference_at
+from stakes.beliefs.base import BatchBelief, Belief, DistributionBelief, Integrand, Reference, reference_at
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import Automatic, MemberNodes, MemberPanels, MixtureGrid, NormalEnsemble, OutcomeRule
@@ -17,8 +17,8 @@ __all__ = [
     "BoxCoxWarp",
     "CategoricalEnsemble",
     "Distribution",
+    "DistributionBelief",
     "GaussianBelief",
-    "GivesDistributions",
     "Integrand",
     "LogWarp",
     "MemberNodes",

@@ -1,6 +1,7 @@
-"""The belief's side of the interface between a loss and a belief: moments of statistics, split by what a label may be.
+"""The interface between loss and belief: the belief's side.
 
-Sizes: N candidates, M contexts, K members, C classes, J cells of the label y, D statistics, B marks.
+A belief answers with moments of the statistics S(z) that a loss gives (`stakes.losses.base`), split by what a label may
+be. Sizes: N candidates, M contexts, K members, C classes, J cells of the label y, D statistics, B marks.
 """
 
 from __future__ import annotations
@@ -74,6 +75,14 @@ def reference_at(point: Array, integrand: Integrand) -> Reference:
 
     Returns:
         The reference.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import ExponentialWeight, SquaredError
+        >>> from stakes.beliefs import reference_at
+        >>> reference = reference_at(np.array([100.0]), SquaredError(ExponentialWeight(2.0)))
+        >>> print(reference.log_scale)  # log w(100)
+        [200.]
     """
     return Reference(point, log_weight(point, integrand))
 
@@ -94,7 +103,7 @@ class Belief(Protocol):
     of a cell, so impossible outcomes do no harm.
 
     There is nothing to inherit from: an object with these members is a belief. `stakes.testing.check_belief` tests one.
-    Two protocols add to it: `BatchBelief` for labels that are chosen together, and `GivesDistributions` for losses of a
+    Two protocols add to it: `BatchBelief` for labels that are chosen together, and `DistributionBelief` for losses of a
     whole distribution.
     """
 
@@ -196,7 +205,7 @@ Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]
 
 
 @runtime_checkable
-class GivesDistributions(Protocol):
+class DistributionBelief(Protocol):
     """A belief that knows the whole weighted distribution w(z) p(z | c), today's and in each cell of a label.
 
     Marks [M, B] are targets, counted from the reference of each context, that must be edges between panels.

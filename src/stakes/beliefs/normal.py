@@ -19,6 +19,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from stakes._utils.arguments import RandomState, as_generator
 from stakes._utils.array import (
     Array,
     asarrays,
@@ -36,7 +37,6 @@ from stakes._utils.array import (
     replaced,
     slices,
 )
-from stakes._utils.random import as_generator
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_member_weights
 from stakes.beliefs.quadrature import (
@@ -184,7 +184,7 @@ class MemberNodes:
         return cls(nodes, weights / weights.sum())
 
     @classmethod
-    def monte_carlo(cls, count: int, random_state: Any = None) -> MemberNodes:
+    def monte_carlo(cls, count: int, random_state: RandomState = None) -> MemberNodes:
         """Independent draws.
 
         Args:
@@ -198,7 +198,7 @@ class MemberNodes:
         return cls(generator.standard_normal(count), np.full(count, 1.0 / count), generator, "monte_carlo")
 
     @classmethod
-    def quasi_monte_carlo(cls, count: int, random_state: Any = None) -> MemberNodes:
+    def quasi_monte_carlo(cls, count: int, random_state: RandomState = None) -> MemberNodes:
         """A scrambled Sobol sequence.
 
         Args:

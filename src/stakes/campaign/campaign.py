@@ -314,7 +314,7 @@ class Campaign:
         """Record labels of rows, all or none.
 
         The same label once more changes nothing; another one is refused, unless it is to replace the first. A class
-        that was not named and that no row has had is refused, unless it is said to be new.
+        that was not named and that no row has had is refused, unless it is declared new.
 
         Args:
             pairs: Ids and labels.
@@ -518,7 +518,7 @@ class Campaign:
         return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
 
     def _within_budget(self, rows: tuple[str, ...], who: str | None) -> list[str]:
-        """Of rows just handed out those that the budget pays for; others go back, where another asker was quicker."""
+        """The rows just handed out that the budget pays for; others go back, where another asker was quicker."""
         now = self._now()
         left = self._budget_left(now)
         if left is None:

@@ -46,9 +46,9 @@ from stakes.campaign.states import (
 from stakes.exceptions import StakesError
 
 WEEK = 7 * 24 * 3600.0
-APPLICATION = 0x53746B73  # "Stks": how a campaign is told from other SQLite files
+APPLICATION = 0x53746B73  # "Stks": marks a campaign among SQLite files
 VERSION = 2
-"""Of the tables and of what is kept in them; a file of another version is refused, not converted."""
+"""The version of the tables and of what is kept in them; a file of another version is refused, not converted."""
 
 _WAIT = 30.0  # seconds that a writer waits for the others
 _AT_ONCE = 500  # ids in one query: some builds of SQLite take 999

@@ -21,7 +21,9 @@ _DAY = 24 * 3600.0
 @click.command("ask")
 @click.argument("campaign")
 @click.option("-n", "n", type=click.IntRange(min=1), default=1, show_default=True, help="How many rows.")
-@click.option("--days", type=click.FloatRange(0, min_open=True), default=7.0, show_default=True, help="Of the lease.")
+@click.option(
+    "--days", type=click.FloatRange(0, min_open=True), default=7.0, show_default=True, help="Until the rows come back."
+)
 @click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV.")
 @who_option
 @table_moved

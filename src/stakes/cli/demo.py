@@ -1,7 +1,7 @@
-"""`stakes demo` and `stakes sample`: tables to try things on, and the whole story on one of them.
+"""`stakes demo` and `stakes sample`: tables to try things on, and a whole example on one of them.
 
 Two tables are of real patients, which scikit-learn ships, and one is of prices that are made up. The demo suggests the
-next labels, runs a campaign, tries whether it helps, and writes a report.
+next labels, runs a campaign, simulates whether it helps, and writes a report.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class DemoFiles:
 
     table: Path
     answers: Path
-    """The same table with every label: what following up all would tell."""
+    """The same table with every label, as if all patients had been followed up."""
     campaign: Path
     curve: Path
     report: Path
@@ -151,7 +151,7 @@ class DemoSize:
 def run_demo(
     folder: str | os.PathLike[str], *, say: Say, random_state: int = 0, size: DemoSize | None = None
 ) -> DemoFiles:
-    """Tell the story of a clinic in a folder that is new or empty; each step names the command that does the same."""
+    """Run the example of a clinic in a folder that is new or empty; each step names the command that does the same."""
     check_canvas()
     sizes, files = size or DemoSize(), _files(_new_folder(Path(folder)))
     say(f"{_STORY}\n\n$ stakes sample progression")
@@ -227,7 +227,7 @@ def _report(campaign: Campaign, files: DemoFiles, say: Say) -> None:
 @click.argument("folder", default="stakes-demo")
 @json_option
 def demo_command(folder: str, as_json: bool) -> None:
-    """Tell the whole story with real data in FOLDER, which must be new or empty; needs no network."""
+    """Run the whole example on real data in FOLDER, which must be new or empty; needs no network."""
     files = run_demo(folder, say=(lambda text: None) if as_json else click.echo)
     as_json_or(as_json, {name: str(path) for name, path in vars(files).items()}, [])
 

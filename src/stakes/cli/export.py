@@ -12,7 +12,7 @@ from stakes.cli.output import as_json_or, waiting
 @click.command("export")
 @click.argument("campaign")
 @click.option("-o", "--output", required=True, help="The CSV to write.")
-@click.option("--events", is_flag=True, help="Everything that happened, instead of the rows.")
+@click.option("--events", is_flag=True, help="All events instead of the rows.")
 @table_moved
 @json_option
 def export_command(campaign: str, output: str, events: bool, table: str | None, as_json: bool) -> None:

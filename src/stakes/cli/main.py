@@ -43,7 +43,7 @@ _COMMANDS = {
     "losses": ("catalogue", "The losses by name, what each is for, and its options."),
     "models": ("catalogue", "The models by name, and what each is good for."),
     "doctor": ("doctor", "Check the installation, and a campaign file."),
-    "demo": ("demo", "The whole story on data of real patients, in a folder of its own, in a minute."),
+    "demo": ("demo", "A whole example on data of real patients, in a folder of its own, in a minute."),
     "sample": ("demo", "Write a table to try things on."),
     "completion": ("catalogue", "Print the script that completes commands in your shell."),
 }

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NUMBERS = {option.name: option for entry in LOSSES.values() for option in entry.options}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
-who_option = click.option("--who", help="Who does it, for the history.")
+who_option = click.option("--who", help="Your name, for the history.")
 table_moved = click.option("--table", help="Where the table of the campaign is now, if it was moved.")
 
 
@@ -40,11 +40,11 @@ def applied(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 table_options = applied(
     click.option("--target", required=True, help="The column of labels; rows where it is empty are the pool."),
-    click.option("--id", "id_column", help="The column that names rows; row numbers, from 1, without."),
-    click.option("--ignore", multiple=True, help="A column that the model must not see; may be given again."),
+    click.option("--id", "id_column", help="The column that names rows; they are numbered from 1 otherwise."),
+    click.option("--ignore", multiple=True, help="A column that the model must not see; can be repeated."),
     click.option("--classes", help="All classes, as A,B,C, also those that no label has had."),
-    click.option("--missing", multiple=True, help="A mark for missing values, such as NA; may be given again."),
-    click.option("--text", multiple=True, help="A column of codes that look like numbers; may be given again."),
+    click.option("--missing", multiple=True, help="A mark for missing values, such as NA; can be repeated."),
+    click.option("--text", multiple=True, help="A column of codes that look like numbers; can be repeated."),
     click.option("--delimiter", help="What separates the cells of a CSV."),
     click.option(
         "--random-state",
@@ -57,23 +57,27 @@ table_options = applied(
 loss_options = applied(
     click.option("--loss", required=True, help="A loss by name (see stakes losses), or module:Name."),
     *(
-        click.option(f"--{name.replace('_', '-')}", name, type=float, help=f"Of a loss: {option.purpose}")
+        click.option(f"--{name.replace('_', '-')}", name, type=float, help=f"Option of a loss. {option.purpose}")
         for name, option in _NUMBERS.items()
     ),
-    click.option("--loss-option", multiple=True, help="NAME=VALUE, for a loss of your own; may be given again."),
+    click.option("--loss-option", multiple=True, help="NAME=VALUE, for a loss of your own; can be repeated."),
     click.option("--weight", help="Which targets count more: exp:RATE, or a CSV of y and weight."),
     click.option("--class-weights", help="Which classes count more: bus=50,van=50; others count 1."),
     click.option("--cost-matrix", help="A CSV: a row for each true class, a column for each decision."),
 )
 model_options = applied(
     click.option("--model", default="default", show_default=True, help="A model by name, or module:Name."),
-    click.option("--model-option", multiple=True, help="NAME=VALUE, of the model; may be given again."),
+    click.option("--model-option", multiple=True, help="NAME=VALUE, of the model; can be repeated."),
 )
 money_options = applied(
     click.option("--cost", "cost_column", help="The column of what a label of each row costs, in units of the loss."),
     click.option("--label-cost", type=float, help="What a label of any row costs, in units of the loss."),
     click.option("--decisions", type=float, help="How many decisions will be taken with the model."),
-    click.option("--budget", type=float, help="For all labels to come, in units of the costs (1 a label without)."),
+    click.option(
+        "--budget",
+        type=float,
+        help="For all labels to come, in units of the costs (a label costs 1 if none are given).",
+    ),
 )
 
 

@@ -24,9 +24,13 @@ _PICTURES = (".png", ".svg", ".pdf")
 @loss_options
 @model_options
 @click.option("-n", "n", type=click.IntRange(min=1), default=30, show_default=True, help="Labels to buy in a run.")
-@click.option("--runs", type=click.IntRange(min=1), default=10, show_default=True, help="Each with its own split.")
-@click.option("--initial", type=click.IntRange(min=1), help="Labels to begin with; 10, or 2 a class, without.")
-@click.option("--strategy", multiple=True, help="Instead of random, plain and loss; may be given again.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=10, show_default=True, help="How many runs, each with its own split."
+)
+@click.option(
+    "--initial", type=click.IntRange(min=1), help="Labels to begin with; 10, or 2 for each class, if not given."
+)
+@click.option("--strategy", multiple=True, help="Instead of random, plain and loss; can be repeated.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 for one a core.")
 @click.option("--store", help="A folder that keeps finished loops, so that a run can be taken up again.")
 @click.option("--plot", help="Draw the learning curves, and what was bought, into this PNG, SVG or PDF.")

@@ -9,7 +9,7 @@ from stakes.cli.options import applied, json_option, who_option
 from stakes.cli.output import as_json_or, waiting
 
 _labels = applied(
-    click.option("--replace", is_flag=True, help="Take the place of labels that rows have."),
+    click.option("--replace", is_flag=True, help="Replace the labels that rows have."),
     click.option("--new-class", is_flag=True, help="A class that no row has had is no mistake."),
     who_option,
     json_option,

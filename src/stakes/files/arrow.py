@@ -156,7 +156,7 @@ class ArrowPool:
 
     pieces: tuple[Piece, ...] = field(repr=False)
     schema: Any
-    """Of the p columns."""
+    """Arrow's, of the p columns."""
     made: Callable[[Any], Any] = lambda table: table
 
     @property

@@ -1,14 +1,14 @@
 """Columns with names on the host: what a table from a file is for a model, and what the cells of a column are.
 
 A `Frame` offers what `stakes._utils.tables` knows of an Arrow table, so that encoders, `rank` and `simulate` take it as
-it is. Cells are None where they are empty. Sizes: N rows, p columns.
+it is, and it is a `stakes.ranking.Pool`. Cells are None where they are empty. Sizes: N rows, p columns.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any, Literal, TypeAlias
@@ -70,8 +70,13 @@ class Frame:
         return list(self.names)
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows, N."""
+        return self.count
+
+    @property
     def shape(self) -> tuple[int, int]:
-        """N and p."""
+        """The numbers of rows and columns, N and p."""
         return self.count, len(self.names)
 
     def __len__(self) -> int:
@@ -88,18 +93,31 @@ class Frame:
         """
         return self.arrays[position]
 
-    def take(self, indices: Sequence[int] | Host) -> Frame:
+    def chunks(self, size: int) -> Iterator[tuple[int, Frame]]:
+        """Where each chunk of rows begins, and its rows, in order.
+
+        Args:
+            size: How many rows; fewer in the last.
+
+        Returns:
+            Pairs of a position and a frame.
+        """
+        return (
+            (start, self.take(np.arange(start, min(start + size, self.count)))) for start in range(0, self.count, size)
+        )
+
+    def take(self, rows: Sequence[int] | Host) -> Frame:
         """The rows at some positions, in that order.
 
         Args:
-            indices: Positions.
+            rows: Positions.
 
         Returns:
             A frame of those rows.
         """
-        rows = np.asarray(indices, dtype=np.intp)
-        arrays = tuple(values[rows] for values in self.arrays)
-        return Frame(self.names, arrays, len(np.empty(self.count, dtype=bool)[rows]))
+        places = np.asarray(rows, dtype=np.intp)
+        arrays = tuple(values[places] for values in self.arrays)
+        return Frame(self.names, arrays, len(np.empty(self.count, dtype=bool)[places]))
 
     def select(self, names: Iterable[str]) -> Frame:
         """Some columns.

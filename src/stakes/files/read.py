@@ -476,7 +476,7 @@ class Fingerprint(NamedTuple):
     columns: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         return {"rows": self.rows, "columns": dict(self.columns)}
 
     @staticmethod

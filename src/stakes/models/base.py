@@ -1,5 +1,8 @@
 """From a fitted model to a belief: which adapter serves which model.
 
+An adapter is a function `prepare(model, contexts, *, target, classes, joint, random_state)` that computes what the
+contexts need, once, and gives a function from the rows of candidates to the belief about them: pools come by in chunks.
+
 Sizes: N candidates (the pool), M contexts, p features.
 """
 
@@ -25,7 +28,7 @@ RowsToBelief: TypeAlias = Callable[[Any], Belief]
 
 
 class Adapter(Protocol):
-    """Turns fitted models of one type into beliefs: what the contexts need is computed once, rows stream by."""
+    """A function that turns fitted models of one type into beliefs: the contexts are seen once, rows stream by."""
 
     def __call__(
         self,
@@ -66,14 +69,35 @@ _EXTRAS = {
 
 
 def register_model(kind: type, adapter: Adapter) -> None:
-    """Let `adapter` serve models of type `kind` and its subclasses, unless a subclass has its own."""
+    """Let an adapter serve models of a type and of its subclasses, unless a subclass has its own.
+
+    Args:
+        kind: The type of the models.
+        adapter: A function `prepare(model, contexts, *, target, classes, joint, random_state)` that gives a function
+            from rows to their belief; see `Adapter`.
+
+    Raises:
+        StakesError: If the type has an adapter already.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import NormalEnsemble
+        >>> class Lines:
+        ...     slopes = np.array([0.5, 1.0, 1.5])
+        >>> def prepare(model, contexts, *, target, **_):
+        ...     there, noise = contexts * model.slopes, 0.1 if target == "label" else 0.0
+        ...     return lambda rows: NormalEnsemble(rows * model.slopes, 0.1, there, noise)
+        >>> register_model(Lines, prepare)
+        >>> belief_of(Lines(), [[1.0], [2.0]] * np.ones(1), np.ones((3, 1))).n_candidates
+        2
+    """
     if kind in _ADAPTERS:
         raise StakesError(f"an adapter for {kind.__name__} is registered already")
     _ADAPTERS[kind] = adapter
 
 
 def register_list(kind: type, adapter: Adapter) -> None:
-    """Let `adapter` serve lists of models whose first is of type `kind`."""
+    """Let an adapter serve lists of models whose first is of type `kind`."""
     if kind in _LISTED:
         raise StakesError(f"an adapter for lists of {kind.__name__} is registered already")
     _LISTED[kind] = adapter
@@ -118,6 +142,15 @@ def prepare_belief(
     Raises:
         StakesError: If `target` is neither, or the model cannot be asked for what is wanted.
         TypeError: If no adapter knows the model.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import GaussianProcess, SquaredError, score
+        >>> X = np.linspace(0.0, 1.0, 12)[:, None]
+        >>> model = GaussianProcess().fit(X[:4], X[:4, 0] ** 2)
+        >>> belief = prepare_belief(model, contexts=X)
+        >>> [score(SquaredError(), belief(chunk)).shape for chunk in (X[4:10], X[10:])]
+        [(6,), (2,)]
     """
     if target not in ("label", "latent"):
         raise StakesError(f"target must be 'label' or 'latent'; got {target!r}")
@@ -155,7 +188,7 @@ def belief_of(
     A model of your own has a method `belief(pool, contexts)`, or an adapter given to `register_model`.
 
     Args:
-        model: A fitted model: one of scikit-learn's, a list of them, `EnsembleOf`, a network, a process of GPyTorch ..
+        model: A fitted model of scikit-learn, GPyTorch, BoTorch or PyTorch, a list of such, `EnsembleOf`, ..
         pool: N candidates, as the model takes rows.
         contexts: M rows at which answers will be needed.
         target: "label" if z is the label that will be realised at a context, noise included; "latent" if it is the
@@ -170,6 +203,16 @@ def belief_of(
     Raises:
         StakesError: If `target` is neither, or the model cannot be asked for what is wanted.
         TypeError: If no adapter knows the model.
+
+    Examples:
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from stakes import LogLoss, score
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = RandomForestClassifier(50, random_state=0).fit(X[::5], y[::5])
+        >>> belief = belief_of(model, pool=X[1::5], contexts=X[2::5])
+        >>> score(LogLoss(), belief).shape
+        (30,)
     """
     prepared = prepare_belief(model, contexts, target=target, classes=classes, joint=joint, random_state=random_state)
     return prepared(pool)
@@ -208,7 +251,7 @@ def best_of(search: BaseSearchCV) -> Any:
 
 
 def adapter_of(model: Any) -> Adapter | None:
-    """That of the model's type, of one that it inherits from, or of one that it passes itself off as (an ABC).
+    """The adapter of the model's type, of one that it inherits from, or of one that it passes itself off as (an ABC).
 
     For a list: that of lists of the type of its first model, where there is one.
     """

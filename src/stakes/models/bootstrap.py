@@ -35,7 +35,7 @@ from stakes.models.ensembles import (
 
 
 class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """`members` clones of `estimator`, each fitted on as many rows as there are, drawn with replacement.
+    """An ensemble of clones of any estimator, each fitted on as many rows as there are, drawn with replacement.
 
     Every class keeps at least one row in every member: where a draw misses a class, one of its rows takes the place of
     a row whose class is there twice. So members agree more than a plain bootstrap's on classes that have few rows. As
@@ -43,6 +43,23 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     Regressors have `noise_sd_`, the noise of labels estimated out of bag (its bias: `stakes.models.ensembles`), or what
     `noise_sd` says; NaN where no row was left out, as with a single label. A prediction is the members' mean.
+
+    Args:
+        estimator: A classifier or a regressor of scikit-learn, or one with its methods.
+        members: The number K of clones.
+        noise_sd: The sd of labels about a member's mean, a number or one for each output; None: estimated.
+        random_state: A whole number or a generator; None: other draws at each fit, as in scikit-learn. Every
+            `random_state` of a clone is drawn from it.
+        n_jobs: Workers that fit clones, as in scikit-learn.
+
+    Examples:
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.linear_model import Ridge
+        >>> from stakes import SquaredError, rank
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = Bootstrap(Ridge(), members=10, random_state=0).fit(X[:50], y[:50])
+        >>> len(rank(model, SquaredError(), pool=X[50:], n=3).indices)
+        3
     """
 
     def __init__(
@@ -61,19 +78,30 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Bootstrap:  # noqa: N803 (scikit-learn's names)
-        """Fit the members; features go to them as they came, so that names and types of columns are kept."""
+        """Fit the members.
+
+        Args:
+            X: Rows [n, p], which go to members as they came, so that names and types of columns are kept.
+            y: Labels [n], or [n, d] for a regressor of several outputs.
+
+        Returns:
+            The ensemble itself, with `estimators_`, `estimators_samples_` and, of a regressor, `noise_sd_`.
+
+        Raises:
+            StakesError: If `members` is no whole number of 1 or more, or there are no labels.
+        """
         if not isinstance(self.members, int | np.integer) or self.members < 1:
             raise StakesError(f"members must be a whole number, 1 or more; got {self.members!r}")
         rows, targets = self._checked(X, y)
-        chance = self.random_state
-        if isinstance(chance, np.random.Generator):
-            chance = as_seed(chance) % 2**32  # scikit-learn knows no generators, and no larger numbers
-        chance = check_random_state(chance)
+        given = self.random_state
+        if isinstance(given, np.random.Generator):
+            given = as_seed(given) % 2**32  # scikit-learn knows no generators, and no larger numbers
+        random_state = check_random_state(given)
         codes = (
             np.unique(targets, return_inverse=True)[1] if is_classifier(self.estimator) else np.zeros(len(targets), int)
         )
-        self.estimators_samples_ = [resampled(codes, chance) for _ in range(self.members)]
-        copies = [_seeded(clone(self.estimator), chance) for _ in range(self.members)]
+        self.estimators_samples_ = [resampled(codes, random_state) for _ in range(self.members)]
+        copies = [_seeded(clone(self.estimator), random_state) for _ in range(self.members)]
         self.estimators_ = Parallel(n_jobs=self.n_jobs)(
             delayed(_fitted)(copy, rows, targets, sample)
             for copy, sample in zip(copies, self.estimators_samples_, strict=True)
@@ -102,7 +130,14 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return moment_noise(targets, means_of(members_of(self), rows), self.estimators_samples_)
 
     def predict(self, X: Any) -> Array:  # noqa: N803
-        """[n]: the class of the largest mean probability, or the members' mean ([n, d])."""
+        """Predict by all members together.
+
+        Args:
+            X: Rows [n, p].
+
+        Returns:
+            [n]: the class of the largest mean probability; or the members' mean, [n] or [n, d].
+        """
         check_is_fitted(self)
         if is_classifier(self.estimator):
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
@@ -110,12 +145,28 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
 
     @available_if(lambda self: is_classifier(self.estimator))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
-        """[n, C]: the members' mean."""
+        """Class probabilities.
+
+        Args:
+            X: Rows [n, p].
+
+        Returns:
+            [n, C]: the members' mean, in the order of `classes_`.
+        """
         members = members_of(self)
         return np.mean(probabilities_of(members, X, self.classes_.tolist()), axis=1)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """Accuracy of a classifier, R^2 of a regressor."""
+        """Accuracy of a classifier, R^2 of a regressor.
+
+        Args:
+            X: Rows [n, p].
+            y: Their labels.
+            sample_weight: [n], or None for equal ones.
+
+        Returns:
+            The score.
+        """
         measure = accuracy_score if is_classifier(self.estimator) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
@@ -128,24 +179,24 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return tags
 
 
-def resampled(codes: Array, chance: np.random.RandomState) -> Array:
+def resampled(codes: Array, random_state: np.random.RandomState) -> Array:
     """[n]: positions drawn with replacement, with every class (numbers [n]) among them."""
-    sample = chance.randint(len(codes), size=len(codes))
+    sample = random_state.randint(len(codes), size=len(codes))
     counts = np.bincount(codes[sample], minlength=codes.max() + 1)  # [C]
     for missing in np.flatnonzero(counts == 0):
-        place = chance.choice(
+        place = random_state.choice(
             np.flatnonzero(counts[codes[sample]] > 1)
         )  # there is one: a class misses no row for itself
         counts[codes[sample[place]]] -= 1
-        sample[place] = chance.choice(np.flatnonzero(codes == missing))
+        sample[place] = random_state.choice(np.flatnonzero(codes == missing))
         counts[missing] = 1
     return sample
 
 
-def _seeded(estimator: Any, chance: np.random.RandomState) -> Any:
+def _seeded(estimator: Any, random_state: np.random.RandomState) -> Any:
     """The estimator with its own seed wherever it takes one."""
     names = [name for name in sorted(estimator.get_params()) if name.rpartition("__")[2] == "random_state"]
-    return estimator.set_params(**{name: chance.randint(np.iinfo(np.int32).max) for name in names})
+    return estimator.set_params(**{name: random_state.randint(np.iinfo(np.int32).max) for name in names})
 
 
 def _fitted(estimator: Any, rows: Any, targets: Array, sample: Array) -> Any:

@@ -1,7 +1,9 @@
-"""The most probable hyperparameters of a Gaussian process, under priors that a few labels cannot run away from.
+"""A model for those who have none: what serves for the labels at hand, and a report of everything that was done.
 
-With ten labels the likelihood alone often says that there is nothing but noise, and then that no label is worth
-anything. Sizes: t hyperparameters, as logarithms.
+Labels come as they are, real numbers or classes; errors name the rows. Hyperparameters of a Gaussian process are the
+most probable ones, under priors that a few labels cannot run away from.
+
+Sizes: n labels, p columns, N rows, C classes, t hyperparameters, as logarithms.
 """
 
 from __future__ import annotations
@@ -30,6 +32,221 @@ from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.encoding import TableEncoder
 
+Task: TypeAlias = Literal["classes", "real"]
+
+_FEW = 10  # distinct whole numbers that may be classes
+_TREES = 100
+_LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
+_TOO_FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
+_SPREADS = (3.0, 1.0, 1.5)  # of the logarithms of variance, length and noise
+_ENOUGH = 100  # labels to search hyperparameters with: three of them need no more, and the time grows with their cube
+
+
+class DefaultModel(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator for tables of any columns: a Gaussian process for real targets, a forest for classes.
+
+    Columns are encoded by `TableEncoder`. Beyond `max_gp_labels` labels, and for sparse features, real targets get a
+    random forest too. What was done is in `report`, what a fit warned of included.
+
+    Args:
+        task: "classes" or "real"; None: text, flags and whole numbers with few values are classes.
+        classes: All classes in the order of columns, also those that no label has had; None: those of the labels.
+        max_gp_labels: The most labels that a Gaussian process is fitted to: its time grows with their cube.
+        random_state: A whole number or a generator, for the forest, and for the labels that hyperparameters are
+            searched with where there are many.
+
+    Examples:
+        >>> import numpy as np
+        >>> X = np.linspace(0.0, 1.0, 8)[:, None]
+        >>> model = DefaultModel(task="real").fit(X, np.sin(X[:, 0]))
+        >>> model.predict(X[:3]).shape
+        (3,)
+        >>> model.report[0]
+        '8 labels, 1 column. The target is a number, as was said.'
+    """
+
+    def __init__(
+        self,
+        task: Task | None = None,
+        classes: Sequence[Any] | None = None,
+        max_gp_labels: int = 1000,
+        random_state: RandomState = 0,
+    ) -> None:
+        self.task = task
+        self.classes = classes
+        self.max_gp_labels = max_gp_labels
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
+        """Choose a model, and fit it.
+
+        Args:
+            X: A table [n, p] of any columns.
+            y: Labels [n].
+            pool: Rows [N, p] beside them by which columns are encoded, too; None: none.
+
+        Returns:
+            The model itself.
+
+        Raises:
+            StakesError: If there are no labels, some are missing, or no column tells rows apart.
+            TypeError: If a real target is not made of numbers.
+        """
+        if y is None or np.size(y) == 0:
+            raise StakesError(
+                "y must hold a label; without any, stakes.cold_start(pool) says which rows to label first"
+            )
+        X = check_table("X", X, allow_nan=True)  # noqa: N806
+        labels = checked_labels(y, n_rows(X))
+        self.task_, why = infer_task(labels, self.task, self.classes)
+        sizes = f"{counted(len(labels), 'label')}, {counted(n_columns(X), 'column')}"
+        notes = [f"{sizes}. {why}", _rows_sentence(pool)]
+        self.__dict__.pop("classes_", None)  # of an earlier fit
+        if self.task_ == "classes":
+            self.classes_ = check_classes(labels, self.classes)
+            notes += _class_sentences(labels, self.classes_)
+        encoder, self.n_features_in_ = TableEncoder().fit(X, pool=pool), n_columns(X)
+        features = encoder.transform(X)
+        if features.shape[1] == 0:
+            raise StakesError("X must have a column that tells rows apart; all are constant or empty")
+        targets = positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model, choice = self._choice(features, targets, as_seed(self.random_state) % 2**32)  # scikit-learn's most
+            model.fit(features, targets)
+        self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
+        self.report_ = (*notes, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
+        return self
+
+    @property
+    def report(self) -> tuple[str, ...]:
+        """Sentences on everything that was done by the last `fit`."""
+        check_is_fitted(self)
+        return self.report_
+
+    def predict(self, X: Any) -> Host:  # noqa: N803
+        """Predict labels.
+
+        Args:
+            X: A table [N, p] with the columns of `fit`.
+
+        Returns:
+            [N]: the mean of a real target, or the most probable class.
+        """
+        check_is_fitted(self)
+        if self.task_ == "classes":
+            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        return np.asarray(self.pipeline_.predict(X))
+
+    def predict_proba(self, X: Any) -> Host:  # noqa: N803
+        """Class probabilities.
+
+        Args:
+            X: A table [N, p] with the columns of `fit`.
+
+        Returns:
+            [N, C]: in the order of `classes_`.
+
+        Raises:
+            AttributeError: If the target is real.
+        """
+        check_is_fitted(self)
+        if self.task_ != "classes":
+            raise AttributeError("the target is real: predict gives its mean")
+        probabilities = np.zeros((n_rows(X), len(self.classes_)))
+        probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
+        return probabilities
+
+    def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
+        """The model to fit, and a sentence that says which and why."""
+        if self.task_ == "classes":
+            return RandomForestClassifier(_TREES, random_state=seed), f"Classes: a random forest of {_TREES} trees."
+        if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
+            return gaussian_process(features, targets, seed)
+        if len(targets) < 2:
+            raise StakesError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
+        forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=seed)
+        why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
+        return forest, f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
+
+    def __sklearn_tags__(self) -> Any:
+        """Gaps, text and sparse matrices may come in; a classifier or a regressor, as far as that is known."""
+        tags = BaseEstimator.__sklearn_tags__(self)
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.sparse = True
+        task = getattr(self, "task_", self.task)
+        if task == "classes":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        elif task == "real":
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
+
+
+def default(
+    X: Any,  # noqa: N803
+    y: Any,
+    *,
+    pool: Any = None,
+    task: Literal["classes", "real"] | None = None,
+    classes: Sequence[Any] | None = None,
+    max_gp_labels: int = 1000,
+    random_state: RandomState = 0,
+) -> DefaultModel:
+    """Fit a model that `stakes.rank` takes to a table of any columns; its `report` says what was done.
+
+    One label is enough; without any, `stakes.cold_start` says which rows to label first.
+
+    Args:
+        X: A table [n, p]: an array, a data frame, a sparse matrix.
+        y: Labels [n].
+        pool: Rows [N, p] that have no label. Give them where there are few labels: scales, categories and constant
+            columns are then those of all rows.
+        task: "classes" or "real"; None: text, flags and whole numbers with few values are classes.
+        classes: All classes in the order of columns, also those that no label has had yet; None: those of the labels.
+        max_gp_labels: The most labels of a real target that a Gaussian process is fitted to; beyond, a random forest.
+        random_state: A whole number or a generator.
+
+    Returns:
+        The fitted model.
+
+    Raises:
+        StakesError: If there are no labels, some are missing, or no column tells rows apart.
+        TypeError: If a real target is not made of numbers.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import Linex, default, rank
+        >>> X = np.linspace(0.0, 3.0, 40)[:, None]
+        >>> model = default(X[:12], np.sin(X[:12, 0]), pool=X[12:])
+        >>> len(rank(model, Linex(1.0), pool=X[12:], n=2).indices)
+        2
+    """
+    return DefaultModel(task, classes, max_gp_labels, random_state).fit(X, y, pool)
+
+
+def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]:
+    """A Gaussian process for labels [n] of standardised features [n, q], not fitted yet, and a sentence on it.
+
+    The noise is kept above a hundredth of the variance of labels: the most likely one is 0 now and then, and a model
+    without noise is far too sure of itself. The priors, log-normal: variance 1 (of labels) within a factor of 20,
+    length 1.5 median distances between rows within a factor of 3, noise 0.1 within a factor of 5. They were chosen on
+    four real tables, where they cost next to nothing at 60 labels and gain up to 0.2 in log score at 10.
+    """
+    length = _median_distance(features)
+    scale = Matern(length, (0.1 * length, 100.0 * length), nu=2.5)
+    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * scale + WhiteKernel(0.1, (1e-2, 1e1))
+    centres = (0.0, float(np.log(1.5 * length)), float(np.log(0.1)))
+    priors = partial(most_probable, centres=centres, spreads=_SPREADS)
+    process = GaussianProcessRegressor(kernel, optimizer=priors, normalize_y=True, random_state=seed)
+    what = "A real target: a Gaussian process (Matern 5/2, noise)"
+    if len(labels) < _TOO_FEW:
+        return process.set_params(optimizer=None), f"{what} with fixed hyperparameters: {len(labels)} labels tell none."
+    if len(labels) <= _ENOUGH:
+        return process, f"{what} with the most probable hyperparameters under wide priors."
+    rows = np.random.default_rng(seed).choice(len(labels), _ENOUGH, replace=False)
+    found = process.fit(features[rows], labels[rows]).kernel_
+    fixed = GaussianProcessRegressor(found, optimizer=None, normalize_y=True)
+    return fixed, f"{what} with the hyperparameters most probable for {_ENOUGH} labels drawn with seed {seed}."
+
 
 def most_probable(
     objective: Callable[[Host], tuple[float, Host]],
@@ -57,14 +274,60 @@ def most_probable(
     return np.asarray(found.x), float(found.fun)
 
 
-# ----------------------------------------------------------------------
-# Labels as they come: real numbers or classes, checked, with errors that name the rows.
-#
-# Sizes: n labels, C classes.
+def _median_distance(features: Host) -> float:
+    """Between rows [n, q]; where rows are equal or alone, that of standard columns, sqrt(2 q)."""
+    distances = pdist(features[:_ENOUGH])
+    found = float(np.median(distances)) if len(distances) else 0.0
+    return found if found > 0 else float(np.sqrt(2.0 * features.shape[1]))
 
-Task: TypeAlias = Literal["classes", "real"]
 
-_FEW = 10  # distinct whole numbers that may be classes
+@adapts(DefaultModel)
+def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | None, **options: Any) -> RowsToBelief:
+    """The belief of what was chosen, with all classes."""
+    check_is_fitted(model)
+    if model.task_ == "real":
+        return prepare_belief(model.pipeline_, contexts, classes=classes, **options)
+    wanted = model.classes_.tolist() if classes is None else list(classes)
+    if lost := [name for name in model.classes_.tolist() if name not in wanted]:
+        raise StakesError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
+    return prepare_belief(model.pipeline_, contexts, classes=_places(model.classes_, wanted), **options)
+
+
+def _places(known: Host, wanted: list[Any]) -> list[int]:
+    """[C]: the number inside of each class that is wanted; those that the model does not know get new numbers."""
+    numbers = {name: place for place, name in enumerate(known.tolist())}
+    for name in wanted:
+        numbers.setdefault(name, len(numbers))
+    return [numbers[name] for name in wanted]
+
+
+def _fit_sentences(model: Any, caught: list[Any]) -> list[str]:
+    """What was found, and what was warned of, each once."""
+    found = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
+    return [*found, *dict.fromkeys(f"While fitting: {each.message}" for each in caught)]
+
+
+def _rows_sentence(pool: Any) -> str:
+    if pool is None:
+        return "Columns are encoded by the rows that have labels."
+    return f"Columns are encoded by the rows that have labels and the {n_rows(pool)} rows of the pool."
+
+
+def _class_sentences(labels: Host, classes: Host) -> list[str]:
+    seen = set(labels.tolist())
+    found = [f"Classes, in the order of columns: {', '.join(map(repr, classes.tolist()))}."]
+    if missing := [name for name in classes.tolist() if name not in seen]:
+        found.append(f"No label so far: {', '.join(map(repr, missing))}. They keep their columns, with probability 0.")
+    if len(seen) == 1:
+        found.append("All labels are of one class, so the model is certain of it and cannot tell which row to label.")
+    return found
+
+
+def _duplicates(features: Any) -> list[str]:
+    if not isinstance(features, np.ndarray):
+        return []
+    count = len(features) - len(np.unique(features, axis=0))
+    return [f"{count} rows have the same features as another; all are kept."] if count else []
 
 
 def checked_labels(y: Any, count: int) -> Host:
@@ -141,210 +404,3 @@ def _alike(values: Any) -> bool:
 def _listed(rows: Any, most: int = 5) -> str:
     rows = [int(row) for row in rows]
     return ", ".join(map(str, rows[:most])) + (f" and {len(rows) - most} more" if len(rows) > most else "")
-
-
-# ----------------------------------------------------------------------
-# A model for those who have none: what serves for the labels at hand, and a report of everything that was done.
-#
-# Sizes: n labels, p columns, N rows, C classes.
-
-_TREES = 100
-_LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
-_DEFAULT_MODEL_FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
-_SPREADS = (3.0, 1.0, 1.5)  # of the logarithms of variance, length and noise
-_ENOUGH = 100  # labels to search hyperparameters with: three of them need no more, and the time grows with their cube
-
-
-class DefaultModel(BaseEstimator):  # type: ignore[misc]
-    """Columns encoded by `TableEncoder`, then a Gaussian process for real targets, a random forest for classes.
-
-    A scikit-learn estimator: `fit`, `predict`, for classes `predict_proba` [N, C] with a column for each of `classes`,
-    also those that no label has had. Beyond `max_gp_labels` labels, and for sparse features, real targets get a random
-    forest too. Without `task`, text, flags and whole numbers with few values are classes. What was done is in `report`,
-    what a fit warned of included.
-    """
-
-    def __init__(
-        self,
-        task: Task | None = None,
-        classes: Sequence[Any] | None = None,
-        max_gp_labels: int = 1000,
-        random_state: RandomState = 0,
-    ) -> None:
-        self.task = task
-        self.classes = classes
-        self.max_gp_labels = max_gp_labels
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
-        """Choose, and fit, for labels `y` [n] of rows `X` [n, p]; columns are encoded by the rows of `pool`, too."""
-        if y is None or np.size(y) == 0:
-            raise StakesError(
-                "y must hold a label; without any, stakes.cold_start(pool) says which rows to label first"
-            )
-        X = check_table("X", X, allow_nan=True)  # noqa: N806
-        labels = checked_labels(y, n_rows(X))
-        self.task_, why = infer_task(labels, self.task, self.classes)
-        sizes = f"{counted(len(labels), 'label')}, {counted(n_columns(X), 'column')}"
-        said = [f"{sizes}. {why}", _rows_sentence(pool)]
-        self.__dict__.pop("classes_", None)  # of an earlier fit
-        if self.task_ == "classes":
-            self.classes_ = check_classes(labels, self.classes)
-            said += _class_sentences(labels, self.classes_)
-        encoder, self.n_features_in_ = TableEncoder().fit(X, pool=pool), n_columns(X)
-        features = encoder.transform(X)
-        if features.shape[1] == 0:
-            raise StakesError("X must have a column that tells rows apart; all are constant or empty")
-        targets = positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model, choice = self._choice(features, targets, as_seed(self.random_state) % 2**32)  # scikit-learn's most
-            model.fit(features, targets)
-        self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
-        self.report_ = (*said, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
-        return self
-
-    @property
-    def report(self) -> tuple[str, ...]:
-        """Sentences on everything that was done."""
-        check_is_fitted(self)
-        return self.report_
-
-    def predict(self, X: Any) -> Host:  # noqa: N803
-        """[N]: the mean of a real target, or the most probable class."""
-        check_is_fitted(self)
-        if self.task_ == "classes":
-            return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
-        return np.asarray(self.pipeline_.predict(X))
-
-    def predict_proba(self, X: Any) -> Host:  # noqa: N803
-        """[N, C]: class probabilities in the order of `classes_`."""
-        check_is_fitted(self)
-        if self.task_ != "classes":
-            raise AttributeError("the target is real: predict gives its mean")
-        probabilities = np.zeros((n_rows(X), len(self.classes_)))
-        probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
-        return probabilities
-
-    def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
-        """The model to fit, and a sentence that says which and why."""
-        if self.task_ == "classes":
-            return RandomForestClassifier(_TREES, random_state=seed), f"Classes: a random forest of {_TREES} trees."
-        if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
-            return gaussian_process(features, targets, seed)
-        if len(targets) < 2:
-            raise StakesError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
-        forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=seed)
-        why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
-        return forest, f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
-
-    def __sklearn_tags__(self) -> Any:
-        """Gaps, text and sparse matrices may come in; a classifier or a regressor, as far as that is known."""
-        tags = BaseEstimator.__sklearn_tags__(self)
-        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.sparse = True
-        task = getattr(self, "task_", self.task)
-        if task == "classes":
-            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
-        elif task == "real":
-            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
-        return tags
-
-
-def default(
-    X: Any,  # noqa: N803
-    y: Any,
-    *,
-    pool: Any = None,
-    task: Literal["classes", "real"] | None = None,
-    classes: Sequence[Any] | None = None,
-    max_gp_labels: int = 1000,
-    random_state: RandomState = 0,
-) -> DefaultModel:
-    """A model of labels `y` [n] of rows `X` [n, p] that `stakes.rank` takes; see its `report`.
-
-    Give the `pool` [N, p] where there are few labels: scales, categories and constant columns are then those of all
-    rows. Give all `classes`, also those that no label has had yet. One label is enough; without any,
-    `stakes.cold_start` says which rows to label first.
-    """
-    return DefaultModel(task, classes, max_gp_labels, random_state).fit(X, y, pool)
-
-
-def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]:
-    """A Gaussian process for labels [n] of standardised features [n, q], not fitted yet, and a sentence on it.
-
-    The noise is kept above a hundredth of the variance of labels: the most likely one is 0 now and then, and a model
-    without noise is far too sure of itself. The priors, log-normal: variance 1 (of labels) within a factor of 20,
-    length 1.5 median distances between rows within a factor of 3, noise 0.1 within a factor of 5. They were chosen on
-    four real tables, where they cost next to nothing at 60 labels and gain up to 0.2 in log score at 10.
-    """
-    length = _median_distance(features)
-    scale = Matern(length, (0.1 * length, 100.0 * length), nu=2.5)
-    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * scale + WhiteKernel(0.1, (1e-2, 1e1))
-    centres = (0.0, float(np.log(1.5 * length)), float(np.log(0.1)))
-    priors = partial(most_probable, centres=centres, spreads=_SPREADS)
-    process = GaussianProcessRegressor(kernel, optimizer=priors, normalize_y=True, random_state=seed)
-    what = "A real target: a Gaussian process (Matern 5/2, noise)"
-    if len(labels) < _DEFAULT_MODEL_FEW:
-        return process.set_params(optimizer=None), f"{what} with fixed hyperparameters: {len(labels)} labels tell none."
-    if len(labels) <= _ENOUGH:
-        return process, f"{what} with the most probable hyperparameters under wide priors."
-    rows = np.random.default_rng(seed).choice(len(labels), _ENOUGH, replace=False)
-    found = process.fit(features[rows], labels[rows]).kernel_
-    fixed = GaussianProcessRegressor(found, optimizer=None, normalize_y=True)
-    return fixed, f"{what} with the hyperparameters most probable for {_ENOUGH} labels drawn with seed {seed}."
-
-
-def _median_distance(features: Host) -> float:
-    """Between rows [n, q]; where rows are equal or alone, that of standard columns, sqrt(2 q)."""
-    distances = pdist(features[:_ENOUGH])
-    found = float(np.median(distances)) if len(distances) else 0.0
-    return found if found > 0 else float(np.sqrt(2.0 * features.shape[1]))
-
-
-@adapts(DefaultModel)
-def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | None, **options: Any) -> RowsToBelief:
-    """The belief of what was chosen, with all classes."""
-    check_is_fitted(model)
-    if model.task_ == "real":
-        return prepare_belief(model.pipeline_, contexts, classes=classes, **options)
-    wanted = model.classes_.tolist() if classes is None else list(classes)
-    if lost := [name for name in model.classes_.tolist() if name not in wanted]:
-        raise StakesError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
-    return prepare_belief(model.pipeline_, contexts, classes=_places(model.classes_, wanted), **options)
-
-
-def _places(known: Host, wanted: list[Any]) -> list[int]:
-    """[C]: the number inside of each class that is wanted; those that the model does not know get new numbers."""
-    numbers = {name: place for place, name in enumerate(known.tolist())}
-    for name in wanted:
-        numbers.setdefault(name, len(numbers))
-    return [numbers[name] for name in wanted]
-
-
-def _fit_sentences(model: Any, caught: list[Any]) -> list[str]:
-    """What was found, and what was warned of, each once."""
-    found = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
-    return [*found, *dict.fromkeys(f"While fitting: {each.message}" for each in caught)]
-
-
-def _rows_sentence(pool: Any) -> str:
-    if pool is None:
-        return "Columns are encoded by the rows that have labels."
-    return f"Columns are encoded by the rows that have labels and the {n_rows(pool)} rows of the pool."
-
-
-def _class_sentences(labels: Host, classes: Host) -> list[str]:
-    seen = set(labels.tolist())
-    said = [f"Classes, in the order of columns: {', '.join(map(repr, classes.tolist()))}."]
-    if missing := [name for name in classes.tolist() if name not in seen]:
-        said.append(f"No label so far: {', '.join(map(repr, missing))}. They keep their columns, with probability 0.")
-    if len(seen) == 1:
-        said.append("All labels are of one class, so the model is certain of it and cannot tell which row to label.")
-    return said
-
-
-def _duplicates(features: Any) -> list[str]:
-    if not isinstance(features, np.ndarray):
-        return []
-    count = len(features) - len(np.unique(features, axis=0))
-    return [f"{count} rows have the same features as another; all are kept."] if count else []

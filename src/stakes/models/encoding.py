@@ -33,16 +33,40 @@ _RARE = 50  # indicators of one column, beyond which the rarer categories share 
 
 
 class TableEncoder(BaseEstimator):  # type: ignore[misc]
-    """Numbers: gaps filled by the median, with an indicator of the gap, then standardised. All else: indicators.
+    """A transformer of tables of any columns into numbers that a model takes.
 
+    Numbers: gaps are filled by the median, with an indicator of the gap, then standardised. All else: indicators.
     Text, categories and flags get an indicator for each value (of the 50 most frequent; rarer ones share one); a gap is
     a value of its own; a value that was not there in `fit` has none, or that of the rare ones; a gap in numbers that
     had none in `fit` is filled and not marked. Columns that are constant over several rows or empty are left out. A
     sparse matrix stays as it is. What was done is in `report_`.
+
+    Examples:
+        >>> table = [[1.0, "a"], [2.0, "b"], [3.0, "a"]]
+        >>> encoder = TableEncoder().fit(table)
+        >>> encoder.transform(table)[:, 1:]
+        array([[1., 0.],
+               [0., 1.],
+               [1., 0.]])
+        >>> encoder.report_[0]
+        'Columns of numbers are standardised: 0.'
     """
 
     def fit(self, X: Any, y: Any = None, pool: Any = None) -> TableEncoder:  # noqa: N803 (scikit-learn's names)
-        """Learn medians, scales and categories of a table [N, p], and of a `pool` beside it, if there is one."""
+        """Learn medians, scales and categories.
+
+        Args:
+            X: A table [N, p].
+            y: Not used.
+            pool: Another table of the same columns whose rows count, too; None: none.
+
+        Returns:
+            The transformer itself.
+
+        Raises:
+            StakesError: If columns differ between the tables.
+            TypeError: If a column holds dates, or rows are texts.
+        """
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         tables = [X] if pool is None else [X, check_table("pool", pool, allow_nan=True)]
         if len(getattr(X, "shape", ())) != 2:
@@ -62,11 +86,22 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
         columns = (joined([column_at(table, j) for table in tables]) for j in range(self.n_features_in_))
         kinds = [_describe(values, self._name(j)) for j, values in enumerate(columns)]
         self.encoders_ = [encoder for encoder, _ in kinds]
-        self.report_ = tuple(self._sentences([said for _, said in kinds]))
+        self.report_ = tuple(self._sentences([what for _, what in kinds]))
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
-        """[N, q]: the encoded columns, in their order; sparse where sparse features came."""
+        """Encode a table.
+
+        Args:
+            X: A table [N, p] with the columns of `fit`.
+
+        Returns:
+            [N, q]: the encoded columns, in their order; sparse where sparse features came.
+
+        Raises:
+            StakesError: If columns are not those of `fit`.
+            TypeError: If a column held numbers in `fit` and holds none now, or one is sparse and the other not.
+        """
         check_is_fitted(self)
         X = check_table("X", X, allow_nan=True)  # noqa: N806
         if n_columns(X) != self.n_features_in_:
@@ -93,10 +128,10 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
             )
         return X.tocsr()
 
-    def _sentences(self, said: list[str]) -> list[str]:
+    def _sentences(self, done: list[str]) -> list[str]:
         """One sentence for each thing that was done, with the columns it was done to."""
         groups: dict[str, list[str]] = {}
-        for position, what in enumerate(said):
+        for position, what in enumerate(done):
             groups.setdefault(what, []).append(self._name(position))
         return [f"{what}: {_listed(columns)}." for what, columns in groups.items()]
 
@@ -129,8 +164,8 @@ def _describe_numbers(values: Host, gaps: Host) -> tuple[Any, str]:
         return _scaled_by(known, False), "One row tells no scale, so columns of numbers are centred and no more"
     if not gaps.any() and known.min() == known.max():
         return None, "Constant columns are left out"
-    said = "Columns of numbers are standardised"
-    return _scaled_by(known, bool(gaps.any())), f"{said}, gaps filled by the median and marked" if gaps.any() else said
+    done = "Columns of numbers are standardised"
+    return _scaled_by(known, bool(gaps.any())), f"{done}, gaps filled by the median and marked" if gaps.any() else done
 
 
 def _scaled_by(known: Host, marked: bool) -> Any:

@@ -307,19 +307,30 @@ def plain_label(label: Any) -> Any:
 class EnsembleOf:
     """An ensemble from a function of the rows, a list of fitted estimators, or a fitted ensemble.
 
-    `members` is a function that gives class probabilities [K, n, C] of K members for n rows, in the same order each
-    time it is called; or, with `noise_sd`, means [K, n] ([K, n, d] for vectors). Or it is what `belief_of` takes too, a
-    list or an ensemble, here with a noise level and weights.
+    Args:
+        members: A function that gives class probabilities [K, n, C] of K members for n rows, in the same order each
+            time it is called; or, with `noise_sd`, means [K, n] ([K, n, d] for vectors). Or a list of fitted estimators
+            or a fitted ensemble, here with a noise level and weights.
+        classes: The classes of the columns that a function gives; None: 0 .. C - 1.
+        noise_sd: The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes.
+        member_weights: [K]; None: equal, or the weights that an ensemble has.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import SquaredError, score
+        >>> from stakes.models import belief_of
+        >>> slopes = np.array([0.5, 1.0, 1.5])
+        >>> model = EnsembleOf(lambda rows: slopes[:, None] * rows[:, 0], noise_sd=0.1)
+        >>> pool = np.array([[0.0], [1.0], [2.0]])
+        >>> int(np.argmax(score(SquaredError(), belief_of(model, pool, contexts=pool))))
+        2
     """
 
     members: Any
     _: KW_ONLY
     classes: Any = None
-    """The classes of the columns that a function gives; None: 0 .. C - 1."""
     noise_sd: Any = None
-    """The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes."""
     member_weights: Any = None
-    """[K]; None: alike, or the weights that an ensemble has."""
 
 
 @adapts(EnsembleOf)
@@ -487,9 +498,28 @@ def _kept_weights(model: Any) -> list[float] | None:
 
 
 def out_of_bag_noise(model: Any, X: Any, y: Any) -> Array:  # noqa: N803 (scikit-learn's names)
-    """The noise sd of labels (one for each output), from the training data `X`, `y` of a fitted, bootstrapped ensemble.
+    """Estimate the noise of labels about the members of a fitted, bootstrapped ensemble.
 
-    By the method of moments, on rows that members were not fitted on: see `stakes.models.ensembles` for its bias.
+    By the method of moments, on rows that members were not fitted on; the comment above says how it is biased.
+
+    Args:
+        model: A forest, bagging or `Bootstrap`, fitted to `X` and `y`.
+        X: Its training rows [n, p].
+        y: Their labels [n], or [n, d].
+
+    Returns:
+        The noise sd, one for each output.
+
+    Raises:
+        StakesError: If members were fitted on all rows, or no row was left out by a member.
+
+    Examples:
+        >>> from sklearn.datasets import load_diabetes
+        >>> from sklearn.ensemble import RandomForestRegressor
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> forest = RandomForestRegressor(min_samples_leaf=5, random_state=0).fit(X, y)
+        >>> bool(0.3 < out_of_bag_noise(forest, X, y) / y.std() < 0.8)
+        True
     """
     members = members_of(model)
     if members.samples is None:

@@ -1,6 +1,9 @@
-"""Hyperparameters of `GaussianProcess`: robust plug-in rules, and the most likely values.
+"""The paper's Gaussian process: a linear trend, a Matern residual, noise, and robust hyperparameters.
 
-Sizes: n labels so far, p features.
+Hyperparameters come by plug-in rules or are the most likely values. A process may be followed at rows that stay the
+same while labels come in: each label adds a row to what is solved.
+
+Sizes: n labels so far, m new ones, N candidates, M contexts, B rows of any block, p features.
 """
 
 from __future__ import annotations
@@ -44,22 +47,34 @@ _CORRELATION = 0.5  # wanted at the typical distance of neighbours
 _RIDGE = 1e-6
 _LEAST_SIGNAL = {"text": 1e-6, "published": 1e-8}  # the text floors the variance at 1e-12
 _LEAST_NOISE = {"text": 0.0, "published": 1e-6}
+_JITTERS = 10.0 ** np.arange(-12, -3)  # of the mean of k(x, x)
+_ROWS = 256  # of candidates, whose covariances are brought up to date at a time
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """The prior f ~ GP(mean, linear^2 <x, x'> + signal^2 Matern(|x - x'| / length)), and labels N(f, noise^2)."""
+    """The prior f ~ GP(mean, linear^2 <x, x'> + signal^2 Matern(|x - x'| / length)), and labels N(f, noise^2).
+
+    Args:
+        linear: Standard deviation of the slope along each feature.
+        signal: Standard deviation of what is not linear.
+        length: Distance, in the units of the features, over which f varies.
+        noise: Standard deviation of a label about f.
+        mean: Of f, everywhere; None: the median of the labels that the process is fitted to.
+
+    Raises:
+        StakesError: If a standard deviation is negative, the length is not positive, or `linear` and `signal` are 0.
+
+    Examples:
+        >>> Hyperparameters(linear=0.0, signal=1.0, length=0.5, noise=0.1).kernel(nu=2.5)
+        0**2 * DotProduct(sigma_0=0) + 1**2 * Matern(length_scale=0.5, nu=2.5)
+    """
 
     linear: float
-    """Standard deviation of the slope along each feature."""
     signal: float
-    """Standard deviation of what is not linear."""
     length: float
-    """Distance, in the units of the features, over which f varies."""
     noise: float
-    """Standard deviation of a label about f."""
     mean: float | None = None
-    """Of f, everywhere; None: the median of the labels that the process is fitted to."""
 
     def __post_init__(self) -> None:
         for name in ("linear", "signal", "noise"):
@@ -71,7 +86,14 @@ class Hyperparameters:
             raise StakesError("linear and signal must not both be 0: there would be nothing to learn")
 
     def kernel(self, nu: float) -> Any:
-        """The covariance function of f, without the noise."""
+        """The covariance function of f, without the noise.
+
+        Args:
+            nu: Smoothness of the Matern part.
+
+        Returns:
+            A kernel of scikit-learn.
+        """
         linear = ConstantKernel(self.linear**2, "fixed") * DotProduct(0.0, "fixed")
         return linear + ConstantKernel(self.signal**2, "fixed") * Matern(self.length, "fixed", nu)
 
@@ -179,28 +201,27 @@ def _climb(process: GaussianProcessRegressor, start: Numbers) -> Any:
     return minimize(downhill, start, jac=True, bounds=bounds, method="L-BFGS-B")
 
 
-# ----------------------------------------------------------------------
-# The paper's Gaussian process: a linear trend, a Matern residual, noise, and robust hyperparameters.
-#
-# Sizes: n labels so far, m new ones, B rows, p features.
-
-_JITTERS = 10.0 ** np.arange(-12, -3)  # of the mean of k(x, x)
-
-
 class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn regressor: f ~ GP(c, s_lin^2 <x, x'> + s_f^2 Matern_nu(|x - x'| / l)), y = f(x) + N(0, s_n^2).
 
     The prior mean c is the median of the labels. Features should be of one scale: put a StandardScaler before it.
+    Fitted, it has `hyperparameters_`, `kernel_` (of f, without noise), `X_`, `y_`, and `jitter_`: what was added to the
+    diagonal because the covariance of labels was numerically singular, 0 mostly.
 
     Args:
         hyperparameters: "plug-in" for the robust rules of the paper's appendix E.3, in closed form; "marginal
             likelihood" for the most likely ones; or `Hyperparameters` of your own.
-        nu: smoothness of the Matern part: 0.5, 1.5, 2.5, inf, or any positive number (slower).
-        rules: which plug-in rules: "text", as the paper has them, or "published", as the authors' code does (the scale
+        nu: Smoothness of the Matern part: 0.5, 1.5, 2.5, inf, or any positive number (slower).
+        rules: Which plug-in rules: "text", as the paper has them, or "published", as the authors' code does (the scale
             of f is the plain standard deviation of residuals, and rows are standardised once more).
 
-    Fitted, it has `hyperparameters_`, `kernel_` (of f, without noise), `X_`, `y_`, and `jitter_`: what was added to the
-    diagonal because the covariance of labels was numerically singular, 0 mostly.
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import GaussianProcess, SquaredError, rank
+        >>> X = np.linspace(-2.0, 2.0, 41)[:, None]
+        >>> model = GaussianProcess().fit(X[:10], np.sin(X[:10, 0]))
+        >>> rank(model, SquaredError(), pool=X[10:], n=1).indices
+        (28,)
     """
 
     def __init__(
@@ -214,7 +235,18 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.rules = rules
 
     def fit(self, X: Any, y: Any) -> GaussianProcess:  # noqa: N803
-        """Choose the hyperparameters, and condition on labels `y` [n] of rows `X` [n, p]."""
+        """Choose the hyperparameters, and condition on labels.
+
+        Args:
+            X: Rows [n, p].
+            y: Labels [n].
+
+        Returns:
+            The process itself.
+
+        Raises:
+            StakesError: If hyperparameters, `nu` or `rules` are not what they may be.
+        """
         rows, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         labels = np.asarray(labels, dtype=np.float64)
         chosen = self._chosen(rows, labels)
@@ -249,9 +281,16 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.weights_ = cho_solve((self.factor_, True), labels - np.asarray(self.hyperparameters_.mean))
 
     def condition(self, X: Any, y: Any) -> GaussianProcess:  # noqa: N803
-        """The process that knows labels `y` [m] of rows `X` [m, p], too, with the hyperparameters it has: exact.
+        """The process that knows m more labels, with the hyperparameters it has: exact.
 
         The factor of the covariance of labels is extended by m rows, O(n^2 m), and this process is left as it is.
+
+        Args:
+            X: Rows [m, p].
+            y: Labels [m].
+
+        Returns:
+            Another process.
         """
         check_is_fitted(self)
         rows, labels = validate_data(self, X, y, reset=False, dtype=np.float64, y_numeric=True)
@@ -274,7 +313,15 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return np.block([[self.factor_, np.zeros(below.T.shape)], [below, corner]])
 
     def predict(self, X: Any, return_std: bool = False) -> Any:  # noqa: N803
-        """[B]: the mean of f; with `return_std` also the standard deviation of a label, noise included, [B]."""
+        """Predict f.
+
+        Args:
+            X: Rows [B, p].
+            return_std: Whether the standard deviation of a label is wanted, too, noise included.
+
+        Returns:
+            [B]: the mean of f; with `return_std` a pair, with [B] standard deviations.
+        """
         check_is_fitted(self)
         rows, posterior = validate_data(self, X, reset=False, dtype=np.float64), self.posterior()
         mean = cross_covariance(self.kernel_, rows, self.X_) @ self.weights_ + self.hyperparameters_.mean
@@ -283,7 +330,17 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def belief(
         self, pool: Any, contexts: Any, *, target: Literal["label", "latent"] = "label", joint: bool = False
     ) -> GaussianBelief:
-        """What it believes of the labels of `pool` and the targets at `contexts`, jointly."""
+        """What it believes of labels and targets, jointly.
+
+        Args:
+            pool: Candidates [N, p].
+            contexts: Rows [M, p] at which answers will be needed.
+            target: "label" if z is the label that will be realised at a context, noise included; "latent" for f.
+            joint: Whether covariances between candidates are wanted, which joint batches need.
+
+        Returns:
+            The belief.
+        """
         return _prepare(self, contexts, target=target, joint=joint)(pool)
 
     def posterior(self) -> KernelPosterior:
@@ -347,31 +404,46 @@ def _cholesky(matrix: Numbers, size: float, count: int) -> Numbers | None:
     return np.asarray(factor) if regular else None
 
 
-# ----------------------------------------------------------------------
-# A Gaussian process over rows that stay the same while labels come in: each label adds a row to what is solved.
-#
-# Sizes: n labels so far, m new ones, N candidates, M contexts, p features.
-
-_ROWS = 256  # of candidates, whose covariances are brought up to date at a time
-
-
 @dataclass(frozen=True, eq=False)
 class FollowedProcess:
-    """What a process believes of N candidates and M contexts, kept so that a label costs O(n^2 + n (N + M) + N M)."""
+    """What a process believes of N candidates and M contexts, kept so that a label costs O(n^2 + n (N + M) + N M).
+
+    Made by `follow`.
+
+    Args:
+        process: The process.
+        here: What is kept of the candidates.
+        there: What is kept of the contexts.
+    """
 
     process: GaussianProcess
     here: Candidates
     there: Place
 
     def belief(self, *, target: Literal["label", "latent"] = "label", joint: bool = False) -> GaussianBelief:
-        """That of the process about the rows it is followed at."""
+        """The belief of the process about the rows it is followed at.
+
+        Args:
+            target: "label" if z is the label that will be realised at a context, noise included; "latent" for f.
+            joint: Whether covariances between candidates are wanted, which joint batches need.
+
+        Returns:
+            The belief.
+        """
         belief = belief_at(self.process.posterior(), self.here, self.there, target=target, joint=joint)
         return cast(GaussianBelief, belief)
 
     def condition(self, X: Any, y: Any) -> FollowedProcess:  # noqa: N803
-        """With labels `y` [m] of rows `X` [m, p], too: exact, and this one is left as it is.
+        """The same with m more labels: exact, and this one is left as it is.
 
         A label is one row more of the factor and of what is solved, and a product of rank one off the covariances.
+
+        Args:
+            X: Rows [m, p].
+            y: Labels [m].
+
+        Returns:
+            Another `FollowedProcess`.
         """
         process = self.process.condition(X, y)
         place = self.here[0]
@@ -384,7 +456,26 @@ class FollowedProcess:
 
 
 def follow(process: GaussianProcess, pool: Any, contexts: Any) -> FollowedProcess:
-    """A fitted process at rows that stay: candidates `pool` [N, p] and `contexts` [M, p]."""
+    """Follow a fitted process at rows that stay the same while labels come in.
+
+    Args:
+        process: The process.
+        pool: Candidates [N, p].
+        contexts: Rows [M, p] at which answers will be needed.
+
+    Returns:
+        The process with what it needs of these rows, to which labels are added by `condition`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import SquaredError, score
+        >>> X = np.linspace(0.0, 1.0, 20)[:, None]
+        >>> followed = follow(GaussianProcess().fit(X[:5], X[:5, 0] ** 2), pool=X, contexts=X)
+        >>> best = int(np.argmax(score(SquaredError(), followed.belief())))
+        >>> followed = followed.condition(X[[best]], X[[best], 0] ** 2)
+        >>> len(followed.process.y_)
+        6
+    """
     check_is_fitted(process)
     pool, contexts = (validate_data(process, each, reset=False, dtype=np.float64) for each in (pool, contexts))
     posterior = process.posterior()

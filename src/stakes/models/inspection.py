@@ -1,4 +1,4 @@
-"""Weights that were trained into a model, which acquisition must know of."""
+"""What a fitted model is and takes: whether it is fitted, its columns, gaps, and weights that were trained into it."""
 
 from __future__ import annotations
 
@@ -63,10 +63,6 @@ def _weighs(value: Any) -> bool:
     return value is not None and not (np.isscalar(value) and value == 1)
 
 
-# ----------------------------------------------------------------------
-# What a fitted scikit-learn model takes: whether it is fitted, which columns it knows, whether gaps may be left.
-
-
 def check_fitted(model: Any) -> None:
     """Refuse a scikit-learn model, or a list with one, that has not been fitted."""
     for each in _members(model):
@@ -108,7 +104,7 @@ def accepts_missing(model: Any) -> bool:
 
 
 def served_by_own_belief(model: Any) -> bool:
-    """Whether the belief comes from a method `belief(pool, contexts)`, which is told neither target nor classes."""
+    """Whether the belief comes from a method `belief(pool, contexts)`, which knows neither target nor classes."""
     return adapter_of(_last_step(model)) is None
 
 

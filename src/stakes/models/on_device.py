@@ -31,11 +31,21 @@ class OnDevice:
     the contexts need is computed once for all of them.
 
     Args:
-        model: a fitted `GaussianProcess`, or a `GaussianProcessRegressor` of one output whose kernel is made of sums
+        model: A fitted `GaussianProcess`, or a `GaussianProcessRegressor` of one output whose kernel is made of sums
             and products of ConstantKernel, WhiteKernel, DotProduct, RBF and Matern; a pipeline or search that ends in
             one. Steps before it transform rows on the host.
-        device: as torch names it: "cuda", "cuda:1", "cpu".
+        device: As torch names it: "cuda", "cuda:1", "cpu".
         dtype: "float64", or "float32", in which a variance below 1.2e-7 n of the prior's counts as 0.
+
+    Raises:
+        ImportError: If torch is not installed.
+        StakesError: If the device or the dtype is none, or the process has several outputs.
+        TypeError: If the model is no Gaussian process, or its kernel is not one of those.
+
+    Examples:
+        >>> from stakes import GaussianProcess, SquaredError, rank
+        >>> model = OnDevice(GaussianProcess().fit(X, y), device="cuda")  # doctest: +SKIP
+        >>> rank(model, SquaredError(), pool, n=10)  # doctest: +SKIP
     """
 
     model: Any
@@ -53,12 +63,12 @@ class OnDevice:
 
     @property
     def n_features_in_(self) -> int:
-        """P: that of the model."""
+        """The number p of features of the model."""
         return int(self.model.n_features_in_)
 
     @property
     def feature_names_in_(self) -> Any:
-        """Those of the model, where it has any."""
+        """The names of the features of the model, where it has any."""
         return self.model.feature_names_in_
 
 
@@ -158,5 +168,5 @@ def _check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device)
     except (AssertionError, RuntimeError, NotImplementedError) as error:
-        said = str(error).splitlines()[0]
-        raise StakesError(f"device must be one that torch has here, such as 'cpu'; got {device!r}: {said}") from error
+        why = str(error).splitlines()[0]
+        raise StakesError(f"device must be one that torch has here, such as 'cpu'; got {device!r}: {why}") from error

@@ -1,6 +1,8 @@
-"""Any increasing or decreasing map of labels as a warp, after a look at whether it is one.
+"""Models of a transformed label: from what they believe of the transformed one to the label itself.
 
-Sizes: M contexts, G points of a grid.
+Where the map is affine, the belief is of its own kind, in other units; else it is warped. Any increasing or decreasing
+map of labels is a warp, after a look at whether it is one. Sizes: N candidates, M contexts, d outputs, G points of a
+grid.
 """
 
 from __future__ import annotations
@@ -162,12 +164,6 @@ def _end(chain: Steps, place: float) -> float:
     return float(further) if far == further else math.copysign(math.inf, place)
 
 
-# ----------------------------------------------------------------------
-# Beliefs in other units: of a + b z, when that of z is known.
-#
-# Sizes: N candidates, M contexts, d outputs.
-
-
 def rescaled(belief: Belief, a: Any, b: Any) -> Belief:
     """The belief about a + b z and a + b y: numbers, or one for each output."""
     if isinstance(belief, GaussianBelief):
@@ -188,7 +184,7 @@ def rescaled(belief: Belief, a: Any, b: Any) -> Belief:
 
 
 def rescaled_normal(belief: GaussianBelief, a: float, b: float) -> GaussianBelief:
-    """That of one output."""
+    """The belief about a + b z of one output."""
     return replace(
         belief,
         mean=a + b * belief.mean,
@@ -231,12 +227,6 @@ class Scaled:
     def __call__(self, i: int) -> Array:
         """The value of candidate i."""
         return self.function(i) * self.factor
-
-
-# ----------------------------------------------------------------------
-# Models of a transformed label: from what they believe of the transformed one to the label itself.
-#
-# Sizes: M contexts.
 
 
 @adapts(TransformedTargetRegressor)
@@ -314,13 +304,13 @@ class YeoJohnsonWarp:
         return BoxCoxWarp(self.lam), BoxCoxWarp(2.0 - self.lam)
 
     def forward(self, f: Array) -> Array:
-        """Z."""
+        """The label z of which f is the transform."""
         xp, (above, below), zero = namespace(f), self._sides(), 0.0 * f
         up, down = xp.where(f > 0, f, zero), xp.where(f < 0, -f, zero)
         return xp.where(f < 0, 1.0 - below.forward(down), above.forward(up) - 1.0)
 
     def inverse(self, z: Array) -> Array:
-        """F."""
+        """The transform f of labels."""
         xp, (above, below), zero = namespace(z), self._sides(), 0.0 * z
         up, down = xp.where(z > 0, z, zero), xp.where(z < 0, -z, zero)
         return xp.where(z < 0, -below.inverse(1.0 + down), above.inverse(1.0 + up))

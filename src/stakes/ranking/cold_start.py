@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 
 from stakes._utils.arguments import SUBSAMPLE, TIES, Budget, RandomState, as_seed, check_budget, generator
 from stakes._utils.tables import Host
+from stakes.files import Frame
 from stakes.models.encoding import TableEncoder
 from stakes.ranking.query import Pool, TablePool, at_least_one, checked_pool, row_costs, row_ids_at
 from stakes.ranking.result import Note, Ranking, Reason
@@ -86,7 +87,7 @@ def cold_start(
 
 def _looked_at(pool: Pool, seed: int) -> tuple[Host, list[Note]]:
     """Positions: all of a table, some of a file that is larger; and a note where it is some."""
-    if isinstance(pool, TablePool) or pool.n_rows <= _MOST:
+    if isinstance(pool, TablePool | Frame) or pool.n_rows <= _MOST:
         return np.arange(pool.n_rows), []
     drawn = np.sort(generator(seed, SUBSAMPLE).choice(pool.n_rows, _MOST, replace=False))
     return drawn, [Note("drawn rows", {"count": _MOST, "size": pool.n_rows, "seed": seed})]

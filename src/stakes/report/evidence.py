@@ -30,7 +30,7 @@ from stakes.tabular.suggestions import fitted, whys
 from stakes.tabular.worksheet import as_targets
 
 FOLDS = 5
-FEWEST = 8  # labels for which folds tell anything
+FEWEST = 8  # labels, below which cross-validation means little
 _MOST = 500  # contexts: a picture needs no more
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Evidence:
     """A campaign at one moment."""
 
     name: str
-    """Of its file."""
+    """The name of its file."""
     brief: Brief
     sheet: Worksheet
     status: Status

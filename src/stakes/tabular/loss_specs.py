@@ -464,7 +464,7 @@ _CLASSES = (
 )
 
 LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in (*_REALS, *_POSITIVE, *_CLASSES)}
-"""By the name that the command line takes."""
+"""The losses by name."""
 
 
 @dataclass(frozen=True)
@@ -509,7 +509,7 @@ class LossSpec:
             _check_entry(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         return as_json("a loss", {each.name: getattr(self, each.name) for each in fields(self)})
 
     @staticmethod

@@ -115,7 +115,7 @@ _ENTRIES = (
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
-"""By the name that the command line takes."""
+"""The models by name."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class ModelSpec:
             refuse_unknown("model", [self.name], MODELS, ", or module:Name for any estimator")
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         return {"name": self.name, "parameters": dict(self.parameters)}
 
     @staticmethod

@@ -22,7 +22,7 @@ from stakes.tabular.worksheet import Brief, Worksheet, feature_names, unchecked,
 
 LARGE = 50_000  # rows, from which on a table is not read whole
 _READ = 2**16  # rows whose labels are read at a time
-_SAMPLE = 10_000  # rows without a label that tell what columns hold
+_SAMPLE = 10_000  # rows without a label, for what columns hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class StreamedRows:
     costs: Host | float | None
     """[N - L]: of labels of the pool, or of any label"""
     names: tuple[str, ...]
-    """Of features."""
+    """The columns that are features."""
     brief: Brief
     like: Source
     """Which columns are text, and what stands for a gap."""

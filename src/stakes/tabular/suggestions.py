@@ -131,7 +131,7 @@ def suggest(
 
 
 def whys(ranking: Ranking) -> tuple[str, ...]:
-    """For each row of a ranking what its label tells most about; what it is worth is said by its score."""
+    """For each row of a ranking, the contexts at which its label helps most; its score says what it is worth."""
     return tuple(_why(reason, score) for reason, score in zip(ranking.reasons, ranking.scores, strict=True))
 
 
@@ -269,7 +269,7 @@ def _screened(size: int, pairs: int, most: int) -> tuple[int, int]:
 
 
 def _configurations(n: int) -> int:
-    """Of labels that are gone through to choose n rows of classes: 256 for each, fewer for the first few."""
+    """How many configurations of labels are gone through to choose n rows: 256 for each, fewer for the first few."""
     return 256 * max(n, 8) - 1150
 
 

@@ -104,7 +104,7 @@ class Brief:
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """All fields, as JSON keeps them."""
         kept = {each.name: getattr(self, each.name) for each in fields(self)}
         lists = {name: list(value) for name, value in kept.items() if isinstance(value, tuple)}
         return {**kept, **lists, "loss": self.loss.to_dict(), "model": self.model.to_dict()}

@@ -30,10 +30,27 @@ _ALPHA = -1.0507009873554805 * 1.6732632423543772  # where SELU saturates: what 
 
 @dataclass(frozen=True, eq=False)
 class Dropout:
-    """One network under `draws` sets of dropout masks; all layers but dropout are in evaluation mode.
+    """One network under several sets of dropout masks; all layers but dropout are in evaluation mode.
 
     The rows must be the first axis of what dropout layers are given. Dropout in a function call
     (`torch.nn.functional.dropout`) or inside a recurrent layer is no layer of its own and stays off.
+
+    Args:
+        module: A network with dropout layers.
+        draws: The number K of sets of masks.
+        random_state: A whole number or a generator, which decides the masks.
+
+    Raises:
+        StakesError: If the network has no dropout layer, or `draws` is no whole number of 1 or more.
+        TypeError: If the module is no network.
+
+    Examples:
+        >>> import torch
+        >>> from stakes.models import belief_of
+        >>> network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 2))
+        >>> belief = belief_of(Dropout(network, draws=10), torch.zeros(4, 3), torch.zeros(6, 3))
+        >>> belief.candidates.shape
+        torch.Size([4, 10, 2])
     """
 
     module: nn.Module

@@ -24,30 +24,45 @@ from stakes.models.networks.members import StackedNetworks, as_members, batches,
 class NetworkEnsemble:
     """Networks that predict classes, or with `noise_sd` the mean of a real target.
 
-    `members` is a list of modules, each of which gives [n, C] (means: [n], or [n, d] for vectors); `StackedNetworks`;
-    `Dropout`; what `last_layer_laplace` gives; or a module or function that gives [K, n, C] ([K, n], [K, n, d]) itself,
-    members in the same order each time. One logit alone is that of the second of two classes.
+    Args:
+        members: A list of modules, each of which gives [n, C] (means: [n], or [n, d] for vectors); `StackedNetworks`;
+            `Dropout`; what `last_layer_laplace` gives; or a module or function that gives [K, n, C] ([K, n],
+            [K, n, d]) itself, members in the same order each time. One logit alone is that of the second of two
+            classes.
+        output: "logits" or "probabilities": what is given for classes.
+        classes: The classes of the columns; None: 0 .. C - 1.
+        noise_sd: The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes, and
+            for a last layer that was fitted with it.
+        member_weights: [K]; None: equal.
+        device: Where rows are sent for a function without parameters; networks are sent rows where they are.
+        dtype: The precision in which predictions are kept; None: that of the network, but float32 at least.
+        batch_size: Rows that are predicted at a time.
+        prepare: From some rows to what the network takes: a tensor, a tuple of them, or a dict by the names of
+            arguments.
+
+    Raises:
+        StakesError: If an argument is not one of those, or the networks are on another device.
+        TypeError: If `dtype` is no floating dtype of torch.
+
+    Examples:
+        >>> import torch
+        >>> from stakes import LogLoss, rank
+        >>> networks = [torch.nn.Linear(3, 2) for _ in range(5)]
+        >>> model = NetworkEnsemble(networks, dtype=torch.float64)
+        >>> len(rank(model, LogLoss(), pool=torch.randn(20, 3), n=2).indices)
+        2
     """
 
     members: Any
     _: KW_ONLY
     output: Literal["logits", "probabilities"] = "logits"
-    """What is given for classes."""
     classes: Sequence[Any] | None = None
-    """The classes of the columns; None: 0 .. C - 1."""
     noise_sd: Any = None
-    """The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes, and for a last
-    layer that was fitted with it."""
     member_weights: Any = None
-    """[K]; None: alike."""
     device: Any = None
-    """Where rows are sent for a function without parameters; networks are sent rows where they are."""
     dtype: torch.dtype | None = None
-    """The precision in which predictions are kept; None: that of the network, but float32 at least."""
     batch_size: int = 256
-    """Rows that are predicted at a time."""
     prepare: Callable[[Any], Any] | None = None
-    """From some rows to what the network takes: a tensor, a tuple of them, or a dict by the names of arguments."""
 
     def __post_init__(self) -> None:
         if self.output not in ("logits", "probabilities"):
@@ -126,7 +141,7 @@ def _predicted(model: NetworkEnsemble, rows: Any, of_classes: bool) -> torch.Ten
 
 
 def _check_numbers(table: torch.Tensor) -> None:
-    """Said here: that rows should be imputed, as beliefs say, is no advice where a network is at fault."""
+    """Refused here, as the advice of beliefs, to impute rows, is none where a network is at fault."""
     bad = ~table.isfinite().flatten(1).all(dim=1)
     if bool(bad.any()):
         raise StakesError(

@@ -26,14 +26,19 @@ from stakes.models.networks.members import Batch, Predict, batches, call_network
 
 @dataclass(frozen=True, eq=False)
 class LastLayer:
-    """A network whose last linear layer is replaced by each of K draws of its weights; see `last_layer_laplace`."""
+    """A network whose last linear layer is replaced by each of K draws of its weights; see `last_layer_laplace`.
+
+    Args:
+        module: The network.
+        layer: Its last linear layer.
+        weights: [K, C, h]: the draws; the bias, where there is one, last.
+        noise_sd: The sd of labels about means; None for classes.
+    """
 
     module: nn.Module
     layer: nn.Linear
     weights: torch.Tensor
-    """[K, C, h]: the bias, where there is one, last."""
     noise_sd: Any = None
-    """The sd of labels about means; None for classes."""
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
@@ -70,8 +75,29 @@ def last_layer_laplace(
 ) -> LastLayer:
     """Draws of the last linear layer of a trained network: from N(its weights, (curvature at `rows` + prior)^-1).
 
-    `rows` are those it was trained on. The network gives logits, or with `noise_sd` means; `prior_precision` is that of
-    each weight and bias, the weight decay of training on the sum of losses over rows. It must end in the layer.
+    Args:
+        module: The network, which must end in the layer. It gives logits, or with `noise_sd` means.
+        rows: The rows [n, ...] it was trained on.
+        prior_precision: That of each weight and bias: the weight decay of training on the sum of losses over rows.
+        noise_sd: The sd of labels about means, a number or one for each output; None for classes.
+        draws: The number K of draws.
+        random_state: A whole number or a generator, which decides the draws.
+        batch_size: Rows that go through the network at a time.
+        prepare: From some rows to what the network takes; None: rows as they are.
+
+    Returns:
+        The draws, which `belief_of`, `rank` and `NetworkEnsemble` take.
+
+    Raises:
+        StakesError: If the network does not end in a linear layer, or an argument is out of range.
+
+    Examples:
+        >>> import torch
+        >>> from stakes.models import belief_of
+        >>> network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        >>> model = last_layer_laplace(network, torch.randn(50, 3), draws=10)
+        >>> belief_of(model, torch.zeros(4, 3), torch.zeros(6, 3)).candidates.shape
+        torch.Size([4, 10, 2])
     """
     if not (isinstance(prior_precision, Real) and 0 < prior_precision < math.inf):
         raise StakesError(f"prior_precision must be a number, positive and finite; got {prior_precision!r}")
@@ -136,15 +162,15 @@ def _deviations(precision: torch.Tensor, draws: int, random_state: np.random.Gen
 
 @contextmanager
 def _features_of(layers: list[nn.Linear]) -> Iterator[list[tuple[nn.Linear, torch.Tensor, torch.Tensor]]]:
-    """A list that is told, at each call of one of the layers, which it is, what it is given and what it gives."""
+    """A list that holds, of the last call of one of the layers, which it is, what it is given and what it gives."""
     seen: list[tuple[nn.Linear, torch.Tensor, torch.Tensor]] = []
 
-    def tell(layer: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    def note(layer: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
         seen[:] = [(layer, inputs[0], output)]  # the last call alone: others need not be kept
 
     with ExitStack() as hooks:
         for each in layers:
-            hooks.callback(each.register_forward_hook(tell).remove)
+            hooks.callback(each.register_forward_hook(note).remove)
         yield seen
 
 

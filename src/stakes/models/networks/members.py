@@ -1,6 +1,10 @@
-"""Networks are put into evaluation mode for a while, and put back.
+"""What an ensemble of networks may be, how each kind predicts a batch, and rows on their way to a network.
 
-Modes and hooks belong to the module, which threads that rank may share: one of them at a time.
+Rows go in batches, prepared, on the network's device and in its precision; a `torch.utils.data.Dataset` may be the
+pool. Networks are put into evaluation mode for a while, and put back. Modes and hooks belong to the module, which
+threads that rank may share: one of them at a time.
+
+Sizes: N rows of a pool, n rows, b rows of a batch, K members, C classes, d outputs.
 """
 
 from __future__ import annotations
@@ -20,6 +24,11 @@ from stakes._utils.array import on_host, slices
 from stakes._utils.tables import n_rows, take_rows
 from stakes.exceptions import StakesError
 
+Batch: TypeAlias = Any
+"""What a network is called with: a tensor, a tuple of tensors, or a dict of tensors by the names of its arguments."""
+Predict: TypeAlias = Callable[[Batch], torch.Tensor]
+"""From a batch to what K members give for it: [K, b, C], or means [K, b(, d)]."""
+
 _ONE_AT_A_TIME = threading.RLock()
 
 
@@ -35,15 +44,6 @@ def in_evaluation(modules: Sequence[nn.Module]) -> Iterator[None]:
         finally:
             for part, training in before:
                 part.training = training
-
-
-# ----------------------------------------------------------------------
-# Rows on their way to a network: in batches, prepared, on its device and in its precision.
-#
-# Sizes: n rows, b rows of a batch.
-
-Batch: TypeAlias = Any
-"""What a network is called with: a tensor, a tuple of tensors, or a dict of tensors by the names of its arguments."""
 
 
 def count_rows(rows: Any) -> int:
@@ -116,30 +116,37 @@ def call_network(function: Callable[..., Any], batch: Batch) -> torch.Tensor:
     return output
 
 
-# ----------------------------------------------------------------------
-# Pools of images, texts or anything else that a `torch.utils.data.Dataset` holds.
-#
-# Sizes: N rows.
-
-
 @dataclass(frozen=True, eq=False)
 class DatasetPool:
     """A dataset as a `stakes.ranking.Pool`: its items are made into rows when they are asked for.
 
-    A `DataLoader` stands for its dataset, with its way to collate and its worker processes; its batches may be of any
-    size, but their order must be that of the dataset.
+    Args:
+        dataset: A `Dataset` with a length, or a `DataLoader` of one, which stands for its dataset, with its way to
+            collate and its worker processes; its batches may be of any size, but their order must be that of the
+            dataset.
+        inputs: Which part of a collated batch is the input: a position, a key, or keys of a dict; None: all of it. The
+            others, such as the label, are left out.
+        collate: From a list of items to a batch; None: that of the loader, or `torch.utils.data.default_collate`.
+        workers: Processes that read items while others are scored.
+
+    Raises:
+        StakesError: If a loader mixes the rows.
+        TypeError: If rows cannot be asked for by position.
+
+    Examples:
+        >>> import torch
+        >>> from torch.utils.data import TensorDataset
+        >>> images = TensorDataset(torch.zeros(10, 1, 8, 8), torch.zeros(10))
+        >>> pool = DatasetPool(images, inputs=0)
+        >>> pool.n_rows, [tuple(rows.shape) for _, rows in pool.chunks(6)]
+        (10, [(6, 1, 8, 8), (4, 1, 8, 8)])
     """
 
     dataset: Any
-    """A `Dataset` with a length, or a `DataLoader` of one."""
     _: KW_ONLY
     inputs: int | str | list[str] | None = None
-    """Which part of a collated batch is the input: a position, a key, or keys of a dict; None: all of it. The others,
-    such as the label, are left out."""
     collate: Callable[[list[Any]], Any] | None = None
-    """From a list of items to a batch; None: that of the loader, or `torch.utils.data.default_collate`."""
     workers: int = 0
-    """Processes that read items while others are scored."""
 
     def __post_init__(self) -> None:
         if isinstance(self.dataset, DataLoader):
@@ -153,11 +160,18 @@ class DatasetPool:
 
     @property
     def n_rows(self) -> int:
-        """N."""
+        """The number N of rows."""
         return len(self.dataset)
 
     def chunks(self, size: int) -> Iterator[tuple[int, Any]]:
-        """Where each chunk begins, and its rows."""
+        """Read the rows in chunks.
+
+        Args:
+            size: The most rows of a chunk.
+
+        Yields:
+            Where each chunk begins, and its rows.
+        """
         start, own = 0, torch.Generator()  # a loader draws a seed for its workers: not from the user's numbers
         loader = DataLoader(
             self.dataset, size, num_workers=self.workers, collate_fn=self._rows, generator=own.manual_seed(0)
@@ -167,7 +181,14 @@ class DatasetPool:
             start = min(start + size, self.n_rows)
 
     def take(self, rows: Any) -> Any:
-        """The rows at some positions, in that order."""
+        """Read some rows.
+
+        Args:
+            rows: Their positions.
+
+        Returns:
+            The rows, in that order.
+        """
         return self._rows([self.dataset[int(row)] for row in np.asarray(rows)])
 
     def _rows(self, items: list[Any]) -> Any:
@@ -194,15 +215,6 @@ def _of_loader(loader: DataLoader[Any], collate: Any) -> dict[str, Any]:
             "give a loader with shuffle=False and no sampler, or the dataset itself"
         )
     return {"dataset": loader.dataset, "collate": collate or loader.collate_fn, "workers": loader.num_workers}
-
-
-# ----------------------------------------------------------------------
-# What an ensemble of networks may be, and how each kind predicts a batch.
-#
-# Sizes: b rows of a batch, K members, C classes, d outputs.
-
-Predict: TypeAlias = Callable[[Batch], torch.Tensor]
-"""From a batch to what K members give for it: [K, b, C], or means [K, b(, d)]."""
 
 
 @runtime_checkable
@@ -250,13 +262,27 @@ class StackedNetworks:
     """One module and the parameters of K networks of its kind, stacked: `torch.func.stack_module_state(networks)`.
 
     All members are run at once by `torch.vmap`.
+
+    Args:
+        module: A network, whose own parameters are not used.
+        parameters: By name, each [K, ...].
+        buffers: By name, each [K, ...].
+
+    Raises:
+        StakesError: If they are not stacked, with the same K.
+
+    Examples:
+        >>> import torch
+        >>> from stakes.models import belief_of
+        >>> networks = [torch.nn.Linear(3, 2) for _ in range(5)]
+        >>> stacked = StackedNetworks(networks[0], *torch.func.stack_module_state(networks))
+        >>> belief_of(stacked, torch.zeros(4, 3), torch.zeros(6, 3)).candidates.shape
+        torch.Size([4, 5, 2])
     """
 
     module: nn.Module
     parameters: Mapping[str, torch.Tensor]
-    """Each [K, ...]."""
     buffers: Mapping[str, torch.Tensor]
-    """Each [K, ...]."""
 
     def __post_init__(self) -> None:
         lengths = {len(each) if each.ndim else 0 for each in (*self.parameters.values(), *self.buffers.values())}
