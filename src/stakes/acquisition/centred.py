@@ -179,13 +179,6 @@ def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callabl
         found = xp.reshape(of(r, terms, heights, offsets), means.shape)  # [n, C]
         return terms.scale * xp.sum(double(means) * double(found), axis=1)
 
-    def few(candidates: Array, weights: Array) -> Array:
-        means, gaps = centred(candidates, weights)  # [n, C], [n, C, K]
-        rows = xp.reshape(xp.astype(gaps, xp.float32), (-1, members))  # [n C, K]
-        r = xp.reshape(xp.matmul(rows, right) / members, (rows.shape[0], count, contexts))
-        found = xp.reshape(of(r, terms, heights, offsets), means.shape)  # [n, C]
-        return terms.scale * xp.sum(double(means) * double(found), axis=1)
-
     def sums(block: CategoricalEnsemble) -> Array:
         step = max(1, at_once(right, _CACHE) // (block.n_classes * count * contexts))
         parts = slices(block.n_candidates, step)
@@ -205,7 +198,7 @@ def _excesses(r: Array, terms: Terms, heights: Array, _: Array) -> Array:
     xp, of = namespace(r), _log_excess if terms.kind == "log" else _square
     heights = double(heights)
     if not terms.weighted:
-        return xp.matmul(xp.reshape(of(double(r)), (r.shape[0], -1)), xp.reshape(heights, (-1,)))
+        return xp.matmul(xp.reshape(of(double(r)), (r.shape[0], r.shape[1] * r.shape[2])), xp.reshape(heights, (-1,)))
     mean = double(r[:, -1:, :])
     left_over = xp.where(1.0 + mean > SINGLE_EMPTY, 1.0 + mean, xp.zeros_like(mean))
     q = r[:, :-1, :] - mean
@@ -249,8 +242,8 @@ BLOCKED = Form(
 """For large ensembles."""
 
 
-# Log loss cell by cell, in loops that are compiled where numba is installed: in float32, contexts along the last axis, so
-# that the machine takes many at a time.
+# Log loss cell by cell, in loops that are compiled where numba is installed: in float32, contexts along the last axis,
+# so that the machine takes many at a time.
 
 _ZERO, _ONE, _LEAST, _EMPTY = (np.float32(value) for value in (0.0, 1.0, SINGLE_NOTHING, SINGLE_EMPTY))
 _SMALL = np.float32(0.15)  # below, (1 + q) log(1 + q) - q is its series

@@ -1,4 +1,4 @@
-"""Forms for votes: all that a loss of classes needs to know is how many members vote y at a candidate and z at a context.
+"""Forms for votes: all that a loss of classes needs to know is how many members vote y at x and z at c.
 
 Only (C - 1)^2 counts are made for each pair, as the margins give the others. Where loops are compiled they come from
 packed words, bit k of which says whether member k votes for the class; elsewhere from a matrix product in float32,

@@ -129,9 +129,9 @@ def class_sums(
         per_vote = tl.where(own > 0.0, 1.0 / tl.maximum(votes, 1.0), 0.0)
         if WEIGHTED:
             if COUNTS:
-                tile_at = (left, row, first, right, column)
+                sides = left, row, first, right, column, means, shares
                 mean = _mean_of_counts(
-                    tile_at, means, shares, votes, per_vote, n_contexts, n_members, CLASSES, WIDTH, ROWS, COLUMNS, DEEP
+                    *sides, votes, per_vote, n_contexts, n_members, CLASSES, WIDTH, ROWS, COLUMNS, DEEP
                 )
             else:
                 last = column + CLASSES * n_contexts
@@ -157,7 +157,11 @@ def class_sums(
 
 @kernel
 def _mean_of_counts(
-    tile_at: tuple,
+    left: tl.tensor_descriptor,
+    row: tl.tensor,
+    first: tl.tensor,
+    right: tl.tensor_descriptor,
+    column: tl.tensor,
     means: tl.tensor,
     shares: tl.tensor,
     votes: tl.tensor,
@@ -171,7 +175,6 @@ def _mean_of_counts(
     DEEP: tl.constexpr,
 ) -> tl.tensor:
     """The mean over z of r, with `shares`, of a tile of candidates and one of contexts."""
-    left, row, first, right, column = tile_at
     columns = column + tl.arange(0, COLUMNS)
     mean = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
     for z in range(CLASSES):
@@ -408,14 +411,14 @@ def member_job(terms: Any, classes: int, precision: str) -> Job:
     return _job(terms.kind, terms.weighted, terms.scale, NUMBERS[precision], *sizes, *arrays)
 
 
-def vote_sums(kind: str, weighted: bool, contexts: Any, means: Any, shares: Any, heights: Any) -> Callable[[Any], Array]:
-    """The same of votes, whose products are counts: for contexts [M, K] with means, shares and heights [M, C] each."""
-    job = vote_job(kind, weighted, contexts, means, shares, heights)
+def vote_sums(*terms: Any) -> Callable[[Any], Array]:
+    """The same of votes, whose products are counts, for what the contexts bring to `vote_job`."""
+    job = vote_job(*terms)
     return lambda block: job.sums(*voted(block.candidates, job))[: block.n_candidates]
 
 
 def vote_job(kind: str, weighted: bool, contexts: Any, means: Any, shares: Any, heights: Any) -> Job:
-    """What the contexts of votes bring."""
+    """What the contexts of votes [M, K] bring, with means, shares and heights [M, C] each."""
     sizes = (means.shape[1], contexts.shape[1])
     scale = float(heights.max()) or 1.0
     arrays = (_indicators(contexts, means.shape[1]), heights.T / scale, means.T, shares.T)
