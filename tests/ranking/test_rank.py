@@ -196,7 +196,7 @@ def test_a_batch_is_what_select_chooses(pool, rng):
     costs = rng.uniform(1.0, 2.0, 40)
     for options in ({}, {"costs": costs}, {"costs": costs, "budget": 5.0}):
         ranking = stakes.rank(MODEL, LOSS, pool, n=6, batch=True, **options)
-        selection = stakes.select(LOSS, MODEL.belief(pool, pool), 6, **options)
+        selection = stakes.select(LOSS, MODEL.belief(pool, pool), n=6, **options)
         assert ranking.indices == selection.indices
         worths = [reason.worth for reason in ranking.reasons]
         np.testing.assert_allclose(np.cumsum(worths), selection.joint_reduction, rtol=1e-9)

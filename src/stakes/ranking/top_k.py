@@ -18,7 +18,7 @@ from stakes._utils.array import log_of, on_host, slices
 from stakes._utils.compute import in_parts
 from stakes._utils.tables import Host, Table, n_rows
 from stakes._utils.top_k import TopK
-from stakes.acquisition import Selection, fallback_scores, find_form, score, select
+from stakes.acquisition import Selection, fallback_scores, find_form, select
 from stakes.acquisition.fallback import VARIANCE, worth_floor
 from stakes.ranking.query import Query, row_ids_at
 from stakes.ranking.reasons import helped_contexts
@@ -56,11 +56,11 @@ def together(query: Query) -> tuple[Ranking, Host]:
     selection = select(
         query.loss,
         query.belief(order, joint=True),
-        min(query.wanted, len(order) - len(query.pending)),
+        n=min(query.wanted, len(order) - len(query.pending)),
         costs=None if query.costs is None else query.costs[order].tolist(),
         budget=query.budget,
         context_weights=query.weights,
-        rng=generator(query.seed, TIES),
+        random_state=generator(query.seed, TIES),
         max_configurations=_CONFIGURATIONS,
         pending=np.flatnonzero(np.isin(order, query.pending)).tolist(),
     )
@@ -178,8 +178,8 @@ def _scored(query: Query, function: Callable[[Query, int, Table], _Scores], what
 def _worths(query: Query, start: int, rows: Table) -> tuple[Host, str, float | None]:
     """[n]: the log of what each row is worth, by which form, and with the first rows below what that is nothing."""
     belief = query.belief_of(rows, range(start, start + n_rows(rows)))
-    relative, log_scale = score(query.loss, belief, query.weights, return_log_scale=True)
-    floor = worth_floor(query.loss, belief, query.weights) if start == 0 else None
+    relative, log_scale = query.scores(belief)
+    floor = worth_floor(query.loss, belief, context_weights=query.weights) if start == 0 else None
     form = f"{find_form(query.loss, belief).name}, under {type(belief).__name__}"
     return log_of(on_host(relative).astype(float)) + log_scale, form, floor
 
@@ -187,7 +187,7 @@ def _worths(query: Query, start: int, rows: Table) -> tuple[Host, str, float | N
 def _fallback_worths(query: Query, start: int, rows: Table) -> tuple[Host, str]:
     """[n]: the log of the fallback that the rows of a chunk need, and its name."""
     belief = query.belief_of(rows, range(start, start + n_rows(rows)))
-    scores, ranked_by = fallback_scores(query.loss, belief, query.weights)
+    scores, ranked_by = fallback_scores(query.loss, belief, context_weights=query.weights)
     return log_of(on_host(scores).astype(float)), ranked_by
 
 
