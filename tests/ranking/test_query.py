@@ -137,7 +137,7 @@ def test_outlook_and_cold_start(rows, process, tmp_path, monkeypatch):
     assert spread == stakes.cold_start(rows, n=5)
     monkeypatch.setattr(import_module("stakes.ranking.cold_start"), "_MOST", 100)
     some = stakes.cold_start(mapped(rows, tmp_path), n=5)
-    assert "100 of the 300 rows of the pool, drawn with seed 0, are looked at." in map(str, some.notes)
+    assert "100 of the 300 rows of the pool, drawn with random_state 0, are looked at." in map(str, some.notes)
     assert len(set(some.indices)) == 5
     assert max(some.indices) > 100  # of the table, not of those drawn
 

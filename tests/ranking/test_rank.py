@@ -155,7 +155,7 @@ def test_the_seed_decides_between_equals(pool):
         assert len(firsts) > 4
         assert firsts < set(range(20))
     ranking = stakes.rank(MODEL, LOSS, same, contexts=pool, n=3, random_state=4, batch=False)
-    assert "3 of the rows chosen have equals in the pool; seed 4 decided" in str(ranking.notes[-1])
+    assert "3 of the rows chosen have equals in the pool; random_state 4 decided" in str(ranking.notes[-1])
     assert "19 other rows are as good" in str(ranking.reasons[0])
 
 
@@ -207,7 +207,7 @@ def test_a_batch_is_what_select_chooses(pool, rng):
 def test_a_large_pool_is_subsampled_and_says_so(pool):
     ranking = stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=3)
     assert str(ranking.notes[0]) == (
-        "10 of the 40 rows of the pool, drawn with seed 3, stand for the future contexts, each as likely."
+        "10 of the 40 rows of the pool, drawn with random_state 3, stand for the future contexts, each as likely."
     )
     assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=3) == ranking
     assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=4).scores != ranking.scores
