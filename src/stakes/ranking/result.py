@@ -45,8 +45,8 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "out of range": lambda error: f"What is expected at contexts is not reported in full: {error}",
     "fallback": lambda ranked_by: f"No single label is worth anything; rows are ranked by {ranked_by}.",
     "members agree": lambda: (
-        "All members of the model say the same at every context: no label is worth anything, and the random state puts rows "
-        "in an order (cold_start spreads them over the pool)."
+        "All members of the model say the same at every context: no label is worth anything, and the random state puts "
+        "rows in an order (cold_start spreads them over the pool)."
     ),
     "ties": lambda count, seed: (
         f"{count} of the rows chosen have equals in the pool; random_state {seed} decided between them."
