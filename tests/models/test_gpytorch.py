@@ -134,7 +134,7 @@ def test_single_precision_stays_single(given):
     for name in ("mean", "variance", "candidate_variance", "covariance", "noise_variance"):
         assert getattr(single, name).dtype == torch.float32
         torch.testing.assert_close(getattr(single, name).double(), getattr(double, name), rtol=1e-4, atol=1e-5)
-    assert select(SquaredError(), single, 3).indices == select(SquaredError(), double, 3).indices
+    assert select(SquaredError(), single, n=3).indices == select(SquaredError(), double, n=3).indices
 
 
 def test_noise_of_each_label_is_averaged_for_labels_to_come(given):

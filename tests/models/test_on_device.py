@@ -126,7 +126,7 @@ def test_single_precision_by_choice(rng):
     assert belief.covariance.dtype == belief.mean.dtype == torch.float32
     assert_same(belief, belief_of(process, pool, contexts, joint=True), rtol=1e-4)
     assert score(SquaredError(), belief).dtype == torch.float32
-    assert len(select(SquaredError(), belief, 3).indices) == 3
+    assert len(select(SquaredError(), belief, n=3).indices) == 3
 
 
 def test_steps_before_the_process_run_on_the_host(rng):

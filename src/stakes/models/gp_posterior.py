@@ -139,21 +139,26 @@ def forward_solver(factor: Array) -> Callable[[Array], Array]:
     By the solve of the array's library, where it has one. NumPy's is forward substitution by blocks, each with the
     inverse of its diagonal block: products alone, which run beside other threads, where SciPy's solves hold them up.
     """
-    if (solve := getattr(namespace(factor).linalg, "solve_triangular", None)) is not None:
-        return lambda rows: solve(factor.mT, rows, upper=True, left=False)
+    if hasattr(namespace(factor).linalg, "solve_triangular"):
+        return partial(_solved_by_library, factor)
     blocks = [factor[part, part] for part in slices(len(factor), _BLOCK)]
-    inverses = [solve_triangular(block, np.eye(len(block)), lower=True) for block in blocks]
+    inverses = [solve_triangular(block, np.eye(len(block)), lower=True, check_finite=False) for block in blocks]
+    return partial(_solved_by_blocks, factor, inverses)
 
-    def solved(rows: Array) -> Array:
-        for place, inverse in enumerate(inverses):
-            start = place * _BLOCK
-            here = slice(start, start + len(inverse))
-            if start:
-                rows[:, here] -= rows[:, :start] @ factor[here, :start].T
-            rows[:, here] = rows[:, here] @ inverse.T
-        return rows
 
-    return solved
+def _solved_by_library(factor: Array, rows: Array) -> Array:
+    return namespace(factor).linalg.solve_triangular(factor.mT, rows, upper=True, left=False)
+
+
+def _solved_by_blocks(factor: Array, inverses: list[Array], rows: Array) -> Array:
+    """Forward substitution, with the inverse of each diagonal block, written over the rows."""
+    for place, inverse in enumerate(inverses):
+        start = place * _BLOCK
+        here = slice(start, start + len(inverse))
+        if start:
+            rows[:, here] -= rows[:, :start] @ factor[here, :start].T
+        rows[:, here] = rows[:, here] @ inverse.T
+    return rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,7 @@ from stakes._utils.tables import (
     take_rows,
 )
 from stakes.acquisition.batch_states import obstacle
+from stakes.acquisition.scores import prepare_score
 from stakes.beliefs import Belief, NormalEnsemble, VectorNormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files import open_pool
@@ -191,7 +192,7 @@ class Query:
         chunk: Rows that are read and scored at a time.
         n_jobs: Workers that score them; see `stakes._utils.compute`.
         prepared: By target and `joint`: the belief as a function of rows, with what the model says of the contexts
-            computed once. It is not sent to other processes.
+            computed once; and by target: scores as a function of beliefs. It is not sent to other processes.
     """
 
     model: Any
@@ -214,7 +215,7 @@ class Query:
     shortlist: int
     chunk: int
     n_jobs: int | None
-    prepared: dict[Any, Callable[[Table], Belief]] = field(default_factory=dict)
+    prepared: dict[Any, Callable[[Any], Any]] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "prepared": {}}
@@ -257,6 +258,17 @@ class Query:
         if key not in self.prepared:
             self.prepared[key] = prepare_belief(self.model, self.contexts, **self._options(joint))
         return self.prepared[key]
+
+    def scores(self, belief: Belief) -> tuple[Any, float]:
+        """[n]: what each label of a belief over the contexts is worth, over exp(log scale), and that log scale.
+
+        What the loss needs to know of the contexts is computed once.
+        """
+        key = self.target, "scores"
+        if key not in self.prepared:
+            self.prepared[key] = prepare_score(self.loss, context_weights=self.weights)
+        scored: tuple[Any, float] = self.prepared[key](belief)
+        return scored
 
     def _options(self, joint: bool) -> dict[str, Any]:
         random_state = generator(self.seed, DRAWS)

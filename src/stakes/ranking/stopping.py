@@ -16,8 +16,7 @@ from stakes._utils.array import on_host
 from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
-from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
-from stakes.acquisition.fallback import MAX_CONFIGURATIONS
+from stakes.acquisition.batch_states import has_batches, log_most, obstacle, start_batch
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble, WarpedGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
@@ -327,8 +326,7 @@ def most_saved(query: Query) -> Amount:
     if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
         return _mean(on_host(expected_reduction(query.loss, _oracle(query, belief)))[0], query.weights)
     if has_batches(belief):
-        batch: Any = start_batch(query.loss, belief, query.weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
-        shares = np.exp(on_host(batch.log_most()).astype(float))  # [M]: p(c) times what is saved
+        shares = np.exp(on_host(log_most(query.loss, belief, query.weights)).astype(float))  # [M]: p(c) times the most
         return Amount(float(shares.sum()), _error(shares, query.weights))
     return expected_loss(query)
 
