@@ -124,7 +124,7 @@ def _chunks(given: Scene, loss: str, count: int) -> Any:
 def _batch(loss: str, n_candidates: int, count: int) -> Row:
     """Belief and picks together."""
     given = scene(500, n_candidates, 500, 8)
-    job = lambda: select(LOSSES[loss], belief_of(given.process, given.pool, given.contexts, joint=True), count)  # noqa: E731
+    job = lambda: select(LOSSES[loss], belief_of(given.process, given.pool, given.contexts, joint=True), n=count)  # noqa: E731
     peak, seconds = timed(lambda: peak_megabytes(job))
     return Row(f"batch of {count}: {loss}", f"n=500 N={n_candidates} M=500", seconds, peak_megabytes=peak)
 

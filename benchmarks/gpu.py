@@ -86,9 +86,11 @@ def _class_rows(name: str, shape: Shape, limit: float) -> Iterator[Row]:
 def _ours(loss: Any, belief: CategoricalEnsemble, precision: str) -> tuple[float, float, Any]:
     """Seconds of the kernel alone, with members centred first, and scores."""
     from benchmarks.gpu_plain import seconds
+    from stakes.acquisition.centred import terms_of
     from stakes.gpu.centred import centred_members, member_job
 
-    job, share = member_job(loss, belief, _shares(belief), precision), belief.member_weights.float()
+    job = member_job(terms_of(loss, belief, _shares(belief)), belief.n_classes, precision)
+    share = belief.member_weights.float()
     sides = centred_members(belief.candidates, share, job)
     kernel = seconds(lambda: job.sums(*sides))
     whole = seconds(lambda: job.sums(*centred_members(belief.candidates, share, job)))
@@ -100,12 +102,13 @@ def _vote_rows(name: str, shape: Shape, loss: LogLoss) -> Iterator[Row]:
     import torch
 
     from benchmarks.gpu_plain import seconds
+    from stakes.acquisition.gpu_forms import vote_terms
     from stakes.gpu.centred import vote_job, voted
 
     sides = (shape.candidates, shape.members), (shape.contexts, shape.members)
     belief = VoteEnsemble(*(torch.randint(0, shape.classes, size, device="cuda") for size in sides), shape.classes)
-    job = vote_job(loss, belief, _shares(belief))
-    votes = voted(belief, job)
+    job = vote_job(*vote_terms(loss, belief, _shares(belief)))
+    votes = voted(belief.candidates, job)
     exactly = expected_regret(loss, belief.take(slice(0, CHECKED), slice(None))).mean(dim=1)
     wrong = float((job.sums(*votes)[:CHECKED] - exactly).abs().max() / exactly.max())
     yield Row(f"{name}: fused kernel", str(shape), seconds(lambda: job.sums(*votes)), None, wrong)

@@ -55,5 +55,5 @@ def _host(candidates: int, some: Any, pinned: bool) -> Any:
 
 
 def _least(loss: Any, belief: CategoricalEnsemble, host: Any) -> float:
-    best_streamed(loss, belief, host[: 2 * STEP], 10)  # so that kernels are compiled
-    return min(clock(lambda: best_streamed(loss, belief, host, 10)) for _ in range(2))
+    best_streamed(loss, belief, host[: 2 * STEP], n=10)  # so that kernels are compiled
+    return min(clock(lambda: best_streamed(loss, belief, host, n=10)) for _ in range(2))

@@ -55,7 +55,8 @@ for kind, precision, width in of:
     if kind != "i8":
         print(size(centred_kernels.action_sums, "fp32", {**tile, "ACTIONS": 4}, **sizes, **sides))
 known = {"MEMBERS": 100, "CLASSES": 10, "WIDTH": 128, "SOME": 64, "ALL": 16, "TF32": False}
-print(size(centred_kernels.centre, "fp16", known, n_rows="i32", padded_rows="i32", weights="*fp32", mass="*fp32"))
+own = {"n_rows": "i32", "padded_rows": "i32", "weights": "*fp32", "mass": "*fp32"}
+print(size(centred_kernels.centre_members, "fp16", known, **own))
 """
 
 

@@ -84,7 +84,7 @@ def walks() -> Iterator[tuple[str, Walk]]:
     loss = CostMatrix([[0.0, 20.0], [1.0, 0.0]])
     belief = belief_of(forest, X[40:80], X[40:80])
     yield "score", walked(lambda: score(loss, belief))
-    yield "select", walked(lambda: select(loss, belief, 2))
+    yield "select", walked(lambda: select(loss, belief, n=2))
     yield "rank", walked(lambda: rank(forest, loss, X[40:], n=3))
     with tempfile.TemporaryDirectory() as folder:
         yield "stakes ask", walked(_ask(Path(folder)))

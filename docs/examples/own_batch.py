@@ -61,5 +61,5 @@ if __name__ == "__main__":
     outcomes = np.swapaxes(rng.dirichlet([0.3, 0.3, 0.3], size=(8, 5)), 1, 2)  # eight tests with three outcomes
     belief = Hypotheses(np.full(5, 0.2), outcomes, rng.dirichlet([0.3, 0.3], size=(20, 5)))
     check_belief(belief)
-    batch = select(CostMatrix([[0, 1], [5, 0]]), belief, 3)
+    batch = select(CostMatrix([[0, 1], [5, 0]]), belief, n=3)
     print("tests to run together:", batch.indices, "worth", batch.joint_reduction.round(4))

@@ -4,12 +4,12 @@ import numpy as np
 from own_loss import NormalLogScore
 
 from stakes import GaussianBelief, expected_reduction, expected_regret, find_form, register
-from stakes.acquisition import Form, Reduction
+from stakes.acquisition import Form
 
 
 def log_score_reduction(loss, belief):
     """EUR_c = -log(1 - rho) / 2, whatever the mean and variance of z: nothing to prepare, no scale taken out."""
-    return Reduction(of=lambda block: -np.log1p(-block.rho) / 2.0, log_scale=np.zeros(belief.n_contexts))
+    return lambda block: -np.log1p(-block.rho) / 2.0, np.zeros(belief.n_contexts)
 
 
 register(NormalLogScore, None, GaussianBelief, Form("closed form: -log(1 - rho) / 2", log_score_reduction))

@@ -136,7 +136,7 @@ def test_all_libraries_give_the_same_numbers(xp, host, make, name, loss):  # noq
         result = function(loss, belief)
         assert array_api_compat.array_namespace(result) is xp
         np.testing.assert_allclose(host(result), wanted(function), rtol=1e-9, atol=1e-13)
-    scores = score(loss, belief, xp.asarray(np.arange(1.0, M + 1)), costs, memory_limit=200_000)
+    scores = score(loss, belief, context_weights=xp.asarray(np.arange(1.0, M + 1)), costs=costs, memory_limit=200_000)
     assert array_api_compat.array_namespace(scores) is xp
     np.testing.assert_allclose(
         host(scores), wanted(score, np.arange(1.0, M + 1), np.arange(1.0, N + 1)), rtol=1e-6, atol=1e-13

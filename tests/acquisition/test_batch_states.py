@@ -46,20 +46,20 @@ def slow_picks(loss, latent, count):
 def test_picks_are_those_of_full_solves_whatever_the_blocks(loss, pairs, monkeypatch):
     monkeypatch.setattr(gaussian_batches, "_PAIRS", pairs)
     latent = covariances(0)
-    assert select(loss, gaussian(latent), 12).indices == slow_picks(loss, latent, 12)
+    assert select(loss, gaussian(latent), n=12).indices == slow_picks(loss, latent, 12)
 
 
 def test_every_array_library_picks_the_same(xp, monkeypatch):
     monkeypatch.setattr(gaussian_batches, "_PAIRS", 8 * M)
     latent = covariances(1)
     belief = gaussian(latent, xp.asarray)
-    assert select(SquaredError(), belief, 9).indices == slow_picks(SquaredError(), latent, 9)
+    assert select(SquaredError(), belief, n=9).indices == slow_picks(SquaredError(), latent, 9)
 
 
 def test_a_batch_leaves_the_belief_as_it_was():
     belief = gaussian(covariances(2))
     before = belief.covariance.copy()
-    first, again = (select(SquaredError(), belief, 10).indices for _ in range(2))
+    first, again = (select(SquaredError(), belief, n=10).indices for _ in range(2))
     np.testing.assert_array_equal(belief.covariance, before)
     assert first == again
 
@@ -82,7 +82,7 @@ def test_when_a_batch_is_asked_makes_no_difference(seed, adds, asked):
 def test_pending_labels_and_warps_go_by_the_same_covariances():
     latent = covariances(3)
     chosen = slow_picks(SquaredError(), latent, 6)
-    assert select(SquaredError(), gaussian(latent), 3, pending=chosen[:3]).indices == chosen[3:]
+    assert select(SquaredError(), gaussian(latent), n=3, pending=chosen[:3]).indices == chosen[3:]
     warped = WarpedGaussianBelief(gaussian(latent), LogWarp())
     batch = GaussianBatch(SquaredError(), warped, np.full(M, -np.log(M)))
     batch.log_reductions()

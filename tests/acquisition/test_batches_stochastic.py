@@ -64,19 +64,23 @@ def test_scores_of_zero_come_last_and_alike(rng):
 def test_selections_are_draws_by_score(rng, stochastic):
     belief, weights, costs = gaussian(rng), [1.0, 2.0, 3.0, 4.0], rng.uniform(1, 2, N)
     settings = {"context_weights": weights, "costs": costs}
-    chosen = select(SquaredError(), belief, 4, stochastic=stochastic, rng=np.random.default_rng(3), **settings)
+    chosen = select(
+        SquaredError(), belief, n=4, stochastic=stochastic, random_state=np.random.default_rng(3), **settings
+    )
     scores = score(SquaredError(), belief, **settings)
     assert chosen.indices == tuple(drawn_order(scores, stochastic, 1.0, np.random.default_rng(3))[:4])
     assert chosen.method == "stochastic"
     assert chosen.ranked_by == (f"{stochastic} of score",) * 4
-    again = select(SquaredError(), belief, 4, stochastic=stochastic, rng=np.random.default_rng(3), **settings)
+    again = select(
+        SquaredError(), belief, n=4, stochastic=stochastic, random_state=np.random.default_rng(3), **settings
+    )
     assert again.indices == chosen.indices
     others = {
-        select(SquaredError(), belief, 4, stochastic=stochastic, rng=np.random.default_rng(seed)).indices
+        select(SquaredError(), belief, n=4, stochastic=stochastic, random_state=np.random.default_rng(seed)).indices
         for seed in range(20)
     }
     assert len(others) > 5
-    cold = select(SquaredError(), belief, 4, stochastic=stochastic, coldness=1e6, rng=rng, **settings)
+    cold = select(SquaredError(), belief, n=4, stochastic=stochastic, coldness=1e6, random_state=rng, **settings)
     assert cold.indices == tuple(np.argsort(-scores)[:4])
 
 
@@ -98,11 +102,11 @@ def test_what_a_drawn_batch_is_worth_is_told_where_it_is_known(rng):
         (SquaredError(), NormalEnsemble(rng.standard_normal((4, 3)), 1.0, rng.standard_normal((2, 3)), 0.1)),
     ]:
         n = 2 if isinstance(belief, NormalEnsemble) else 4
-        chosen = select(loss, belief, n, stochastic="power", rng=rng)
+        chosen = select(loss, belief, n=n, stochastic="power", random_state=rng)
         np.testing.assert_allclose(chosen.joint_reduction, joint_by_steps(loss, belief, chosen.indices), rtol=1e-9)
         np.testing.assert_array_equal(chosen.sampling_error, 0)
     for belief in (gaussian(rng, rows=False), random_table(rng, [0.0, 1.0, 3.0])):
-        chosen = select(SquaredError(), belief, 3, stochastic="power", rng=rng)
+        chosen = select(SquaredError(), belief, n=3, stochastic="power", random_state=rng)
         assert len(set(chosen.indices)) == 3
         assert chosen.joint_reduction is None
         assert chosen.sampling_error is None
@@ -111,7 +115,7 @@ def test_what_a_drawn_batch_is_worth_is_told_where_it_is_known(rng):
 def test_sampled_configurations_of_a_drawn_batch_have_an_error(rng):
     soft = rng.dirichlet(np.ones(3), (9, 5))
     belief = CategoricalEnsemble(soft[:6], soft[6:])
-    chosen = select(LogLoss(), belief, 5, stochastic="power", rng=rng, max_configurations=30)
+    chosen = select(LogLoss(), belief, n=5, stochastic="power", random_state=rng, max_configurations=30)
     assert chosen.sampling_error[4] > 0
     exact = joint_by_steps(LogLoss(), belief, chosen.indices)
     assert np.all(abs(chosen.joint_reduction - exact) <= 4 * chosen.sampling_error + 1e-9)
@@ -121,7 +125,9 @@ def test_sampled_configurations_of_a_drawn_batch_have_an_error(rng):
 def test_never_a_row_twice_and_never_over_budget(seed, budget, n, cold):
     rng = np.random.default_rng(seed)
     belief, costs = gaussian(rng), rng.uniform(0.5, 3, N)
-    chosen = select(SquaredError(), belief, n, costs=costs, budget=budget, stochastic="power", coldness=cold, rng=rng)
+    chosen = select(
+        SquaredError(), belief, n=n, costs=costs, budget=budget, stochastic="power", coldness=cold, random_state=rng
+    )
     spent = costs[list(chosen.indices)].sum()
     assert len(set(chosen.indices)) == len(chosen.indices) <= n
     assert spent <= budget * (1 + 1e-9)
@@ -132,7 +138,13 @@ def test_never_a_row_twice_and_never_over_budget(seed, budget, n, cold):
 def test_all_libraries_draw_the_same(xp):
     for stochastic in ("power", "softmax"):
         ours, wanted = (
-            select(SquaredError(), gaussian(np.random.default_rng(1), xp=each), 4, stochastic=stochastic, rng=rng)
+            select(
+                SquaredError(),
+                gaussian(np.random.default_rng(1), xp=each),
+                n=4,
+                stochastic=stochastic,
+                random_state=rng,
+            )
             for each, rng in ((xp, np.random.default_rng(2)), (np, np.random.default_rng(2)))
         )
         assert ours.indices == wanted.indices
@@ -142,7 +154,7 @@ def test_all_libraries_draw_the_same(xp):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rng": None}, r"stochastic='power' draws the batch: give rng, such as numpy.random.default_rng\(1\)"),
+        ({"random_state": None}, "stochastic='power' draws the batch: give random_state, such as 1"),
         ({"stochastic": "top"}, 'stochastic must be "power", "softmax" or None; got \'top\''),
         ({"coldness": 0.0}, "coldness must be a positive number"),
         ({"coldness": float("inf")}, "coldness must be a positive number"),
@@ -156,5 +168,5 @@ def test_all_libraries_draw_the_same(xp):
 def test_bad_settings_are_refused_and_nothing_is_drawn(rng, settings, message):
     draws = np.random.default_rng(5)
     with pytest.raises(ValueError, match=message):
-        select(SquaredError(), gaussian(rng), **{"n": 2, "stochastic": "power", "rng": draws, **settings})
+        select(SquaredError(), gaussian(rng), **{"n": 2, "stochastic": "power", "random_state": draws, **settings})
     assert draws.random() == np.random.default_rng(5).random()

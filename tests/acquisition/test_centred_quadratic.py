@@ -33,7 +33,9 @@ def test_the_matrix_gives_the_scores_of_single_contexts(seed, weighted, uneven):
         assert find_form(loss, belief).name == NAME
         for limit in (2**28, 64):  # the rule that integrates labels looks at the block
             slow = expected_regret(loss, belief, memory_limit=limit) @ shares
-            np.testing.assert_allclose(score(loss, belief, shares, memory_limit=limit), slow, rtol=1e-9, atol=1e-14)
+            np.testing.assert_allclose(
+                score(loss, belief, context_weights=shares, memory_limit=limit), slow, rtol=1e-9, atol=1e-14
+            )
 
 
 def test_two_members_by_hand():
@@ -60,8 +62,8 @@ def test_the_best_are_those_of_all_scores(seed, count, weighted, priced):
     belief, shares = CategoricalEnsemble(table[:260], table[260:]), rng.dirichlet(np.ones(40))
     loss = LogLoss([1.0, 1.0, 50.0, 3.0]) if weighted else LogLoss()
     costs = rng.uniform(1.0, 3.0, size=260) if priced else None
-    scores = score(loss, belief, shares, costs)
-    found = best(loss, belief, count, shares, costs)
+    scores = score(loss, belief, context_weights=shares, costs=costs)
+    found = best(loss, belief, n=count, context_weights=shares, costs=costs)
     np.testing.assert_array_equal(found.positions, np.argsort(-scores, stable=True)[:count])
     np.testing.assert_allclose(found.scores, scores[found.positions], rtol=1e-9)
     assert found.n_scored <= 260
@@ -79,7 +81,7 @@ def test_candidates_that_cannot_be_among_the_best_are_not_scored():
 
 def test_equal_scores_keep_the_order_of_candidates():
     table = np.tile(classes(2, candidates=1, contexts=1, members=4).candidates, (130, 1, 1))
-    found = best(LogLoss(), CategoricalEnsemble(table[:100], table[100:]), 5)
+    found = best(LogLoss(), CategoricalEnsemble(table[:100], table[100:]), n=5)
     np.testing.assert_array_equal(found.positions, [0, 1, 2, 3, 4])
 
 
@@ -88,14 +90,14 @@ def test_equal_scores_keep_the_order_of_candidates():
 )
 def test_other_pairs_are_scored_whole(loss, belief):
     scores = score(loss, belief)
-    found = best(loss, belief, 100)
+    found = best(loss, belief, n=100)
     np.testing.assert_array_equal(found.positions, np.argsort(-scores, stable=True))
     assert found.n_scored == belief.n_candidates
 
 
 def test_a_count_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="count must be a whole number"):
-        best(LogLoss(), classes(0), 0)
+    with pytest.raises(ValueError, match="n must be a whole number, 1 or more"):
+        best(LogLoss(), classes(0), n=0)
 
 
 def test_nothing_is_learned_where_members_agree():

@@ -331,7 +331,7 @@ def joint_belief(rng):
 def test_joint_batches_are_exact(rng, loss):
     """Two labels explain what a regression on both explains, and EUR depends on that alone."""
     covariance, belief = joint_belief(rng)
-    chosen = select(loss, belief, 2)
+    chosen = select(loss, belief, n=2)
     assert chosen.method == "exact"
     pair = list(chosen.indices)
     with_targets = covariance[np.ix_(pair, range(6, 9))]
@@ -343,7 +343,7 @@ def test_joint_batches_are_exact(rng, loss):
 def test_batches_of_an_ensemble_begin_with_the_best_label(rng):
     belief = NormalEnsemble(rng.normal(size=(4, 3)), 0.5, rng.normal(size=(2, 3)), 0.4)
     for loss in PLAIN[:4]:
-        chosen, scores = select(loss, belief, 2), score(loss, belief)
+        chosen, scores = select(loss, belief, n=2), score(loss, belief)
         assert chosen.indices[0] == int(np.argmax(scores))
         close = 1e-9 if isinstance(loss, LogScore | CRPS) else 1e-3  # a batch has coarser cells for quantiles
         np.testing.assert_allclose(chosen.joint_reduction[0], np.max(scores), rtol=close)

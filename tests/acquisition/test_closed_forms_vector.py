@@ -277,7 +277,10 @@ def test_all_libraries_give_the_same_numbers(xp, host, make, loss):
         result = function(loss, belief)
         assert array_api_compat.array_namespace(result) is xp
         np.testing.assert_allclose(host(result), function(loss, wanted), rtol=1e-8, atol=1e-12)
-    chosen, expected = select(loss, belief, 2, max_configurations=100), select(loss, wanted, 2, max_configurations=100)
+    chosen, expected = (
+        select(loss, belief, n=2, max_configurations=100),
+        select(loss, wanted, n=2, max_configurations=100),
+    )
     assert chosen.indices == expected.indices
     np.testing.assert_allclose(host(chosen.joint_reduction), expected.joint_reduction, rtol=1e-7)
 

@@ -1,8 +1,9 @@
-"""Scores of tensors by curves, summed over contexts, are those of NumPy; curves are kept while all stays the same."""
+"""Scores of tensors by curves, summed over contexts, are those of NumPy; chunks of a pool share their curves."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stakes import AccuracyWarning, ExponentialWeight, GaussianBelief, Linex, SquaredError, Weight, find_form, score
-from stakes._utils.array import at_once
+from stakes._utils.array import at_once, replaced
 from stakes.acquisition import curves as curve_totals
 from stakes.acquisition import profile
+from stakes.acquisition.scores import prepare_score
 from stakes.losses import ThresholdDecision
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -50,9 +52,9 @@ def test_scores_are_those_of_numpy(name, seed, sizes):
     host, tensors = beliefs(rng, *sizes)
     weights = rng.uniform(0.0, 1.0, sizes[1]) * (np.arange(sizes[1]) != 1) + 1e-300
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(curve_totals, "_CURVE_TOTALS_PAIRS", 8)
-        found, scale = score(loss, tensors, weights.tolist(), return_log_scale=True)
-    wanted, log_scale = score(loss, host, weights.tolist(), return_log_scale=True)
+        patch.setattr(curve_totals, "_WRITTEN", 8)
+        found, scale = score(loss, tensors, context_weights=weights.tolist(), return_log_scale=True)
+    wanted, log_scale = score(loss, host, context_weights=weights.tolist(), return_log_scale=True)
     assert scale == pytest.approx(log_scale, rel=1e-9, abs=1e-9)
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9, atol=1e-12)
 
@@ -84,13 +86,27 @@ def test_chunks_of_a_pool_share_their_curves(tabulated):
     rng, loss = np.random.default_rng(1), SquaredError(Weight(sigmoid))
     host, tensors = beliefs(rng, 40, 6)
     parts = [tensors.take(slice(start, start + 10), slice(None)) for start in range(0, 40, 10)]
-    found = torch.cat([score(loss, part) for part in parts])
+    scored = prepare_score(loss)
+    found = torch.cat([torch.exp(torch.log(scores) + scale) for scores, scale in map(scored, parts)])
     assert len(tabulated) == len(set(tabulated))  # each start once
     np.testing.assert_allclose(found.numpy(), score(loss, host), rtol=1e-6)
     tabulated.clear()
-    again = torch.cat([score(loss, part) for part in parts])
+    again = torch.cat([torch.exp(torch.log(scores) + scale) for scores, scale in map(scored, parts)])
     assert tabulated == []
-    assert torch.equal(again, found)  # kept or made anew, the same to the last bit
+    assert torch.equal(again, found)
+
+
+def test_a_chunk_that_reaches_further_has_its_own_curves(tabulated):
+    loss, (host, tensors) = SquaredError(Weight(sigmoid)), beliefs(np.random.default_rng(1), 40, 6)
+    nearly = np.sqrt(host.variance * 0.9999)[None, :]  # labels that all but tell the targets
+    scored = prepare_score(loss, context_weights=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    scored(replaced(tensors, covariance=0.05 * tensors.covariance))
+    far = replace(host, candidate_variance=np.ones(1), covariance=nearly)
+    on_torch = GaussianBelief(*(torch.as_tensor(each.copy()) for each in (far.mean, far.variance, np.ones(1), nearly)))
+    scores, scale = scored(on_torch)
+    assert tabulated == [0.9, 0.0]
+    wanted = score(loss, far, context_weights=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    np.testing.assert_allclose(np.exp(scale) * scores.numpy(), wanted, rtol=1e-6)
 
 
 def test_what_has_changed_is_tabulated_anew(tabulated):
@@ -134,6 +150,6 @@ def test_blocks_are_larger_on_a_device(monkeypatch):
 def test_a_loss_that_is_worth_less_than_nothing_is_refused():
     _, tensors = beliefs(np.random.default_rng(4))
     flat = curve_totals.Curves(-torch.ones((2, 7), dtype=torch.float64))
-    worths = curve_totals._log_worths(flat, torch.full((7,), math.log(1.0 / 7.0), dtype=torch.float64))
+    shares = torch.full((7,), math.log(1.0 / 7.0), dtype=torch.float64)
     with pytest.raises(FloatingPointError, match="none can be negative"):
-        worths(tensors)
+        curve_totals._log_worths(flat, shares, tensors)

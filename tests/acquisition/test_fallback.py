@@ -57,16 +57,16 @@ def threshold_reduction(threshold, rho):
 
 def test_labels_near_the_threshold_come_before_those_that_remove_more_variance():
     belief = near_and_far(10)
-    chosen = select(ThresholdDecision(6.0), belief, 10)
+    chosen = select(ThresholdDecision(6.0), belief, n=10)
     assert set(chosen.indices) == set(range(2, 12))
     assert chosen.ranked_by[0] == "worth of 8 such labels"
     assert chosen.joint_reduction[0] == pytest.approx(0.0, abs=1e-30)
     assert chosen.joint_reduction[9] > 0
-    assert select(SquaredError(), belief, 1).indices[0] in FAR
+    assert select(SquaredError(), belief, n=1).indices[0] in FAR
 
 
 def test_single_labels_gain_once_a_batch_has_brought_the_threshold_near():
-    chosen = select(ThresholdDecision(3.0), near_and_far(8), 8)
+    chosen = select(ThresholdDecision(3.0), near_and_far(8), n=8)
     assert chosen.ranked_by[0].startswith("worth of")
     assert "gain" in chosen.ranked_by
     assert np.all(np.diff(chosen.joint_reduction) >= 0)
@@ -81,10 +81,12 @@ def test_scores_of_several_labels_by_hand(xp, host):
 
 def test_variance_reduction_is_the_last_resort(xp, host):
     belief, loss = near_and_far(1, xp), ThresholdDecision(200.0)  # out of reach of any number of labels
-    scores, ranked_by = fallback_scores(loss, belief, [1.0, 3.0])
+    scores, ranked_by = fallback_scores(loss, belief, context_weights=[1.0, 3.0])
     assert ranked_by == "variance reduction"
-    np.testing.assert_allclose(host(scores), host(score(SquaredError(), belief, [1.0, 3.0])), rtol=1e-12)
-    ours, wanted = (select(each, belief, 2, context_weights=[1.0, 3.0]) for each in (loss, SquaredError()))
+    np.testing.assert_allclose(
+        host(scores), host(score(SquaredError(), belief, context_weights=[1.0, 3.0])), rtol=1e-12
+    )
+    ours, wanted = (select(each, belief, n=2, context_weights=[1.0, 3.0]) for each in (loss, SquaredError()))
     assert ours.indices == wanted.indices
     assert ours.ranked_by == ("variance reduction",) * 2
 
@@ -92,15 +94,15 @@ def test_variance_reduction_is_the_last_resort(xp, host):
 def test_a_warped_belief_ranks_by_its_latent_one():
     latent = near_and_far()
     warped = WarpedGaussianBelief(latent, LogWarp())
-    chosen = select(ThresholdDecision(float(np.exp(6.0))), warped, 2)
-    assert chosen.indices == select(ThresholdDecision(6.0), latent, 2).indices == (2, 3)
+    chosen = select(ThresholdDecision(float(np.exp(6.0))), warped, n=2)
+    assert chosen.indices == select(ThresholdDecision(6.0), latent, n=2).indices == (2, 3)
     assert chosen.ranked_by[0] == "worth of 8 such labels"
-    assert set(select(ThresholdDecision(1e80), warped, 2).indices) == set(FAR)
+    assert set(select(ThresholdDecision(1e80), warped, n=2).indices) == set(FAR)
 
 
 def test_worth_is_for_each_unit_of_cost_and_within_the_budget():
     belief, costs = near_and_far(4), np.array([1.0, 1.0, 1.0, 0.5, 3.0, 1.0])
-    chosen = select(ThresholdDecision(6.0), belief, 6, costs=costs, budget=3.5)
+    chosen = select(ThresholdDecision(6.0), belief, n=6, costs=costs, budget=3.5)
     assert chosen.indices[0] == 3
     assert 4 not in chosen.indices
     assert costs[list(chosen.indices)].sum() == 3.5
@@ -109,10 +111,10 @@ def test_worth_is_for_each_unit_of_cost_and_within_the_budget():
 
 
 def test_gains_are_what_counts_where_there_are_any(rng):
-    assert select(SquaredError(), near_and_far(), 4).ranked_by == ("gain",) * 4
-    assert select(ThresholdDecision(0.5), near_and_far(), 2).ranked_by == ("gain",) * 2
+    assert select(SquaredError(), near_and_far(), n=4).ranked_by == ("gain",) * 4
+    assert select(ThresholdDecision(0.5), near_and_far(), n=2).ranked_by == ("gain",) * 2
     soft = rng.dirichlet(np.ones(3), (7, 5))
-    assert select(LogLoss(), CategoricalEnsemble(soft[:4], soft[4:]), 3).ranked_by == ("gain",) * 3
+    assert select(LogLoss(), CategoricalEnsemble(soft[:4], soft[4:]), n=3).ranked_by == ("gain",) * 3
 
 
 def test_worth_that_single_precision_cannot_hold_is_nothing():
@@ -121,7 +123,7 @@ def test_worth_that_single_precision_cannot_hold_is_nothing():
     labels = own @ own.T + np.diag([1.0, 1.0])
     arrays = ([0.0], [1.0], np.diag(labels), own, labels)
     belief = GaussianBelief(*(np.array(each, np.float32) for each in arrays))
-    chosen = select(ThresholdDecision(12.0), belief, 2)
+    chosen = select(ThresholdDecision(12.0), belief, n=2)
     assert chosen.joint_reduction.dtype == np.float32
     assert chosen.joint_reduction.tolist() == [0, 0]
     assert chosen.indices == (0, 1)
@@ -132,7 +134,7 @@ def test_worth_that_single_precision_cannot_hold_is_nothing():
 
 def test_labels_that_tell_nothing_are_said_to_be_chosen_for_nothing():
     belief = GaussianBelief([0.0], [1.0], [1.0, 1.0], [[0.0], [0.0]], np.eye(2))
-    chosen = select(SquaredError(), belief, 2)
+    chosen = select(SquaredError(), belief, n=2)
     assert chosen.ranked_by == ("variance reduction",) * 2
     assert chosen.joint_reduction.tolist() == [0, 0]
 
@@ -142,7 +144,7 @@ def test_a_constant_added_to_all_costs_changes_nothing(offset):
     """What is too small to count is measured by the most that labels can be worth, not by the size of costs."""
     soft = np.array([[[0.5 + 1e-5, 0.5 - 1e-5], [0.5 - 1e-5, 0.5 + 1e-5]]])
     belief = CategoricalEnsemble(soft, np.array([[[0.6, 0.4], [0.4, 0.6]]]))
-    assert select(CostMatrix(np.array([[0.0, 1.0], [1.0, 0.0]]) + offset), belief, 1).ranked_by == ("gain",)
+    assert select(CostMatrix(np.array([[0.0, 1.0], [1.0, 0.0]]) + offset), belief, n=1).ranked_by == ("gain",)
 
 
 COSTS = CostMatrix([[0, 1], [50, 0]])  # wait or treat: treating is right above a probability of 1 / 51
@@ -176,7 +178,7 @@ def test_signs_too_weak_alone_are_bought_for_what_four_are_worth(xp, host):
     scores, ranked_by = fallback_scores(COSTS, belief)
     assert ranked_by == "worth of 4 such labels"
     np.testing.assert_allclose(host(scores), [enumerated_repeats(COSTS, given, i, 4) for i in range(7)], rtol=1e-10)
-    chosen = select(COSTS, belief, 4)
+    chosen = select(COSTS, belief, n=4)
     assert chosen.ranked_by[0] == "worth of 4 such labels"
     assert 6 not in chosen.indices
     assert float(chosen.joint_reduction[0]) == 0
@@ -185,7 +187,7 @@ def test_signs_too_weak_alone_are_bought_for_what_four_are_worth(xp, host):
 
 
 def test_too_many_configurations_leave_variance_reduction():
-    chosen = select(COSTS, soft_members(), 2, max_configurations=2)
+    chosen = select(COSTS, soft_members(), n=2, max_configurations=2)
     assert chosen.ranked_by == ("variance reduction",) * 2
     assert chosen.indices[0] == 6
 
@@ -226,7 +228,7 @@ def test_votes_that_flip_no_decision_alone():
     member = np.arange(200)
     votes = np.stack([member < 100, member % 2 == 0, member < 100]).astype(int)
     belief = VoteEnsemble(votes, (member == 0)[None, :].astype(int), 2)
-    chosen = select(COSTS, belief, 3)
+    chosen = select(COSTS, belief, n=3)
     assert chosen.ranked_by[0] == "variance reduction"
     assert chosen.ranked_by[1] == "gain"
     assert set(chosen.indices[:2]) in ({0, 1}, {1, 2})
@@ -236,7 +238,7 @@ def test_votes_that_flip_no_decision_alone():
 def test_normal_ensembles_go_by_variance(rng):
     belief = NormalEnsemble(rng.standard_normal((5, 4)), 0.5, rng.standard_normal((3, 4)), 0.2)
     ours, wanted = (
-        select(loss, belief, 2, max_configurations=50) for loss in (ThresholdDecision(50.0), SquaredError())
+        select(loss, belief, n=2, max_configurations=50) for loss in (ThresholdDecision(50.0), SquaredError())
     )
     assert ours.ranked_by == ("variance reduction",) * 2
     assert ours.indices[0] == wanted.indices[0]
@@ -274,7 +276,7 @@ def test_where_members_agree_at_contexts_no_rounding_is_taken_for_worth(pair):
     assert ranked_by == "variance reduction"
     np.testing.assert_array_equal(scores, 0.0)
     assert score(loss, belief).max() < 1e-14  # all that there is to go by
-    assert select(loss, belief, 2).ranked_by == ("variance reduction",) * 2
+    assert select(loss, belief, n=2).ranked_by == ("variance reduction",) * 2
 
 
 def test_members_that_differ_at_one_context_are_listened_to(rng):
@@ -282,15 +284,19 @@ def test_members_that_differ_at_one_context_are_listened_to(rng):
     contexts[2, 3] = contexts[2, 3, ::-1]
     belief = CategoricalEnsemble(rng.dirichlet(np.ones(3), size=(6, 5)), contexts)
     assert worth_floor(LogLoss(), belief) == -np.inf
-    assert select(LogLoss(), belief, 1).ranked_by == ("gain",)
+    assert select(LogLoss(), belief, n=1).ranked_by == ("gain",)
     assert score(LogLoss(), belief).min() > 1e-9
 
 
 def test_beliefs_of_ones_own_go_by_variance(rng):
     belief = random_table(rng, [0.0, 1.0, 3.0])
-    scores, ranked_by = fallback_scores(ThresholdDecision(10.0), belief, [1, 2, 3, 4], [1.0, 2.0, 1.0])
+    scores, ranked_by = fallback_scores(
+        ThresholdDecision(10.0), belief, context_weights=[1, 2, 3, 4], costs=[1.0, 2.0, 1.0]
+    )
     assert ranked_by == "variance reduction"
-    np.testing.assert_allclose(scores, score(SquaredError(), belief, [1, 2, 3, 4], [1.0, 2.0, 1.0]))
+    np.testing.assert_allclose(
+        scores, score(SquaredError(), belief, context_weights=[1, 2, 3, 4], costs=[1.0, 2.0, 1.0])
+    )
 
 
 def test_bad_input_is_refused():

@@ -25,7 +25,7 @@ from stakes import (
     register,
     score,
 )
-from stakes.acquisition import ANY, Form, Reduction
+from stakes.acquisition import ANY, Form
 from stakes.acquisition import forms as forms_module
 from stakes.losses import Square, WeightedBregman
 from tests.brute import gaussian_pair
@@ -69,7 +69,7 @@ class Halved(WeightedBregman):
 def constant_form(value):
     def prepare(loss, belief):
         del loss
-        return Reduction(lambda block: np.full_like(block.rho, value), belief.mean * 0)
+        return lambda block: np.full_like(block.rho, value), belief.mean * 0
 
     return Form(f"always {value}", prepare)
 
@@ -161,7 +161,7 @@ def test_a_form_of_another_loss_is_refused():
 
 
 def test_the_general_route_and_a_form_of_ones_own_may_be_chosen():
-    own = Form("one's own", lambda loss, belief: Reduction(lambda block: 2.0 + block.covariance, np.zeros(2)))
+    own = Form("one's own", lambda loss, belief: (lambda block: 2.0 + block.covariance, np.zeros(2)))
     exactly, general = (score(Linex(2.0), GAUSSIAN, form=form) for form in (None, forms_module.GENERAL))
     np.testing.assert_allclose(general, exactly, rtol=1e-6)
     np.testing.assert_allclose(score(Linex(2.0), GAUSSIAN, form=own), 2.0 + GAUSSIAN.covariance.mean(1))

@@ -100,11 +100,13 @@ def test_corollary_1_weights_change_which_contexts_matter(table, family):
     prior = np.array([0.1, 0.4, 0.2, 0.3])
     w = WEIGHT(VALUES)
     wbar = (table.joint[0].sum(1) * w).sum(-1)
-    p_w = effective_context_weights(family(WEIGHT), table, prior)
+    p_w = effective_context_weights(family(WEIGHT), table, context_weights=prior)
     np.testing.assert_allclose(p_w, prior * wbar / (prior @ wbar), rtol=1e-12)
     reweighted = TableBelief(VALUES, table.joint * w / wbar[:, None, None], POSITIVE)
     np.testing.assert_allclose(
-        score(family(WEIGHT), table, prior), (prior @ wbar) * score(family(), reweighted, p_w), rtol=1e-9
+        score(family(WEIGHT), table, context_weights=prior),
+        (prior @ wbar) * score(family(), reweighted, context_weights=p_w),
+        rtol=1e-9,
     )
 
 

@@ -25,7 +25,7 @@ from stakes import (
     integration_error,
     score,
 )
-from stakes.acquisition import Form, Reduction, scores
+from stakes.acquisition import Form, scores
 from stakes.beliefs import MemberNodes
 from tests.brute import gaussian_pair, random_table
 
@@ -70,18 +70,22 @@ def test_a_score_is_the_mean_reduction_over_contexts_per_unit_of_cost(rng, make,
     weights, costs = rng.uniform(0, 3, 6), rng.uniform(0.5, 2, 9)
     np.testing.assert_allclose(score(loss, belief), reduction.mean(1), rtol=1e-12)
     np.testing.assert_allclose(
-        score(loss, belief, weights, costs), reduction @ (weights / weights.sum()) / costs, rtol=1e-12
+        score(loss, belief, context_weights=weights, costs=costs),
+        reduction @ (weights / weights.sum()) / costs,
+        rtol=1e-12,
     )
-    relative, log_scale = score(loss, belief, weights, costs, return_log_scale=True)
+    relative, log_scale = score(loss, belief, context_weights=weights, costs=costs, return_log_scale=True)
     assert relative.max() == 1.0
-    np.testing.assert_allclose(relative * np.exp(log_scale), score(loss, belief, weights, costs), rtol=1e-12)
+    np.testing.assert_allclose(
+        relative * np.exp(log_scale), score(loss, belief, context_weights=weights, costs=costs), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("make", "loss"), CASES)
 def test_blocks_do_not_show(rng, make, loss):
     belief = make(rng, 9, 6)
     weights = rng.uniform(0, 1, 6)
-    whole, blocked = (score(loss, belief, weights, memory_limit=limit) for limit in (2**30, 1))
+    whole, blocked = (score(loss, belief, context_weights=weights, memory_limit=limit) for limit in (2**30, 1))
     # Nodes are laid out for a block as a whole: integrals agree to their accuracy, for a slope of 2 at an sd of 3.
     np.testing.assert_allclose(blocked, whole, rtol=1e-6)
     np.testing.assert_allclose(
@@ -132,9 +136,13 @@ def test_temporaries_stay_below_the_limit(rng, make, loss, n, m):
 def test_context_weights_of_zero_leave_contexts_out(rng):
     belief = gaussian(rng, 5, 3)
     only = belief.take(slice(None), slice(1, 2))
-    np.testing.assert_allclose(score(SquaredError(), belief, [0, 2, 0]), score(SquaredError(), only), rtol=1e-13)
+    np.testing.assert_allclose(
+        score(SquaredError(), belief, context_weights=[0, 2, 0]), score(SquaredError(), only), rtol=1e-13
+    )
     absurd = GaussianBelief([0.0, 5000.0], [1.0, 1.0], [1.0], [[0.5, 0.5]])
-    np.testing.assert_allclose(score(SquaredError(ExponentialWeight(1.0)), absurd, [1, 0]), 0.25 * np.exp(0.5))
+    np.testing.assert_allclose(
+        score(SquaredError(ExponentialWeight(1.0)), absurd, context_weights=[1, 0]), 0.25 * np.exp(0.5)
+    )
 
 
 def test_effective_context_weights_beyond_any_float():
@@ -191,7 +199,7 @@ def test_a_belief_of_one_s_own_is_scored_like_any_other(rng):
 
 def test_a_form_that_gives_negative_reductions_is_caught(monkeypatch):
     belief = gaussian_pair([0.0, 1.0], [1.0, 2.0], [0.3, 0.6])
-    wrong = Form("wrong", lambda loss, belief: Reduction(lambda block: block.rho - 0.5, belief.mean * 0))
+    wrong = Form("wrong", lambda loss, belief: (lambda block: block.rho - 0.5, belief.mean * 0))
     monkeypatch.setattr(scores, "find_form", lambda loss, belief: wrong)
     with pytest.raises(FloatingPointError, match="none can be negative"):
         score(SquaredError(), belief)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stakes import BrierLoss, CostMatrix, LogLoss, SphericalLoss, VoteEnsemble, ZeroOne, score
 from stakes.acquisition import expected_reduction, expected_regret, find_form, votes
-from stakes.acquisition.votes import Indicated, Packed, margins
+from stakes.acquisition.votes import _counter, _packed, margins
 
 PACKED, PRODUCT, GENERAL = (
     "counts of packed votes",
@@ -132,15 +132,15 @@ def test_other_libraries_count_by_a_product(library):
 def test_packed_words_hold_the_votes():
     pytest.importorskip("numba", reason="loops are compiled by numba")
     own = drawn(5, 3, 1, 70, 3).candidates
-    packed = Packed.of(own, 3)
-    bits = np.unpackbits(packed.words.view(np.uint8), axis=-1, bitorder="little")[..., :70]  # [n, C - 1, K]
+    words, counts = _packed(own, 3)
+    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")[..., :70]  # [n, C - 1, K]
     np.testing.assert_array_equal(bits, own[:, None, :] == np.arange(2)[:, None])
-    np.testing.assert_array_equal(packed.margins, margins(own, 3))
+    np.testing.assert_array_equal(counts, margins(own, 3))
 
 
 def test_counts_are_those_of_a_loop():
     belief = drawn(6, 3, 2, 11, 4)
-    counts = np.stack(list(Indicated.of(belief.contexts, 4).counts_by_label(belief.candidates)), axis=1)  # [n, y, z, M]
+    counts = np.stack(list(_counter(belief.contexts, 4)(belief.candidates)), axis=1)  # [n, y, z, M]
     for n, y, z, m in np.ndindex(counts.shape):
         assert counts[n, y, z, m] == np.sum((belief.candidates[n] == y) & (belief.contexts[m] == z))
 

@@ -46,7 +46,7 @@ def enumerated(loss, belief, batch, weights=None):
 def test_joint_reductions_are_those_of_the_definition(rng, loss):
     belief, weights = hypotheses(rng), [1.0, 2.0, 0.0, 3.0]
     assert isinstance(belief, BatchBelief)
-    chosen = select(loss, belief, 3, context_weights=weights)
+    chosen = select(loss, belief, n=3, context_weights=weights)
     assert chosen.method == "exact"
     assert np.all(chosen.sampling_error == 0)
     for t in range(3):
@@ -65,7 +65,7 @@ def test_it_chooses_what_an_ensemble_of_the_same_numbers_does(rng, loss):
     soft = rng.dirichlet([0.4, 0.4], (9, 7))
     ensemble = CategoricalEnsemble(soft[:6], soft[6:])
     own = Hypotheses(np.full(7, 1 / 7), np.swapaxes(soft[:6], 1, 2), soft[6:])
-    theirs, ours = select(loss, ensemble, 4), select(loss, own, 4)
+    theirs, ours = select(loss, ensemble, n=4), select(loss, own, n=4)
     count = 4 if set(theirs.ranked_by) == {"gain"} else 1  # then by repeats of a label, which only theirs has
     assert count
     assert ours.indices[:count] == theirs.indices[:count]
@@ -75,12 +75,12 @@ def test_it_chooses_what_an_ensemble_of_the_same_numbers_does(rng, loss):
 
 def test_pending_labels_costs_and_draws(rng):
     belief = hypotheses(rng)
-    chosen = select(LogLoss(), belief, 2, pending=[1], costs=[1, 1, 2, 3, 9.0], budget=4.0)
+    chosen = select(LogLoss(), belief, n=2, pending=[1], costs=[1, 1, 2, 3, 9.0], budget=4.0)
     assert 1 not in chosen.indices
     before = enumerated(LogLoss(), belief, (1,))
     after = enumerated(LogLoss(), belief, (1, *chosen.indices))
     np.testing.assert_allclose(chosen.joint_reduction[-1], after - before, rtol=1e-9)
-    drawn = select(LogLoss(), belief, 2, stochastic="power", rng=np.random.default_rng(1))
+    drawn = select(LogLoss(), belief, n=2, stochastic="power", random_state=np.random.default_rng(1))
     np.testing.assert_allclose(drawn.joint_reduction[-1], enumerated(LogLoss(), belief, drawn.indices), rtol=1e-9)
 
 
@@ -91,7 +91,7 @@ def test_where_no_label_is_worth_anything_variance_decides():
     scores, ranked_by = fallback_scores(ZeroOne(), belief)
     assert ranked_by == "variance reduction"
     assert np.argmax(scores) == 1
-    chosen = select(ZeroOne(), belief, 3)
+    chosen = select(ZeroOne(), belief, n=3)
     assert chosen.indices == (1, 0, 2)
     assert set(chosen.ranked_by) == {"variance reduction"}
 
@@ -105,7 +105,7 @@ def test_rank_and_outlook_take_its_batches(rng):
 
     pool, contexts = np.arange(5.0)[:, None], np.zeros((4, 1))
     ranking = rank(Model(), LogLoss(), pool, contexts=contexts, n=3, batch=True)
-    assert tuple(ranking.indices) == select(LogLoss(), belief, 3).indices
+    assert tuple(ranking.indices) == select(LogLoss(), belief, n=3).indices
     ahead = outlook(Model(), LogLoss(), pool, contexts=contexts, n=3)
     np.testing.assert_allclose(ahead.offers[-1].worth, enumerated(LogLoss(), belief, ranking.indices), rtol=1e-9)
 
@@ -136,4 +136,4 @@ def test_a_method_of_its_own_comes_before_that_of_its_type():
 
     belief = Own([0.0], [1.0], [1.0, 2.0], [[0.5], [0.6]], np.diag([1.0, 2.0]))
     with pytest.raises(RuntimeError, match=r"asked for \(0,\)"):
-        select(SquaredError(), belief, 2)
+        select(SquaredError(), belief, n=2)

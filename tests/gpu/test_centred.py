@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, expected_regret
+from stakes.acquisition.centred import terms_of
+from stakes.acquisition.gpu_forms import vote_terms
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from tests.centred_cases import CUDA, DEVICE, INTERPRETED, LOSSES, close, ensemble, exact, rounded, shares_of  # noqa: E402
@@ -21,9 +23,11 @@ runs = pytest.mark.skipif(
 )
 
 
-def launched():
+def member_sums(loss, belief, shares, precision):
     """What launches kernels: imported late, as Triton must not be before its interpreter is chosen."""
-    return import_module("stakes.gpu.centred")
+    terms = terms_of(loss, belief, shares)
+    launched = import_module("stakes.gpu.centred")
+    return launched.member_sums(terms, belief.n_classes, belief.member_weights, precision)
 
 
 @runs
@@ -36,7 +40,7 @@ def test_kernels_give_what_the_general_route_gives(name, sizes, spread, precisio
     if precision in ("tf32", "float32") and not CUDA and (sizes[2] > 100 or name not in SOME):
         pytest.skip("slow line by line, and the same kernel there as for float16")
     loss, belief, shares = LOSSES[name](sizes[3]), ensemble(*sizes, spread), shares_of(sizes[1])
-    found = launched().member_sums(loss, belief, shares, precision)(belief)
+    found = member_sums(loss, belief, shares, precision)(belief)
     close(found, exact(loss, belief, shares), TOLERANCE[precision])
 
 
@@ -47,7 +51,8 @@ def test_votes_are_counted_exactly(name):
     sides = [torch.asarray(rng.integers(0, 3, (n, 150)), device=DEVICE) for n in (40, 20)]  # class 3: no votes
     belief, shares, loss = VoteEnsemble(*sides, n_classes=4), shares_of(20), LOSSES[name](4)
     wanted = torch.matmul(expected_regret(loss, belief), shares)
-    np.testing.assert_allclose(launched().vote_sums(loss, belief, shares)(belief).cpu(), wanted.cpu(), rtol=3e-6)
+    found = import_module("stakes.gpu.centred").vote_sums(*vote_terms(loss, belief, shares))(belief)
+    np.testing.assert_allclose(found.cpu(), wanted.cpu(), rtol=3e-6)
 
 
 @runs
@@ -55,11 +60,11 @@ def test_members_in_half_precision_are_read_as_they_are():
     whole = ensemble(9, 8, 12, 3, 1.0)
     belief = CategoricalEnsemble(rounded(whole.candidates), rounded(whole.contexts))
     shares = shares_of(8)
-    close(launched().member_sums(LogLoss(), belief, shares, "float16")(belief), exact(LogLoss(), belief, shares), 2e-3)
+    close(member_sums(LogLoss(), belief, shares, "float16")(belief), exact(LogLoss(), belief, shares), 2e-3)
 
 
 @runs
 def test_a_block_of_no_candidates_has_no_scores():
     belief = ensemble(3, 4, 5, 3, 1.0)
-    of = launched().member_sums(LogLoss(), belief, shares_of(4), "float16")
+    of = member_sums(LogLoss(), belief, shares_of(4), "float16")
     assert of(belief.take(slice(0, 0), slice(None))).shape == (0,)

@@ -112,8 +112,10 @@ def test_scores_by_the_kernel_are_those_of_numpy(name, rng, monkeypatch):
         monkeypatch.setattr(f"stakes.acquisition.{module}.has_kernel", lambda array: isinstance(array, torch.Tensor))
     loss = SquaredError(Weight(sigmoid)) if name == "sigmoid weight" else LOSSES[name]
     belief, shares = random_belief(rng, 30, 20), np.arange(1.0, 21.0)
-    wanted, log_scale = score(loss, belief, shares.tolist(), return_log_scale=True)
-    found, found_scale = score(loss, tensors(belief, torch.float64), shares.tolist(), return_log_scale=True)
+    wanted, log_scale = score(loss, belief, context_weights=shares.tolist(), return_log_scale=True)
+    found, found_scale = score(
+        loss, tensors(belief, torch.float64), context_weights=shares.tolist(), return_log_scale=True
+    )
     assert found_scale == pytest.approx(log_scale, rel=1e-9, abs=1e-9)
     np.testing.assert_allclose(found.cpu(), wanted, rtol=1e-9, atol=1e-12)
 

@@ -55,7 +55,7 @@ def test_the_decision_of_the_page_is_chosen_for_in_batches(rng):
     root = rng.normal(size=(9, 9))
     joint = root @ root.T + 0.1 * np.eye(9)
     belief = GaussianBelief(np.full(3, 1.5), np.diag(joint)[6:], np.diag(joint)[:6], joint[:6, 6:], joint[:6, :6])
-    own, same = (select(loss, belief, 3) for loss in (ActAbove(), SAME))
+    own, same = (select(loss, belief, n=3) for loss in (ActAbove(), SAME))
     assert own.indices == same.indices
     np.testing.assert_allclose(own.joint_reduction, same.joint_reduction, rtol=1e-6)
 

@@ -87,7 +87,7 @@ def test_a_batch_removes_what_it_says(rng):
     rows, labels, pool, contexts = data(rng)
     process = GaussianProcess(VALUES).fit(rows, labels)
     belief = process.belief(pool, contexts, joint=True)
-    chosen = select(SquaredError(), belief, 4)
+    chosen = select(SquaredError(), belief, n=4)
     after = process.condition(pool[np.asarray(chosen.indices)], np.zeros(4)).belief(pool, contexts)
     np.testing.assert_allclose(chosen.joint_reduction[-1], np.mean(belief.variance - after.variance), rtol=1e-9)
 

@@ -35,7 +35,7 @@ def test_fifty_labels_in_a_row_are_a_fresh_fit(rng):
         belief, wanted = (each(target=target, joint=True) for each in (followed.belief, _of(fresh, pool, contexts)))
         assert_same(belief, wanted)
         np.testing.assert_allclose(belief.candidate_covariance(3), wanted.candidate_covariance(3), atol=1e-9)
-        assert select(SquaredError(), belief, 3).indices == select(SquaredError(), wanted, 3).indices
+        assert select(SquaredError(), belief, n=3).indices == select(SquaredError(), wanted, n=3).indices
 
 
 def _of(process, pool, contexts):

@@ -126,7 +126,7 @@ def test_single_precision_by_choice(rng):
     assert belief.covariance.dtype == belief.mean.dtype == torch.float32
     assert_same(belief, belief_of(process, pool, contexts, joint=True), rtol=1e-4)
     assert score(SquaredError(), belief).dtype == torch.float32
-    assert len(select(SquaredError(), belief, 3).indices) == 3
+    assert len(select(SquaredError(), belief, n=3).indices) == 3
 
 
 def test_steps_before_the_process_run_on_the_host(rng):
@@ -172,7 +172,7 @@ def test_what_contexts_need_is_computed_once(rng, monkeypatch):
     device, asked = OnDevice(process, "cpu"), []
     place = KernelPosterior.place
     monkeypatch.setattr(KernelPosterior, "place", lambda self, rows: asked.append(rows) or place(self, rows))
-    rank(device, SquaredError(), pool, contexts=contexts, n=2, chunk=2)
+    rank(device, SquaredError(), pool, contexts=contexts, n=2, chunk=2, batch=False)
     assert _contexts(asked) == 1
     prepared = prepare_belief(device, contexts)
     for part in (pool[:2], pool[2:]):

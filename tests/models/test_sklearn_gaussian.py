@@ -199,7 +199,9 @@ def test_scores_are_those_of_a_belief_made_by_hand(rng):
     for loss in (SquaredError(), Linex(1.0)):
         np.testing.assert_allclose(score(loss, belief), score(loss, by_hand), rtol=1e-9)
     np.testing.assert_allclose(bald(belief), bald(by_hand), rtol=1e-9)
-    np.testing.assert_array_equal(select(SquaredError(), belief, 4).indices, select(SquaredError(), by_hand, 4).indices)
+    np.testing.assert_array_equal(
+        select(SquaredError(), belief, n=4).indices, select(SquaredError(), by_hand, n=4).indices
+    )
     check_belief(belief)
 
 

@@ -142,7 +142,7 @@ def test_other_transformers_warp_it(name, rng):
     np.testing.assert_allclose(belief.rho, belief_of(model.regressor_, pool, contexts).rho, rtol=1e-10)
     assert domain is None or belief.domain == domain
     assert score(SquaredError(), belief).min() > 0
-    assert len(select(SquaredError(), belief, 3).indices) == 3
+    assert len(select(SquaredError(), belief, n=3).indices) == 3
 
 
 def test_limits_of_a_map_become_the_domain(rng):

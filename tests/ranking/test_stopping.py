@@ -37,7 +37,7 @@ def forest(features):
 def test_offers_are_what_batches_are_worth(loss, process, features):
     found = stakes.outlook(process, loss, features[10:], n=4)
     belief = belief_of(process, features[10:], features[10:], joint=True)
-    chosen = stakes.select(loss, belief, 4)
+    chosen = stakes.select(loss, belief, n=4)
     assert found.ranking.indices == chosen.indices
     assert [offer.worth for offer in found.offers] == pytest.approx(list(chosen.joint_reduction), rel=1e-9)
     assert found.offers[0].worth == pytest.approx(stakes.score(loss, belief).max(), rel=1e-6)

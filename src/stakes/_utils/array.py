@@ -24,6 +24,10 @@ Namespace: TypeAlias = Any
 
 T = TypeVar("T")
 
+SINGLE_NOTHING = 1e-30
+"""A probability whose inverse may leave the range of single precision: of no account."""
+SINGLE_EMPTY = 1e-6
+"""Of a mass: what is left of it in single precision is rounding."""
 _ON_DEVICE = 2**24  # numbers of a block: 128 MiB, which takes longer to read than a kernel takes to start
 
 

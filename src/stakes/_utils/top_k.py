@@ -24,7 +24,8 @@ class TopK:
 
     Args:
         k: How many rows are wanted.
-        seed: It decides between rows whose scores are equal.
+        seed: It decides between rows whose scores are equal, to within 1e-9; None: rows whose scores are exactly equal
+            stay in the order of their positions, and scores need not be logarithms.
 
     Examples:
         >>> best = TopK(2, seed=0)
@@ -34,18 +35,24 @@ class TopK:
         [1, 3]
     """
 
-    def __init__(self, k: int, seed: int) -> None:
+    def __init__(self, k: int, seed: int | None) -> None:
         self._k, self._seed, self._worst = k, seed, -np.inf
+        self._tie = 0.0 if seed is None else _TIE
         self._logs, self._keys, self._rows = np.empty(0), np.empty(0, np.uint64), np.empty(0, np.intp)
         self._values, self._counts = np.empty(0), np.empty(0, np.intp)  # falling; how many rows have each
         self._waiting: list[tuple[Host, Host]] = []
 
-    def add(self, start: int, logs: Host) -> None:
-        """Rows from position `start` on, with the logs of their scores [n]."""
+    def add(self, rows: int | Host, logs: Host) -> None:
+        """Rows at positions [n], or from a position on, with the logs of their scores [n]."""
         near = np.flatnonzero(logs >= self._worst)
-        self._waiting.append((start + near, logs[near]))
+        self._waiting.append((rows + near if isinstance(rows, int) else rows[near], logs[near]))
         if sum(len(rows) for rows, _ in self._waiting) > max(_WAITING, len(self._rows)):
             self._sort_in()
+
+    def worst(self) -> float:
+        """The log of the k-th best score so far; -inf as long as there are fewer rows."""
+        self._sort_in()
+        return self._worst + self._tie
 
     def ordered(self) -> Iterator[tuple[int, float, int]]:
         """At least `k` rows, or all, best first, those that are as good in the order of the seed.
@@ -58,7 +65,7 @@ class TopK:
         rows, values = -self._logs[order], -self._values  # both rising
         up_to, start = np.append(0, np.cumsum(self._counts)), 0
         while start < len(values):
-            last = values[start] + _TIE
+            last = values[start] + self._tie
             end = int(np.searchsorted(values, last, side="right"))
             group = order[np.searchsorted(rows, values[start]) : np.searchsorted(rows, last, side="right")]
             for place in group[np.argsort(self._keys[group])].tolist():
@@ -73,7 +80,8 @@ class TopK:
         self._waiting = []
         self._count(logs)
         self._rows, self._logs = np.append(self._rows, rows), np.append(self._logs, logs)
-        self._keys = np.append(self._keys, tie_breakers(self._seed, rows))
+        keys = rows.astype(np.uint64) if self._seed is None else tie_breakers(self._seed, rows)
+        self._keys = np.append(self._keys, keys)
         self._keep(self._logs >= self._worst)
         self._keep(self._place_among_equals() < self._k)
 
@@ -83,7 +91,7 @@ class TopK:
         np.add.at(counts, which, np.append(self._counts, np.ones(len(logs), np.intp)))
         reached = int(np.searchsorted(np.cumsum(counts), self._k))
         if reached < len(values):
-            self._worst = float(-values[reached] - _TIE)
+            self._worst = float(-values[reached] - self._tie)
         self._values, self._counts = -values[-values >= self._worst], counts[-values >= self._worst]
 
     def _place_among_equals(self) -> Host:

@@ -1,6 +1,20 @@
-"""A loss of a distribution as one with finitely many statistics: the masses at the nodes that all members share.
+"""Batches that grow by one label at a time: what the labels chosen so far would be worth with one more.
 
-Sizes: M contexts, K members, P panels, G nodes a panel, D = P G, and P + 1 more where mass sits in points.
+How the joint reduction of a batch is computed depends on the belief:
+
+* Gaussian and warped beliefs, also about vectors: a batch, too, leaves the target Gaussian, so its worth is
+  EUR_c(rho_B), with rho_B from covariances alone: exact for every loss, and no labels are fantasised. Covariances with
+  targets are kept as the batch leaves them: a pick costs one row of label covariances and O(N M), however many came
+  before, and a batch holds as many numbers as the covariances of the belief. For vectors, what the labels explain of z
+  is B B' for a factor B: the joint reduction is that of one label, white and of d numbers, whose covariance with z is
+  the root of B B'.
+* Ensembles: given the member, labels are independent, so a configuration of the batch's labels and a member have the
+  product of their probabilities. Configurations are enumerated, or sampled when they are many.
+* Any other belief that has `start_batch` (`stakes.beliefs.BatchBelief`): its labels together, seen as one.
+
+Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of repeats, t
+picks so far, L numbers of a label, d numbers of a target; P panels of a distribution, G nodes a panel, D = P G, and
+P + 1 more where mass sits in points.
 """
 
 from __future__ import annotations
@@ -75,16 +89,8 @@ class Tabulated:
         return Distribution(each.origin, each.edges, each.nodes, each.step, mass, edge_mass)
 
 
-# ----------------------------------------------------------------------
-# Batches under ensembles: the labels of a batch have configurations, enumerated, or sampled when many.
-#
-# Given the member, labels are independent, so a configuration and a member have the product of their probabilities.
-# Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of
-# repeats.
-
-
 class EnsembleBatch:
-    """The probability of each configuration of the batch's labels and each member, [Q, K].
+    """Under an ensemble: the probability of each configuration of the batch's labels and each member, [Q, K].
 
     Repeats of one label are known for classes, while their configurations stay within `max_configurations`; a label of
     an ensemble of normals has a hundred cells or so, and no repeats are told. Those are the cells of its rule, which do
@@ -94,7 +100,7 @@ class EnsembleBatch:
     def __init__(
         self,
         loss: AnyLoss,
-        belief: CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble,
+        belief: CategoricalEnsemble | VoteEnsemble | NormalEnsemble | VectorNormalEnsemble,
         log_weights: Array,
         rng: np.random.Generator,
         max_configurations: int,
@@ -126,7 +132,7 @@ class EnsembleBatch:
     @property
     def repeats(self) -> tuple[int, ...]:
         """2, 4 and 8 as far as configurations go."""
-        if not isinstance(self.belief, CategoricalEnsemble):
+        if not isinstance(self.belief.domain, Classes):
             return ()
         room = self.most // self.configurations.shape[0]
         return tuple(count for count in (2, 4, 8) if self._n_cells(count) <= room)
@@ -142,9 +148,8 @@ class EnsembleBatch:
 
     def log_most(self) -> Array:
         """[M]: the log of p(c) times the regret of today's action once the member is known."""
-        known = double(self.belief.member_weights)[:, None] * self.expected  # [M, K, D]
-        regrets = self.loss.regret(known, self.action[:, None, :], self.point)  # [M, K]
-        return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
+        known = regret_of_members(self.loss, self.belief, self.expected, self.action, self.point)
+        return log_of(known) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
@@ -216,6 +221,13 @@ class EnsembleBatch:
         return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0
 
 
+def regret_of_members(loss: Any, belief: Any, expected: Array, action: Array, point: Array | None) -> Array:
+    """[M]: the regret of an action [M, d] once the member is known, whose moments are `expected` [M, K, D]."""
+    known = double(belief.member_weights)[:, None] * expected  # [M, K, D]
+    regrets = loss.regret(known, action[:, None, :], point)  # [M, K]
+    return namespace(regrets).sum(regrets, axis=1)
+
+
 def variance_of(belief: Belief) -> Loss:
     """The loss whose uncertainty is the variance of the target, of its indicator for classes, in all for vectors."""
     if isinstance(belief.domain, Vectors):
@@ -238,40 +250,15 @@ def _repeated(outcomes: Array, count: int) -> Array:
     return constant(ways, outcomes)[:, None] * xp.prod(powers, axis=2)
 
 
-# ----------------------------------------------------------------------
-# Batches under Gaussian and warped beliefs: a batch, too, leaves the target Gaussian, so its worth is EUR_c(rho_B).
-#
-# rho_B comes from covariances alone: exact for every loss, and no labels are fantasised. Covariances with targets are
-# kept as the batch leaves them: a pick costs one row of label covariances and O(N M), however many came before, and a
-# batch holds as many numbers as the covariances of the belief. Sizes: N candidates, n of a block, M contexts, t picks
-# so far.
-
+MAX_CONFIGURATIONS = 4096
+"""Of the labels of a batch under an ensemble; beyond, they are sampled."""
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
 _PAIRS = 2**18  # of candidates and contexts that are held at once: 2 MiB, near the cache, and few enough blocks
 _ALL = 1.0 - 2.0**-53  # the largest share below one, whose logarithm is finite
 
 
-class Block:
-    """Covariances of some labels with all targets, given the picks so far when they were last asked for."""
-
-    def __init__(self, part: slice, covariance: Array) -> None:
-        self.part, self.covariance, self.count = part, covariance, 0  # [n, M]: at first that of the belief itself
-
-    def given(self, left: Array, right: Array) -> Array:
-        """[n, M]: given all picks, whose factors are [N, t] and [M, t]."""
-        if self.count < left.shape[1]:
-            new = slice(self.count, None)
-            explained = namespace(left).matmul(left[self.part, new], right[:, new].T)
-            if self.count:
-                self.covariance -= explained
-            else:
-                self.covariance = self.covariance - explained
-            self.count = left.shape[1]
-        return self.covariance
-
-
 class GaussianBatch:
-    """Two thin factors: what the batch explains of label covariances is G G', of those with targets G F'."""
+    """Under a Gaussian or warped belief: a batch explains G G' of label covariances, and G F' of those with targets."""
 
     method = "exact"
     repeats = tuple(2**power for power in range(1, 11))
@@ -280,12 +267,14 @@ class GaussianBatch:
         self.latent = _in_double(belief.latent if isinstance(belief, WarpedGaussianBelief) else belief)
         self.belief = replaced(belief, latent=self.latent) if isinstance(belief, WarpedGaussianBelief) else self.latent
         form = find_form(loss, self.belief)
-        self.reduction = form.prepare(loss, self.belief)
+        self.of, log_scale = form.prepare(loss, self.belief)
         self.pair_numbers = 8 + form.numbers(loss, self.belief)  # held for each candidate and context of a block
         self._reductions(0.99 * self.latent.variance[None, :])  # so that curves reach as far as any batch may
         self.log_weights = log_weights  # [M]
-        self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
-        self.blocks = [Block(part, self.latent.covariance[part, :]) for part in self._parts()]
+        self.log_share = double(log_scale) + log_weights  # [M]
+        self.parts = list(self._parts())
+        self.given = [self.latent.covariance[part, :] for part in self.parts]  # [n, M]: covariances given the picks
+        self.given_count = [0] * len(self.parts)  # of picks, when these were last asked for
         self.left = filled((belief.n_candidates, 0), 0.0, belief.like)  # G: [N, t]
         self.right = filled((belief.n_contexts, 0), 0.0, belief.like)  # F: [M, t]
         self.share = self._variance_share()  # [N]
@@ -306,24 +295,26 @@ class GaussianBatch:
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
-        alone = Block(slice(candidate, candidate + 1), self.latent.covariance[candidate : candidate + 1, :])
-        explained = self._known() + self._removed(alone)
+        here = slice(candidate, candidate + 1)
+        left, right = self.left[here, :], namespace(self.right).permute_dims(self.right, (1, 0))
+        covariance = self.latent.covariance[here, :] - namespace(self.left).matmul(left, right)
+        explained = self._known() + self._removed(here, covariance)
         return float(log_worth(self._reductions(explained), self.log_share)[0])
 
     def log_reductions(self, count: int = 1) -> Array:
         """[N]: of rho_B with x added, 1 - (1 - rho_B) (1 - rho_x)^count, rho_x the share of what is left."""
-        known, parts = self._known(), []
-        for block in self.blocks:
-            explained = self._repeated(self._removed(block), count)
+        known, found = self._known(), []
+        for removed in self._removed_by_parts():
+            explained = self._repeated(removed, count)
             explained += known
-            parts.append(log_worth(self._reductions(explained), self.log_share))
-        return namespace(self.left).concat(parts)
+            found.append(log_worth(self._reductions(explained), self.log_share))
+        return namespace(self.left).concat(found)
 
     def variance_gains(self) -> Array:
         """[N]: E_c of the (latent) variance that each label removes of what is left."""
         xp = namespace(self.left)
         weights = xp.exp(self.log_weights)
-        return xp.concat([xp.matmul(self._removed(block), weights) for block in self.blocks])
+        return xp.concat([xp.matmul(removed, weights) for removed in self._removed_by_parts()])
 
     def add(self, candidate: int) -> float:
         """One more column of both factors."""
@@ -347,12 +338,23 @@ class GaussianBatch:
         """[M]: the variance that the batch removes."""
         return namespace(self.right).sum(self.right**2, axis=1)
 
-    def _removed(self, block: Block) -> Array:
-        """[n, M]: the variance that each label of a block removes of what the batch leaves."""
-        covariance = block.given(self.left, self.right)
+    def _removed(self, part: slice, covariance: Array) -> Array:
+        """[n, M]: the variance that labels remove of what the batch leaves, from covariances given the batch."""
         removed = covariance * covariance
-        removed *= self.share[block.part, None]
+        removed *= self.share[part, None]
         return removed
+
+    def _removed_by_parts(self) -> Iterator[Array]:
+        """[n, M]: the variance that each label removes of what the batch leaves, in blocks of candidates."""
+        for place, part in enumerate(self.parts):
+            if (count := self.given_count[place]) < self.left.shape[1]:
+                explained = namespace(self.left).matmul(self.left[part, count:], self.right[:, count:].T)
+                if count:
+                    self.given[place] -= explained
+                else:
+                    self.given[place] = self.given[place] - explained
+                self.given_count[place] = self.left.shape[1]
+            yield self._removed(part, self.given[place])
 
     def _repeated(self, removed: Array, count: int) -> Array:
         """[n, M]: the variance that `count` labels remove, each the same share of what the one before leaves."""
@@ -375,7 +377,7 @@ class GaussianBatch:
             noise_variance=None,
         )
         whole = pair if self.latent is self.belief else replaced(self.belief, latent=pair)
-        return double(self.reduction.of(whole))
+        return double(self.of(whole))
 
     def _variance_share(self) -> Array:
         """[N]: one over the variance of each label given the batch; 0 where the batch tells it."""
@@ -390,16 +392,8 @@ def _in_double(latent: GaussianBelief) -> GaussianBelief:
     return replaced(latent, **{field: double(getattr(latent, field)) for field in fields})
 
 
-# ----------------------------------------------------------------------
-# Joint batches under a Gaussian belief about vectors, exact for every loss.
-#
-# After a batch z is Gaussian again, and what its labels explain of it is B B' for a factor B: the joint reduction is
-# that of one label, white and of d numbers, whose covariance with z is the root of B B'. Sizes: N candidates, n of a
-# block, M contexts, L numbers of a label, d numbers of a target, t picks so far.
-
-
 class VectorGaussianBatch:
-    """Two thin factors: what the batch explains of label covariances is G G', of those with targets G F'."""
+    """The same two factors under a Gaussian belief about vectors."""
 
     method = "exact"
     repeats: tuple[int, ...] = ()
@@ -407,9 +401,9 @@ class VectorGaussianBatch:
     def __init__(self, loss: AnyLoss, belief: VectorGaussianBelief, log_weights: Array) -> None:
         self.belief = belief
         form = find_form(loss, belief)
-        self.reduction = form.prepare(loss, belief)
+        self.of, log_scale = form.prepare(loss, belief)
         self.log_weights = log_weights  # [M]
-        self.log_share = double(self.reduction.log_scale) + log_weights  # [M]
+        self.log_share = double(log_scale) + log_weights  # [M]
         size, d = belief.covariance.shape[2:]
         self.left = filled((belief.n_candidates, size, 0), 0.0, belief.like)  # G: [N, L, t L]
         self.right = filled((belief.n_contexts, d, 0), 0.0, belief.like)  # F: [M, d, t L]
@@ -464,7 +458,7 @@ class VectorGaussianBatch:
 
     def _reductions(self, explained: Array) -> Array:
         """[n, M]: the reduction where `explained` [n, M, d, d] of the covariance of z is known."""
-        return double(self.reduction.of(self._whole_label(explained)))
+        return double(self.of(self._whole_label(explained)))
 
     def _whole_label(self, explained: Array) -> VectorGaussianBelief:
         """The belief with white labels that explain `explained` [n, M, d, d] of the targets."""
@@ -502,12 +496,8 @@ class VectorGaussianBatch:
         return 0.0
 
 
-# ----------------------------------------------------------------------
-# Batches under any belief that has `start_batch`: its labels together, seen as one, by whatever form serves it.
-
-
 class BeliefBatch:
-    """The belief in which every label comes together with those of the batch."""
+    """Under a belief that has `start_batch`: the belief in which every label comes together with those of the batch."""
 
     method = "exact"
     repeats: tuple[int, ...] = ()
@@ -579,12 +569,6 @@ def _log_total(logs: Array) -> Array:
     return log_worth(ones, logs)[0]
 
 
-# ----------------------------------------------------------------------
-# Batches that grow by one label at a time: what they can say, and which beliefs have them.
-#
-# Sizes: N candidates, M contexts.
-
-
 class Batch(Protocol):
     """Labels chosen so far, and what they would be worth with more."""
 
@@ -634,10 +618,6 @@ def _vector_batch(loss: AnyLoss, belief: Any, log_weights: Array, *_: Any) -> Ba
     return VectorGaussianBatch(loss, belief, log_weights)
 
 
-def _vote_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
-    return EnsembleBatch(loss, belief.as_probabilities(), *settings)
-
-
 def _normal_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
     """With a finer rule for finite actions: the cells of a batch do not split where the action changes."""
     return EnsembleBatch(loss, belief.refined().refined() if loss.finite_actions else belief, *settings)
@@ -648,7 +628,7 @@ _STARTERS: Mapping[type, Starter] = MappingProxyType(
         GaussianBelief: _gaussian_batch,
         WarpedGaussianBelief: _gaussian_batch,
         VectorGaussianBelief: _vector_batch,
-        VoteEnsemble: _vote_batch,
+        VoteEnsemble: EnsembleBatch,
         CategoricalEnsemble: EnsembleBatch,
         VectorNormalEnsemble: EnsembleBatch,
         NormalEnsemble: _normal_batch,
@@ -667,6 +647,19 @@ def start_batch(
     starter = _starter(belief)
     assert starter is not None
     return starter(loss, belief, log_of(weights), rng, max_configurations)
+
+
+def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
+    """[M]: the log of what each context adds to the most that labels can be worth, however many."""
+    if not hasattr(belief, "member_moments") or isinstance(loss, DistributionLoss) or isinstance(belief, BatchBelief):
+        return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
+    ensemble: Any = belief
+    reference = ensemble.reference(loss)
+    point = None if reference.point is None else reference.point[:, None, ...]
+    expected = double(ensemble.member_moments(loss, reference))  # [M, K, D]
+    action = loss.action(double(ensemble.moments(loss, reference)))  # [M, d]
+    known = regret_of_members(loss, ensemble, expected, action, point)
+    return log_of(known) + double(reference.log_scale) + log_of(checked_context_weights(context_weights, belief))
 
 
 def _starter(belief: Belief) -> Starter | None:

@@ -1,4 +1,4 @@
-"""Losses of classes as sums over products of centred members, in whatever precision those are made.
+"""Losses of classes on an ensemble, from products of centred members: half and single precision are then enough.
 
 With J[y, z] = p_y p_z (1 + r), r the mean over members of (p(y | x, k) / p_y - 1) (p(z | c, k) / p_z - 1), the scores
 of log loss and Brier loss are
@@ -11,8 +11,18 @@ for Brier loss h = s^2 and f(q) = q^2. Of a finite set of actions the one kept, 
     sum_c sum_y p_y max_b (D_b + d_b),    D_b = E[l_a - l_b | c] <= 0,
 
 to the best action b, d_b being the covariance of l_a - l_b with (p(y | x, k) / p_y - 1). Only r and d are rounded; what
-means have to say is exact.
-Sizes: n candidates, M contexts, K members, C classes, A actions, T terms (C, C + 1 or A).
+means have to say is exact, so that float32 ranks like float64 even where members hardly differ. For large ensembles,
+where memory and time are saved; small ones take the general route.
+
+Each backend has one way: `block_sums` in any array library, loops for log loss where numba is installed, and the kernel
+of `stakes.gpu.centred` on a GPU (registered in `stakes.acquisition.gpu_forms`).
+
+Squared losses are simpler: all contexts together are one K x K matrix, however many they are. With u_jk = q_k P_k(y_j),
+whose sum over members is P(y_j), and b_k = E[T(z) | c, k] - E[T(z) | c], by coordinates of T,
+
+    sum_c s_c EUR(x; c) = sum_c s_c sum_j |sum_k u_jk b_k|^2 / P(y_j) = sum_j u_j' G u_j / P(y_j),  G = sum_c s_c b b'.
+
+Sizes: n candidates of a block, M contexts, K members, C classes, A actions, T terms (C, C + 1 or A), J cells of y.
 """
 
 from __future__ import annotations
@@ -22,9 +32,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from array_api_compat import is_torch_array
+from array_api_compat import is_numpy_array, is_torch_array
 
-from stakes._utils.array import Array, constant, double, log_excess, namespace, on_accelerator, ratio, single, slices
+from stakes._utils.array import (
+    SINGLE_EMPTY,
+    SINGLE_NOTHING,
+    Array,
+    at_once,
+    constant,
+    double,
+    namespace,
+    on_accelerator,
+    ratio,
+    single,
+    slices,
+)
 from stakes._utils.compute import has_jit, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
 from stakes.acquisition.reduction import context_blocks
@@ -32,26 +54,16 @@ from stakes.beliefs import CategoricalEnsemble, NormalEnsemble
 from stakes.losses import BrierLoss, LogLoss, Loss, SquaredError
 from stakes.losses.classes import weight_ratio
 
-NOTHING = 1e-30
-"""A probability whose inverse may leave the range of single precision: of no account."""
-EMPTY = 1e-6
-"""Of its mass: a label whose weighted mass has all but gone adds nothing."""
+LARGE = 2**22
+"""Cells, pairs of classes of pairs of rows: below, the general route takes no time either."""
+HALF_LIGHTEST = 2e-5
+"""Of member weights: p / mean may be as large as its inverse, and half precision ends at 65504."""
+_LIGHTEST = 1e-6  # the same in single precision
 _WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which single precision keeps five digits
-_LIGHTEST = 2e-5  # of member weights: p / mean may be as large as its inverse, and half precision ends at 65504
+_NEGLIGIBLE = 1e-300  # a probability whose inverse leaves the range of numbers
+_PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
 
 Kind = Literal["log", "square", "actions"]
-
-
-@dataclass(frozen=True, eq=False)
-class ClassShares:
-    """What the means of contexts say of each class."""
-
-    means: Array
-    """[M, C]: p_z"""
-    shares: Array
-    """[M, C]: s_z"""
-    heights: Array
-    """[M, C]: W_c h_z, times how often the context comes up"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,35 +86,27 @@ class Terms:
 
 def terms_of(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     """The terms for contexts that come up as often as `shares` [M] say."""
-    of = _action_terms if kind_of(loss) == "actions" else _class_terms
-    return of(loss, belief, shares)
+    return (_action_terms if loss.finite_actions else _class_terms)(loss, belief, shares)
 
 
-def class_shares(loss: Any, means: Array, shares: Array) -> ClassShares:
-    """For contexts with means [M, C] that come up as often as `shares` [M] say."""
+def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, Array]:
+    """[M, C] each: s_z and W_c h_z, for contexts with means [M, C] that come up as often as `shares` [M] say."""
     xp = namespace(means)
     heavy = means if loss.class_weights is None else means * constant(loss.class_weights, means)
     total = xp.sum(heavy, axis=1, keepdims=True)  # [M, 1]: W
     share = ratio(heavy, total + xp.zeros_like(heavy))
-    return ClassShares(means, share, shares[:, None] * total * (share**2 if isinstance(loss, BrierLoss) else share))
-
-
-def kind_of(loss: Any) -> Kind:
-    """What the loss makes of a product."""
-    if loss.finite_actions:
-        return "actions"
-    return "square" if isinstance(loss, BrierLoss) else "log"
+    return share, shares[:, None] * total * (share**2 if isinstance(loss, BrierLoss) else share)
 
 
 def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     xp, weights = namespace(belief.contexts), double(belief.member_weights)
     means, gaps = centred(double(belief.contexts), weights)  # [M, C], [M, C, K]
-    classes, gaps = class_shares(loss, means, shares), gaps * (weights * gaps.shape[2])
+    (share, heights), gaps = shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
     if loss.class_weights is not None:
-        mean = xp.sum(classes.shares[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
+        mean = xp.sum(share[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
         gaps = xp.concat([gaps, mean], axis=1)
-    heights, nothing = classes.heights, classes.heights[:, :0]
-    return _scaled(kind_of(loss), gaps, heights, nothing, weighted=loss.class_weights is not None)
+    kind: Kind = "square" if isinstance(loss, BrierLoss) else "log"
+    return _scaled(kind, gaps, heights, heights[:, :0], weighted=loss.class_weights is not None)
 
 
 def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Terms:
@@ -141,20 +145,23 @@ def centred(probabilities: Array, weights: Array) -> tuple[Array, Array]:
     xp = namespace(probabilities)
     members = xp.permute_dims(single(probabilities), (0, 2, 1))  # [n, C, K]
     means = xp.sum(members * xp.astype(weights, members.dtype), axis=2)
-    inverse = ratio(xp.ones_like(means), xp.where(means > NOTHING, means, xp.zeros_like(means)))
+    inverse = ratio(xp.ones_like(means), xp.where(means > SINGLE_NOTHING, means, xp.zeros_like(means)))
     return means, (members - means[..., None]) * inverse[..., None]
 
 
-def within_reach(loss: Any, belief: CategoricalEnsemble, least: float = _LIGHTEST) -> bool:
+def within_reach(loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGHTEST) -> bool:
     """Whether r keeps its digits: no class outweighs another by far, and no member counts for next to nothing."""
-    lightest = namespace(belief.member_weights).min(belief.member_weights)
-    return weight_ratio(loss) <= _WEIGHTS_APART and float(lightest) >= least
+    least = namespace(belief.member_weights).min(belief.member_weights)
+    return weight_ratio(loss) <= _WEIGHTS_APART and float(least) >= lightest
 
 
-# ----------------------------------------------------------------------
-# Sums over products of centred members, block by block in any array library: what a GPU does without Triton.
-#
-# Sizes: n candidates of a block, M contexts, K members, C classes, T terms.
+def is_large(belief: CategoricalEnsemble) -> bool:
+    """Whether the belief is NumPy's or torch's, and large enough for single precision to be worth its rounding."""
+    size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
+    return size >= LARGE and (is_torch_array(belief.contexts) or is_numpy_array(belief.contexts))
+
+
+# Sums over products, block by block in any array library.
 
 
 def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:
@@ -165,12 +172,17 @@ def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callabl
     right, heights, offsets = (xp.astype(each, xp.float32) for each in (right, terms.heights, terms.offsets))
     of = _best_actions if terms.kind == "actions" else _excesses
 
-    def sums(block: CategoricalEnsemble) -> Array:
-        means, gaps = centred(block.candidates, block.member_weights)  # [n, C], [n, C, K]
+    def few(candidates: Array, weights: Array) -> Array:
+        means, gaps = centred(candidates, weights)  # [n, C], [n, C, K]
         rows = xp.reshape(xp.astype(gaps, xp.float32), (-1, members))  # [n C, K]
         r = xp.reshape(xp.matmul(rows, right) / members, (rows.shape[0], count, contexts))
         found = xp.reshape(of(r, terms, heights, offsets), means.shape)  # [n, C]
         return terms.scale * xp.sum(double(means) * double(found), axis=1)
+
+    def sums(block: CategoricalEnsemble) -> Array:
+        step = max(1, at_once(right, _CACHE) // (block.n_classes * count * contexts))
+        parts = slices(block.n_candidates, step)
+        return xp.concat([few(block.candidates[part, ...], block.member_weights) for part in parts])
 
     return sums
 
@@ -183,18 +195,34 @@ def block_numbers(loss: Any, belief: CategoricalEnsemble) -> int:
 
 def _excesses(r: Array, terms: Terms, heights: Array, _: Array) -> Array:
     """[n C]: sum_c (1 + rbar) sum_z h f(q), for r [n C, T, M]."""
-    xp = namespace(r)
+    xp, of = namespace(r), _log_excess if terms.kind == "log" else _square
+    heights = double(heights)
     if not terms.weighted:
-        return xp.sum(_made(r, terms) * heights, axis=(1, 2))
-    mean = r[:, -1:, :]
-    left_over = xp.where(1.0 + mean > EMPTY, 1.0 + mean, xp.zeros_like(mean))
-    q = (r[:, :-1, :] - mean) * ratio(xp.ones_like(mean), left_over)
-    return xp.sum(xp.sum(_made(q, terms) * heights, axis=1) * left_over[:, 0, :], axis=1)
+        return xp.matmul(xp.reshape(of(double(r)), (r.shape[0], r.shape[1] * r.shape[2])), xp.reshape(heights, (-1,)))
+    mean = double(r[:, -1:, :])
+    left_over = xp.where(1.0 + mean > SINGLE_EMPTY, 1.0 + mean, xp.zeros_like(mean))
+    q = r[:, :-1, :] - mean
+    q *= ratio(xp.ones_like(mean), left_over)
+    excess = of(q)
+    excess *= heights
+    return xp.sum(xp.sum(excess, axis=1) * left_over[:, 0, :], axis=1)
 
 
-def _made(q: Array, terms: Terms) -> Array:
-    """f(q); rounding may put q below -1, where no probability is."""
-    return log_excess(namespace(q).clip(q, -1.0, None)) if terms.kind == "log" else q * q
+def _log_excess(q: Array) -> Array:
+    """(1 + q) log(1 + q) - q, of which double precision keeps all digits that single precision left in q.
+
+    Rounding may put q below -1, where no probability is.
+    """
+    x = namespace(q).clip(1.0 + q, SINGLE_NOTHING, None)
+    logs = namespace(q).log(x)
+    logs *= x
+    x -= 1.0
+    logs -= x
+    return logs
+
+
+def _square(q: Array) -> Array:
+    return q * q
 
 
 def _best_actions(r: Array, _: Terms, heights: Array, offsets: Array) -> Array:
@@ -203,24 +231,28 @@ def _best_actions(r: Array, _: Terms, heights: Array, offsets: Array) -> Array:
     return xp.sum(xp.max(offsets + heights * r, axis=1), axis=1)
 
 
-# ----------------------------------------------------------------------
-# Log loss from the covariances of members, cell by cell: loops that are compiled where numba is installed.
-#
-# In float32, contexts along the last axis, so that the machine takes many at a time. Sizes: n candidates, M contexts,
-# K members, C classes.
+BLOCKED = Form(
+    "products of centred members in float32, in blocks",
+    GENERAL.prepare,
+    GENERAL.numbers,
+    GENERAL.context_numbers,
+    total=Total(block_sums, block_numbers),
+    serves=lambda loss, belief: is_large(belief) and within_reach(loss, belief),
+)
+"""For large ensembles."""
 
-_ZERO, _ONE, _LEAST = np.float32(0), np.float32(1), np.float32(1e-30)
-NEGLIGIBLE = 1e-300
-"""A probability whose inverse leaves the range of numbers: of no account."""
-EMPTY_SINGLE = np.float32(1e-6)
-"""Of its mass: a label whose weighted mass has all but gone adds nothing."""
+
+# Log loss cell by cell, in loops that are compiled where numba is installed: in float32, contexts along the last axis,
+# so that the machine takes many at a time.
+
+_ZERO, _ONE, _LEAST, _EMPTY = (np.float32(value) for value in (0.0, 1.0, SINGLE_NOTHING, SINGLE_EMPTY))
 _SMALL = np.float32(0.15)  # below, (1 + q) log(1 + q) - q is its series
 _SERIES = tuple(np.float32(sign / (k * (k - 1))) for sign, k in zip((1, -1) * 4, range(2, 10), strict=True))
 _SQUARE = _SMALL * _SMALL
 
 
 @loop
-def centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
+def _centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
     """Fill `means` [n, C] with sum_k q_k p_k and `centred` [n, C, K] with p_k / mean - 1, 0 where that is nothing."""
     for n in range(probabilities.shape[0]):
         means[n] = 0.0
@@ -228,13 +260,13 @@ def centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
             for c in range(probabilities.shape[2]):
                 means[n, c] += weights[k] * probabilities[n, k, c]
         for c in range(probabilities.shape[2]):
-            scale = 1.0 / means[n, c] if means[n, c] > NEGLIGIBLE else 0.0
+            scale = 1.0 / means[n, c] if means[n, c] > _NEGLIGIBLE else 0.0
             for k in range(probabilities.shape[1]):
                 centred[n, c, k] = (probabilities[n, k, c] - means[n, c]) * scale
 
 
 @loop
-def ratios(r: Any, shares: Any, q: Any, x: Any, mean: Any) -> None:
+def _ratios(r: Any, shares: Any, q: Any, x: Any, mean: Any) -> None:
     """Of r = J / (p_y p_z) - 1 [n C, C, M]: `mean` rbar [n C, M], q = (r - rbar) / (1 + rbar), and x = 1 + q.
 
     rbar is the mean of r over z with `shares` [C, M].
@@ -247,13 +279,13 @@ def ratios(r: Any, shares: Any, q: Any, x: Any, mean: Any) -> None:
         for z in range(r.shape[1]):
             for m in range(r.shape[2]):
                 mass = _ONE + mean[i, m]
-                near = _ONE / mass if mass > EMPTY_SINGLE else _ZERO
+                near = _ONE / mass if mass > _EMPTY else _ZERO
                 q[i, z, m] = (r[i, z, m] - mean[i, m]) * near
                 x[i, z, m] = max(_ONE + q[i, z, m], _LEAST)
 
 
 @loop
-def excesses(q: Any, logs: Any, shares: Any, mean: Any, means: Any, out: Any) -> None:
+def _add_excesses(q: Any, logs: Any, shares: Any, mean: Any, means: Any, out: Any) -> None:
     """Add to `out` [n, M] sum_y p_y (1 + rbar) sum_z share (x log x - q), for `logs` of x = 1 + q.
 
     By a series where q is small: there the two terms cancel.
@@ -274,136 +306,74 @@ def excesses(q: Any, logs: Any, shares: Any, mean: Any, means: Any, out: Any) ->
             out[n, m] += means[n, y] * max(_ONE + mean[i, m], _ZERO) * total[m]
 
 
-# ----------------------------------------------------------------------
-# Log loss on an ensemble of classifiers, from products of centred members in float32.
-#
-# With J[y, z] = p_y p_z (1 + r), where p_y p_z r is the covariance of members at x and c,
-#
-#     EUR = sum_y p_y (1 + rbar_y) sum_z w_z p_z ((1 + q) log(1 + q) - q),    q = (r - rbar_y) / (1 + rbar_y),
-#
-# rbar_y the mean of r over z with weights w_z p_z. Only r is rounded, so that float32 ranks like float64 even where
-# members hardly differ. Used for large problems, where memory and time are saved; small ones take the general route.
-# Sizes: N candidates, n of a block, M contexts, K members, C classes.
-
-LARGE = 2**22
-"""Cells, pairs of classes of pairs of rows: below, the general route takes no time either."""
-_SOFT_LIGHTEST = 1e-6  # of member weights: p / mean may be as large as its inverse
-_TYPES = (np.dtype(np.float32), np.dtype(np.float64))
-_PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
+def _sides(probabilities: Any, weights: Any) -> tuple[Any, Any]:
+    """[n, C], [n, C, K]: what a block of rows [n, K, C] brings to the product, its means and centred members."""
+    n, members, classes = probabilities.shape
+    means, centred = np.empty((n, classes)), np.empty((n, classes, members), dtype=np.float32)
+    _centre(probabilities, weights, means, centred)
+    return means, centred
 
 
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """What a block of rows brings to the product: its means [n, C] and centred members [n C, K]."""
-
-    means: Any
-    centred: Any
-
-    @staticmethod
-    def of(probabilities: Any, weights: Any, compiled: bool) -> _Sides:
-        n, members, classes = probabilities.shape
-        if compiled:
-            means, centred = np.empty((n, classes)), np.empty((n, classes, members), dtype=np.float32)
-            centre(probabilities, weights, means, centred)
-        else:
-            means = np.einsum("nkc,k->nc", probabilities, weights)
-            scale = np.divide(1.0, means, out=np.zeros_like(means), where=means > NEGLIGIBLE)
-            gaps = (probabilities - means[:, None, :]) * scale[:, None, :]
-            centred = np.ascontiguousarray(np.swapaxes(gaps, 1, 2), dtype=np.float32)
-        return _Sides(means, centred)
-
-
-def _information(loss: LogLoss, belief: CategoricalEnsemble, compiled: bool) -> Reduction:
+def _information(loss: LogLoss, belief: CategoricalEnsemble) -> Reduction:
     """EUR of log loss, a few candidates at a time."""
     xp, weights = namespace(belief.contexts), np.asarray(belief.member_weights, dtype=float)
-    contexts = _Sides.of(np.asarray(belief.contexts), weights, compiled)
-    heavy = contexts.means * np.asarray(loss.class_weights or 1.0)  # [M, C]
+    context_means, context_members = _sides(np.asarray(belief.contexts), weights)
+    heavy = context_means * np.asarray(loss.class_weights or 1.0)  # [M, C]
     total = np.sum(heavy, axis=1)  # [M]
     shares = np.ascontiguousarray((heavy / np.where(total > 0, total, 1.0)[:, None]).T, dtype=np.float32)  # [C, M]
-    members = np.swapaxes(contexts.centred, 0, 1).reshape(-1, len(weights)) * weights.astype(np.float32)  # [C M, K]
+    members = np.swapaxes(context_members, 0, 1).reshape(-1, len(weights)) * weights.astype(np.float32)  # [C M, K]
     step = max(1, _PRODUCT // (shares.size * belief.n_classes))
 
     def of(block: CategoricalEnsemble) -> Array:
         found = np.zeros((block.n_candidates, block.n_contexts), dtype=np.float32)
         product = np.empty((step * block.n_classes, shares.size), dtype=np.float32)
         for part in slices(block.n_candidates, step):
-            sides = _Sides.of(np.asarray(block.candidates[part, ...]), weights, compiled)
-            rows = sides.centred.reshape(-1, len(weights))  # [n C, K]
+            means, rows = _sides(np.asarray(block.candidates[part, ...]), weights)
+            rows = rows.reshape(-1, len(weights))  # [n C, K]
             r = np.matmul(rows, members.T, out=product[: len(rows)]).reshape(len(rows), *shares.shape)  # [n C, C, M]
-            _add_excesses(r, shares, sides.means, found[part], compiled)
+            _add_information(r, shares, means, found[part])
         return xp.astype(xp.asarray(found * total), belief.like.dtype, copy=False)
 
-    return Reduction(of, belief.reference(loss).log_scale)
+    return of, belief.reference(loss).log_scale
 
 
-def _add_excesses(r: Array, shares: Array, means: Array, found: Array, compiled: bool) -> None:
+def _add_information(r: Any, shares: Any, means: Any, found: Any) -> None:
     """Add sum_y p_y (1 + rbar) sum_z share ((1 + q) log(1 + q) - q) to `found` [n, M], for r [n C, C, M]."""
     classes = len(shares)
-    add = _compiled_excesses if compiled else _plain_excesses
     for part in slices(len(found), max(1, _CACHE // (shares.size * classes))):
-        add(r[part.start * classes : part.stop * classes], shares, means[part].astype(np.float32), found[part])
+        here = r[part.start * classes : part.stop * classes]
+        q, x, mean = np.empty_like(here), np.empty_like(here), np.empty_like(here[:, 0])
+        _ratios(here, shares, q, x, mean)
+        _add_excesses(q, np.log(x, out=x), shares, mean, means[part].astype(np.float32), found[part])
 
 
-def _compiled_excesses(r: Array, shares: Array, means: Array, found: Array) -> None:
-    q, x, mean = np.empty_like(r), np.empty_like(r), np.empty_like(r[:, 0])
-    ratios(r, shares, q, x, mean)
-    excesses(q, np.log(x, out=x), shares, mean, means, found)
-
-
-def _plain_excesses(r: Array, shares: Array, means: Array, found: Array) -> None:
-    """In double precision, where x log x - (x - 1) keeps its digits near 1 without a series."""
-    mean = np.einsum("izm,zm->im", r, shares)[:, None, :]  # [n C, 1, M]
-    near = np.divide(1.0, 1.0 + mean, out=np.zeros_like(mean), where=mean > EMPTY_SINGLE - 1.0)
-    x = np.subtract(r, mean, dtype=np.float64)
-    x *= near
-    x += 1.0
-    np.maximum(x, 1e-30, out=x)
-    excess = np.log(x)
-    excess *= x
-    x -= 1.0
-    excess -= x
-    weighted = np.einsum("izm,zm->im", excess, shares) * np.maximum(1.0 + mean[:, 0, :], 0.0)  # [n C, M]
-    found += np.einsum("nym,ny->nm", weighted.reshape(*means.shape, shares.shape[1]), means)
-
-
-def _large(belief: CategoricalEnsemble) -> bool:
-    """Whether the belief is where loops read it, and large enough for float32 to be worth its rounding."""
-    size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
-    return size >= LARGE and all(_readable(each) for each in (belief.candidates, belief.contexts))
-
-
-def _readable(side: Array) -> bool:
-    """An array of NumPy's, or a tensor on the host that shares its memory with one."""
+def _is_readable(side: Array) -> bool:
+    """Whether loops can read it: an array of NumPy's, or a tensor on the host that shares its memory with one."""
     if is_torch_array(side):
         side = None if on_accelerator(side) or side.requires_grad or side.dtype.itemsize < 4 else np.asarray(side[:0])
-    return isinstance(side, np.ndarray) and side.dtype in _TYPES
+    return isinstance(side, np.ndarray) and side.dtype in (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def _form(name: str, compiled: bool, otherwise: Form | None = None) -> Form:
-    return Form(
-        name,
-        lambda loss, belief: _information(loss, belief, compiled),
+def _compiled_serves(loss: LogLoss, belief: CategoricalEnsemble) -> bool:
+    readable = is_large(belief) and all(_is_readable(each) for each in (belief.candidates, belief.contexts))
+    return readable and within_reach(loss, belief) and has_jit()
+
+
+register(
+    LogLoss,
+    ANY,
+    CategoricalEnsemble,
+    Form(
+        "products of centred members in float32, compiled",
+        _information,
         lambda loss, belief: 4,
-        serves=lambda loss, belief: (
-            _large(belief) and within_reach(loss, belief, _SOFT_LIGHTEST) and (has_jit() or not compiled)
-        ),
-        otherwise=otherwise,
-    )
+        serves=_compiled_serves,
+        otherwise=BLOCKED,
+    ),
+)
 
 
-_PLAIN = _form("products of centred members in float32", compiled=False)
-register(LogLoss, ANY, CategoricalEnsemble, _form("products of centred members in float32, compiled", True, _PLAIN))
-
-
-# ----------------------------------------------------------------------
-# Squared losses on an ensemble: all contexts together are one K x K matrix, however many they are.
-#
-# With u_jk = q_k P_k(y_j), whose sum over members is P(y_j), and b_k = E[T(z) | c, k] - E[T(z) | c], by coordinates
-# of T,
-#
-#   sum_c s_c EUR(x; c) = sum_c s_c sum_j |sum_k u_jk b_k|^2 / P(y_j) = sum_j u_j' G u_j / P(y_j),  G = sum_c s_c b b'.
-#
-# Sizes: N candidates, n of a block, M contexts, J cells of y, K members, d coordinates of T.
+# Squared losses: one matrix over members for all contexts.
 
 
 def quadratic_form(block: CategoricalEnsemble | NormalEnsemble, matrix: Array) -> Array:

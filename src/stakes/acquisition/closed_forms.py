@@ -1,13 +1,23 @@
 """Closed forms under a Gaussian belief: EUR_c(rho) in terms of the mean m and variance v of z and rho.
 
-| loss                               | EUR_c                                            |
-|------------------------------------|--------------------------------------------------|
-| squared error                      | rho v                                            |
-| squared error, w = exp(a z)        | wbar rho v,  wbar = exp(a m + a^2 v / 2)         |
-| Linex(alpha)                       | alpha^2 rho v / 2                                |
-| Linex(alpha), w = exp(a z)         | wbar alpha^2 rho v / 2                           |
+| loss                               | EUR_c                                                            |
+|------------------------------------|------------------------------------------------------------------|
+| squared error                      | rho v                                                            |
+| Linex(alpha)                       | alpha^2 rho v / 2                                                |
+| log score                          | -log(1 - rho) / 2, under a warp too                              |
+| CRPS, absolute error, Pinball(tau) | k sqrt(v) (1 - sqrt(1 - rho)),                                   |
+|                                    | k = 1 / sqrt(pi), sqrt(2 / pi), pdf(ppf(tau))                    |
+| any of them, w = exp(a z)          | the same times wbar = exp(a m + a^2 v / 2)                       |
+| log score, any w                   | -W log(1 - rho) / 2 + rho E[w (u^2 - 1)] / 2 - J(rho)            |
+| threshold decision                 | through the bivariate normal                                     |
+| Mahalanobis(A), vectors            | tr(A B B') = tr(A C' S^+ C), S = Var[y], C = Cov[y, z]           |
+| the same, w = exp(b . z)           | wbar tr(A B B'),  wbar = exp(b . m + b' V b / 2)                 |
 
-Derived in docs/theory.md. The exponential weight turns N(m, v) into N(m + a v, v) and leaves rho as it is.
+Derived in docs/theory.md. The exponential weight turns N(m, v) into N(m + a v, v) and leaves rho as it is; for vectors
+N(m, V) into N(m + V b, V), and leaves B, the covariance of z with the label made white. u is the standardised target,
+W = E[w], and J(rho) = E[W_eta log(W_eta / W)], with W_eta = E[w | eta], is by how much a label is expected to raise
+x log x of x = E[w]: a profile curve, smooth up to rho = 1, where the log score is infinite.
+Sizes: N candidates, n of a block, M contexts, R values of rho, L numbers of a label, d numbers of a target.
 """
 
 from __future__ import annotations
@@ -32,7 +42,7 @@ from stakes._utils.array import (
     normal_tail,
     ratio,
 )
-from stakes.acquisition.curves import Curves, LogTable, octaves_of, with_totals
+from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, with_totals
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
@@ -72,30 +82,31 @@ def log_mean_weight(weight: ExponentialWeight, belief: GaussianBelief) -> Array:
 
 
 def _squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:  # noqa: ARG001 (nothing to set)
-    return Reduction(_variance_reduction, namespace(belief.mean).zeros_like(belief.mean))
+    return _variance_reduction, namespace(belief.mean).zeros_like(belief.mean)
 
 
 def _weighted_squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:
     assert isinstance(loss.weight, ExponentialWeight)
-    return Reduction(_variance_reduction, log_mean_weight(loss.weight, belief))
+    return _variance_reduction, log_mean_weight(loss.weight, belief)
 
 
 def _linex(loss: Linex, belief: GaussianBelief) -> Reduction:
     half = loss.alpha**2 / 2.0
-    return Reduction(lambda block: half * _variance_reduction(block), namespace(belief.mean).zeros_like(belief.mean))
+    return lambda block: half * _variance_reduction(block), namespace(belief.mean).zeros_like(belief.mean)
 
 
 def _weighted_linex(loss: Linex, belief: GaussianBelief) -> Reduction:
     assert isinstance(loss.weight, ExponentialWeight)
-    return Reduction(_linex(loss, belief).of, log_mean_weight(loss.weight, belief))
+    return _linex(loss, belief)[0], log_mean_weight(loss.weight, belief)
 
 
-def _flat(loss: SquaredError | Linex, belief: GaussianBelief) -> tuple[Curves, Array]:
+def _flat(loss: SquaredError | Linex, belief: GaussianBelief) -> tuple[Extend, Array]:
     """EUR_c / rho, which does not depend on rho here."""
     xp, half = namespace(belief.mean), loss.alpha**2 / 2.0 if isinstance(loss, Linex) else 1.0
     weight, level = loss.weight, half * belief.variance
     scale = log_mean_weight(weight, belief) if isinstance(weight, ExponentialWeight) else xp.zeros_like(level)
-    return Curves(xp.stack([level, xp.zeros_like(level)], axis=0)), scale
+    curves = Curves(xp.stack([level, xp.zeros_like(level)], axis=0))
+    return lambda smallest: curves, scale
 
 
 def _form(name: str, prepare: Callable[[Any, Any], Reduction]) -> Form:
@@ -106,22 +117,6 @@ register(SquaredError, None, GaussianBelief, _form("rho v", _squared_error))
 register(SquaredError, ExponentialWeight, GaussianBelief, _form("E[w] rho v", _weighted_squared_error))
 register(Linex, None, GaussianBelief, _form("alpha^2 rho v / 2", _linex))
 register(Linex, ExponentialWeight, GaussianBelief, _form("E[w] alpha^2 rho v / 2", _weighted_linex))
-
-
-# ----------------------------------------------------------------------
-# Closed forms for losses of a density or a quantile: EUR_c(rho) in terms of the mean m and variance v of z and rho.
-#
-# | loss                               | EUR_c under a Gaussian belief                                    |
-# |------------------------------------|------------------------------------------------------------------|
-# | log score                          | -log(1 - rho) / 2, under a warp too                              |
-# | CRPS, absolute error, Pinball(tau) | k sqrt(v) (1 - sqrt(1 - rho)),                                   |
-# |                                    | k = 1 / sqrt(pi), sqrt(2 / pi), pdf(ppf(tau))                    |
-# | any of them, w = exp(a z)          | the same times wbar = exp(a m + a^2 v / 2)                       |
-# | log score, any w                   | -W log(1 - rho) / 2 + rho E[w (u^2 - 1)] / 2 - J(rho)            |
-#
-# u is the standardised target, W = E[w], and J(rho) = E[W_eta log(W_eta / W)], with W_eta = E[w | eta], is by how
-# much a label is expected to raise x log x of x = E[w]: a profile curve, smooth up to rho = 1, where the log score is
-# infinite.
 
 
 def _information(block: GaussianBelief | WarpedGaussianBelief) -> Array:
@@ -148,12 +143,12 @@ def _factor(loss: CRPS | AbsoluteError | Pinball) -> float:
 
 
 def _log_score(loss: LogScore, belief: Any) -> Reduction:
-    return Reduction(_information, _log_scale(loss, belief))
+    return _information, _log_scale(loss, belief)
 
 
 def _spread(loss: CRPS | AbsoluteError | Pinball, belief: GaussianBelief) -> Reduction:
     factor = _factor(loss)
-    return Reduction(lambda block: factor * _spread_reduction(block), _log_scale(loss, belief))
+    return lambda block: factor * _spread_reduction(block), _log_scale(loss, belief)
 
 
 def _log_scale(loss: Any, belief: Any) -> Array:
@@ -169,8 +164,8 @@ def _weighted_log_score(loss: LogScore, belief: GaussianBelief) -> Reduction:
 
 def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction:
     """That of the latent f with weight w(g(f)): no increasing map changes what densities tell."""
-    reduction = _in_parts(belief.unwarped(loss), belief.latent)
-    return Reduction(lambda block: reduction.of(block.latent), reduction.log_scale)
+    of, log_scale = _in_parts(belief.unwarped(loss), belief.latent)
+    return lambda block: of(block.latent), log_scale
 
 
 def _in_parts(integrand: Integrand, belief: GaussianBelief) -> Reduction:
@@ -180,10 +175,8 @@ def _in_parts(integrand: Integrand, belief: GaussianBelief) -> Reduction:
     moments = belief.moments(_Bend(integrand, mean, sd), reference)  # [M, 2]
     dtype, xp = belief.mean.dtype, namespace(belief.mean)
     mass, bend = xp.astype(moments[:, 0], dtype), xp.astype(moments[:, 1], dtype)
-    lost = profile_curve(_Concentration(integrand), belief)
-    return Reduction(
-        lambda block: mass * _information(block) + block.rho * bend / 2.0 - lost.of(block), reference.log_scale
-    )
+    lost, _ = profile_curve(_Concentration(integrand), belief)
+    return lambda block: mass * _information(block) + block.rho * bend / 2.0 - lost(block), reference.log_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,12 +248,6 @@ register(LogScore, ANY, GaussianBelief, Form("-E[w] log(1 - rho) / 2 and a profi
 register(LogScore, ANY, WarpedGaussianBelief, Form("-E[w] log(1 - rho) / 2 and a profile curve", _warped_log_score))
 
 
-# ----------------------------------------------------------------------
-# A threshold decision under a Gaussian belief, in closed form through the bivariate normal.
-#
-# Sizes: M contexts, R values of rho, n candidates.
-
-
 def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reduction:
     """(miss + false_alarm) P2, P2 = integral_0^inf Q(e + y s / r) pdf(k - y) dy with r = sqrt(rho), s = sqrt(1 - rho).
 
@@ -279,16 +266,16 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
     def of(block: GaussianBelief) -> Array:
         return namespace(block.mean).astype(table.at(double(block.rho)), block.mean.dtype)
 
-    return Reduction(of, namespace(belief.mean).zeros_like(double(belief.mean)))
+    return of, namespace(belief.mean).zeros_like(double(belief.mean))
 
 
 def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief) -> Reduction:
     """The same with the threshold in units of the latent f; nothing to decide where the warp does not reach it."""
     places = belief.unwarped(loss).breakpoints
     if not places:
-        return Reduction(lambda block: namespace(block.rho).zeros_like(block.rho), 0.0 * double(belief.latent.mean))
-    curve = threshold_curve(ThresholdDecision(places[0], loss.miss, loss.false_alarm), belief.latent)
-    return Reduction(lambda block: curve.of(block.latent), curve.log_scale)
+        return lambda block: namespace(block.rho).zeros_like(block.rho), 0.0 * double(belief.latent.mean)
+    of, log_scale = threshold_curve(ThresholdDecision(places[0], loss.miss, loss.false_alarm), belief.latent)
+    return lambda block: of(block.latent), log_scale
 
 
 def _normal_quantile(upper: float, lower: float) -> float:
@@ -335,17 +322,6 @@ register(ThresholdDecision, None, GaussianBelief, _decisions_form(threshold_curv
 register(ThresholdDecision, None, WarpedGaussianBelief, _decisions_form(warped_threshold_curve))
 
 
-# ----------------------------------------------------------------------
-# Closed forms under a Gaussian belief about vectors, and what its labels tell of themselves.
-#
-# | loss                                  | EUR_c                                                        |
-# |---------------------------------------|--------------------------------------------------------------|
-# | Mahalanobis(A)                        | tr(A B B') = tr(A C' S^+ C), S = Var[y], C = Cov[y, z]       |
-# | Mahalanobis(A), w = exp(b . z)        | wbar tr(A B B'),  wbar = exp(b . m + b' V b / 2)             |
-#
-# The weight turns N(m, V) into N(m + V b, V) and leaves B, the covariance of z with the label made white, as it is.
-# Sizes: N candidates, n of a block, M contexts, L numbers of a label, d numbers of a target.
-
 _ROUNDING = 1e-6  # relative, by which the variance of a label may fall below that of its noise
 
 
@@ -358,7 +334,7 @@ def _trace_reduction(loss: Mahalanobis, block: VectorGaussianBelief) -> Array:
 
 
 def _mahalanobis(loss: Mahalanobis, belief: VectorGaussianBelief) -> Reduction:
-    return Reduction(lambda block: _trace_reduction(loss, block), filled(belief.n_contexts, 0.0, belief.mean))
+    return lambda block: _trace_reduction(loss, block), filled(belief.n_contexts, 0.0, belief.mean)
 
 
 def _weighted_mahalanobis(loss: Mahalanobis, belief: VectorGaussianBelief) -> Reduction:
@@ -366,7 +342,7 @@ def _weighted_mahalanobis(loss: Mahalanobis, belief: VectorGaussianBelief) -> Re
     xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
     rates = constant(loss.weight.rates, mean)
     log_mean_weight = xp.matmul(mean, rates) + xp.matmul(xp.matmul(variance, rates), rates) / 2.0  # [M]
-    return Reduction(lambda block: _trace_reduction(loss, block), log_mean_weight)
+    return lambda block: _trace_reduction(loss, block), log_mean_weight
 
 
 def _numbers(loss: Mahalanobis, belief: VectorGaussianBelief) -> int:  # noqa: ARG001 (any such loss)

@@ -1,6 +1,12 @@
-"""Chebyshev series on [-1, 1], for curves that are tabulated once and looked up for every candidate.
+"""Curves EUR_c(rho), one for each context, tabulated once and looked up for every candidate: Chebyshev series.
 
-Sizes: R nodes, M contexts.
+Two kinds. Smooth losses have `Curves`, EUR_c / rho in the posterior sd s = sqrt(1 - rho). Decisions have a `LogTable`:
+at indifference EUR grows like sqrt(rho), and k standard deviations from a switch it is exp(-k^2 / (2 rho)) small, so it
+is the logarithm that is interpolated, in panels: in s where rho is large, below in log2(sqrt(rho)), a panel an octave.
+
+Curves are looked up in one pass from covariances to reductions where loops are compiled; elsewhere by the same steps in
+blocks that stay within the cache, and on a GPU in one kernel, which also sums over contexts: nothing of all pairs is
+written. Sizes: N candidates, n of a block, M contexts, R nodes or coefficients, O panels.
 """
 
 from __future__ import annotations
@@ -35,13 +41,6 @@ def series(values: Array, size: int) -> Array:
     transform[0] /= 2.0
     return namespace(values).matmul(constant(transform, values), values)
 
-
-# ----------------------------------------------------------------------
-# Curves EUR_c(rho) of decisions, one for each context, that range over many orders of magnitude.
-#
-# At indifference EUR grows like sqrt(rho); k standard deviations from a switch it is exp(-k^2 / (2 rho)) small. So it
-# is the logarithm that is interpolated, in panels: in s = sqrt(1 - rho) where rho is large, below in log2(sqrt(rho)),
-# one panel an octave. Sizes: M contexts, O panels, R nodes of a panel (fewer in an octave), n candidates.
 
 _TOP, _NODES = 24, 12  # nodes of the panel of large rho, and of each octave below
 _OCTAVES = 20  # to rho = 1e-12; below, EUR is either 0 or grows like sqrt(rho)
@@ -153,12 +152,6 @@ def _taken(flat: Array, positions: Array) -> Array:
     return xp.reshape(xp.take(flat, xp.reshape(positions, (-1,))), positions.shape)
 
 
-# ----------------------------------------------------------------------
-# Curves EUR_c(rho) / rho as Chebyshev series, looked up for every candidate and context.
-#
-# Where loops are compiled, one pass goes from covariances to reductions; elsewhere the same steps in blocks that stay
-# within the cache, and on a GPU one kernel. Sizes: N candidates, n of a block, M contexts, R coefficients.
-
 _FEWEST, _TRIPLINGS = 9, 2  # nodes, of which each tripling keeps those before
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _PAIRS = 2**15  # of a block: 256 KiB, of which a few are in the cache at a time
@@ -185,11 +178,12 @@ class Curves:
         found = [self._part(block.take(part, slice(None)).rho) for part in parts]
         return xp.concat([each for each, _ in found], axis=0), min(smallest for _, smallest in found)
 
-    def totals(self, block: GaussianBelief) -> Array:
-        """[n]: the sums of reductions over contexts, in double precision."""
+    def totals(self, block: GaussianBelief) -> tuple[Array, float]:
+        """[n]: the sums of reductions over contexts, in double precision, and the smallest s that was asked for."""
         if 0 in block.covariance.shape or not has_kernel(block.covariance):
-            return namespace(block.covariance).sum(double(self.reductions(block)[0]), axis=1)
-        return _kernel().sums(block, self.coefficients, self.low)[0]
+            reductions, smallest = self.reductions(block)
+            return namespace(block.covariance).sum(double(reductions), axis=1), smallest
+        return _kernel().sums(block, self.coefficients, self.low)  # type: ignore[no-any-return]
 
     def _part(self, rho: Array) -> tuple[Array, float]:
         xp = namespace(rho)
@@ -322,23 +316,33 @@ def _look_up(covariance: Any, share: Any, target_share: Any, coefficients: Any, 
     return largest
 
 
-# ----------------------------------------------------------------------
-# Scores of tensors from curves, summed over contexts as they are looked up: nothing of all pairs is written.
-#
-# Sizes: n candidates of a block, M contexts, R coefficients.
-
-CurvesOf: TypeAlias = Callable[[Any, Any], tuple[Curves, Array]]
+Extend: TypeAlias = Callable[[float], Curves]
+"""From a posterior sd to curves that serve down to it at least."""
+CurvesOf: TypeAlias = Callable[[Any, Any], tuple[Extend, Array]]
 """A loss and a belief to the curves of its contexts, and the log of the scale [M] that was taken out of each."""
 
-_CURVE_TOTALS_PAIRS = 2**20  # of candidates and contexts that are written at a time, where they must be
+SLACK = 1e-6
+"""By which rounding may take a posterior sd below the start of a curve, without harm."""
+_WRITTEN = 2**20  # pairs of candidates and contexts that are written at a time, where they must be
 
 
 def with_totals(form: Form, curves_of: CurvesOf) -> Form:
     """The form, and for tensors of torch one that sums over contexts by curves, on a GPU in one kernel."""
 
     def prepare(loss: Any, belief: Any, shares: Array) -> Callable[[Any], Array]:
-        curves, log_scale = curves_of(loss, belief)
-        return _log_worths(curves, double(log_scale) + log_of(shares))
+        extend, log_scale = curves_of(loss, belief)
+        log_share = double(log_scale) + log_of(shares)
+        curves = extend(smallest_sd(belief))
+
+        def log_worths(block: Any) -> Array:
+            nonlocal curves
+            found, smallest = _log_worths(curves, log_share, block)
+            if smallest < curves.low - SLACK:  # another block of candidates, which reaches further
+                curves = extend(smallest)
+                found, _ = _log_worths(curves, log_share, block)
+            return found
+
+        return log_worths
 
     return replace(form, total=Total(prepare, _numbers, in_logs=True), serves=_serves, otherwise=form)
 
@@ -352,26 +356,21 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (whatever the loss)
     return 4 if has_kernel(belief.covariance) else 10 * int(belief.n_contexts)
 
 
-def _log_worths(curves: Curves, log_share: Array) -> Callable[[Any], Array]:
-    """A block to [n]: the log of the sum over contexts, as `log_worth` has it."""
+def _log_worths(curves: Curves, log_share: Array, block: Any) -> tuple[Array, float]:
+    """[n]: the log of the sum over contexts, as `log_worth` has it, and the smallest s that was asked for."""
     xp, like = namespace(log_share), curves.coefficients
     top, counts = float(xp.max(log_share)), log_share > -math.inf
     if float(xp.min(xp.where(counts, log_share, top + xp.zeros_like(log_share)))) < top - SHARE_RANGE:
-        return lambda block: _by_logarithms(curves, log_share, block)
+        return _by_logarithms(curves, log_share, block)
     weighted = replace(curves, coefficients=like * xp.astype(xp.exp(log_share - top), like.dtype))
-
-    def log_worths(block: Any) -> Array:
-        totals = check_finite(weighted.totals(block))
-        check_sign(totals)
-        return log_of(totals) + top
-
-    return log_worths
+    totals, smallest = weighted.totals(block)
+    check_sign(check_finite(totals))
+    return log_of(totals) + top, smallest
 
 
-def _by_logarithms(curves: Curves, log_share: Array, block: Any) -> Array:
-    """[n]: where shares are too far apart for one sum; some candidates at a time, as all pairs are written."""
-    parts = (
-        block.take(part, slice(None))
-        for part in slices(block.n_candidates, max(1, _CURVE_TOTALS_PAIRS // block.n_contexts))
-    )
-    return namespace(log_share).concat([log_worth(double(curves.reductions(each)[0]), log_share) for each in parts])
+def _by_logarithms(curves: Curves, log_share: Array, block: Any) -> tuple[Array, float]:
+    """Where shares are too far apart for one sum: some candidates at a time, as all pairs are written."""
+    step = max(1, _WRITTEN // block.n_contexts)
+    found = [curves.reductions(block.take(part, slice(None))) for part in slices(block.n_candidates, step)]
+    logs = [log_worth(double(reductions), log_share) for reductions, _ in found]
+    return namespace(log_share).concat(logs), min(smallest for _, smallest in found)

@@ -13,29 +13,59 @@ from typing import Any
 import numpy as np
 
 from stakes._utils.array import Array, filled, log_of, namespace
-from stakes.acquisition.batch_states import Batch, has_batches, start_batch, variance_of
+from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, log_most, start_batch, variance_of
 from stakes.acquisition.forms import check_pair
 from stakes.acquisition.reduction import unscaled
 from stakes.acquisition.scores import checked_costs, log_worth, score
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.losses import AnyLoss
 
-MAX_CONFIGURATIONS = 4096
 VARIANCE = "variance reduction"
 _FLOOR = 1e-12  # of the most that labels can be worth
 
 
-def fallback_scores(loss: AnyLoss, belief: Belief, context_weights: Any = None, costs: Any = None) -> tuple[Array, str]:
-    """[N] and what they are: "worth of 8 such labels" (2, 4, ... 1024), or "variance reduction" where none has any.
+def fallback_scores(
+    loss: AnyLoss, belief: Belief, *, context_weights: Any = None, costs: Any = None
+) -> tuple[Array, str]:
+    """What to rank candidates by when every `score` is zero.
 
-    For when every `score` is zero. The worth is that of as many labels, each as informative as the candidate's: under
-    a Gaussian belief each removes the same share rho of the variance that is left; under an ensemble of classes they
-    are repeats of the label, independent given the member. Other beliefs go by variance reduction at once.
+    That is what growing numbers of labels like a candidate's are worth together: under a Gaussian belief each removes
+    the same share rho of the variance that is left; under an ensemble of classes they are repeats of the label,
+    independent given the member. Other beliefs go by variance reduction at once.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the labels of N candidates and the targets of M contexts.
+        context_weights: [M], how often each context comes up (normalised); alike without them.
+        costs: [N], what each label costs; the numbers are then the value per cost.
+
+    Returns:
+        [N], and what they are: "worth of 8 such labels" (2, 4, ... 1024), or "variance reduction" where those are worth
+        nothing either.
+
+    Raises:
+        TypeError: If the loss is not defined wherever the target can fall.
+
+    Examples:
+        Thirty standard deviations below the threshold no label changes the decision to wait:
+
+        >>> from stakes import GaussianBelief, ThresholdDecision, score
+        >>> from stakes.acquisition import fallback_scores
+        >>> belief = GaussianBelief(
+        ...     mean=[0.0], variance=[1.0], candidate_variance=[1.0, 1.0], covariance=[[0.05], [0.1]]
+        ... )
+        >>> score(ThresholdDecision(30.0), belief)
+        array([0., 0.])
+        >>> scores, ranked_by = fallback_scores(ThresholdDecision(30.0), belief)
+        >>> ranked_by
+        'variance reduction'
+        >>> scores
+        array([0.0025, 0.01  ])
     """
     check_pair(loss, belief)
     prices = checked_prices(costs, belief)
     if not has_batches(belief):
-        return score(variance_of(belief), belief, context_weights, costs), VARIANCE
+        return score(variance_of(belief), belief, context_weights=context_weights, costs=costs), VARIANCE
     batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
     gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
     return unscaled(gains / prices, top, belief), ranked_by
@@ -54,29 +84,30 @@ def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[A
 
 
 def log_floor(loss: AnyLoss, belief: Belief, batch: Batch) -> float:
-    """The log of what is too small to be the worth of a label: -inf, or for an act that switches 1e-12 of the most.
+    """The log of what is too small to be the worth of a label: -inf, or for finite actions 1e-12 of the most.
 
     There a gain may be smaller than results can hold, or rounding, and neither says which label to buy. Where members
     agree, all is rounding: inf.
     """
     if members_agree(belief):
         return math.inf
-    if not loss.finite_actions:
-        return -math.inf
-    most = batch.log_most()  # [M]
-    return max(
-        math.log(_FLOOR) + float(log_worth(namespace(most).ones_like(most)[None, :], most)[0]), log_smallest(belief)
-    )
+    return _floor(batch.log_most(), belief) if loss.finite_actions else -math.inf
 
 
-def worth_floor(loss: AnyLoss, belief: Belief, context_weights: Any = None) -> float:
+def _floor(log_most: Array, belief: Belief) -> float:
+    """The log of 1e-12 of the most that labels can be worth, of which contexts add exp(log_most) [M]."""
+    most = log_worth(namespace(log_most).ones_like(log_most)[None, :], log_most)[0]
+    return max(math.log(_FLOOR) + float(most), log_smallest(belief))
+
+
+def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -> float:
     """`log_floor` for the worth of one label, from one candidate and all contexts; -inf for beliefs without batches."""
     if members_agree(belief):
         return math.inf
     if not loss.finite_actions or not has_batches(belief):
         return -math.inf
     one = belief.take(slice(0, 1), slice(None))
-    return log_floor(loss, one, start_batch(loss, one, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS))
+    return _floor(log_most(loss, one, context_weights), belief)
 
 
 def members_agree(belief: Belief) -> bool:

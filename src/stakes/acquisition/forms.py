@@ -1,7 +1,7 @@
 """Which computation runs: the general route, or a shortcut that was registered for the pair at hand.
 
-A form prepares, for one loss and the contexts of one belief, a `Reduction`: how to turn a block of candidates into
-their expected reductions. The table is keyed on exact types, so that a form never meets a pair it was not made for.
+A form prepares, for one loss and the contexts of one belief, how to turn a block of candidates into their expected
+reductions. The table is keyed on exact types, so that a form never meets a pair it was not made for.
 Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, filled, namespace
 from stakes.beliefs import Belief, DistributionBelief, Reference
@@ -21,57 +21,93 @@ from stakes.losses.domains import Classes, Domain, Vectors
 
 
 class ANY:
-    """In place of a type of loss or of weight: all of them."""
+    """In place of a type of loss or of weight when a form is registered: all of them."""
 
 
-@dataclass(frozen=True)
-class Reduction:
-    """Expected reductions of blocks of candidates, for fixed contexts."""
-
-    of: Callable[[Any], Array]
-    """A block of the belief to [n, M], to be multiplied by exp(log_scale)."""
-    log_scale: Array
-    """[M]: the log of the scale that was taken out of each context."""
+Reduction: TypeAlias = tuple[Callable[[Any], Array], Array]
+"""What a form prepares for fixed contexts: a function from a block of the belief to its expected reductions [n, M], and
+the log of the scale [M] by which those are still to be multiplied."""
 
 
 @dataclass(frozen=True)
 class Total:
-    """A way to sum expected reductions over contexts without computing them one by one."""
+    """A way to sum expected reductions over contexts without computing them one by one.
+
+    Args:
+        prepare: From a loss, a belief and the shares [M] of contexts to a function: a block of candidates over these
+            contexts to [n], the sums over contexts of share times reduction.
+        numbers: From a loss and a belief to how many numbers it holds for each candidate of a block.
+        in_logs: Whether the function gives logarithms of sums, which may be of any scale.
+    """
 
     prepare: Callable[[Any, Any, Array], Callable[[Any], Array]]
-    """A loss, a belief and shares [M] of contexts to a function: a block of candidates to [n], sum_m share EUR."""
     numbers: Callable[[Any, Any], int]
-    """How many numbers it holds for each candidate of a block."""
     in_logs: bool = False
-    """Whether the function gives logarithms of sums, which may be of any scale."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A way to compute expected reductions for some pairs."""
+    """A way to compute expected reductions for some pairs of a loss and a belief.
+
+    Args:
+        name: What it is, for people.
+        prepare: From a loss and a belief to a function and a log scale: the function takes a block of candidates over
+            the same contexts to its expected reductions [n, M], over exp(log scale [M]).
+        numbers: From a loss and a belief to how many numbers it holds for each candidate and context of a block.
+        context_numbers: How many numbers it holds for each context while it prepares.
+        total: How scores are summed over contexts, where there is a quicker way than one by one.
+        serves: Whether it is meant for this very loss and belief, whose types it was registered for.
+        otherwise: The form for those that it is not meant for; None: the next that was registered, or the general
+            route.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import GaussianBelief, SquaredError, score
+        >>> from stakes.acquisition import Form
+        >>> form = Form("rho v", lambda loss, belief: (lambda block: block.rho * belief.variance, np.zeros(1)))
+        >>> belief = GaussianBelief(mean=[0.0], variance=[2.0], candidate_variance=[1.0], covariance=[[0.5]])
+        >>> score(SquaredError(), belief, form=form)
+        array([0.25])
+    """
 
     name: str
     prepare: Callable[[Any, Any], Reduction]
     numbers: Callable[[Any, Any], int] = lambda loss, belief: 8
-    """How many numbers it holds for each candidate and context of a block."""
     context_numbers: int = 8
-    """How many numbers it holds for each context while it prepares."""
     total: Total | None = None
-    """How scores are summed over contexts, where there is a quicker way than one by one."""
     serves: Callable[[Any, Any], bool] = lambda loss, belief: True
-    """Whether it is meant for this very loss and belief, whose types it was registered for."""
     otherwise: Form | None = None
-    """The form for those that it is not meant for; None: the next that was registered, or the general route."""
 
 
 _FORMS: dict[tuple[type, type | None, type], Form] = {}
 
 
 def register(loss: type, weight: type | None, belief: type, form: Form) -> None:
-    """Let `form` serve losses of exact type `loss` with a weight of exact type `weight` (None: no weight) on `belief`.
+    """Let a form serve one type of loss, of weight and of belief, in place of the general route.
 
-    `ANY` as the weight serves that loss with every weight (or none) that has no form of its own; `ANY` for both serves
-    every loss. A form must agree with `expected_regret`, which stays available: test it against that.
+    Types are exact, so that a form never meets a pair it was not made for. A form must agree with `expected_regret`,
+    which stays available: test it against that.
+
+    Args:
+        loss: The type of the loss; `ANY`, with `ANY` for the weight, for every loss.
+        weight: The type of its weight; None for no weight, `ANY` for every weight (or none) without a form of its own.
+        belief: The type of the belief.
+        form: What runs for these types.
+
+    Raises:
+        StakesError: If a form is registered for these types already.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import GaussianBelief, SquaredError, find_form, register
+        >>> from stakes.acquisition import Form
+        >>> class Halved(SquaredError):
+        ...     "Half of squared error, were its methods written."
+        >>> def prepare(loss, belief):
+        ...     return lambda block: block.rho * belief.variance / 2, np.zeros(belief.n_contexts)
+        >>> register(Halved, None, GaussianBelief, Form("half of rho v", prepare))
+        >>> find_form(Halved(), GaussianBelief([0.0], [1.0], [1.0], [[0.5]])).name
+        'half of rho v'
     """
     key = (loss, weight, belief)
     if key in _FORMS:
@@ -80,7 +116,26 @@ def register(loss: type, weight: type | None, belief: type, form: Form) -> None:
 
 
 def find_form(loss: AnyLoss, belief: Belief) -> Form:
-    """The form that `expected_reduction` and `score` will run for this pair."""
+    """Tell which form `expected_reduction` and `score` will run for a pair.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of labels and targets.
+
+    Returns:
+        The form; its `name` says what it is.
+
+    Raises:
+        TypeError: If one is no loss or no belief, or if the loss is not defined wherever the target can fall.
+
+    Examples:
+        >>> from stakes import GaussianBelief, Linex, SquaredError, find_form
+        >>> belief = GaussianBelief(mean=[0.0], variance=[1.0], candidate_variance=[1.0], covariance=[[0.5]])
+        >>> find_form(Linex(2.0), belief).name
+        'closed form: alpha^2 rho v / 2'
+        >>> find_form(SquaredError(lambda z: z**2), belief).name
+        'profile curve EUR_c(rho)'
+    """
     check_pair(loss, belief)
     for key in _keys(loss, belief):
         for form in _with_others(_FORMS.get(key)):
@@ -176,7 +231,7 @@ def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
         action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
         return xp.sum(loss.regret(split, action[:, :, None, :], point), axis=2)  # [n, M]
 
-    return Reduction(of, reference.log_scale)
+    return of, reference.log_scale
 
 
 def _cell_numbers(loss: Loss, belief: Belief) -> int:
@@ -200,7 +255,7 @@ def today(loss: DistributionLoss, belief: Any) -> tuple[Reference, Distribution,
 def _regret_over_distributions(loss: DistributionLoss, belief: Any) -> Reduction:
     """EUR(x; c) = sum_y of the regret of keeping today's answer under the distribution in cell y."""
     reference, _, marks = today(loss, belief)
-    return Reduction(lambda block: block.regret_over_cells(loss.regret, loss, reference, marks), reference.log_scale)
+    return lambda block: block.regret_over_cells(loss.regret, loss, reference, marks), reference.log_scale
 
 
 def _node_numbers(loss: DistributionLoss, belief: Any) -> int:

@@ -1,8 +1,9 @@
 """Forms for losses of classes on a GPU, where products of centred members and what is made of them are one kernel.
 
-`find_form` chooses it for torch tensors on a CUDA device: log loss and Brier loss, weighted or not, cost matrices and
-zero-one loss, of up to 128 classes. Without Triton, and for large ensembles on the host but for log loss, which has a
-form of its own there, the same sums are made in blocks. Sizes: M contexts, K members, C classes.
+`find_form` chooses them for torch tensors on a CUDA device: log loss and Brier loss, weighted or not, cost matrices and
+zero-one loss, of up to 128 classes. Without Triton, and for large ensembles on the host but for log loss, which has
+loops of its own there, the same sums are made in blocks (`stakes.acquisition.centred`).
+Sizes: M contexts, K members, C classes.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ import math
 from dataclasses import replace
 from typing import Any, Literal
 
-from array_api_compat import is_numpy_array, is_torch_array
-
-from stakes._utils.array import on_accelerator
+from stakes._utils.array import double
 from stakes._utils.compute import has_kernel
-from stakes.acquisition.centred import LARGE, block_numbers, block_sums, within_reach
+from stakes.acquisition.centred import BLOCKED, HALF_LIGHTEST, is_large, shares_and_heights, terms_of, within_reach
 from stakes.acquisition.forms import ANY, GENERAL, Form, Total, register
-from stakes.acquisition.votes import alike
+from stakes.acquisition.votes import alike, margins
 from stakes.beliefs import CategoricalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
 from stakes.losses import BrierLoss, CostMatrix, LogLoss, ZeroOne
@@ -44,9 +43,7 @@ def fused_form(precision: Precision = "float16") -> Form:
         raise StakesError(f"precision must be one of {', '.join(_BYTES)}; got {precision!r}")
 
     def prepare(loss: Any, belief: CategoricalEnsemble, shares: Any) -> Any:
-        from stakes.gpu.centred import member_sums
-
-        return member_sums(loss, belief, shares, precision)
+        return _member_sums(loss, belief, shares, precision)
 
     return Form(
         f"fused kernel over centred members in {precision}",
@@ -54,7 +51,9 @@ def fused_form(precision: Precision = "float16") -> Form:
         GENERAL.numbers,
         GENERAL.context_numbers,
         total=Total(prepare, lambda loss, belief: _held(belief, _BYTES[precision])),
-        serves=lambda loss, belief: _is_served(loss, belief) and _on_gpu(belief) and within_reach(loss, belief),
+        serves=lambda loss, belief: (
+            _is_served(loss, belief) and _on_gpu(belief) and within_reach(loss, belief, HALF_LIGHTEST)
+        ),
     )
 
 
@@ -63,17 +62,29 @@ def _is_served(loss: Any, belief: Any) -> bool:
     return type(loss) in _LOSSES and type(belief) is CategoricalEnsemble
 
 
+def _member_sums(loss: Any, belief: CategoricalEnsemble, shares: Any, precision: str) -> Any:
+    from stakes.gpu.centred import member_sums
+
+    return member_sums(terms_of(loss, belief, shares), belief.n_classes, belief.member_weights, precision)
+
+
+def vote_terms(loss: Any, belief: VoteEnsemble, shares: Any) -> tuple[Any, ...]:
+    """What the contexts bring to sums over counts: arguments of `stakes.gpu.centred.vote_job`."""
+    means = double(margins(belief.contexts, belief.n_classes)) / belief.contexts.shape[1]  # [M, C]
+    kind = "square" if isinstance(loss, BrierLoss) else "log"
+    weighted = loss.class_weights is not None
+    return kind, weighted, belief.contexts, means, *shares_and_heights(loss, means, shares)
+
+
 def _vote_sums(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:
     from stakes.gpu.centred import vote_sums
 
-    return vote_sums(loss, belief, shares)
+    return vote_sums(*vote_terms(loss, belief, shares))
 
 
 def _vote_costs(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:
     """Costs are real numbers, so that their sums over votes are not counts: as probabilities 0 and 1, in float32."""
-    from stakes.gpu.centred import member_sums
-
-    of = member_sums(loss, belief.as_probabilities(), shares, "float32")
+    of = _member_sums(loss, belief.as_probabilities(), shares, "float32")
     return lambda block: of(block.as_probabilities())
 
 
@@ -98,45 +109,24 @@ def _on_gpu(belief: Any) -> bool:
     return belief.domain.count <= _MOST_CLASSES and has_kernel(belief.contexts)
 
 
-def _large(belief: CategoricalEnsemble) -> bool:
-    """Whether the belief is NumPy's or torch's, and large enough for single precision to be worth its rounding."""
-    size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
-    return size >= LARGE and (is_torch_array(belief.contexts) or is_numpy_array(belief.contexts))
-
-
 def _where_large(form: Form, otherwise: Form | None, most_members: float = math.inf) -> Form:
     """The form for large ensembles of no more members than that."""
 
     def serves(loss: Any, belief: CategoricalEnsemble) -> bool:
         few = belief.member_weights.shape[0] <= most_members
-        return few and _large(belief) and form.serves(loss, belief)
+        return few and is_large(belief) and form.serves(loss, belief)
 
     return replace(form, serves=serves, otherwise=otherwise)
 
 
-_BLOCKED = Form(
-    "products of centred members in float32, in blocks",
-    GENERAL.prepare,
-    GENERAL.numbers,
-    GENERAL.context_numbers,
-    total=Total(block_sums, block_numbers),
-    serves=within_reach,
-)
+def _kernel_or(otherwise: Form | None) -> Form:
+    """The kernel where there is a GPU."""
+    return _where_large(fused_form("float32"), _where_large(fused_form("float16"), otherwise), _FEW)
 
 
-def _first_of(blocked: Form) -> Form:
-    """The kernel where there is a GPU, else blocks."""
-    many = _where_large(fused_form("float16"), _where_large(blocked, None))
-    return _where_large(fused_form("float32"), many, _FEW)
-
-
-def _on_device(loss: Any, belief: CategoricalEnsemble) -> bool:
-    return on_accelerator(belief.contexts) and within_reach(loss, belief)
-
-
-_FUSED = _first_of(_BLOCKED)
+_FUSED = _kernel_or(BLOCKED)
 for _weight in (None, ClassWeights):  # before those on the host, which are registered for any weight
-    register(LogLoss, _weight, CategoricalEnsemble, _first_of(replace(_BLOCKED, serves=_on_device)))
+    register(LogLoss, _weight, CategoricalEnsemble, _kernel_or(None))
     register(LogLoss, _weight, VoteEnsemble, _votes(_vote_sums, 3))
 register(BrierLoss, ANY, CategoricalEnsemble, _FUSED)  # without weights, after one matrix over members
 register(BrierLoss, ANY, VoteEnsemble, _votes(_vote_sums, 3))

@@ -1,8 +1,14 @@
-"""Any finite set of actions under a Gaussian belief: curves EUR_c(rho), integrated between switching points.
+"""The profile curve: under a Gaussian belief EUR depends on rho alone, one curve EUR_c(rho) for each context.
 
-Contexts whose curve a table does not resolve get more nodes, and in the end no table: an action that is best only in a
-window of targets has no worth at all up to some rho, and a singular one there. Sizes: M contexts, R values of rho, n
-candidates, P pairs of a context and a rho.
+Whatever the loss, the curve is tabulated by the general route at a few rho and interpolated for all candidates. What is
+interpolated is EUR / rho, which tends to a constant as rho -> 0 (so small reductions keep their relative accuracy), as
+a polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to rho = 1.
+
+A finite set of actions is integrated between switching points, and its table is of logarithms. Contexts whose curve a
+table does not resolve get more nodes, and in the end no table: an action that is best only in a window of targets is
+worth nothing at all up to some rho, and its curve is singular there.
+Sizes: N candidates, n of a block, M contexts, m of a block, R values of rho, P pairs of a context and a rho, J cells of
+a label, D statistics.
 """
 
 from __future__ import annotations
@@ -11,14 +17,22 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import device
 
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace, replaced, slices
-from stakes.acquisition.curves import Curves, LogTable, interpolated, octaves_of, smallest_sd, with_totals
+from stakes.acquisition.curves import (
+    SLACK,
+    Curves,
+    Extend,
+    LogTable,
+    interpolated,
+    octaves_of,
+    smallest_sd,
+    with_totals,
+)
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, general_form, register, today
 from stakes.acquisition.reduction import check_finite
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
@@ -39,7 +53,7 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
     """Tables for contexts where they serve, the general route for each pair of the others."""
     xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
     if belief.n_candidates == 0:
-        return Reduction(lambda block: xp.zeros_like(block.covariance), xp.zeros_like(mean))
+        return lambda block: xp.zeros_like(block.covariance), xp.zeros_like(mean)
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
         shares, shape = constant(rho, mean)[:, None], (len(rho), mean.shape[0])
@@ -64,7 +78,7 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
         order = xp.argsort(xp.concat([*(at for at, _ in groups), left]))
         return xp.astype(xp.take(xp.concat(parts, axis=1), order, axis=1), block.mean.dtype)
 
-    return Reduction(of, xp.zeros_like(mean))
+    return of, xp.zeros_like(mean)
 
 
 def _reductions(loss: Loss, under: Under, mean: Array, variance: Array, rho: Array) -> Array:
@@ -87,7 +101,8 @@ def _at_once(loss: Loss, under: Under, mean: Array, variance: Array, rho: Array)
     """[P]: of one candidate, each pair as one of its contexts."""
     xp = namespace(mean)
     table = under(GaussianBelief(mean, variance, xp.ones_like(mean[:1]), xp.sqrt(rho * variance)[None, :]))
-    return GENERAL.prepare(loss, table).of(table)[0, :]
+    of, _ = GENERAL.prepare(loss, table)
+    return of(table)[0, :]
 
 
 def _worst_cost(loss: Loss, under: Under, mean: Array, variance: Array) -> Array:
@@ -96,39 +111,27 @@ def _worst_cost(loss: Loss, under: Under, mean: Array, variance: Array) -> Array
     return namespace(mean).max(alone.moments(loss, alone.reference(loss)), axis=-1)
 
 
-# ----------------------------------------------------------------------
-# Values of the curves EUR_c(rho) / rho at a few rho, by integration: what a profile curve interpolates.
-#
-# Sizes: M contexts, m of a block, R values of rho, J cells of a label, D statistics.
-
 Values: TypeAlias = Callable[[np.ndarray[Any, Any]], Array]
 """From rho [R], each above 0, to EUR_c / rho [R, M]."""
 
 
-class Table(NamedTuple):
-    """Curves to be, of all contexts."""
+def tabulator(loss: Any, belief: GaussianBelief, under: Under) -> tuple[Values, Array, SharedSplit | None]:
+    """Curves to be, of all contexts; the log of the scale [M] that was taken out of each; the nodes that they share.
 
-    values: Values
-    log_scale: Array
-    """[M]: the log of the scale that was taken out of each"""
-    split: SharedSplit | None
-    """The nodes that contexts share; None where each has its own"""
-
-
-def tabulator(loss: Any, belief: GaussianBelief, under: Under) -> Table:
-    """By one product for each rho where contexts share their nodes, by the general route otherwise."""
+    By one product for each rho where contexts share their nodes, by the general route otherwise.
+    """
     mean, variance = double(belief.mean), double(belief.variance)
     empty = GaussianBelief(mean, variance, filled((0,), 1.0, mean), filled((0, mean.shape[0]), 0.0, mean))
     split = None if isinstance(loss, DistributionLoss) else under(empty).shared_split(loss)
     if split is not None:
-        return Table(_rows(lambda rho: shared_reductions(loss, split, rho)), split.reference.log_scale, split)
-    reduction, xp = general_form(loss).prepare(loss, under(empty)), namespace(mean)
+        return _rows(lambda rho: shared_reductions(loss, split, rho)), split.reference.log_scale, split
+    (of, log_scale), xp = general_form(loss).prepare(loss, under(empty)), namespace(mean)
 
     def row(rho: float) -> Array:
         one = replaced(empty, candidate_variance=filled(1, 1.0, mean), covariance=xp.sqrt(rho * variance)[None, :])
-        return reduction.of(under(one))[0, :]
+        return of(under(one))[0, :]
 
-    return Table(_rows(row), reduction.log_scale, None)
+    return _rows(row), log_scale, None
 
 
 def _rows(of: Callable[[float], Array]) -> Values:
@@ -152,23 +155,33 @@ def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
     return xp.concat(parts)
 
 
-# ----------------------------------------------------------------------
-# The profile curve: under a Gaussian belief EUR depends on rho alone, one curve EUR_c(rho) for each context.
-#
-# Whatever the loss, tabulate the curve by the general route at a few rho and interpolate for all candidates. What is
-# interpolated is EUR / rho, which tends to a constant as rho -> 0 (so small reductions keep their relative accuracy),
-# as a polynomial in the posterior sd s = sqrt(1 - rho), in which it is smooth up to rho = 1. Sizes: M contexts, R
-# nodes.
-
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
-_SLACK = 1e-6  # by which rounding may take a posterior sd below the start of a curve, without harm
 _SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked; the panels are narrow there
 _LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 
 
 class AccuracyWarning(UserWarning):
-    """A result is less accurate than it should be; the message says by how much and what to do."""
+    """A result is less accurate than it should be; the message says by how much and what to do.
+
+    Examples:
+        A weight that jumps without saying where:
+
+        >>> import warnings
+        >>> import numpy as np
+        >>> from stakes import AccuracyWarning, GaussianBelief, SquaredError, Weight, score
+        >>> belief = GaussianBelief(mean=[0.0], variance=[1.0], candidate_variance=[1.0], covariance=[[0.7]])
+        >>> def jump(z):
+        ...     return np.where(z > 0.3, 1.0, 0.1)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     wrong = score(SquaredError(jump), belief)
+        >>> caught[0].category is AccuracyWarning
+        True
+        >>> right = score(SquaredError(Weight(jump, breakpoints=(0.3,))), belief)
+        >>> bool(abs(wrong / right - 1.0) > 1e-3)
+        True
+    """
 
 
 def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> Reduction:
@@ -185,48 +198,40 @@ def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
-    profile = Profile(loss, belief, under)
-    return Reduction(_LookUp(profile, profile.reaching(belief)).of, profile.log_scale)
+    extend, log_scale = smooth_curves(loss, belief, under)
+    curves = extend(smallest_sd(belief))
 
-
-class _LookUp:
-    """Curves that start where the smallest posterior sd of a belief is, or at 0 once a block goes beyond."""
-
-    def __init__(self, profile: Profile, curves: Curves) -> None:
-        self.profile, self.curves = profile, curves
-
-    def of(self, block: GaussianBelief) -> Array:
-        """[n, M]: rho times the curve."""
-        reductions, smallest = self.curves.reductions(block)
-        if smallest < self.curves.low - _SLACK:
-            self.curves = self.profile.curves(0.0)
-            reductions, _ = self.curves.reductions(block)
+    def of(block: GaussianBelief) -> Array:
+        nonlocal curves
+        reductions, smallest = curves.reductions(block)
+        if smallest < curves.low - SLACK:
+            curves = extend(0.0)
+            reductions, _ = curves.reductions(block)
         return reductions
 
+    return of, log_scale
 
-class Profile:
-    """The curves of a loss for the contexts of a belief, each tabulated when it is first asked for."""
 
-    def __init__(self, loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> None:
-        table = tabulator(loss, belief, under)
-        self.loss, self.values_at, self.log_scale, self.dtype = loss, table.values, table.log_scale, belief.mean.dtype
-        self.doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under, table.split)
-        self.known: dict[float, tuple[Curves, float]] = {}
+def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> tuple[Extend, Array]:
+    """The curves of a loss for the contexts of a belief, each tabulated when it is first asked for.
 
-    def reaching(self, belief: GaussianBelief) -> Curves:
-        """From the smallest posterior sd that a label of this belief leaves."""
-        smallest = smallest_sd(belief)
-        return self.curves(next(low for low in _STARTS if low <= smallest))
+    A function from a posterior sd to curves that reach as far, and the log of the scale [M] that was taken out.
+    """
+    values, log_scale, split = tabulator(loss, belief, under)
+    doubt = 0.0 if loss.breakpoints else _integration_error(loss, belief, under, split)
+    known: dict[float, tuple[Curves, float]] = {}
 
-    def curves(self, low: float) -> Curves:
-        """From a posterior sd on; told of where they are not accurate."""
-        if low not in self.known:
-            enough = _KINKED if self.loss.breakpoints else _SMOOTH
-            curves, error = interpolated(lambda sd: self.values_at(1.0 - sd**2), enough, low)
-            self.known[low] = curves.astype(self.dtype), error
-        curves, error = self.known[low]
-        _warn(self.loss, max(error, self.doubt))
+    def extend(smallest: float) -> Curves:
+        low = next(start for start in _STARTS if start <= smallest)
+        if low not in known:
+            enough = _KINKED if loss.breakpoints else _SMOOTH
+            curves, error = interpolated(lambda sd: values(1.0 - sd**2), enough, low)
+            known[low] = curves.astype(belief.mean.dtype), error
+        curves, error = known[low]
+        _warn(loss, max(error, doubt))
         return curves
+
+    return extend, log_scale
 
 
 def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: SharedSplit | None) -> float:
@@ -238,7 +243,7 @@ def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: S
     else:
         some, rho = belief.take(slice(0, 0), slice(0, None, step)), np.asarray([_CHECKED])
         cut = _Cut(loss, _cuts(loss, under(some)))
-        even, panels = (tabulator(each, some, under).values(rho)[0, :] for each in (loss, cut))
+        even, panels = (tabulator(each, some, under)[0](rho)[0, :] for each in (loss, cut))
     xp = namespace(even)
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
 
@@ -286,8 +291,8 @@ def _caller() -> int:
 
 def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:
     """The curve of the latent belief: under a warp, too, EUR depends on rho alone."""
-    curve = profile_curve(loss, belief.latent, lambda table: replaced(belief, latent=table))
-    return Reduction(lambda block: curve.of(block.latent), curve.log_scale)
+    of, log_scale = profile_curve(loss, belief.latent, lambda table: replaced(belief, latent=table))
+    return lambda block: of(block.latent), log_scale
 
 
 def curve_form(prepare: Callable[[Any, Any], Reduction]) -> Form:
@@ -300,51 +305,4 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (any such belief)
 
 
 register(ANY, ANY, WarpedGaussianBelief, curve_form(warped_profile_curve))
-
-
-# ----------------------------------------------------------------------
-# The profile curve of any loss under a Gaussian belief; for tensors, with sums over contexts and curves that are
-# kept.
-#
-# A pool that is larger than a device comes in chunks, all with the same loss and contexts: their curves are tabulated
-# once. Sizes: N candidates, M contexts.
-
-
-@dataclass(frozen=True, eq=False)
-class _Kept:
-    """A profile, and what it was made from: numbers are copies, as arrays may be written over."""
-
-    loss: Any
-    numbers: tuple[Array, ...]
-    profile: Profile
-
-    def serves(self, loss: Any, numbers: tuple[Array, ...]) -> bool:
-        """Whether it is of this very loss, and of these numbers."""
-        return loss is self.loss and all(map(_same, self.numbers, numbers))
-
-
-_last: list[_Kept] = []  # one at most
-
-
-def kept_curves(loss: Any, belief: GaussianBelief) -> tuple[Curves, Array]:
-    """The curves of the contexts, as far as the candidates reach, and their log scale [M].
-
-    The same numbers whether they are kept or made anew.
-    """
-    weight = loss.log_magnitudes(belief.mean)  # a function of the user's, which may have changed
-    numbers = (belief.mean, belief.variance, weight)
-    kept = next(iter(_last), None)
-    if kept is None or not kept.serves(loss, numbers):
-        copies = tuple(namespace(each).asarray(each, copy=True) for each in numbers)
-        kept = _Kept(loss, copies, Profile(loss, belief))
-        _last[:] = [kept]
-    return kept.profile.reaching(belief), kept.profile.log_scale
-
-
-def _same(one: Array, other: Array) -> bool:
-    if (type(one), one.shape, one.dtype, one.device) != (type(other), other.shape, other.dtype, other.device):
-        return False
-    return bool(namespace(one).all(one == other))
-
-
-register(ANY, ANY, GaussianBelief, with_totals(curve_form(profile_curve), kept_curves))
+register(ANY, ANY, GaussianBelief, with_totals(curve_form(profile_curve), smooth_curves))

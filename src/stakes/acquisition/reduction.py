@@ -1,22 +1,22 @@
 """Expected uncertainty reduction and what belongs to it, for every candidate and context.
 
-Sizes: N candidates, M contexts, d coordinates of an action.
+Sizes: N candidates, M contexts, m contexts of a block, n candidates of a block, d coordinates of an action.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, double, namespace, on_accelerator, slices
 from stakes.acquisition.forms import Form, check_pair, find_form, general_form, today
-from stakes.beliefs import Belief, Reference
+from stakes.beliefs import Belief, Integrand, Reference
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss
-from stakes.losses.domains import Domain, target_axes
+from stakes.losses.domains import target_axes
 
 MEMORY_LIMIT = 2**28
 """Bytes that temporaries may take beyond inputs and results, unless the caller says otherwise."""
@@ -31,21 +31,82 @@ _CONTEXTS = 256  # contexts integrated at a time where there are no candidates
 
 
 def expected_reduction(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
-    """[N, M]: EUR(x; c), by how much the label of x is expected to lower the expected loss of acting well at c.
+    """EUR(x; c): by how much the label of x is expected to lower the expected loss of acting well at c.
 
     By the registered form if there is one (`find_form` tells), by `expected_regret` otherwise.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the labels of N candidates and the targets of M contexts.
+        memory_limit: Bytes that temporaries may take; None for 256 MB, or 4 GB on a GPU.
+
+    Returns:
+        [N, M], in units of the loss.
+
+    Raises:
+        TypeError: If the loss is not defined wherever the target can fall.
+        FloatingPointError: If a reduction is out of the range of numbers.
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError, expected_reduction
+        >>> belief = GaussianBelief(
+        ...     mean=[0.0, 0.0], variance=[1.0, 4.0], candidate_variance=[1.0], covariance=[[0.5, 1.0]]
+        ... )
+        >>> expected_reduction(SquaredError(), belief)  # the variance that the label removes, rho v
+        array([[0.25, 1.  ]])
     """
     return _matrix(find_form(loss, belief), loss, belief, memory_limit)
 
 
 def expected_regret(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
-    """[N, M]: EUR(x; c) by the general route, sum_y P(y) E[w | y] D(a_y, a): right for every pair."""
+    """EUR(x; c) by the general route, sum_y P(y) E[w | y] D(a_y, a): right for every pair, and never a shortcut.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the labels of N candidates and the targets of M contexts.
+        memory_limit: Bytes that temporaries may take; None for 256 MB, or 4 GB on a GPU.
+
+    Returns:
+        [N, M], in units of the loss.
+
+    Raises:
+        TypeError: If the loss is not defined wherever the target can fall.
+        FloatingPointError: If a reduction is out of the range of numbers.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble, ZeroOne, expected_regret
+        >>> belief = CategoricalEnsemble(
+        ...     candidates=[[[0.9, 0.1], [0.1, 0.9]]],  # two members that disagree about one candidate,
+        ...     contexts=[[[0.8, 0.2], [0.3, 0.7]]],  # and about one context
+        ... )
+        >>> expected_regret(ZeroOne(), belief).round(3)
+        array([[0.15]])
+    """
     check_pair(loss, belief)
     return _matrix(general_form(loss), loss, belief, memory_limit)
 
 
 def uncertainty(loss: AnyLoss, belief: Belief) -> Array:
-    """[M]: the generalised entropy h = min_a E[l(z, a)] at each context, the expected loss of acting well today."""
+    """The generalised entropy h = min_a E[l(z, a)] at each context: the expected loss of acting well today.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the targets of M contexts.
+
+    Returns:
+        [M], in units of the loss.
+
+    Raises:
+        TypeError: If the loss is not defined wherever the target can fall.
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError, ThresholdDecision, uncertainty
+        >>> belief = GaussianBelief(mean=[0.0], variance=[4.0], candidate_variance=[1.0], covariance=[[1.0]])
+        >>> uncertainty(SquaredError(), belief)
+        array([4.])
+        >>> uncertainty(ThresholdDecision(0.0), belief)  # wrong half of the time
+        array([0.5])
+    """
     check_pair(loss, belief)
     values, scales = [], []
     for block in context_blocks(belief):
@@ -63,7 +124,7 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Reference, Array]:
         return reference, loss.uncertainty(distribution, marks)
     reference = block.reference(loss)
     action = loss.action(block.moments(loss, reference))  # [m, d]
-    return reference, block.moments(OfAction(loss, action, loss.pointwise), reference)[:, 0]
+    return reference, block.moments(_of_action(loss, action, loss.pointwise), reference)[:, 0]
 
 
 def best_of_knowing(loss: Loss, belief: Belief) -> Array:
@@ -72,7 +133,7 @@ def best_of_knowing(loss: Loss, belief: Belief) -> Array:
     for block in context_blocks(belief):
         reference = block.reference(loss)
         action = loss.action(block.moments(loss, reference))  # [m, d]
-        values.append(block.moments(OfAction(loss, action, partial(_regret_of_target, loss)), reference)[:, 0])
+        values.append(block.moments(_of_action(loss, action, partial(_regret_of_target, loss)), reference)[:, 0])
         scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
@@ -84,41 +145,48 @@ def _regret_of_target(loss: Loss, z: Array, action: Array, point: Array | None) 
 
 
 def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
-    """[N, M]: EPU(x; c) = h - EUR, the expected loss of acting well at c once the label of x is known."""
+    """EPU(x; c) = h - EUR, the expected loss of acting well at c once the label of x is known.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the labels of N candidates and the targets of M contexts.
+        memory_limit: Bytes that temporaries may take; None for 256 MB, or 4 GB on a GPU.
+
+    Returns:
+        [N, M], in units of the loss.
+
+    Raises:
+        TypeError: If the loss is not defined wherever the target can fall.
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError, expected_posterior_uncertainty
+        >>> belief = GaussianBelief(mean=[0.0], variance=[4.0], candidate_variance=[1.0], covariance=[[1.0]])
+        >>> expected_posterior_uncertainty(SquaredError(), belief)
+        array([[3.]])
+    """
     return uncertainty(loss, belief) - expected_reduction(loss, belief, memory_limit=memory_limit)
 
 
-@dataclass(frozen=True, eq=False)
-class OfAction:
-    """What a fixed action at each context costs, as a statistic to take the moment of."""
+Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
+"""Targets z, an action and the reference point to costs [...]."""
 
-    loss: Loss
-    action: Array
-    """[M, d]"""
-    cost: Callable[[Array, Array, Array | None], Array]
-    """z, action and reference point to [...]"""
 
-    @property
-    def domain(self) -> Domain:
-        """That of the loss."""
-        return self.loss.domain
+def _of_action(loss: Loss, action: Array, cost: Cost) -> Integrand:
+    """What a fixed action [M, d] at each context costs, as the one statistic to take the moment of."""
 
-    finite_actions = False
+    def statistics(z: Array, reference: Array | None = None) -> Array:
+        between = (1,) * (1 if reference is None else reference.ndim - 1 - target_axes(loss.domain))
+        here = namespace(z).reshape(action, (action.shape[0], *between, action.shape[1]))
+        return cost(z, here, reference)[..., None]
 
-    @property
-    def breakpoints(self) -> tuple[float, ...]:
-        """Those of the loss."""
-        return self.loss.breakpoints
-
-    def log_magnitudes(self, z: Array) -> Array:
-        """Those of the loss."""
-        return self.loss.log_magnitudes(z)
-
-    def statistics(self, z: Array, reference: Array | None = None) -> Array:
-        """[..., 1]: the cost, contexts along the first axis."""
-        between = (1,) * (1 if reference is None else reference.ndim - 1 - target_axes(self.domain))
-        action = namespace(z).reshape(self.action, (self.action.shape[0], *between, self.action.shape[1]))
-        return self.cost(z, action, reference)[..., None]
+    integrand: Any = SimpleNamespace(
+        domain=loss.domain,
+        breakpoints=loss.breakpoints,
+        finite_actions=False,
+        log_magnitudes=loss.log_magnitudes,
+        statistics=statistics,
+    )
+    return integrand  # type: ignore[no-any-return]
 
 
 def blocks(
@@ -129,9 +197,9 @@ def blocks(
     pairs = max(1, min(_PAIRS, numbers // form.numbers(loss, belief)))  # candidates x contexts that fit
     for contexts in slices(belief.n_contexts, max(1, min(pairs, numbers // form.context_numbers))):
         here = belief.take(slice(None), contexts)
-        reduction = form.prepare(loss, here)
+        of, log_scale = form.prepare(loss, here)
         parts = slices(here.n_candidates, max(1, pairs // here.n_contexts))
-        yield contexts, reduction.log_scale, (partial(reduction.of, here.take(part, slice(None))) for part in parts)
+        yield contexts, log_scale, (partial(of, here.take(part, slice(None))) for part in parts)
 
 
 def numbers_within(memory_limit: int | None, belief: Belief) -> int:

@@ -38,10 +38,10 @@ SHARE_RANGE = 600.0
 def score(
     loss: AnyLoss,
     belief: Belief,
+    *,
     context_weights: Any = None,
     costs: Any = None,
     return_log_scale: Literal[False] = False,
-    *,
     form: Form | None = None,
     memory_limit: int | None = None,
     n_jobs: int | None = None,
@@ -52,9 +52,9 @@ def score(
 def score(
     loss: AnyLoss,
     belief: Belief,
+    *,
     context_weights: Any = None,
     costs: Any = None,
-    *,
     return_log_scale: Literal[True],
     form: Form | None = None,
     memory_limit: int | None = None,
@@ -65,36 +65,89 @@ def score(
 def score(
     loss: AnyLoss,
     belief: Belief,
+    *,
     context_weights: Any = None,
     costs: Any = None,
     return_log_scale: bool = False,
-    *,
     form: Form | None = None,
     memory_limit: int | None = None,
     n_jobs: int | None = None,
 ) -> Array | tuple[Array, float]:
-    """[N]: E_c[EUR(x; c)], what the label of each candidate is worth for one decision, in units of the loss.
+    """What the label of each candidate is worth for one decision, in units of the loss: E_c[EUR(x; c)].
 
-    `context_weights` [M] say how often each context comes up (normalised; alike without them). With `costs` [N], the
-    worth for each unit of labelling cost. With `return_log_scale`, scores relative to the largest, and a number: the
-    worth is `scores * exp(log_scale)`, however large or small. By the form that `find_form` tells of, or another `form`
-    that was made for such a pair. Temporaries of all workers together stay below `memory_limit` bytes or one pair
-    (None: 256 MB, or 4 GB on a GPU). `n_jobs` workers share blocks of candidates, 8 of them at most at once (None: one
-    worker, or what `joblib.parallel_config` says; -1: all cores); scores are the same for any number of them.
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the labels of N candidates and the targets of M contexts.
+        context_weights: [M], how often each context comes up (normalised); alike without them.
+        costs: [N], what each label costs; scores are then the value per cost.
+        return_log_scale: Whether to return scores relative to the largest, and the log of their scale: what labels are
+            worth is `scores * exp(log_scale)`, however large or small.
+        form: Another form than that of `find_form`, made for such a pair.
+        memory_limit: Bytes that temporaries of all workers together may take, if one pair of a candidate and a context
+            fits; None for 256 MB, or 4 GB on a GPU.
+        n_jobs: How many workers share blocks of candidates, 8 of them at most at once; None for one, or for what
+            `joblib.parallel_config` says; -1 for all cores. Scores are the same for any number of them.
+
+    Returns:
+        [N], in the library, dtype and device of the belief; with `return_log_scale`, also the log of the scale.
+
+    Raises:
+        TypeError: If the loss is not defined wherever the target can fall.
+        StakesError: If weights or costs have a wrong shape or sign, or the form is not meant for the pair.
+        FloatingPointError: If a score is out of the range of numbers.
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError, score
+        >>> belief = GaussianBelief(
+        ...     mean=[0.0, 2.0],
+        ...     variance=[1.0, 1.0],
+        ...     candidate_variance=[1.0, 1.0],
+        ...     covariance=[[0.8, 0.1], [0.1, 0.6]],  # the first candidate tells of the first context
+        ... )
+        >>> score(SquaredError(), belief)
+        array([0.325, 0.185])
+        >>> score(SquaredError(), belief, context_weights=[0, 1], costs=[1, 2])  # only the second context comes up
+        array([0.01, 0.18])
     """
     form = chosen_form(form, loss, belief)
-    xp = namespace(belief.like)
     weights = checked_context_weights(context_weights, belief)  # [M]
-    summed = _one_by_one if form.total is None else _all_at_once
-    log_scores = summed(form, loss, belief, weights, memory_limit, n_jobs)
+    if form.total is None:
+        log_scores = _one_by_one(form, loss, belief, weights, memory_limit, n_jobs)
+    else:
+        worth = form.total.prepare(loss, belief, weights)
+        log_scores = _in_blocks(form, worth, loss, belief, memory_limit, n_jobs)
     if costs is not None:
-        log_scores = log_scores - xp.log(checked_costs(costs, belief))
-    top = float(xp.max(log_scores)) if belief.n_candidates else -math.inf
-    top = top if math.isfinite(top) else 0.0
-    relative = xp.exp(log_scores - top)
+        log_scores = log_scores - namespace(belief.like).log(checked_costs(costs, belief))
+    relative, top = _relative(log_scores)
     if not return_log_scale:
         return unscaled(relative, top, belief)
-    return xp.astype(relative, belief.like.dtype), top
+    return namespace(relative).astype(relative, belief.like.dtype), top
+
+
+def _relative(log_scores: Array) -> tuple[Array, float]:
+    """[N]: scores over the largest, and the log of that."""
+    xp = namespace(log_scores)
+    top = float(xp.max(log_scores)) if log_scores.shape[0] else -math.inf
+    top = top if math.isfinite(top) else 0.0
+    return xp.exp(log_scores - top), top
+
+
+def prepare_score(loss: AnyLoss, *, context_weights: Any = None) -> Callable[[Belief], tuple[Array, float]]:
+    """A function from beliefs, all with the same contexts, to their scores [N] over exp(log scale), and that log scale.
+
+    As `score(..., return_log_scale=True)` has them; what a form needs to know of the contexts is computed once, for
+    pools that come in parts.
+    """
+    prepared: dict[Form, Callable[[Belief], Array]] = {}
+
+    def scores(belief: Belief) -> tuple[Array, float]:
+        form = find_form(loss, belief)
+        if form not in prepared:
+            prepared[form] = log_scorer(form, loss, belief, context_weights)
+        relative, top = _relative(prepared[form](belief))
+        return namespace(relative).astype(relative, belief.like.dtype), top
+
+    return scores
 
 
 def chosen_form(form: Form | None, loss: AnyLoss, belief: Belief) -> Form:
@@ -128,15 +181,6 @@ def _one_by_one(
 def _block_worths(block: Block, log_share: Array) -> Array:
     """[n]: `log_worth` of a block that is computed now."""
     return log_worth(double(block()), log_share)
-
-
-def _all_at_once(
-    form: Form, loss: AnyLoss, belief: Belief, weights: Array, memory_limit: int | None, n_jobs: int | None
-) -> Array:
-    """[N]: log scores, by the form's own way to sum over contexts."""
-    assert form.total is not None
-    worth = form.total.prepare(loss, belief, weights)
-    return _in_blocks(form, worth, loss, belief, memory_limit, n_jobs)
 
 
 def log_scorer(form: Form, loss: AnyLoss, belief: Belief, context_weights: Any) -> Callable[[Belief], Array]:
@@ -206,10 +250,27 @@ def _log_sum(a: Array, b: Array) -> Array:
     return log_of(xp.exp(a - top) + xp.exp(b - top)) + top
 
 
-def effective_context_weights(loss: AnyLoss, belief: Belief, context_weights: Any = None) -> Array:
-    """[M]: p_w(c), proportional to p(c) E[w(z) | c]: where the loss looks (the paper's Corollary 1).
+def effective_context_weights(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -> Array:
+    """Where the loss looks: p_w(c), proportional to p(c) E[w(z) | c] (the paper's Corollary 1).
 
-    A loss without a weight looks where the contexts are.
+    Args:
+        loss: What being wrong costs. One without a weight looks where the contexts are.
+        belief: What is believed of the targets.
+        context_weights: [M], p(c): how often each context comes up (normalised); alike without them.
+
+    Returns:
+        [M], which sum to one.
+
+    Raises:
+        StakesError: If the loss puts no weight on any target that the belief thinks possible.
+
+    Examples:
+        >>> from stakes import ExponentialWeight, GaussianBelief, SquaredError, effective_context_weights
+        >>> belief = GaussianBelief(
+        ...     mean=[0.0, 1.0], variance=[1.0, 1.0], candidate_variance=[1.0], covariance=[[0.5, 0.5]]
+        ... )
+        >>> effective_context_weights(SquaredError(ExponentialWeight(1.0)), belief).round(3)  # 1 : e
+        array([0.269, 0.731])
     """
     check_pair(loss, belief)
     xp = namespace(belief.like)
@@ -226,14 +287,30 @@ def effective_context_weights(loss: AnyLoss, belief: Belief, context_weights: An
     return xp.astype(shares("the weights of contexts", xp.exp(log_weights - top)), belief.like.dtype)
 
 
-def integration_error(loss: AnyLoss, belief: Any, context_weights: Any = None) -> Array:
-    """[N]: how far each score moves when the belief's rule is refined, as a fraction of the largest score.
+def integration_error(loss: AnyLoss, belief: Any, *, context_weights: Any = None) -> Array:
+    """How far each score moves when the belief's rule of integration is refined: where it is small, it has converged.
 
-    For beliefs that integrate outcomes by a rule of choice (`NormalEnsemble`): scores are converged where it is small.
+    Args:
+        loss: What being wrong costs.
+        belief: One that integrates outcomes by a rule of choice, such as `NormalEnsemble`.
+        context_weights: [M], how often each context comes up (normalised); alike without them.
+
+    Returns:
+        [N], as a fraction of the largest score.
+
+    Raises:
+        TypeError: If the belief has no rule to refine.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import NormalEnsemble, SquaredError, integration_error
+        >>> belief = NormalEnsemble([[0.0, 1.0]], 0.5, [[0.0, 2.0]], 0.5)  # two members
+        >>> bool(integration_error(SquaredError(), belief)[0] < 1e-6)
+        True
     """
     if not hasattr(belief, "refined"):
         raise TypeError(f"{type(belief).__name__} has no rule to refine: its outcomes are exact or to 1e-9")
-    now, finer = (score(loss, each, context_weights) for each in (belief, belief.refined()))
+    now, finer = (score(loss, each, context_weights=context_weights) for each in (belief, belief.refined()))
     largest = namespace(now).max(finer) if belief.n_candidates else now
     return ratio(abs(finer - now), largest + namespace(now).zeros_like(now))
 

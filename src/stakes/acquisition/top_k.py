@@ -1,4 +1,4 @@
-"""The candidates with the largest scores, without scoring those that cannot be among them.
+"""The candidates with the largest scores: without scoring those that cannot be among them, or as blocks stream by.
 
 Log loss on an ensemble is bounded from above by a quadratic form that costs the same for any number of contexts: as
 (1 + r) log(1 + r) - r <= r^2, with J[y, z] = p_y p_z (1 + r),
@@ -6,21 +6,34 @@ Log loss on an ensemble is bounded from above by a quadratic form that costs the
     EUR(x; c) <= sum_yz w_z p_y p_z r^2 = sum_y cov_y' diag(w / p) cov_y / p_y.
 
 Candidates are scored in the order of their bounds until no bound is left above the worst of the best.
-Sizes: N candidates, M contexts, K members, C classes, k candidates asked for.
+Sizes: N candidates, n of a block, M contexts, K members, C classes, k candidates asked for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from array_api_compat import device, is_array_api_obj, is_numpy_array, is_torch_array
 
-from stakes._utils.array import Array, constant, detached, double, filled, namespace, on_accelerator, replaced, slices
+from stakes._utils.arguments import Progress, as_progress
+from stakes._utils.array import (
+    Array,
+    constant,
+    detached,
+    double,
+    namespace,
+    on_accelerator,
+    on_host,
+    replaced,
+    slices,
+)
+from stakes._utils.top_k import TopK
 from stakes.acquisition.centred import covariance_matrix, quadratic_form
 from stakes.acquisition.forms import Form
 from stakes.acquisition.reduction import numbers_within, unscaled
@@ -35,70 +48,107 @@ _ROUNDING = 1e-5  # by which a score in float32 may be above its bound
 
 @dataclass(frozen=True, eq=False)
 class Best:
-    """Candidates with the largest scores, the largest first; of equal ones the first."""
+    """Candidates with the largest scores, the largest first; of equal ones the first.
+
+    Attributes:
+        positions: [k], where they are among the candidates.
+        scores: [k], what their labels are worth (per cost, where costs were given).
+        n_scored: How many candidates were scored; the others could not be among the best.
+    """
 
     positions: Array
-    """[k]"""
     scores: Array
-    """[k]"""
     n_scored: int
-    """How many candidates were scored; the others could not be among the best."""
 
 
 def best(
     loss: AnyLoss,
     belief: Belief,
-    count: int = 1,
+    *,
+    n: int = 1,
     context_weights: Any = None,
     costs: Any = None,
-    *,
     memory_limit: int | None = None,
 ) -> Best:
-    """The `count` candidates with the largest scores (all of them where there are fewer), as `score` gives them."""
-    check_count(count)
+    """The candidates with the largest scores, as `score` gives them.
+
+    Under log loss on a large ensemble, candidates whose score cannot be among the largest are not scored.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the labels of N candidates and the targets of M contexts.
+        n: How many candidates; all of them where there are fewer.
+        context_weights: [M], how often each context comes up (normalised); alike without them.
+        costs: [N], what each label costs; then the value per cost decides.
+        memory_limit: Bytes that temporaries may take; None for 256 MB, or 4 GB on a GPU.
+
+    Returns:
+        Their positions and scores, the largest first.
+
+    Raises:
+        StakesError: If `n` is not a whole number, 1 or more, or weights or costs have a wrong shape or sign.
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError
+        >>> from stakes.acquisition import best
+        >>> belief = GaussianBelief(
+        ...     mean=[0.0], variance=[1.0], candidate_variance=[1.0, 1.0, 1.0], covariance=[[0.1], [0.7], [0.5]]
+        ... )
+        >>> best(SquaredError(), belief, n=2).positions
+        array([1, 2])
+    """
+    _check_count(n)
     settings = {"context_weights": context_weights, "memory_limit": memory_limit}
+    top = TopK(n, None)
     if not (isinstance(loss, LogLoss) and isinstance(belief, CategoricalEnsemble) and _pays(belief)):
-        scores = score(loss, belief, costs=costs, **settings)
-        order = namespace(scores).argsort(-scores, stable=True)[:count]
-        return Best(order, namespace(scores).take(scores, order, axis=0), belief.n_candidates)
+        top.add(0, on_host(score(loss, belief, costs=costs, **settings)).astype(float))
+        return _best(top, n, belief, belief.n_candidates)
     bounds = _bounds(loss, belief, checked_context_weights(context_weights, belief), memory_limit)
     prices = None if costs is None else checked_costs(costs, belief)
-    return _searched(loss, belief, count, bounds if prices is None else bounds / prices, prices, settings)
+    return _searched(loss, belief, top, n, bounds if prices is None else bounds / prices, prices, settings)
 
 
-def check_count(count: Any) -> None:
-    """Refuse what is not a number of candidates."""
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise StakesError(f"count must be a whole number, 1 or more: how many candidates are wanted; got {count!r}")
+def _check_count(n: Any) -> None:
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise StakesError(f"n must be a whole number, 1 or more: how many candidates are wanted; got {n!r}")
+
+
+def _best(top: TopK, n: int, belief: Belief, n_scored: int) -> Best:
+    """The first n, with scores in the precision of the belief."""
+    positions, scores = _first(top, n, belief.like)
+    return Best(positions, namespace(scores).astype(scores, belief.like.dtype), n_scored)
+
+
+def _first(top: TopK, n: int, like: Array) -> tuple[Array, Array]:
+    """[k], [k]: the positions of the first n and their scores in double precision, beside an array."""
+    found = list(islice(top.ordered(), n))
+    rows, scores = np.asarray([row for row, _, _ in found], dtype=np.int64), np.asarray([each for _, each, _ in found])
+    xp, place = namespace(like), device(like)
+    return xp.asarray(rows, device=place), xp.asarray(scores, device=place)
 
 
 def _searched(
-    loss: LogLoss, belief: CategoricalEnsemble, count: int, bounds: Array, prices: Array, settings: dict[str, Any]
+    loss: LogLoss,
+    belief: CategoricalEnsemble,
+    top: TopK,
+    n: int,
+    bounds: Array,
+    prices: Array | None,
+    settings: dict[str, Any],
 ) -> Best:
     """Score in the order of `bounds`, a growing number at a time, until the rest cannot be among the best."""
     xp = namespace(bounds)
-    order = xp.argsort(-bounds, stable=True)
-    positions, scores, done = order[:0], bounds[:0], 0
+    order, done = xp.argsort(-bounds, stable=True), 0
     while done < belief.n_candidates:
-        some = order[done : done + max(_FIRST, count, done)]
+        some = order[done : done + max(_FIRST, n, done)]
         prices_here = None if prices is None else xp.take(prices, some)
         block = replaced(belief, candidates=xp.take(belief.candidates, some, axis=0))
-        positions = xp.concat([positions, some])
-        scores = xp.concat([scores, double(score(loss, block, costs=prices_here, **settings))])
+        top.add(on_host(some), on_host(double(score(loss, block, costs=prices_here, **settings))))
         done += some.shape[0]
-        positions, scores = largest(positions, scores, count)
         left = float(bounds[int(order[done])]) if done < belief.n_candidates else 0.0  # what the rest cannot exceed
-        if scores.shape[0] == count and float(scores[-1]) > (1.0 + _ROUNDING) * left:
+        if done >= n and top.worst() > (1.0 + _ROUNDING) * left:
             break
-    return Best(positions, xp.astype(scores, belief.like.dtype), done)
-
-
-def largest(positions: Array, scores: Array, count: int) -> tuple[Array, Array]:
-    """The `count` largest; of equal scores those of the first candidates."""
-    xp = namespace(scores)
-    first = xp.argsort(positions, stable=True)
-    kept = xp.take(first, xp.argsort(-xp.take(scores, first), stable=True)[:count])
-    return xp.take(positions, kept), xp.take(scores, kept)
+    return _best(top, n, belief, done)
 
 
 def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int | None) -> Array:
@@ -122,11 +172,6 @@ def _pays(belief: CategoricalEnsemble) -> bool:
     return belief.n_candidates > _FIRST and 4 * belief.member_weights.shape[0] < belief.n_contexts * belief.n_classes
 
 
-# ----------------------------------------------------------------------
-# The best of more candidates than a device has room for: they come from the host in blocks and are forgotten.
-#
-# Sizes: N candidates, n of a block, k candidates asked for.
-
 _BLOCK = 2**29  # bytes of candidates that are on their way at once
 
 
@@ -134,29 +179,54 @@ def best_streamed(
     loss: AnyLoss,
     belief: CategoricalEnsemble | VoteEnsemble,
     candidates: Any,
-    count: int = 1,
+    *,
+    n: int = 1,
     context_weights: Any = None,
     costs: Any = None,
-    *,
     form: Form | None = None,
     block: int | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: bool | Progress = False,
 ) -> Best:
-    """The `count` best of `candidates` in host memory, for the contexts of `belief`, wherever that is.
+    """The best of more candidates than a device has room for: they come from the host in blocks and are forgotten.
 
-    `candidates` are what the belief would hold, [N, K, C] probabilities or [N, K] votes: a NumPy array (a memory map,
-    too) or a tensor, best in the precision in which they are to travel. Those that the belief holds itself are not
-    looked at. To a GPU they are copied through pinned memory, `block` rows at a time (None: 512 MB), while the block
-    before is scored; the best are kept there. `progress(what, share)` is called after each block.
+    To a GPU they are copied through pinned memory while the block before is scored.
+
+    Args:
+        loss: What being wrong costs.
+        belief: The contexts, wherever they are; candidates that it holds itself are not looked at.
+        candidates: What the belief would hold, [N, K, C] probabilities or [N, K] votes, in host memory: a NumPy array
+            (a memory map, too) or a tensor, best in the precision in which they are to travel.
+        n: How many candidates; all of them where there are fewer.
+        context_weights: [M], how often each context comes up (normalised); alike without them.
+        costs: [N], what each label costs; then the value per cost decides.
+        form: Another form than that of `find_form`, made for such a pair.
+        block: How many candidates travel at a time; None for 512 MB of them.
+        progress: Whether to show progress, or a function of what is done and the share that is.
+
+    Returns:
+        Their positions and scores, the largest first.
+
+    Raises:
+        TypeError: If the belief is no ensemble of classes.
+        StakesError: If a shape, a number of candidates or a cost is wrong.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import CategoricalEnsemble, LogLoss
+        >>> from stakes.acquisition import best_streamed
+        >>> members = np.random.default_rng(0).dirichlet([1.0, 1.0], size=(1000, 5))  # [N, K, C]
+        >>> belief = CategoricalEnsemble(candidates=members[:1], contexts=members[:20])
+        >>> best_streamed(LogLoss(), belief, members, n=3, block=100).n_scored
+        1000
     """
-    check_count(count)
+    _check_count(n)
     _check(belief, candidates)
-    candidates, xp, place = detached(candidates), namespace(belief.like), device(belief.like)
+    candidates, shown = detached(candidates), as_progress(progress)
     total = candidates.shape[0]
     if costs is not None and (shape := np.shape(costs)) != (total,):
         raise StakesError(f"costs must have one number for each of the {total} candidates; got {list(shape)}")
     step = _rows(candidates) if block is None else _checked(block)
-    positions, scores, start, scored = xp.arange(0, device=place), filled(0, 0.0, belief.like), 0, None
+    top, start, scored = TopK(n, None), 0, None
     with closing(_blocks(candidates, belief, step)) as arriving:
         for rows in arriving:
             part = replace(belief, candidates=rows)
@@ -164,15 +234,13 @@ def best_streamed(
             scored = scored or log_scorer(chosen_form(form, loss, part), loss, part, context_weights)
             found = scored(part)
             if costs is not None:
-                found = found - xp.log(checked_costs(_beside(costs[here], belief.like), part))
-            first = xp.argsort(-found, stable=True)[:count]
-            positions = xp.concat([positions, start + first])
-            positions, scores = largest(positions, xp.concat([scores, xp.take(found, first)]), count)
+                found = found - namespace(found).log(checked_costs(_beside(costs[here], belief.like), part))
+            top.add(start, on_host(found))
             start = here.stop
-            if progress is not None:
-                progress("scoring candidates", start / total)
-    top = float(scores[0]) if float(scores[0]) > -math.inf else 0.0
-    return Best(positions, unscaled(xp.exp(scores - top), top, belief), total)
+            shown("scoring candidates", start / total)
+    positions, logs = _first(top, n, belief.like)
+    largest = float(logs[0]) if float(logs[0]) > -math.inf else 0.0
+    return Best(positions, unscaled(namespace(logs).exp(logs - largest), largest, belief), total)
 
 
 def _blocks(candidates: Any, belief: Any, step: int) -> Generator[Array]:

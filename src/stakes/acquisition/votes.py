@@ -1,14 +1,16 @@
-"""Counts of votes from packed words, and what log loss makes of them: loops that are compiled where numba is installed.
+"""Forms for votes: all that a loss of classes needs to know is how many members vote y at x and z at c.
 
-Bit k of a word says whether member k votes for the class. Counts are made for the first C - 1 classes of either side;
-the rest follows from the margins. Sizes: n candidates, M contexts, K members, C classes, W words of 64 members.
+Only (C - 1)^2 counts are made for each pair, as the margins give the others. Where loops are compiled they come from
+packed words, bit k of which says whether member k votes for the class; elsewhere from a matrix product in float32,
+which is exact: counts are whole numbers below 2^24. Log loss needs k log k of them for k = 0 .. K, which is a table;
+any other loss their moments.
+Sizes: N candidates, n of a block, M contexts, K members, C classes, W words of 64 members, D statistics.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -119,62 +121,40 @@ def entropies(words: Any, others: Any, rows: Any, columns: Any, weights: Any, ta
             out[n, m] = total
 
 
-# ----------------------------------------------------------------------
-# How many members vote y at a candidate and z at a context: from packed words, or from a matrix product.
-#
-# Only (C - 1)^2 counts are made for each pair, as the margins give the others. A product in float32 is exact: counts
-# are whole numbers below 2^24. Sizes: n candidates, M contexts, K members, C classes, W words of 64 members.
-
 MOST_MEMBERS = 2**24
 """Beyond, float32 does not tell whole numbers apart."""
 
 
-@dataclass(frozen=True, eq=False)
-class Packed:
-    """Votes as bits: bit k of a word says whether member k votes for the class."""
-
-    words: Any
-    """[n, C - 1, W]"""
-    margins: Any
-    """[n, C]"""
-
-    @staticmethod
-    def of(votes: Array, classes: int) -> Packed:
-        """From class numbers [n, K]."""
-        words = np.zeros((len(votes), classes - 1, -(-votes.shape[1] // 64)), dtype=np.uint64)
-        counts = np.zeros((len(votes), classes), dtype=np.int64)
-        pack(votes, words, counts)
-        return Packed(words, counts)
+def _packed(votes: Array, classes: int) -> tuple[Any, Any]:
+    """[n, C - 1, W], [n, C]: votes as words, and their margins, from class numbers [n, K]."""
+    words = np.zeros((len(votes), classes - 1, -(-votes.shape[1] // 64)), dtype=np.uint64)
+    counts = np.zeros((len(votes), classes), dtype=np.int64)
+    pack(votes, words, counts)
+    return words, counts
 
 
-@dataclass(frozen=True, eq=False)
-class Indicated:
-    """Votes at contexts as a matrix product takes them."""
+def _counter(contexts: Array, classes: int) -> Callable[[Array], Iterator[Array]]:
+    """A function from votes [n, K] to counts [n, C, M], one for each class y in turn, by a matrix product.
 
-    indicators: Array
-    """[K, (C - 1) M]: 1 where a member votes for the class at the context"""
-    margins: Array
-    """[C, M]"""
+    How many members vote y in the votes given, and z at the contexts, whose class numbers are [M, K].
+    """
+    xp, n_contexts = namespace(contexts), contexts.shape[0]
+    each = xp.concat([_indicator(contexts, z) for z in range(classes)], axis=0)[: (classes - 1) * n_contexts, :]
+    indicators = xp.permute_dims(each, (1, 0))  # [K, (C - 1) M]
+    totals = xp.permute_dims(margins(contexts, classes), (1, 0))  # [C, M]
 
-    @staticmethod
-    def of(votes: Array, classes: int) -> Indicated:
-        """From class numbers [M, K]."""
-        xp = namespace(votes)
-        each = xp.concat([_indicator(votes, z) for z in range(classes)], axis=0)[: (classes - 1) * votes.shape[0], :]
-        return Indicated(xp.permute_dims(each, (1, 0)), xp.permute_dims(margins(votes, classes), (1, 0)))
-
-    def counts_by_label(self, votes: Array) -> Iterator[Array]:
-        """For each class y in turn [n, C, M]: how many members vote y in `votes` [n, K] and z at the context."""
-        xp, (classes, contexts) = namespace(votes), self.margins.shape
-        left = self.margins[None, ...] + xp.zeros((votes.shape[0], 1, 1), dtype=xp.float32)  # of labels to come
+    def counts_by_label(votes: Array) -> Iterator[Array]:
+        left = totals[None, ...] + xp.zeros((votes.shape[0], 1, 1), dtype=xp.float32)  # of labels to come
         for y in range(classes - 1):
             here = _indicator(votes, y)  # [n, K]
-            both = xp.reshape(xp.matmul(here, self.indicators), (votes.shape[0], classes - 1, contexts))
+            both = xp.reshape(xp.matmul(here, indicators), (votes.shape[0], classes - 1, n_contexts))
             rest = xp.sum(here, axis=1)[:, None, None] - xp.sum(both, axis=1, keepdims=True)
             counts = xp.concat([both, rest], axis=1)
             left = left - counts
             yield counts
         yield left
+
+    return counts_by_label
 
 
 def margins(votes: Array, classes: int) -> Array:
@@ -188,13 +168,6 @@ def _indicator(votes: Array, label: int) -> Array:
     return namespace(votes).astype(votes == label, namespace(votes).float32)
 
 
-# ----------------------------------------------------------------------
-# Forms for votes: all that a loss of classes needs to know are the counts of members that vote y at x and z at c.
-#
-# Counts come from packed words where loops are compiled, from a matrix product elsewhere. Log loss needs k log k of
-# them for k = 0 .. K, which is a table; any other loss their moments. Sizes: N candidates, n of a block, M contexts,
-# K members, C classes, D statistics.
-
 _CACHE = 2**17  # weights of labels that loops write at a time, so that they stay near the processor
 _PRODUCT = 2**20  # counts of one label that a product makes at a time: fewer, and it reads the contexts more often
 _WORTH_COMPILING = 10**7  # pairs of classes times members; below, a product is quicker than fetching compiled loops
@@ -205,13 +178,12 @@ _ROUNDING = 64 * float(np.finfo(float).eps)  # of the heaviest class's weight ti
 
 def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
     """EUR of log loss from packed votes."""
-    contexts, weights, table = Packed.of(belief.contexts, belief.n_classes), *_tables(loss, belief)
+    (others, columns), (weights, table) = _packed(belief.contexts, belief.n_classes), _tables(loss, belief)
 
     def information(votes: Array) -> Array:
-        packed = Packed.of(votes, belief.n_classes)
-        found, mass = np.empty((len(votes), len(contexts.words))), np.empty((len(votes), *contexts.margins.shape))
-        sides = (packed.words, contexts.words, packed.margins, contexts.margins)
-        entropies(*sides, weights, table, found, mass)
+        words, rows = _packed(votes, belief.n_classes)
+        found, mass = np.empty((len(votes), len(others))), np.empty((len(votes), *columns.shape))
+        entropies(words, others, rows, columns, weights, table, found, mass)
         return found - np.einsum("nmy,nmy->nm", mass, np.log(np.maximum(mass, _LEAST)))
 
     return _gain(loss, belief, information, _CACHE)
@@ -219,11 +191,11 @@ def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
 
 def _product_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
     """EUR of log loss from counts by a matrix product."""
-    (weights, _), contexts = _tables(loss, belief), Indicated.of(belief.contexts, belief.n_classes)
+    (weights, _), counts_by_label = _tables(loss, belief), _counter(belief.contexts, belief.n_classes)
 
     def information(votes: Array) -> Array:
         total: Any = 0.0
-        for counts in contexts.counts_by_label(votes):  # [n, C, M]
+        for counts in counts_by_label(votes):  # [n, C, M]
             total = total + _information(counts, weights[:, None])
         return total
 
@@ -250,7 +222,7 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
         parts = [gains(block.candidates[part, :]) for part in slices(block.n_candidates, step)]
         return xp.concat(parts, axis=0) if parts else filled((0, block.n_contexts), 0.0, belief.like)
 
-    return Reduction(of, belief.reference(loss).log_scale)
+    return of, belief.reference(loss).log_scale
 
 
 def _information(counts: Array, weights: Array) -> Array:
@@ -276,12 +248,12 @@ def _tables(loss: LogLoss, belief: VoteEnsemble) -> tuple[Array, Array]:
 
 def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     """The general route, its split moments from packed votes."""
-    contexts, table = Packed.of(belief.contexts, belief.n_classes), _statistics(loss, belief)
+    (others, columns), table = _packed(belief.contexts, belief.n_classes), _statistics(loss, belief)
 
     def split_moments(block: VoteEnsemble) -> Array:
-        votes = Packed.of(block.candidates, block.n_classes)
+        words, rows = _packed(block.candidates, block.n_classes)
         split = np.empty((block.n_candidates, block.n_contexts, *table.shape))
-        moments(votes.words, contexts.words, votes.margins, contexts.margins, table, split)
+        moments(words, others, rows, columns, table, split)
         return split
 
     return _regret(loss, belief, split_moments)
@@ -289,10 +261,10 @@ def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
 
 def _product_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     """The general route, its split moments from counts by a matrix product."""
-    table, contexts = _statistics(loss, belief), Indicated.of(belief.contexts, belief.n_classes)
+    table, counts_by_label = _statistics(loss, belief), _counter(belief.contexts, belief.n_classes)
 
     def split_moments(block: VoteEnsemble) -> Array:
-        xp, labels = namespace(table), contexts.counts_by_label(block.candidates)
+        xp, labels = namespace(table), counts_by_label(block.candidates)
         by_label = [xp.tensordot(xp.astype(each, table.dtype), table, axes=([1], [0])) for each in labels]
         return xp.stack(by_label, axis=2)
 
@@ -315,7 +287,7 @@ def _regret(loss: Loss, belief: VoteEnsemble, split_moments: Callable[[VoteEnsem
         regret = xp.sum(loss.regret(split, action[:, :, None, :], None), axis=2)  # [n, M]
         return xp.astype(regret, belief.like.dtype)
 
-    return Reduction(of, belief.reference(loss).log_scale)
+    return of, belief.reference(loss).log_scale
 
 
 def alike(belief: VoteEnsemble) -> bool:

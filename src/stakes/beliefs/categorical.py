@@ -243,6 +243,27 @@ class VoteEnsemble:
         """[N, M, C, D]: the split moments of the probabilities 0 and 1."""
         return self.as_probabilities().split_moments(integrand, reference)
 
+    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """What each member expects of the statistics of each context.
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, K, D]: the statistics of the class that the member votes for.
+        """
+        xp, weights = namespace(self.contexts), self.member_weights
+        table = _statistics(integrand, reference, self.n_classes, weights)  # [1 or M, C, D]
+        each = labels_to_indicators(xp.astype(self.contexts, weights.dtype), self.n_classes)  # [M, K, C]
+        return xp.matmul(each, table)
+
+    def member_outcomes(self) -> Array:
+        """[N, C, K]: 1 for the class that the member votes for."""
+        xp = namespace(self.candidates)
+        each = labels_to_indicators(xp.astype(self.candidates, self.member_weights.dtype), self.n_classes)
+        return xp.permute_dims(each, (0, 2, 1))
+
     def take(self, candidates: slice, contexts: slice) -> VoteEnsemble:
         """A block of candidates and contexts."""
         return replaced(self, candidates=self.candidates[candidates, :], contexts=self.contexts[contexts, :])

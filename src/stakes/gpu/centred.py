@@ -21,14 +21,11 @@ import triton.language as tl
 from triton import knobs
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from stakes._utils.array import Array, double
+from stakes._utils.array import SINGLE_EMPTY, SINGLE_NOTHING, Array
 from stakes._utils.compute import kernel
-from stakes.acquisition.centred import EMPTY, NOTHING, Kind, class_shares, kind_of, terms_of
-from stakes.acquisition.votes import margins
-from stakes.beliefs import CategoricalEnsemble, VoteEnsemble
 
-_EMPTY = tl.constexpr(EMPTY)
-_LEAST = tl.constexpr(NOTHING)
+_EMPTY = tl.constexpr(SINGLE_EMPTY)
+_LEAST = tl.constexpr(SINGLE_NOTHING)
 _LN2 = tl.constexpr(0.6931471805599453)
 _SMALL = tl.constexpr(0.25)
 # Chebyshev's interpolation of ((1 + q) log(1 + q) - q) / q^2 for |q| < 1/4, to 3e-6; beyond, a logarithm that is off by
@@ -128,47 +125,29 @@ def class_sums(
     for y in range(CLASSES):
         own = tl.load(mass + y * n_rows + rows)
         first = left.load([row, 0]) if WIDTH == DEEP or COUNTS else None
-        if COUNTS:
-            votes = own * n_members
-            per_vote = tl.where(own > 0.0, 1.0 / tl.maximum(votes, 1.0), 0.0)
+        votes = own * n_members
+        per_vote = tl.where(own > 0.0, 1.0 / tl.maximum(votes, 1.0), 0.0)
         if WEIGHTED:
             if COUNTS:
-                mean = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-                for z in range(CLASSES):
-                    count = _product(
-                        left, row, first, right, column + z * n_contexts, ROWS, COLUMNS, WIDTH, DEEP, COUNTS, PRECISION
-                    )
-                    theirs = tl.load(means + z * n_contexts + columns) * n_members
-                    r = _of_counts(count, votes, per_vote, theirs, n_members)
-                    mean += tl.load(shares + z * n_contexts + columns)[None, :] * r
-            else:
-                mean = _product(
-                    left,
-                    row,
-                    first,
-                    right,
-                    column + CLASSES * n_contexts,
-                    ROWS,
-                    COLUMNS,
-                    WIDTH,
-                    DEEP,
-                    COUNTS,
-                    PRECISION,
+                sides = left, row, first, right, column, means, shares
+                mean = _mean_of_counts(
+                    *sides, votes, per_vote, n_contexts, n_members, CLASSES, WIDTH, ROWS, COLUMNS, DEEP
                 )
-                mean *= scale
+            else:
+                last = column + CLASSES * n_contexts
+                mean = scale * _product(left, row, first, right, last, ROWS, COLUMNS, WIDTH, DEEP, COUNTS, PRECISION)
             inverse = tl.where(1.0 + mean > _EMPTY, 1.0 / tl.maximum(1.0 + mean, _EMPTY), 0.0)
             shift = mean * inverse
             inverse *= 1.0 if COUNTS else scale
         inner = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
         for z in range(CLASSES):
-            product = _product(
-                left, row, first, right, column + z * n_contexts, ROWS, COLUMNS, WIDTH, DEEP, COUNTS, PRECISION
-            )
+            at = z * n_contexts + columns
+            here = column + z * n_contexts
+            product = _product(left, row, first, right, here, ROWS, COLUMNS, WIDTH, DEEP, COUNTS, PRECISION)
             if COUNTS:
-                theirs = tl.load(means + z * n_contexts + columns) * n_members
-                product = _of_counts(product, votes, per_vote, theirs, n_members)
+                product = _of_counts(product, votes, per_vote, means + at, n_members)
             q = product * inverse - shift if WEIGHTED else product if COUNTS else product * scale
-            inner += tl.load(heights + z * n_contexts + columns)[None, :] * _excess(q, LOG, FAST)
+            inner += tl.load(heights + at)[None, :] * _excess(q, LOG, FAST)
         if WEIGHTED:
             inner *= tl.where(inverse > 0.0, (1.0 if COUNTS else scale) / tl.maximum(inverse, _LEAST), 0.0)
         total += own * tl.sum(inner, axis=1)
@@ -177,10 +156,41 @@ def class_sums(
 
 
 @kernel
+def _mean_of_counts(
+    left: tl.tensor_descriptor,
+    row: tl.tensor,
+    first: tl.tensor,
+    right: tl.tensor_descriptor,
+    column: tl.tensor,
+    means: tl.tensor,
+    shares: tl.tensor,
+    votes: tl.tensor,
+    per_vote: tl.tensor,
+    n_contexts: tl.tensor,
+    n_members: tl.tensor,
+    CLASSES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    DEEP: tl.constexpr,
+) -> tl.tensor:
+    """The mean over z of r, with `shares`, of a tile of candidates and one of contexts."""
+    columns = column + tl.arange(0, COLUMNS)
+    mean = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    for z in range(CLASSES):
+        at = z * n_contexts + columns
+        here = column + z * n_contexts
+        count = _product(left, row, first, right, here, ROWS, COLUMNS, WIDTH, DEEP, True, "ieee")
+        mean += tl.load(shares + at)[None, :] * _of_counts(count, votes, per_vote, means + at, n_members)
+    return mean
+
+
+@kernel
 def _of_counts(
-    count: tl.tensor, votes: tl.tensor, per_vote: tl.tensor, theirs: tl.tensor, n_members: tl.tensor
+    count: tl.tensor, votes: tl.tensor, per_vote: tl.tensor, means: tl.tensor, n_members: tl.tensor
 ) -> tl.tensor:
     """K c / (n_y n_z) - 1 from whole numbers, the difference first: 0 where no member votes so."""
+    theirs = tl.load(means) * n_members
     inverse = tl.where(theirs > 0.0, 1.0 / tl.maximum(theirs, 1.0), 0.0)
     return (count * n_members - votes[:, None] * theirs[None, :]) * per_vote[:, None] * inverse[None, :]
 
@@ -228,7 +238,7 @@ def action_sums(
 
 
 @kernel
-def centre(
+def centre_members(
     probabilities: tl.tensor,
     weights: tl.tensor,
     left: tl.tensor,
@@ -270,10 +280,7 @@ def centre(
         tl.store(to, tl.where(inside, gap, 0.0).to(left.dtype.element_ty), mask=known & (k_here < WIDTH)[:, None])
 
 
-# ----------------------------------------------------------------------
-# What the fused kernels are given and how they are launched: torch's side of `stakes.acquisition.gpu_forms`.
-#
-# Sizes: n candidates of a block, M contexts, K members, C classes, T terms.
+# What the kernels are given and how they are launched.
 
 _WIDTH = 64  # members are padded to a multiple of this
 _AT_ONCE = 1024  # numbers of a candidate that are centred at a time
@@ -321,7 +328,8 @@ VOTES = Numbers(torch.int8, "ieee", Tiles(128, 64, 128, 8, 3), Tiles(128, 64, 12
 class Job:
     """What the contexts bring to a kernel, padded to whole tiles."""
 
-    kind: Kind
+    kind: str
+    """"log", "square" or "actions": what the loss makes of a product"""
     weighted: bool
     scale: float
     classes: int
@@ -387,38 +395,38 @@ class Job:
         return int(max(1, triton.cdiv(count, self.tiles.rows)) * self.tiles.rows)
 
 
-def member_sums(loss: Any, belief: CategoricalEnsemble, shares: Array, precision: str) -> Callable[[Any], Array]:
-    """A function from blocks of candidates to their scores [n], for contexts with `shares` [M]."""
-    job, weights = member_job(loss, belief, shares, precision), belief.member_weights.to(torch.float32).contiguous()
+def member_sums(terms: Any, classes: int, weights: Any, precision: str) -> Callable[[Any], Array]:
+    """A function from blocks of candidates to their scores [n], for the terms of contexts and weights [K] of members.
+
+    The terms are those of `stakes.acquisition.centred`.
+    """
+    job, weights = member_job(terms, classes, precision), weights.to(torch.float32).contiguous()
     return lambda block: job.sums(*centred_members(block.candidates, weights, job))[: block.n_candidates]
 
 
-def member_job(loss: Any, belief: CategoricalEnsemble, shares: Array, precision: str) -> Job:
+def member_job(terms: Any, classes: int, precision: str) -> Job:
     """What the contexts of an ensemble bring."""
-    terms, sizes = terms_of(loss, belief, shares), (belief.n_classes, belief.member_weights.shape[0])
     arrays = (terms.members, terms.heights, terms.offsets, terms.heights[:0])
+    sizes = (classes, terms.members.shape[2])
     return _job(terms.kind, terms.weighted, terms.scale, NUMBERS[precision], *sizes, *arrays)
 
 
-def vote_sums(loss: Any, belief: VoteEnsemble, shares: Array) -> Callable[[Any], Array]:
-    """The same of votes, whose products are counts."""
-    job = vote_job(loss, belief, shares)
-    return lambda block: job.sums(*voted(block, job))[: block.n_candidates]
+def vote_sums(*terms: Any) -> Callable[[Any], Array]:
+    """The same of votes, whose products are counts, for what the contexts bring to `vote_job`."""
+    job = vote_job(*terms)
+    return lambda block: job.sums(*voted(block.candidates, job))[: block.n_candidates]
 
 
-def vote_job(loss: Any, belief: VoteEnsemble, shares: Array) -> Job:
-    """What the contexts of votes bring."""
-    sizes = (belief.n_classes, belief.contexts.shape[1])
-    means = double(margins(belief.contexts, belief.n_classes)) / sizes[1]  # [M, C]
-    classes = class_shares(loss, means, shares)
-    scale = float(classes.heights.max()) or 1.0
-    there = _indicators(belief.contexts, belief.n_classes)
-    arrays = (there, classes.heights.T / scale, means.T, classes.shares.T)
-    return _job(kind_of(loss), loss.class_weights is not None, scale, VOTES, *sizes, *arrays)
+def vote_job(kind: str, weighted: bool, contexts: Any, means: Any, shares: Any, heights: Any) -> Job:
+    """What the contexts of votes [M, K] bring, with means, shares and heights [M, C] each."""
+    sizes = (means.shape[1], contexts.shape[1])
+    scale = float(heights.max()) or 1.0
+    arrays = (_indicators(contexts, means.shape[1]), heights.T / scale, means.T, shares.T)
+    return _job(kind, weighted, scale, VOTES, *sizes, *arrays)
 
 
 def _job(
-    kind: Kind,
+    kind: str,
     weighted: bool,
     scale: float,
     numbers: Numbers,
@@ -451,7 +459,7 @@ def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, An
     every = triton.next_power_of_2(classes)
     some = max(16, min(triton.next_power_of_2(job.width), _AT_ONCE // every))
     with _on(left.device):
-        centre[(rows,)](
+        centre_members[(rows,)](
             probabilities.contiguous(),
             weights,
             left,
@@ -468,10 +476,10 @@ def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, An
     return left, mass
 
 
-def voted(block: VoteEnsemble, job: Job) -> tuple[Any, Any]:
-    """[C, n, K], [C, n]: votes as 0 and 1, and the share of members that vote so, padded."""
-    rows = job.rows(block.n_candidates)
-    votes = _indicators(block.candidates, job.classes)
+def voted(candidates: Any, job: Job) -> tuple[Any, Any]:
+    """[C, n, K], [C, n]: votes [n, K] as 0 and 1, and the share of members that vote so, padded."""
+    rows = job.rows(candidates.shape[0])
+    votes = _indicators(candidates, job.classes)
     mass = votes.sum(dim=2, dtype=torch.float32) / job.members
     return _padded(votes, (job.classes, rows, job.width), torch.int8), _padded(mass, (job.classes, rows), torch.float32)
 

@@ -146,7 +146,7 @@ def _answers(query: Query, belief: Belief) -> tuple[Host, tuple[str, ...] | None
 def _weights(query: Query, belief: Belief) -> Host | None:
     if getattr(query.loss, "weight", None) is None:
         return None
-    shares = on_host(effective_context_weights(query.loss, belief, query.weights)).astype(float)
+    shares = on_host(effective_context_weights(query.loss, belief, context_weights=query.weights)).astype(float)
     return np.asarray(shares / np.asarray(query.weights))
 
 
