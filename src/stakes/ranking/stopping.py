@@ -21,9 +21,8 @@ from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalE
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 from stakes.ranking.query import Query, make_query
-from stakes.ranking.reasons import log_reductions
 from stakes.ranking.result import Note, Ranking, plain
-from stakes.ranking.top_k import CONFIGURATIONS, choose
+from stakes.ranking.top_k import CONFIGURATIONS, choose, log_reductions
 
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
 _SURE = 2.0  # standard errors

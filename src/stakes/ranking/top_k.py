@@ -1,6 +1,6 @@
-"""Which rows of a pool are chosen: each for what it is worth alone, or for what it adds to those before it.
+"""Which rows of a pool are chosen, each for what it is worth alone or for what it adds to those before it; and why.
 
-A pool is scored in chunks of rows. Sizes: N rows, M contexts, n rows chosen.
+A pool is scored in chunks of rows. Sizes: N rows, M contexts, n rows chosen, C classes.
 """
 
 from __future__ import annotations
@@ -11,21 +11,27 @@ from contextlib import closing
 from typing import Any, TypeVar
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 
 from stakes._utils.arguments import TIES, affordable, generator, tie_breakers
-from stakes._utils.array import log_of, on_host, slices
+from stakes._utils.array import double, log_of, namespace, on_host, slices
 from stakes._utils.compute import in_parts
-from stakes._utils.tables import Host, Table, n_rows
+from stakes._utils.tables import Host, Table, labels_at, n_rows
+from stakes._utils.text import number
 from stakes._utils.top_k import TopK
-from stakes.acquisition import Selection, fallback_scores, find_form, select
+from stakes.acquisition import Selection, fallback_scores, find_form, select, uncertainty
 from stakes.acquisition.batch_states import obstacle
 from stakes.acquisition.fallback import VARIANCE, fallback_name, worth_floor
+from stakes.acquisition.reduction import blocks
 from stakes.beliefs import Belief
-from stakes.ranking.query import Query, row_ids_at
-from stakes.ranking.reasons import helped_contexts
-from stakes.ranking.result import Note, Ranking, Reason
+from stakes.evaluation import bayes_prediction
+from stakes.losses import AnyLoss, FiniteChoice, ThresholdDecision, ZeroOne
+from stakes.losses.domains import Classes
+from stakes.ranking.query import Query, class_names, pool_chunks
+from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 
 WORTH = "worth"
+_NAMED = 3  # contexts named for each row
 CONFIGURATIONS = 256  # of labels of a batch under an ensemble: errors of some percent, which are noted, in seconds
 _RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
 
@@ -108,7 +114,7 @@ def _ranking(
     scale = [Note("log scale", {"log_scale": log_scale})] if log_scale else []
     return Ranking(
         tuple(rows.tolist()),
-        tuple(row_ids_at(query.pool, rows)),
+        tuple(labels_at(query.pool, rows)),
         tuple(scores.tolist()),
         query.costs is not None,
         ranked_by,
@@ -181,7 +187,7 @@ def _scored_best(query: Query, k: int) -> tuple[TopK, str, list[Note]]:
 def _scored(query: Query, function: Callable[[Query, int, Table], _Scores], what: str) -> Iterator[tuple[int, _Scores]]:
     """Where each chunk of the pool begins, and what the function makes of it, a number for each row first."""
     carried, start = query.to_send(), 0
-    parts = ((carried, at, rows) for at, rows in query.pool.chunks(query.chunk))
+    parts = ((carried, at, rows) for at, rows in pool_chunks(query.pool, query.chunk))
     query.progress(what, 0.0)
     with closing(in_parts(function, parts, query.n_jobs)) as results:
         for found in results:
@@ -229,3 +235,77 @@ def _fallback(query: Query, k: int) -> tuple[TopK, int | None]:
             best.add(start, _for_each_unit(shown, start, query.costs))
     fewest = min(found, key=lambda needed: math.inf if needed is None else needed)
     return found[fewest], fewest
+
+
+def helped_contexts(query: Query, rows: Host) -> tuple[list[tuple[HelpedContext, ...]], list[Note]]:
+    """For each of `rows` the contexts that its label alone helps most, and notes on what is out of range."""
+    found: list[tuple[HelpedContext, ...]] = []
+    notes: list[Note] = []
+    for part in slices(len(rows), query.chunk) if len(rows) else ():
+        belief = query.belief(rows[part])
+        if part.start == 0:
+            describe, notes = _descriptions(query, belief)
+        for logs in log_reductions(query, belief):
+            found.append(tuple(describe(place, share) for place, share in _largest(logs)))
+    return found, notes
+
+
+def log_reductions(query: Query, belief: Belief) -> Host:
+    """[n, M]: the log of p(c) EUR(x; c)."""
+    xp, columns = namespace(belief.like), []
+    for _, log_scale, parts in blocks(find_form(query.loss, belief), query.loss, belief, None):
+        columns.append(on_host(log_of(double(xp.concat([part() for part in parts], axis=0))) + double(log_scale)))
+    return np.asarray(np.concatenate(columns, axis=1) + log_of(np.asarray(query.weights)))
+
+
+def _largest(logs: Host) -> list[tuple[int, float]]:
+    """The few largest of [M], and their shares of the sum; fewer where others are nothing."""
+    places = [int(place) for place in np.argsort(-logs, kind="stable")[:_NAMED] if logs[place] > -np.inf]
+    if not places:
+        return []
+    relative = np.exp(logs - logs[places[0]])
+    return [(place, float(relative[place] / relative.sum())) for place in places]
+
+
+def _descriptions(query: Query, belief: Belief) -> tuple[Callable[[int, float], HelpedContext], list[Note]]:
+    """A function from the position and the share of a context to its description, and notes."""
+    here, (positions, row_ids) = belief.take(slice(0, 1), slice(None)), query.context_places()
+    predictions, gaps = _in_range(bayes_prediction, query.loss, here)
+    losses, more = _in_range(uncertainty, query.loss, here)
+    names, absent = class_names(query.model, query.classes), "not reported" if gaps else "a distribution"
+
+    def describe(place: int, share: float) -> HelpedContext:
+        prediction = _named(query.loss, predictions[place], names)
+        answer = absent if prediction is None else _as_text(query.loss, prediction, names)
+        return HelpedContext(int(positions[place]), row_ids[place], share, prediction, losses[place], answer)
+
+    return describe, [Note("out of range", {"error": error}) for error in dict.fromkeys([*gaps, *more])]
+
+
+def _in_range(function: Callable[[Any, Any], Any], loss: AnyLoss, belief: Belief) -> tuple[list[Any], list[str]]:
+    """[M]: a function of each context, None for each where that is no array or out of range; and why."""
+    try:
+        answers = function(loss, belief)
+    except FloatingPointError as error:
+        return [None] * belief.n_contexts, [str(error)]
+    return (list(on_host(answers).tolist()) if is_array_api_obj(answers) else [None] * belief.n_contexts), []
+
+
+def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:
+    """A predicted class by its name, probabilities as a tuple; all else as it is."""
+    if isinstance(prediction, list):
+        return tuple(prediction)
+    return names[int(prediction)] if isinstance(loss, ZeroOne) and names else prediction
+
+
+def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
+    if isinstance(loss, ZeroOne):
+        return f"class {prediction!r}"
+    if isinstance(loss, ThresholdDecision):
+        return ("wait", "act")[int(prediction)]
+    if isinstance(loss, FiniteChoice):
+        return f"action {prediction}"
+    if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
+        best = int(np.argmax(prediction))
+        return f"class {(names or range(len(prediction)))[best]!r} at {prediction[best]:.0%}"
+    return ", ".join(number(each) for each in prediction) if isinstance(prediction, tuple) else number(prediction)
