@@ -162,11 +162,11 @@ def _error(problem: Scene, loss: str, found: Any) -> float:
 def _ranked(problem: Scene, device: str, shape: Shape, loss: str) -> Row:
     """The ten best rows of a pool on the host, in seconds of the clock; the first rows by NumPy must agree."""
     given = OnDevice(problem.process, device)
-    few = rank(problem.process, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3)
-    same = rank(given, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3)
+    few = rank(problem.process, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3, batch=False)
+    same = rank(given, LOSSES[loss], problem.pool[:CHECKED], contexts=problem.contexts, n=3, batch=False)
     agreement = "as NumPy picks them" if same.indices == few.indices else "OTHERS THAN NUMPY PICKS"
     start = time.perf_counter()
-    rank(given, LOSSES[loss], problem.pool, contexts=problem.contexts, n=10, chunk=BLOCK)
+    rank(given, LOSSES[loss], problem.pool, contexts=problem.contexts, n=10, batch=False, chunk=BLOCK)
     return Row(f"rank from the host, {loss}, {agreement}", str(shape), time.perf_counter() - start)
 
 

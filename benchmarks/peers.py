@@ -71,7 +71,7 @@ def at_random(scene: Scene) -> int:
 
 def by_stakes(scene: Scene) -> int:
     model = scene.forest.fit(scene.features, scene.labels)
-    return int(rank(model, CostMatrix(scene.costs), scene.pool, contexts=scene.contexts, n=1).indices[0])
+    return int(rank(model, CostMatrix(scene.costs), scene.pool, contexts=scene.contexts, n=1, batch=False).indices[0])
 
 
 def by_refitting(scene: Scene) -> int:

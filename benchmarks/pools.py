@@ -48,9 +48,9 @@ def ranked(model: str, count: int, path: Path, workers: int) -> tuple[float, flo
     """Seconds of the clock that `rank` takes, and the most memory that this process had at once, imports included."""
     fitted, loss = fitted_model(model)
     pool = np.load(path, mmap_mode="r")[:count]
-    rank(fitted, loss, pool[:256], max_contexts=64)  # what is compiled is compiled now
+    rank(fitted, loss, pool[:256], max_contexts=64, batch=False)  # what is compiled is compiled now
     start = time.perf_counter()
-    rank(fitted, loss, pool, max_contexts=CONTEXTS, n_jobs=workers)
+    rank(fitted, loss, pool, max_contexts=CONTEXTS, batch=False, n_jobs=workers)
     return time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 

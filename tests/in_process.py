@@ -28,6 +28,19 @@ def _script(folder: Path, arguments: list[str]):
                 sys.modules["matplotlib.pyplot"].close("all")
 
 
+@contextlib.contextmanager
+def _forgotten(folder: Path):
+    """What is imported from a folder, such as a script by its neighbour, is forgotten; libraries stay imported."""
+    before = dict(sys.modules)
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if name not in before]:
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+                del sys.modules[name]
+        sys.modules.update(before)
+
+
 def run_script(script: Path, folder: Path) -> tuple[str, str]:
     """What `python -W error SCRIPT`, run in that folder, writes to its two streams."""
     out, err = io.StringIO(), io.StringIO()
@@ -35,7 +48,7 @@ def run_script(script: Path, folder: Path) -> tuple[str, str]:
     with (
         _script(folder, [str(script)]),
         beside,
-        patch.dict(sys.modules),  # a script that is imported by its neighbour is forgotten
+        _forgotten(script.parent),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
@@ -48,7 +61,7 @@ def run_module(name: str, folder: Path, *arguments: str) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
     with (
         _script(folder, [name, *arguments]),
-        patch.dict(sys.modules),
+        _forgotten(folder),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

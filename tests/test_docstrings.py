@@ -41,6 +41,7 @@ FINISHED = {
     "stakes.losses",
     "stakes.models",
     "stakes.models.networks",
+    "stakes.ranking",
     "stakes.report",
     "stakes.simulation",
     "stakes.tabular",

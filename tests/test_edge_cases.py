@@ -131,9 +131,8 @@ def test_the_noise_of_a_forest_is_the_same_for_every_block():
 @pytest.mark.parametrize("name", NOT_DRAWN)
 def test_the_seed_decides_between_equal_rows_and_only_there(name):
     model, same = fitted(name), np.concatenate([POOL, POOL])
-    rankings = [
-        stakes.rank(model, loss_of(model), same, contexts=CONTEXTS, n=48, random_state=seed) for seed in range(2)
-    ]
+    options = {"contexts": CONTEXTS, "n": 48, "batch": False}
+    rankings = [stakes.rank(model, loss_of(model), same, random_state=seed, **options) for seed in range(2)]
     assert rankings[0].indices != rankings[1].indices
     scores = [dict(zip(ranking.indices, ranking.scores, strict=True)) for ranking in rankings]
     assert scores[0] == scores[1]
@@ -154,7 +153,8 @@ ONE_CLASS = {
 @pytest.mark.parametrize("count", [1, 40])
 def test_one_class_so_far_leaves_the_order_to_the_seed(name, count, loss):
     model = clone(ONE_CLASS[name]).fit(ROWS[:count], ["ant"] * count)
-    rankings = [stakes.rank(model, loss, POOL, n=24, classes=["bee", "ant"], random_state=seed) for seed in (0, 1)]
+    options = {"n": 24, "classes": ["bee", "ant"], "batch": False}
+    rankings = [stakes.rank(model, loss, POOL, random_state=seed, **options) for seed in (0, 1)]
     assert rankings[0].indices != rankings[1].indices
     for ranking in rankings:
         assert ranking.scores == (0.0,) * 24
@@ -175,11 +175,11 @@ ONE_MEMBER = {
 @pytest.mark.parametrize("name", ONE_MEMBER)
 def test_one_member_leaves_the_order_to_the_seed(name):
     model, loss = ONE_MEMBER[name]
-    orders = {stakes.rank(model, loss, POOL, n=24, random_state=seed).indices for seed in range(4)}
+    orders = {stakes.rank(model, loss, POOL, n=24, random_state=seed, batch=False).indices for seed in range(4)}
     assert len(orders) == 4
     firsts = {stakes.rank(model, loss, POOL[:6], n=1, random_state=seed, batch=True).indices for seed in range(6)}
     assert len(firsts) > 1
-    assert stakes.rank(model, loss, POOL, n=1).scores == (0.0,)
+    assert stakes.rank(model, loss, POOL, n=1, batch=False).scores == (0.0,)
 
 
 @pytest.mark.parametrize("name", FLAT)
@@ -189,7 +189,7 @@ def test_constant_columns_tell_nothing(name):
 
     ranking = ranked(fitted(name, wider(ROWS)), wider(POOL), wider(CONTEXTS))
     assert len(set(ranking.indices)) == 5
-    flat = ranked(fitted(name, np.ones_like(ROWS)), np.ones_like(POOL), np.ones_like(CONTEXTS))
+    flat = ranked(fitted(name, np.ones_like(ROWS)), np.ones_like(POOL), np.ones_like(CONTEXTS), batch=False)
     assert {reason.as_good for reason in flat.reasons} == {23}
 
 
@@ -206,8 +206,9 @@ def test_constant_columns_change_nothing_where_they_cannot(name):
 def test_more_classes_than_labels(count, seed):
     labels = np.arange(count)
     forest = RandomForestClassifier(9, random_state=seed).fit(ROWS[:count], labels)
-    few = stakes.rank(forest, stakes.LogLoss(), POOL, contexts=CONTEXTS, n=24, random_state=seed)
-    many = stakes.rank(forest, stakes.LogLoss(), POOL, contexts=CONTEXTS, n=24, random_state=seed, classes=range(20))
+    options = {"contexts": CONTEXTS, "n": 24, "random_state": seed, "batch": False}
+    few = stakes.rank(forest, stakes.LogLoss(), POOL, **options)
+    many = stakes.rank(forest, stakes.LogLoss(), POOL, classes=range(20), **options)
     assert many.indices == few.indices
     np.testing.assert_allclose(many.scores, few.scores, rtol=1e-9, atol=1e-15)
     for reason in many.reasons:

@@ -9,6 +9,6 @@ model = RandomForestClassifier(200, random_state=0).fit(X[:40], y[:40])
 costs = CostMatrix([[0.0, 20.0], [1.0, 0.0]])
 
 ranking = rank(model, costs, pool=X[40:], n=3)
-for row, worth in zip(ranking.indices, ranking.scores, strict=True):
-    print(f"diagnose row {row} of the pool: worth {worth:.4f} a decision")
+for row, gain in zip(ranking.indices, ranking.scores, strict=True):
+    print(f"diagnose row {row} of the pool: adds {gain:.4f} a decision")
 print(ranking.reasons[0])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from stakes.report.page import STYLE, Content, Markup, image, page, table, tag
+from stakes.report.page import STYLE, Content, Markup, html_table, image, page, tag
 
 _MORE = """
 h2 { border-bottom: 1px solid var(--line); padding-bottom: .3rem; margin-top: 3rem; }
@@ -92,7 +92,7 @@ def _html(block: Block, pictures: Mapping[str, bytes]) -> Content:
         case Paragraph(text, code):
             return tag("p", [text, ": ", tag("code", code)] if code else text)
         case Table(head, rows):
-            return table(head, [[_html_cell(cell) for cell in row] for row in rows])
+            return html_table(head, [[_html_cell(cell) for cell in row] for row in rows])
         case Picture(name, caption) if name in pictures:
             return tag("figure", [image(pictures[name], caption), tag("figcaption", caption)])
         case _:

@@ -25,7 +25,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from stakes._utils.arguments import as_generator
+from stakes._utils.arguments import RandomState, as_generator
 from stakes._utils.array import Array, check_all, constant, double, namespace, ratio, slices
 from stakes.acquisition import uncertainty
 from stakes.acquisition.closed_forms import label_entropy, label_information, label_spread
@@ -60,7 +60,7 @@ _BLOCK = 2**18  # numbers that a temporary may hold, or those of one candidate
 _ROUNDING = 1e-6  # relative, by which the variance of a label may fall below that of its noise
 
 
-def random_scores(belief: Belief, random_state: int | np.random.Generator | None = 0) -> Array:
+def random_scores(belief: Belief, random_state: RandomState = 0) -> Array:
     """Uniform draws, so that the best is a random candidate.
 
     Args:

@@ -49,9 +49,10 @@ def test_a_function_is_asked_of_contexts_once():
         p = 1 / (1 + np.exp(-np.outer([1.0, 2.0, -1.0], rows[:, 0])))
         return np.stack([p, 1 - p], axis=2)
 
-    ranking = rank(EnsembleOf(members), LogLoss(), ROWS, contexts=OTHERS[:11], n=60, chunk=16)
+    options = {"contexts": OTHERS[:11], "n": 60, "batch": False}
+    ranking = rank(EnsembleOf(members), LogLoss(), ROWS, chunk=16, **options)
     assert asked.count(11) == 1  # for all chunks of the pool, and the rows that reasons are given for
-    assert ranking.indices == rank(EnsembleOf(members), LogLoss(), ROWS, contexts=OTHERS[:11], n=60, chunk=1000).indices
+    assert ranking.indices == rank(EnsembleOf(members), LogLoss(), ROWS, chunk=1000, **options).indices
 
 
 def test_models_within_models_keep_apart():

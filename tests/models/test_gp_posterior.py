@@ -1,5 +1,7 @@
 """Covariances within what variances allow, compiled or not, and beliefs that do not depend on blocks."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,6 +27,13 @@ def test_covariances_are_kept_to_what_variances_allow(jit, seed, n, m):
         patch.setenv("STAKES_JIT", jit)
         bounded(covariance, variance, known, out)
     np.testing.assert_allclose(out, wanted, rtol=1e-15)
+
+
+def test_a_belief_can_be_sent_to_another_process(rng):
+    rows, labels, pool, contexts = data(rng)
+    belief = GaussianProcess().fit(rows, labels).belief(pool, contexts, joint=True)
+    sent = pickle.loads(pickle.dumps(belief))
+    np.testing.assert_array_equal(sent.candidate_covariance(4), belief.candidate_covariance(4))
 
 
 @pytest.mark.parametrize(("block", "pairs"), [(1, 1), (4, 11), (3, 2**17)])

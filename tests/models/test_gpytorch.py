@@ -152,7 +152,7 @@ def test_noise_of_each_label_is_averaged_for_labels_to_come(given):
 def test_rows_are_ranked_for_a_model_of_torch(given):
     rows, labels, pool, contexts = given
     model = process(rows, labels)
-    ranking = rank(model, SquaredError(), pool.numpy(), contexts=contexts.numpy(), n=3, chunk=4)
+    ranking = rank(model, SquaredError(), pool.numpy(), contexts=contexts.numpy(), n=3, chunk=4, batch=False)
     scores = score(SquaredError(), belief_of(model, pool, contexts))
     assert list(ranking.indices) == torch.argsort(-scores)[:3].tolist()
     np.testing.assert_allclose(ranking.scores, scores[list(ranking.indices)], rtol=1e-9)
@@ -165,7 +165,7 @@ def test_what_labels_and_contexts_need_is_computed_once(given, monkeypatch):
     monkeypatch.setattr(torch_processes, "_solved", lambda model: asked.append("labels") or known(model))
     place = KernelPosterior.place
     monkeypatch.setattr(KernelPosterior, "place", lambda self, at: asked.append(len(at)) or place(self, at))
-    rank(model, SquaredError(), pool.numpy(), contexts=contexts.numpy(), n=2, chunk=2)
+    rank(model, SquaredError(), pool.numpy(), contexts=contexts.numpy(), n=2, chunk=2, batch=False)
     assert asked.count("labels") == asked.count(5) == 1
     prepared = prepare_belief(model, contexts)
     for part in (pool[:2], pool[2:]):

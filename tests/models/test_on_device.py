@@ -172,7 +172,7 @@ def test_what_contexts_need_is_computed_once(rng, monkeypatch):
     device, asked = OnDevice(process, "cpu"), []
     place = KernelPosterior.place
     monkeypatch.setattr(KernelPosterior, "place", lambda self, rows: asked.append(rows) or place(self, rows))
-    rank(device, SquaredError(), pool, contexts=contexts, n=2, chunk=2)
+    rank(device, SquaredError(), pool, contexts=contexts, n=2, chunk=2, batch=False)
     assert _contexts(asked) == 1
     prepared = prepare_belief(device, contexts)
     for part in (pool[:2], pool[2:]):

@@ -6,6 +6,8 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -15,6 +17,7 @@ from stakes.exceptions import StakesError
 from stakes.files.pools import MappedPool
 from stakes.models import GaussianProcess
 from stakes.ranking import Pool
+from stakes.ranking.query import enough_contexts, enough_listed
 from tests.table_kinds import as_columns
 
 arrow = pytest.importorskip("pyarrow", reason="files of Parquet and Arrow need pyarrow")
@@ -134,7 +137,7 @@ def test_outlook_and_cold_start(rows, process, tmp_path, monkeypatch):
     assert spread == stakes.cold_start(rows, n=5)
     monkeypatch.setattr(import_module("stakes.ranking.cold_start"), "_MOST", 100)
     some = stakes.cold_start(mapped(rows, tmp_path), n=5)
-    assert "100 of the 300 rows of the pool, drawn with seed 0, are looked at." in map(str, some.notes)
+    assert "100 of the 300 rows of the pool, drawn with random_state 0, are looked at." in map(str, some.notes)
     assert len(set(some.indices)) == 5
     assert max(some.indices) > 100  # of the table, not of those drawn
 
@@ -161,7 +164,9 @@ def test_a_csv_is_read_whole(rows, forest, tmp_path):
             return stakes.models.belief_of(forest, *arrays)
 
     loss = stakes.LogLoss()
-    assert stakes.rank(Named(), loss, tmp_path / "pool.csv").indices == stakes.rank(forest, loss, rows).indices
+    found = stakes.rank(Named(), loss, tmp_path / "pool.csv", batch=False)
+    wanted = stakes.rank(forest, loss, rows, batch=False)
+    assert found.indices == wanted.indices
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -244,7 +249,15 @@ def test_progress_tells_how_far_it_came_and_an_interrupt_goes_through(rows, proc
 
     for jobs in (None, 2):
         with pytest.raises(KeyboardInterrupt):
-            stakes.rank(process, stakes.SquaredError(), mapped(rows, tmp_path), chunk=30, n_jobs=jobs, progress=stop)
+            stakes.rank(
+                process,
+                stakes.SquaredError(),
+                mapped(rows, tmp_path),
+                chunk=30,
+                n_jobs=jobs,
+                progress=stop,
+                batch=False,
+            )
         assert told[0][0] == "checking rows"
         assert told[-1] == ("scoring rows", 0.6)
 
@@ -314,9 +327,9 @@ def test_memory_does_not_grow_with_the_rows():
 
 def test_one_worker_and_many_give_the_same_to_the_last_bit(rows, forest, process):
     for model, loss in ((forest, stakes.LogLoss([1.0, 5.0])), (process, stakes.SquaredError())):
-        one, many = (stakes.rank(model, loss, rows, n=300, chunk=40, n_jobs=jobs) for jobs in (1, 3))
+        one, many = (stakes.rank(model, loss, rows, n=300, chunk=40, n_jobs=jobs, batch=False) for jobs in (1, 3))
         assert one == many
-        assert one.indices == stakes.rank(model, loss, rows, n=300, chunk=40).indices
+        assert one.indices == stakes.rank(model, loss, rows, n=300, chunk=40, batch=False).indices
 
 
 class Short(Endless):
@@ -329,3 +342,31 @@ class Short(Endless):
 def test_a_pool_whose_chunks_end_early_is_refused():
     with pytest.raises(ValueError, match="says that it has 5000 rows, but its chunks hold 4000"):
         stakes.rank(Plain(), stakes.SquaredError(), Short(5000), max_contexts=10)
+
+
+def members(classes):
+    """Two members of some classes."""
+    return stakes.CategoricalEnsemble(*[np.full((1, 2, classes), 1.0 / classes)] * 2)
+
+
+@given(size=st.integers(1, 10_000_000), n=st.integers(1, 200), classes=st.none() | st.integers(2, 50))
+def test_what_is_looked_at_is_bounded(size, n, classes):
+    contexts, width = enough_contexts(size, n, classes), (classes or 1) ** 2
+    assert 250 <= contexts <= 1000
+    assert contexts == 250 or size * contexts * width <= 50_000_000
+    if classes is not None:
+        listed, cheap = enough_listed(contexts, n, members(classes))
+        assert 20 <= listed <= 100
+        assert not cheap or 256 * (n - 5) * width * max(n, listed) * contexts <= 300_000_000 or listed == 20
+
+
+@given(size=st.integers(1, 300), n=st.integers(1, 8), classes=st.none() | st.integers(2, 3))
+def test_all_of_a_few_hundred_rows_are_looked_at(size, n, classes):
+    assert enough_contexts(size, n, classes) >= size
+    if classes is not None:
+        assert enough_listed(size, n, members(classes)) == (100, True)
+
+
+@pytest.mark.parametrize(("classes", "n", "cheap"), [(2, 10, True), (8, 8, True), (9, 8, False), (2, 60, False)])
+def test_rows_are_chosen_together_where_that_takes_seconds(classes, n, cheap):
+    assert enough_listed(250, n, members(classes))[1] == cheap

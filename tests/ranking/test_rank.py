@@ -78,7 +78,7 @@ def pool(rng):
 
 
 def test_rows_are_those_with_the_best_scores(pool):
-    ranking = stakes.rank(MODEL, LOSS, pool, contexts=pool[:7], n=5)
+    ranking = stakes.rank(MODEL, LOSS, pool, contexts=pool[:7], n=5, batch=False)
     scores = stakes.score(LOSS, MODEL.belief(pool, pool[:7]))
     best = np.argsort(-scores)[:5]
     assert ranking.indices == ranking.row_ids == tuple(best)
@@ -89,7 +89,7 @@ def test_rows_are_those_with_the_best_scores(pool):
 
 @pytest.mark.parametrize("chunk", [1, 7, 39, 40, 1000])
 def test_blocks_of_rows_change_nothing(pool, chunk):
-    whole, parts = (stakes.rank(MODEL, LOSS, pool, n=40, chunk=size) for size in (4096, chunk))
+    whole, parts = (stakes.rank(MODEL, LOSS, pool, n=40, chunk=size, batch=False) for size in (4096, chunk))
     assert whole.indices == parts.indices
     np.testing.assert_allclose(parts.scores, whole.scores, rtol=1e-12)
 
@@ -128,8 +128,8 @@ def test_results_of_other_array_libraries(pool, xp):
 def test_a_shuffled_pool_gives_the_same_rows(order, seed):
     pool = np.random.default_rng(5).standard_normal((9, 3))
     contexts = np.random.default_rng(6).standard_normal((4, 3))
-    plain = stakes.rank(MODEL, LOSS, pool, contexts=contexts, n=9, random_state=seed)
-    shuffled = stakes.rank(MODEL, LOSS, pool[order], contexts=contexts, n=9, random_state=seed)
+    plain = stakes.rank(MODEL, LOSS, pool, contexts=contexts, n=9, random_state=seed, batch=False)
+    shuffled = stakes.rank(MODEL, LOSS, pool[order], contexts=contexts, n=9, random_state=seed, batch=False)
     assert [order[i] for i in shuffled.indices] == list(plain.indices)
 
 
@@ -147,21 +147,21 @@ def test_equal_rows_are_told_apart_by_position(which, seed, batch):
 
 
 def test_the_seed_decides_between_equals(pool):
-    best = pool[list(stakes.rank(MODEL, LOSS, pool, n=1).indices)]
+    best = pool[list(stakes.rank(MODEL, LOSS, pool, n=1, batch=False).indices)]
     same = np.concatenate([np.repeat(best * 9.0, 20, axis=0), pool])
     for batch in (False, True):
         options = {"contexts": pool, "n": 1, "batch": batch}
         firsts = {stakes.rank(MODEL, LOSS, same, random_state=seed, **options).indices[0] for seed in range(12)}
         assert len(firsts) > 4
         assert firsts < set(range(20))
-    ranking = stakes.rank(MODEL, LOSS, same, contexts=pool, n=3, random_state=4)
-    assert "3 of the rows chosen have equals in the pool; seed 4 decided" in str(ranking.notes[-1])
+    ranking = stakes.rank(MODEL, LOSS, same, contexts=pool, n=3, random_state=4, batch=False)
+    assert "3 of the rows chosen have equals in the pool; random_state 4 decided" in str(ranking.notes[-1])
     assert "19 other rows are as good" in str(ranking.reasons[0])
 
 
 def test_scores_apart_by_rounding_are_equal(pool):
     near = np.concatenate([[[3.0, 0, 0]], [[3.0 * (1 + 1e-13), 0, 0]], [[3.0 * (1 + 1e-6), 0, 0]]])
-    rankings = [stakes.rank(MODEL, LOSS, near, contexts=pool, n=3, random_state=seed) for seed in range(8)]
+    rankings = [stakes.rank(MODEL, LOSS, near, contexts=pool, n=3, random_state=seed, batch=False) for seed in range(8)]
     assert {ranking.indices[0] for ranking in rankings} == {2}
     assert {ranking.indices[1] for ranking in rankings} == {0, 1}
     assert [reason.as_good for reason in rankings[0].reasons] == [0, 1, 1]
@@ -170,20 +170,20 @@ def test_scores_apart_by_rounding_are_equal(pool):
 def test_costs_and_budget(pool, rng):
     costs = rng.uniform(1.0, 5.0, 40)
     scores = stakes.score(LOSS, MODEL.belief(pool, pool), costs=costs)
-    ranking = stakes.rank(MODEL, LOSS, pool, n=5, costs=costs)
+    ranking = stakes.rank(MODEL, LOSS, pool, n=5, costs=costs, batch=False)
     np.testing.assert_array_equal(ranking.indices, np.argsort(-scores)[:5])
     np.testing.assert_allclose(ranking.scores, np.sort(scores)[::-1][:5], rtol=1e-12)
     assert ranking.per_cost
     assert "Scores are for each unit of cost." in map(str, ranking.notes)
     for reason, row in zip(ranking.reasons, ranking.indices, strict=True):
         assert reason.worth_per_cost == pytest.approx(reason.worth / costs[row])
-    bought = stakes.rank(MODEL, LOSS, pool, n=40, costs=costs, budget=9.0)
+    bought = stakes.rank(MODEL, LOSS, pool, n=40, costs=costs, budget=9.0, batch=False)
     assert costs[list(bought.indices)].sum() <= 9.0
     left = 9.0 - costs[list(bought.indices)].sum()
     assert min(np.delete(costs, bought.indices)) > left
     assert f"The budget of 9 reached for {len(bought)} of 40 rows." in map(str, bought.notes)
-    assert len(stakes.rank(MODEL, LOSS, pool, n=40, budget=3)) == 3
-    assert len(stakes.rank(MODEL, LOSS, pool, n=3, costs=np.full(40, 0.1), budget=0.3)) == 3
+    assert len(stakes.rank(MODEL, LOSS, pool, n=40, budget=3, batch=False)) == 3
+    assert len(stakes.rank(MODEL, LOSS, pool, n=3, costs=np.full(40, 0.1), budget=0.3, batch=False)) == 3
 
 
 def test_a_budget_that_reaches_nothing(pool):
@@ -207,7 +207,7 @@ def test_a_batch_is_what_select_chooses(pool, rng):
 def test_a_large_pool_is_subsampled_and_says_so(pool):
     ranking = stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=3)
     assert str(ranking.notes[0]) == (
-        "10 of the 40 rows of the pool, drawn with seed 3, stand for the future contexts, each as likely."
+        "10 of the 40 rows of the pool, drawn with random_state 3, stand for the future contexts, each as likely."
     )
     assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=3) == ranking
     assert stakes.rank(MODEL, LOSS, pool, n=4, max_contexts=10, random_state=4).scores != ranking.scores
@@ -217,8 +217,8 @@ def test_a_large_pool_is_subsampled_and_says_so(pool):
 def test_context_weights(pool):
     weights = np.zeros(40)
     weights[[3, 5]] = 1.0, 3.0
-    ranking = stakes.rank(MODEL, LOSS, pool, n=4, context_weights=weights)
-    direct = stakes.rank(MODEL, LOSS, pool, contexts=pool[[3, 5]], n=4, context_weights=[0.25, 0.75])
+    ranking = stakes.rank(MODEL, LOSS, pool, n=4, context_weights=weights, batch=False)
+    direct = stakes.rank(MODEL, LOSS, pool, contexts=pool[[3, 5]], n=4, context_weights=[0.25, 0.75], batch=False)
     assert ranking.indices == direct.indices
     np.testing.assert_allclose(ranking.scores, direct.scores, rtol=1e-12)
     assert {context.index for context in ranking.reasons[0].contexts} == {3, 5}
@@ -227,7 +227,7 @@ def test_context_weights(pool):
 
 def test_reasons_name_the_contexts_that_are_helped_most(pool, rng):
     weights = rng.uniform(size=8)
-    ranking = stakes.rank(MODEL, LOSS, pool, contexts=pool[:8], n=3, context_weights=weights)
+    ranking = stakes.rank(MODEL, LOSS, pool, contexts=pool[:8], n=3, context_weights=weights, batch=False)
     belief = MODEL.belief(pool, pool[:8])
     worths = stakes.expected_reduction(LOSS, belief) * weights / weights.sum()
     for row, reason in zip(ranking.indices, ranking.reasons, strict=True):
@@ -255,13 +255,13 @@ def test_answers_in_words(pool, rng):
 
 def test_where_no_label_is_worth_anything(pool):
     model = Slow()
-    ranking = stakes.rank(model, stakes.ZeroOne(), pool, n=4)
+    ranking = stakes.rank(model, stakes.ZeroOne(), pool, n=4, batch=False)
     scores, ranked_by = fallback_scores(stakes.ZeroOne(), model.belief(pool, pool))
     assert ranking.ranked_by == ranked_by == "worth of 2 such labels"
     np.testing.assert_allclose(ranking.scores, np.sort(scores)[::-1][:4], rtol=1e-9)
     assert f"No single label is worth anything; rows are ranked by {ranked_by}." in map(str, ranking.notes)
     assert all(reason.worth == 0.0 for reason in ranking.reasons)
-    blocks = stakes.rank(model, stakes.ZeroOne(), pool, n=4, chunk=3)
+    blocks = stakes.rank(model, stakes.ZeroOne(), pool, n=4, chunk=3, batch=False)
     np.testing.assert_allclose(blocks.scores, ranking.scores, rtol=1e-9)
 
 
@@ -271,7 +271,7 @@ def test_one_class_so_far_leaves_it_to_the_seed(pool):
             return stakes.CategoricalEnsemble(np.ones((len(pool), 4, 1)), np.ones((len(contexts), 4, 1)))
 
     for loss in (stakes.LogLoss(), stakes.ZeroOne()):
-        ranking = stakes.rank(Certain(), loss, pool, n=3)
+        ranking = stakes.rank(Certain(), loss, pool, n=3, batch=False)
         assert (ranking.ranked_by, ranking.scores) == ("variance reduction", (0.0, 0.0, 0.0))
         assert ranking.reasons[0].as_good == 39
         assert len(set(stakes.rank(Certain(), loss, pool, n=3, batch=True).indices)) == 3
@@ -279,10 +279,10 @@ def test_one_class_so_far_leaves_it_to_the_seed(pool):
 
 def test_rounding_is_no_worth(pool):
     tied = Committee(np.concatenate([np.ones((2, 3)), -np.ones((2, 3)), np.eye(3), -np.eye(3)]))
-    ranking = stakes.rank(tied, stakes.CostMatrix([[0.0, 1e-14], [1e-14, 0.0]]), pool, n=2)
+    ranking = stakes.rank(tied, stakes.CostMatrix([[0.0, 1e-14], [1e-14, 0.0]]), pool, n=2, batch=False)
     assert ranking.ranked_by == "worth"  # small costs are costs
     certain = Committee(np.ones((5, 3)))
-    assert stakes.rank(certain, stakes.ZeroOne(), pool, n=2).ranked_by == "variance reduction"
+    assert stakes.rank(certain, stakes.ZeroOne(), pool, n=2, batch=False).ranked_by == "variance reduction"
 
 
 def test_scores_beyond_the_range_of_numbers(pool):
@@ -304,7 +304,7 @@ def test_more_rows_than_there_are(pool):
 
 
 def test_it_reads_well(pool):
-    ranking = stakes.rank(MODEL, LOSS, FrameLike(as_columns(pool), index=["<b>"] * 40), n=2)
+    ranking = stakes.rank(MODEL, LOSS, FrameLike(as_columns(pool), index=["<b>"] * 40), n=2, batch=False)
     text = str(ranking).splitlines()
     assert text[0].split()[:3] == ["row", "id", "worth"]
     assert len(text) == 1 + 2 + 1 + len(ranking.notes)
@@ -383,7 +383,7 @@ def test_a_belief_about_other_rows_is_refused(pool):
             return Linear.belief(self, pool[:-1], contexts)
 
     with pytest.raises(ValueError, match="must be about the 40 rows and 40 contexts"):
-        stakes.rank(Short(MODEL.spread), LOSS, pool)
+        stakes.rank(Short(MODEL.spread), LOSS, pool, batch=False)
 
 
 def test_a_large_pool_stays_small(rng):

@@ -8,6 +8,7 @@ from sklearn.linear_model import BayesianRidge
 
 from stakes.campaign import Event
 from stakes.campaign.states import replay
+from stakes.exceptions import StakesError
 from stakes.report.estimates import MOST, checkpoints, learning_curve
 from stakes.report.evidence import FOLDS, attempted, folds, gather, no_folds, realised, standing_labels
 from stakes.report.figures import shown_classes
@@ -107,11 +108,20 @@ def test_the_most_frequent_classes_have_colours_of_their_own():
     assert len(set(colours.values())) == 6
 
 
-def test_what_a_model_raises_becomes_a_reason():
-    assert attempted(lambda: 3) == (3, "")
-    found, why = attempted(lambda: 1 / 0)
-    assert found is None
-    assert why == "the model could not be used (ZeroDivisionError: division by zero)"
+def raises(error):
+    raise error
+
+
+def test_what_is_raised_becomes_a_reason(tmp_path):
+    with create(tmp_path, "numbers", 12) as campaign:
+        sheet = campaign.sheet
+    assert attempted(sheet, 12, lambda: 3) == (3, "")
+    for error, why in [
+        (StakesError("refused."), "refused"),
+        (FloatingPointError("too large"), "the model bayesian-ridge cannot be used with 12 labels: too large"),
+        (KeyError("y"), "a bug of stakes, please report it (KeyError: 'y')"),
+    ]:
+        assert attempted(sheet, 12, lambda error=error: raises(error)) == (None, why)
 
 
 @pytest.mark.parametrize(

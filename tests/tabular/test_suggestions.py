@@ -1,18 +1,16 @@
-"""Tables with a target: what is read, how much is looked at, and what is said."""
+"""Tables with a target: what is read, and what is said."""
 
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge
 
 from stakes import AbsoluteError
 from stakes.exceptions import StakesError
 from stakes.tabular import Brief, LossSpec, ModelSpec, build_problem, read_worksheet, suggest
-from stakes.tabular.suggestions import chosen_model, effort, looked_at
+from stakes.tabular.suggestions import chosen_model
 
 
 @pytest.fixture
@@ -108,38 +106,6 @@ def test_the_data_of_a_simulation_are_the_rows_with_a_label(sheet):
     assert targets.tolist() == [1.0, 2.5, 4.0, 2.5, 4.0, 5.5]
     assert (loss, classes) == (AbsoluteError(), None)
     assert len(model.fit(features, targets).predict(features)) == 6
-
-
-SIZES = st.integers(1, 10_000_000)
-
-
-@given(size=SIZES, n=st.integers(1, 200), classes=st.none() | st.integers(2, 50))
-def test_effort_is_bounded(size, n, classes):
-    (rows, contexts, shortlist), width = effort(size, n, classes), (classes or 1) ** 2
-    assert 1 <= contexts <= rows <= size
-    assert rows * contexts * width <= 50_000_000 + 250 * 250 * width
-    assert shortlist is None or max(n, 20) <= shortlist < 100
-
-
-@given(size=st.integers(1, 300), n=st.integers(1, 8), classes=st.none() | st.integers(2, 3))
-def test_a_table_of_a_few_hundred_rows_is_seen_as_rank_sees_it(size, n, classes):
-    assert effort(size, n, classes) == (size, size, None)
-
-
-@given(
-    size=st.integers(1, 300),
-    rows=st.integers(1, 300),
-    keep=st.sets(st.integers(0, 299), max_size=5),
-    state=st.integers(0, 9),
-)
-def test_rows_drawn_are_of_the_pool_in_order_with_those_to_keep(size, rows, keep, state):
-    pool = list(range(0, 2 * size, 2))
-    kept = {row for row in keep if row in pool}
-    seen, notes = looked_at(pool, kept, rows, state)
-    assert seen == sorted(seen)
-    assert kept <= set(seen) <= set(pool)
-    assert min(rows, size) <= len(seen) <= min(rows, size) + len(kept)
-    assert bool(notes) == (rows < size)
 
 
 def test_warnings_of_a_model_are_told_among_the_assumptions(sheet, monkeypatch):

@@ -99,6 +99,11 @@ def joined(columns: Sequence[Host]) -> Host:
     return _numbers(np.concatenate([values.astype(object) for values in columns]))
 
 
+def plain_label(label: Any) -> Any:
+    """A label as Python has it, so that np.int64(1) and 1 are one."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
 def is_number(values: Host) -> bool:
     """Whether a column holds numbers; flags (bool) are not."""
     return values.dtype.kind in _NUMBERS

@@ -86,7 +86,7 @@ class CategoricalEnsemble:
 
     @property
     def domain(self) -> Classes:
-        """C classes."""
+        """The classes."""
         return Classes(self.n_classes)
 
     @property

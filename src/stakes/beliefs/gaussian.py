@@ -164,7 +164,7 @@ class GaussianBelief:
 
     @property
     def like(self) -> Array:
-        """The mean."""
+        """The mean, of whose library, dtype and device results are."""
         return self.mean
 
     @property
@@ -216,7 +216,7 @@ class GaussianBelief:
         return GaussianCells(integrand, *self._mean_and_sd(), reference, marks).over_cells(double(self.rho), regret)
 
     def n_nodes(self, integrand: Integrand) -> int:
-        """J P G at most."""
+        """A bound on J P G, of a label that is integrated in panels."""
         reference = self.reference(integrand)
         marks = namespace(self.mean).zeros_like(double(self.mean))[:, None]
         return GaussianCells(integrand, *self._mean_and_sd(), reference, marks).most_nodes()

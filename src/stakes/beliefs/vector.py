@@ -128,7 +128,7 @@ class VectorGaussianBelief:
 
     @property
     def like(self) -> Array:
-        """The mean."""
+        """The mean, of whose library, dtype and device results are."""
         return self.mean
 
     @property

@@ -109,7 +109,7 @@ class VectorNormalEnsemble:
 
     @property
     def like(self) -> Array:
-        """The context means."""
+        """The context means, of whose library, dtype and device results are."""
         return self.context_mean
 
     def n_cells(self, integrand: Integrand) -> int:

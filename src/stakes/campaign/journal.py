@@ -33,7 +33,7 @@ from stakes.campaign.states import (
     checked_count,
     checked_ids,
     checked_json,
-    checked_labels,
+    checked_label_pairs,
     checked_positive,
     checked_rows,
     checked_text,
@@ -173,7 +173,7 @@ class Journal:
         Raises:
             StakesError: If the file is there, or the input cannot be used. Nothing is left behind then.
         """
-        costs, known, at = checked_rows(rows), checked_labels((labels or {}).items()), checked_clock(now)
+        costs, known, at = checked_rows(rows), checked_label_pairs((labels or {}).items()), checked_clock(now)
         text = checked_json(dict(settings), "the settings")
         if unknown := known.keys() - costs.keys():
             raise unknown_row(min(unknown), tuple(costs))
@@ -330,7 +330,7 @@ class Journal:
         Raises:
             StakesError: If there is no such row, or it has another label.
         """
-        labels, at, by = checked_labels(pairs), checked_clock(now), checked_who(who)
+        labels, at, by = checked_label_pairs(pairs), checked_clock(now), checked_who(who)
         self._refuse_unknown(labels)
         with self.writing():
             became = [

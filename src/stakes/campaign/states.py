@@ -235,7 +235,7 @@ def checked_rows(rows: Iterable[tuple[str, float | None]]) -> dict[str, float | 
     return costs
 
 
-def checked_labels(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+def checked_label_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The labels of rows by id, each row with one."""
     labels: dict[str, str] = {}
     for row, label in map(_pair, pairs):

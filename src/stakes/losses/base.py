@@ -232,7 +232,7 @@ class DistributionLoss(Protocol):
 
 
 AnyLoss: TypeAlias = Loss | DistributionLoss
-"""What acquisition and evaluation take."""
+"""A loss of either kind: what acquisition and evaluation take."""
 
 
 def missing_members(value: Any, protocol: type) -> list[str]:

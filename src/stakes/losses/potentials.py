@@ -114,7 +114,7 @@ class Quadratic:
 
 @dataclass(frozen=True)
 class NegativeLog:
-    """phi(x) = -sum log x for x > 0; D = sum x/y - log(x/y) - 1 (Itakura-Saito), which knows no unit."""
+    """phi(x) = -sum log x for x > 0; D = sum x/y - log(x/y) - 1 (Itakura-Saito), the same in every unit."""
 
     scale_free = True
     domain = POSITIVE

@@ -50,7 +50,7 @@ class Transform(Protocol):
 
         Args:
             reference: A target, or None for the origin.
-            scale_free: Whether the potential knows no unit, so that T may be measured in units of T(reference).
+            scale_free: Whether divergences are the same in every unit: T may then be in units of T(reference).
 
         Returns:
             The chart.

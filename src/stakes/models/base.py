@@ -155,8 +155,8 @@ def prepare_belief(
     if target not in ("label", "latent"):
         raise StakesError(f"target must be 'label' or 'latent'; got {target!r}")
     if (adapter := adapter_of(model)) is not None:
-        chance = as_generator(random_state)
-        return adapter(model, contexts, target=target, classes=classes, joint=joint, random_state=chance)
+        generator = as_generator(random_state)
+        return adapter(model, contexts, target=target, classes=classes, joint=joint, random_state=generator)
     if callable(getattr(model, "belief", None)):
         return lambda rows: _own_belief(model, rows, contexts)
     raise TypeError(

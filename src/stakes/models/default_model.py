@@ -97,7 +97,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
                 "y must hold a label; without any, stakes.cold_start(pool) says which rows to label first"
             )
         X = check_table("X", X, allow_nan=True)  # noqa: N806
-        labels = checked_labels(y, n_rows(X))
+        labels = as_labels(y, n_rows(X))
         self.task_, why = infer_task(labels, self.task, self.classes)
         sizes = f"{counted(len(labels), 'label')}, {counted(n_columns(X), 'column')}"
         notes = [f"{sizes}. {why}", _rows_sentence(pool)]
@@ -330,7 +330,7 @@ def _duplicates(features: Any) -> list[str]:
     return [f"{count} rows have the same features as another; all are kept."] if count else []
 
 
-def checked_labels(y: Any, count: int) -> Host:
+def as_labels(y: Any, count: int) -> Host:
     """[n]: the labels on the host, none missing."""
     labels = on_host(y if hasattr(y, "shape") else np.asarray(y, dtype=None if _alike(y) else object))
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels

@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.array import Array, check_shape, constant, double, namespace, on_host, single
-from stakes._utils.tables import n_rows
+from stakes._utils.tables import n_rows, plain_label
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, Target, adapts, best_of, register_model
@@ -298,11 +298,6 @@ def class_columns(own: Sequence[Any], classes: list[Any]) -> Array:
     return np.asarray([place[plain_label(label)] for label in own], dtype=np.intp)
 
 
-def plain_label(label: Any) -> Any:
-    """A label as Python has it, so that np.int64(1) and 1 are one."""
-    return label.item() if isinstance(label, np.generic) else label
-
-
 @dataclass(frozen=True, eq=False)
 class EnsembleOf:
     """An ensemble from a function of the rows, a list of fitted estimators, or a fitted ensemble.
@@ -381,15 +376,6 @@ def _as_array(table: Any) -> Array:
     """An array of whatever library it is, without the gradients that a network would keep; lists as NumPy's."""
     table = table.detach() if hasattr(table, "detach") else table
     return table if is_array_api_obj(table) else np.asarray(table)
-
-
-def known_classes(model: Any) -> Sequence[Any] | None:
-    """The classes of the columns of a model's belief, in their order; None where there are none or no names."""
-    if isinstance(model, EnsembleOf):
-        return known_classes(model.members) if model.classes is None else model.classes
-    if isinstance(model, list | tuple):
-        return union_of([each.classes_ for each in model]) if all(hasattr(each, "classes_") for each in model) else None
-    return getattr(model, "classes_", None)
 
 
 def probabilities(classifier: Any) -> Callable[[Any], Array]:

@@ -349,14 +349,14 @@ class GaussianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _state(self) -> dict[str, Any]:
         """The arguments of `kernel_posterior`."""
-        values = self.hyperparameters_
+        values, labels = self.hyperparameters_, self.y_ - np.asarray(self.hyperparameters_.mean)
         return {
             "kernel": self.kernel_,
             "noise": values.noise**2,
             "white": False,
             "train": self.X_,
             "factor": self.factor_,
-            "solved": solve_triangular(self.factor_, self.y_ - np.asarray(values.mean), lower=True),
+            "solved": solve_triangular(self.factor_, labels, lower=True, check_finite=False),
             "offset": values.mean,
             "unit": 1.0,
         }

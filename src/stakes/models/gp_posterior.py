@@ -106,7 +106,7 @@ class KernelPosterior:
         """As above, but 0 where rounding is all that is left."""
         prior, noise = self.diagonal(place[0])
         xp = namespace(prior)
-        left = prior - xp.linalg.vecdot(place[1], place[1])
+        left = prior - _squared_norms(place[1])
         rounding = xp.finfo(prior.dtype).eps * self.factor.shape[0] * prior
         return self._square * xp.where(left > rounding, left, xp.zeros_like(left)), self._square * noise
 
@@ -116,6 +116,13 @@ class KernelPosterior:
         if self._square != 1.0:
             covariance *= self._square
         return covariance
+
+
+def _squared_norms(rows: Array) -> Array:
+    """[B]: the sum of squares of each row, in one pass and without a table of squares."""
+    if is_numpy_array(rows):
+        return np.einsum("br,br->b", rows, rows)
+    return namespace(rows).linalg.vector_norm(rows, axis=-1) ** 2
 
 
 def _less_product(covariance: Array, one: Array, other: Array) -> Array:
@@ -132,21 +139,26 @@ def forward_solver(factor: Array) -> Callable[[Array], Array]:
     By the solve of the array's library, where it has one. NumPy's is forward substitution by blocks, each with the
     inverse of its diagonal block: products alone, which run beside other threads, where SciPy's solves hold them up.
     """
-    if (solve := getattr(namespace(factor).linalg, "solve_triangular", None)) is not None:
-        return lambda rows: solve(factor.mT, rows, upper=True, left=False)
+    if hasattr(namespace(factor).linalg, "solve_triangular"):
+        return partial(_solved_by_library, factor)
     blocks = [factor[part, part] for part in slices(len(factor), _BLOCK)]
-    inverses = [solve_triangular(block, np.eye(len(block)), lower=True) for block in blocks]
+    inverses = [solve_triangular(block, np.eye(len(block)), lower=True, check_finite=False) for block in blocks]
+    return partial(_solved_by_blocks, factor, inverses)
 
-    def solved(rows: Array) -> Array:
-        for place, inverse in enumerate(inverses):
-            start = place * _BLOCK
-            here = slice(start, start + len(inverse))
-            if start:
-                rows[:, here] -= rows[:, :start] @ factor[here, :start].T
-            rows[:, here] = rows[:, here] @ inverse.T
-        return rows
 
-    return solved
+def _solved_by_library(factor: Array, rows: Array) -> Array:
+    return namespace(factor).linalg.solve_triangular(factor.mT, rows, upper=True, left=False)
+
+
+def _solved_by_blocks(factor: Array, inverses: list[Array], rows: Array) -> Array:
+    """Forward substitution, with the inverse of each diagonal block, written over the rows."""
+    for place, inverse in enumerate(inverses):
+        start = place * _BLOCK
+        here = slice(start, start + len(inverse))
+        if start:
+            rows[:, here] -= rows[:, :start] @ factor[here, :start].T
+        rows[:, here] = rows[:, here] @ inverse.T
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,9 +185,8 @@ class LinearPosterior:
 
     def variances(self, place: Place) -> tuple[Array, Array]:
         """As above; the noise is the same everywhere."""
-        xp = namespace(place[1])
-        variance = xp.linalg.vecdot(place[1], place[1])
-        return variance, xp.full_like(variance, self.noise_variance)
+        variance = _squared_norms(place[1])
+        return variance, namespace(variance).full_like(variance, self.noise_variance)
 
     def covariance(self, place: Place, other: Place) -> Array:
         """As above."""
@@ -250,7 +261,7 @@ def bounded(covariance: Array, variance: Array, known: Array, out: Array) -> Non
         return _bounded(covariance, sd, target_sd, out)
     most = sd[:, None] * target_sd
     xp.minimum(covariance, most, out=covariance)
-    xp.maximum(covariance, -most, out=out)
+    xp.maximum(covariance, xp.negative(most, out=most), out=out)
     return None
 
 

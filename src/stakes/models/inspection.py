@@ -1,8 +1,8 @@
-"""What a fitted model is and takes: whether it is fitted, its columns, gaps, and weights that were trained into it."""
+"""What a fitted model is and takes: whether it is fitted, its classes, columns, gaps, and trained weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from stakes.exceptions import StakesError
 from stakes.models.base import adapter_of
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.encoding import TableEncoder
-from stakes.models.ensembles import EnsembleOf
+from stakes.models.ensembles import EnsembleOf, union_of
 from stakes.models.on_device import OnDevice
 
 _NAMES = ("class_weight", "scale_pos_weight")  # the second is that of gradient boosting libraries
@@ -61,6 +61,15 @@ def _weighs(value: Any) -> bool:
     if isinstance(value, Mapping):
         return len({*value.values(), 1}) > 1  # a class that is not named counts 1
     return value is not None and not (np.isscalar(value) and value == 1)
+
+
+def known_classes(model: Any) -> Sequence[Any] | None:
+    """The classes of the columns of a model's belief, in their order; None where there are none or no names."""
+    if isinstance(model, EnsembleOf):
+        return known_classes(model.members) if model.classes is None else model.classes
+    if isinstance(model, list | tuple):
+        return union_of([each.classes_ for each in model]) if all(hasattr(each, "classes_") for each in model) else None
+    return getattr(model, "classes_", None)
 
 
 def check_fitted(model: Any) -> None:

@@ -57,8 +57,8 @@ def prepare_draws(
     def belief(pool: Any) -> Belief:
         here, same = _checked_rows(model, pool), copy.deepcopy(start)
         both = np.concatenate([here, there])  # [R, p]
-        chances = np.stack([expit(latent_draws(each, both, draws, anchors, same)) for each in binary], axis=2)
-        table = np.concatenate([1.0 - chances, chances], axis=2) if one else _normalised(chances)  # [R, K, C]
+        p = np.stack([expit(latent_draws(each, both, draws, anchors, same)) for each in binary], axis=2)
+        table = np.concatenate([1.0 - p, p], axis=2) if one else _normalised(p)  # [R, K, C]
         known = model.classes_.tolist()
         return prepare_table(table[len(here) :], target=target, classes=classes, known=known)(table[: len(here)])
 
@@ -108,10 +108,10 @@ def _factor(covariance: Array) -> Array:
     raise LinAlgError("the latent covariance of the classifier is not positive, whatever is added: check its kernel")
 
 
-def _normalised(chances: Array) -> Array:
+def _normalised(probabilities: Array) -> Array:
     """Shares of their sum over classes; alike where all are 0, as scikit-learn has it not to divide by 0."""
-    total = np.sum(chances, axis=2, keepdims=True)
-    return np.where(total > 0, chances / np.where(total > 0, total, 1.0), 1.0 / chances.shape[2])
+    total = np.sum(probabilities, axis=2, keepdims=True)
+    return np.where(total > 0, probabilities / np.where(total > 0, total, 1.0), 1.0 / probabilities.shape[2])
 
 
 def _checked_rows(model: GaussianProcessClassifier, rows: Any) -> Array:

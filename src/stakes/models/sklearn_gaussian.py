@@ -58,7 +58,7 @@ def process_state(model: GaussianProcessRegressor) -> dict[str, Any]:
         "white": True,
         "train": model.X_train_,
         "factor": model.L_,
-        "solved": solve_triangular(model.L_, labels, lower=True),
+        "solved": solve_triangular(model.L_, labels, lower=True, check_finite=False),
         "offset": model._y_train_mean,
         "unit": model._y_train_std,
     }

@@ -18,6 +18,7 @@ from stakes._utils.arguments import (
     DRAWS,
     SUBSAMPLE,
     Progress,
+    RandomState,
     as_progress,
     as_seed,
     check_budget,
@@ -34,21 +35,40 @@ from stakes._utils.tables import (
     first_gap,
     labels_at,
     n_rows,
+    plain_label,
     row_labels,
     take_rows,
 )
+from stakes.acquisition.batch_states import obstacle
 from stakes.acquisition.scores import prepare_score
-from stakes.beliefs import Belief
+from stakes.beliefs import Belief, NormalEnsemble, VectorNormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files import open_pool
 from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
-from stakes.models.inspection import accepts_missing, accepts_shapes, check_columns, check_fitted, served_by_own_belief
+from stakes.models.inspection import (
+    accepts_missing,
+    accepts_shapes,
+    check_columns,
+    check_fitted,
+    known_classes,
+    served_by_own_belief,
+)
 from stakes.ranking.result import Note
 
 _CHECKED = 2**16  # rows that are checked at a time
+
+# How much is looked at where the caller does not say, so that an answer comes within seconds. A label of a class has C
+# outcomes, after each of which C probabilities change.
+_NUMBERS = 50_000_000  # row-context pairs that are scored, a closed form each
+_CLASSES = 40_000_000  # numbers that are computed to score rows, N M C^2
+_JOINT_NUMBERS = 200_000_000  # row-context pairs that are gone through to choose rows together, under a Gaussian belief
+_JOINT = 300_000_000  # numbers that are computed to choose rows together, under an ensemble of classes
+_CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
+_LISTED = 1000  # rows that are looked at together under a Gaussian belief
+_LISTED_OF_MEMBERS, _FEWEST_LISTED = 100, 20  # and under an ensemble, whose batches cost hundreds of times as much
 
 
 @runtime_checkable
@@ -167,7 +187,8 @@ class Query:
         n: How many rows are asked for.
         costs: [N]: what each label costs; None where each costs 1.
         pending: Positions of rows whose labels are on their way.
-        shortlist: Rows that are looked at together, those that are worth most alone.
+        batch: Whether rows are chosen together; None: where the belief allows for it.
+        shortlist: How many rows are looked at together, those that are worth most alone.
         chunk: Rows that are read and scored at a time.
         n_jobs: Workers that score them; see `stakes._utils.compute`.
         prepared: By target and `joint`: the belief as a function of rows, with what the model says of the contexts
@@ -190,7 +211,8 @@ class Query:
     costs: Host | None
     budget: float | None
     pending: tuple[int, ...]
-    shortlist: int | None
+    batch: bool | None
+    shortlist: int
     chunk: int
     n_jobs: int | None
     prepared: dict[Any, Callable[[Any], Any]] = field(default_factory=dict)
@@ -256,7 +278,8 @@ class Query:
         """Say where the first gap is, if gaps are what the model refuses: steps of a pipeline may take some only."""
         order = np.argsort(rows)
         place = first_gap(take_rows(part, order), np.asarray(rows)[order])
-        name, place = ("pool", place) if place is not None else ("contexts", first_gap(self.contexts))
+        name = "pool" if place is not None or self.positions is not None else "contexts"
+        place = first_gap(self.contexts, self.positions) if place is None else place
         if place is not None and self._answers_without_gaps(part, joint):
             reason = str(error).splitlines()[0]
             raise StakesError(
@@ -275,7 +298,7 @@ class Query:
 
     def to_send(self) -> Query:
         """The query without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=TablePool(self.head), positions=None, costs=None, progress=no_progress)
+        return replace(self, pool=TablePool(self.head), costs=None, progress=no_progress)
 
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the id of each context (those in the pool, where the pool stands for them)."""
@@ -301,56 +324,120 @@ def make_query(
     context_weights: Any = None,
     target: Literal["label", "latent"] = "label",
     classes: Sequence[Any] | None = None,
+    batch: bool | None = None,
     shortlist: int | None = None,
     pending: Sequence[int] = (),
-    random_state: Any = 0,
-    max_contexts: int = 1000,
+    random_state: RandomState = 0,
+    max_contexts: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
-    progress: Any = False,
+    progress: bool | Progress = False,
 ) -> Query:
     """The arguments of `rank`, checked."""
-    n, chunk, n_jobs = at_least_one("n", n), at_least_one("chunk", chunk), checked_jobs(n_jobs)
-    seed, progress = as_seed(random_state), as_progress(progress)
+    show, gaps = as_progress(progress), accepts_missing(model)
     check_fitted(model)
     _check_classes(loss, classes)
-    gaps = accepts_missing(model)
-    rows = checked_pool(pool, model, gaps, progress)
+    check_budget(budget)
+    rows = checked_pool(pool, model, gaps, show)
     head = rows.take(np.arange(1))
     check_columns(model, "pool", head)
-    weighted = context_weights is not None
-    positions: Host | None = None
-    if contexts is not None:
-        contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
-        check_same_columns(head, contexts)
-        weights = _weights_of(context_weights, n_rows(contexts))
-        note = Note("given contexts", {"count": n_rows(contexts), "weighted": weighted})
-    else:
-        most = at_least_one("max_contexts", max_contexts)
-        positions, weights, note = _stand_ins(context_weights, rows.n_rows, most, seed)
-        contexts = rows.take(positions)
-    check_budget(budget)
-    return Query(
+    query = Query(
         model,
         loss,
         rows,
         head,
-        contexts,
-        positions,
-        tuple(weights.tolist()),
+        head,
+        None,
+        (1.0,),
         target,
         classes,
-        seed,
-        progress,
-        (note, Note("target", {"target": "own" if served_by_own_belief(model) else target})),
-        n,
+        as_seed(random_state),
+        show,
+        (),
+        at_least_one("n", n),
         row_costs(costs, rows.n_rows),
         budget,
         _checked_pending(pending, rows.n_rows),
-        None if shortlist is None else at_least_one("shortlist", shortlist),
-        chunk,
-        n_jobs,
+        batch,
+        _LISTED if shortlist is None else at_least_one("shortlist", shortlist),
+        at_least_one("chunk", chunk),
+        checked_jobs(n_jobs),
     )
+    if contexts is not None:
+        contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
+        query = _with_contexts(query, contexts, context_weights)
+    else:
+        query = _with_stand_ins(query, context_weights, max_contexts)
+    if batch is False:
+        return query
+    listed, cheap = enough_listed(len(query.weights), query.wanted, query.first(joint=True))
+    listed = listed if shortlist is None else query.shortlist
+    return replace(query, shortlist=listed, batch=False if batch is None and not cheap else batch)
+
+
+def _with_contexts(query: Query, contexts: Table, context_weights: Any) -> Query:
+    """The query about contexts that were given."""
+    check_same_columns(query.head, contexts)
+    weights, weighted = _weights_of(context_weights, n_rows(contexts)), context_weights is not None
+    note = Note("given contexts", {"count": n_rows(contexts), "weighted": weighted})
+    return _about(query, contexts, None, weights, note)
+
+
+def _with_stand_ins(query: Query, context_weights: Any, max_contexts: int | None) -> Query:
+    """The query about rows of the pool that stand for the future: all of them, or some that are drawn."""
+    if max_contexts is not None:
+        most = at_least_one("max_contexts", max_contexts)
+    elif query.size <= _FEWEST_CONTEXTS:
+        most = query.size
+    else:
+        most = enough_contexts(query.size, query.wanted, _class_count(query))
+    positions, weights, note = _stand_ins(context_weights, query.size, most, query.seed)
+    return _about(query, query.pool.take(positions), positions, weights, note)
+
+
+def _about(query: Query, contexts: Table, positions: Host | None, weights: Host, note: Note) -> Query:
+    target = Note("target", {"target": "own" if served_by_own_belief(query.model) else query.target})
+    share = tuple(weights.tolist())
+    return replace(query, contexts=contexts, positions=positions, weights=share, notes=(note, target), prepared={})
+
+
+def _class_count(query: Query) -> int | None:
+    """How many classes a label may be of; None for numbers."""
+    if isinstance(getattr(query.loss, "domain", None), Interval | Vectors):
+        return None
+    names = class_names(query.model, query.classes)
+    return getattr(query.first(), "n_classes", None) if names is None else len(names)
+
+
+def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
+    """[C]: those given, or those of the model, or none known."""
+    known = known_classes(model) if classes is None else classes
+    return None if known is None else [plain_label(name) for name in known]
+
+
+def enough_contexts(size: int, n: int, classes: int | None) -> int:
+    """How many rows of a pool of `size` stand for the future, so that n of them are chosen within seconds."""
+    if classes is None:
+        return min(_CONTEXTS, max(_FEWEST_CONTEXTS, _NUMBERS // size))
+    joint = max(_FEWEST_CONTEXTS, _JOINT // (_configurations(n) * classes**2 * max(_LISTED_OF_MEMBERS, n)))
+    return min(_CONTEXTS, joint, max(_FEWEST_CONTEXTS, _CLASSES // classes**2 // size))
+
+
+def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:
+    """How many rows n are chosen from together within seconds, and whether that can be done at all."""
+    if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
+        return _LISTED_OF_MEMBERS, False
+    classes: int | None = getattr(belief, "n_classes", None)
+    if classes is None:
+        return _LISTED, n * max(_LISTED, n) * contexts <= _JOINT_NUMBERS
+    each = _configurations(n) * classes**2 * contexts  # numbers for each row
+    listed = min(_LISTED_OF_MEMBERS, max(_FEWEST_LISTED, _JOINT // each))
+    return listed, each * max(_FEWEST_LISTED, n) <= _JOINT
+
+
+def _configurations(n: int) -> int:
+    """Of labels that are gone through to choose n rows of classes: 256 for each, fewer for the first few."""
+    return 256 * max(n, 8) - 1150
 
 
 def _stand_ins(context_weights: Any, size: int, most: int, seed: int) -> tuple[Host, Host, Note]:

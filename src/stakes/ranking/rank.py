@@ -17,7 +17,7 @@ from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.query import Query, make_query
 from stakes.ranking.result import Note, Ranking
-from stakes.ranking.top_k import alone, together
+from stakes.ranking.top_k import choose
 
 
 class TrainedWeightWarning(UserWarning):
@@ -36,11 +36,11 @@ def rank(
     context_weights: Any = None,
     target: Literal["label", "latent"] = "label",
     classes: Sequence[Any] | None = None,
-    batch: bool = False,
+    batch: bool | None = None,
     shortlist: int | None = None,
     pending: Sequence[int] = (),
     random_state: RandomState = 0,
-    max_contexts: int = 1000,
+    max_contexts: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
@@ -71,13 +71,16 @@ def rank(
             function without it.
         classes: All classes in the order of the loss, where the model has not seen them all.
         batch: True to choose rows for what their labels are worth together, which needs a belief about them all at
-            once: about a `shortlist` of rows. False: each for what it is worth alone.
-        shortlist: How many rows a batch is chosen from, those that are worth most alone (None: 1000, or 100 under an
-            ensemble).
+            once: about a `shortlist` of rows. False: each for what it is worth alone, which is fast. None: together
+            where the belief allows for it and it takes seconds, as `outlook` and `stakes suggest` do; alone under
+            ensembles of a real target, with nine classes or more, and for hundreds of rows.
+        shortlist: How many rows are looked at together, those that are worth most alone. None: 1000, or under an
+            ensemble 100, and fewer with many classes (docs/large_pools.md).
         pending: Positions of rows whose labels are on their way: they are not chosen, and a batch counts what it adds
             to them.
         random_state: A whole number or a `numpy.random.Generator`.
-        max_contexts: The most rows of the pool that stand for the future.
+        max_contexts: The most rows of the pool that stand for the future. None: 1000, and fewer, but 250 at least, for
+            large pools and many classes (docs/large_pools.md).
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them (None: one, or what `joblib.parallel_config` says; -1: all cores), with the same
             result for any number of them.
@@ -114,6 +117,7 @@ def rank(
         context_weights=context_weights,
         target=target,
         classes=classes,
+        batch=batch,
         shortlist=shortlist,
         pending=pending,
         random_state=random_state,
@@ -123,7 +127,7 @@ def rank(
         progress=progress,
     )
     query = replace(query, notes=(*query.notes, *warn_of_trained_weights(model, loss)))
-    ranking = together(query)[0] if batch else alone(query)
+    ranking, _ = choose(query)
     return replace(ranking, notes=(*ranking.notes, *_shortfall(query, len(ranking))))
 
 

@@ -5,7 +5,7 @@ Sizes: n rows, M contexts, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,7 @@ from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction
 from stakes.losses import AnyLoss, FiniteChoice, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
-from stakes.models.ensembles import known_classes, plain_label
-from stakes.ranking.query import Query
+from stakes.ranking.query import Query, class_names
 from stakes.ranking.result import HelpedContext, Note
 
 _MOST = 3  # contexts named for each row
@@ -79,12 +78,6 @@ def _in_range(function: Callable[[Any, Any], Any], loss: AnyLoss, belief: Belief
     except FloatingPointError as error:
         return [None] * belief.n_contexts, [str(error)]
     return (list(on_host(answers).tolist()) if is_array_api_obj(answers) else [None] * belief.n_contexts), []
-
-
-def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
-    """[C]: those given, or those of the model, or none known."""
-    known = known_classes(model) if classes is None else classes
-    return None if known is None else [plain_label(name) for name in known]
 
 
 def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:

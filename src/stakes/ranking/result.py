@@ -34,7 +34,7 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"The {size} rows of the pool stand for the future contexts, {_weighted(weighted)}."
     ),
     "drawn contexts": lambda count, size, seed, weighted: (
-        f"{count} of the {size} rows of the pool, drawn with seed {seed}, stand for the future contexts, "
+        f"{count} of the {size} rows of the pool, drawn with random_state {seed}, stand for the future contexts, "
         f"{_weighted(weighted)}."
     ),
     "target": lambda target: _TARGETS[target],
@@ -45,11 +45,11 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "out of range": lambda error: f"What is expected at contexts is not reported in full: {error}",
     "fallback": lambda ranked_by: f"No single label is worth anything; rows are ranked by {ranked_by}.",
     "members agree": lambda: (
-        "All members of the model say the same at every context: no label is worth anything, and the seed puts rows in "
-        "an order (cold_start spreads them over the pool)."
+        "All members of the model say the same at every context: no label is worth anything, and the random state puts "
+        "rows in an order (cold_start spreads them over the pool)."
     ),
     "ties": lambda count, seed: (
-        f"{count} of the rows chosen have equals in the pool; seed {seed} decided between them."
+        f"{count} of the rows chosen have equals in the pool; random_state {seed} decided between them."
     ),
     # rows that were chosen together
     "shortlist": lambda count, size: f"Looked at together: the {count} of {size} rows that are worth most alone.",
@@ -75,13 +75,13 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "cold start": lambda seed, known: (
         "A cold start: no model, so no row has a worth. "
         + (
-            f"The first row is drawn with seed {seed}, each after it is the one furthest from those before."
+            f"The first row is drawn with random_state {seed}, each after it is the one furthest from those before."
             if known is None
             else f"Each row is the one furthest from those before it and from {counted(known, 'known row')}."
         )
     ),
     "drawn rows": lambda count, size, seed: (
-        f"{count} of the {size} rows of the pool, drawn with seed {seed}, are looked at."
+        f"{count} of the {size} rows of the pool, drawn with random_state {seed}, are looked at."
     ),
 }
 
@@ -101,7 +101,7 @@ class Note(NamedTuple):
         >>> note.values["count"]
         2
         >>> print(note)
-        2 of the rows chosen have equals in the pool; seed 0 decided between them.
+        2 of the rows chosen have equals in the pool; random_state 0 decided between them.
         >>> print(Note("model report", {"text": "Gaps were filled by the mean."}))
         Gaps were filled by the mean.
     """

@@ -11,19 +11,19 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._utils.arguments import Budget, Progress, RandomState
+from stakes._utils.arguments import TIES, Budget, Progress, RandomState, generator
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
-from stakes.acquisition.batch_states import has_batches, log_most, obstacle
+from stakes.acquisition.batch_states import has_batches, log_most, obstacle, start_batch
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble, WarpedGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 from stakes.ranking.query import Query, make_query
 from stakes.ranking.reasons import log_reductions
 from stakes.ranking.result import Note, Ranking, plain
-from stakes.ranking.top_k import alone, together
+from stakes.ranking.top_k import CONFIGURATIONS, choose
 
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
 _SURE = 2.0  # standard errors
@@ -31,11 +31,15 @@ _SURE = 2.0  # standard errors
 
 @dataclass(frozen=True)
 class Amount:
-    """A mean over contexts, for one decision, in units of the loss."""
+    """A mean over contexts, for one decision, in units of the loss.
+
+    Attributes:
+        value: The mean.
+        error: Its standard error, where the contexts are draws of those to come.
+    """
 
     value: float
     error: float
-    """Its standard error, where the contexts are draws of those to come."""
 
     def __str__(self) -> str:
         return plus_minus(self.value, self.error)
@@ -43,17 +47,21 @@ class Amount:
 
 @dataclass(frozen=True)
 class Offer:
-    """The first `size` rows of the ranking, bought together."""
+    """The first rows of the ranking, bought together.
+
+    Attributes:
+        size: How many rows.
+        worth: What their labels are expected to save together, for one decision.
+        error: Its standard error: over contexts, and of sampling where labels of a batch are sampled.
+        cost: What all of them cost, in units of the loss; None where that is not known.
+        decisions: How many decisions will be taken; None where that is not known.
+    """
 
     size: int
     worth: float
-    """What their labels are expected to save together, for one decision."""
     error: float
-    """Its standard error: over contexts, and of sampling where labels of a batch are sampled."""
     cost: float | None
-    """Of all of them, in units of the loss."""
     decisions: float | None
-    """How many decisions will be taken."""
 
     @property
     def net(self) -> float | None:
@@ -75,22 +83,27 @@ class Offer:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Labels to buy, and whether to."""
+    """Which labels to buy, and whether to: what `outlook` returns.
+
+    Attributes:
+        ranking: Rows in the order in which to buy them.
+        today: The loss expected of one decision today.
+        most: The most that labels can save of it, however many.
+        offers: The first 1, 2, .. rows.
+        decisions: How many decisions will be taken, as given.
+        budget: What may be spent, as given.
+        advice: "go on", "stop" or "too close to call"; None without costs or decisions.
+        sentences: The advice in words, and why.
+    """
 
     ranking: Ranking
-    """Rows in the order in which to buy them."""
     today: Amount
-    """The loss expected of one decision today."""
     most: Amount
-    """The most that labels can save of it, however many."""
     offers: tuple[Offer, ...]
-    """The first 1, 2, .. rows."""
     decisions: float | None
     budget: float | None
     advice: Verdict | None
-    """None without costs or decisions."""
     sentences: tuple[str, ...]
-    """The advice in words, and why."""
 
     @property
     def best(self) -> Offer | None:
@@ -161,7 +174,7 @@ def outlook(
     shortlist: int | None = None,
     pending: Sequence[int] = (),
     random_state: RandomState = 0,
-    max_contexts: int = 1000,
+    max_contexts: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
@@ -184,10 +197,10 @@ def outlook(
         context_weights: [M]: how often each context comes up.
         target: "label" or "latent", as in `rank`.
         classes: All classes in the order of the loss, where the model has not seen them all.
-        shortlist: How many rows a batch is chosen from, as in `rank`.
+        shortlist: How many rows are looked at together, as in `rank`.
         pending: Positions of rows whose labels are on their way.
         random_state: A whole number or a `numpy.random.Generator`.
-        max_contexts: The most rows of the pool that stand for the future.
+        max_contexts: The most rows of the pool that stand for the future, as in `rank`.
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them, as in `rank`.
         progress: True shows a line on the error stream; a callable is called with what is being done and the share
@@ -232,8 +245,9 @@ def outlook(
         n_jobs=n_jobs,
         progress=progress,
     )
-    ranking, errors = _chosen(query)
+    ranking, errors = choose(query)
     offers, today, most = _offers(query, ranking, errors, decisions), expected_loss(query), most_saved(query)
+    ranking = _with_members(query, ranking, offers)
     verdict: Verdict | None = None
     sentences: tuple[str, ...] = ()
     if decisions is not None and query.costs is not None:
@@ -242,31 +256,58 @@ def outlook(
     return Outlook(ranking, today, most, offers, decisions, budget, verdict, sentences)
 
 
-def _chosen(query: Query) -> tuple[Ranking, Host | None]:
-    """Rows chosen together where the belief has batches that take seconds, with standard errors [n]; else alone."""
-    belief = query.first(joint=True)
-    if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
-        return alone(query), None
-    members = getattr(belief, "member_weights", None)
-    if members is not None:  # batches of an ensemble have no more to tell than which member is right
-        query = replace(query, notes=(*query.notes, Note("members", {"count": len(members)})))
-    return together(query)
-
-
 def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: float | None) -> tuple[Offer, ...]:
     """One for each number of rows from the top; the first alone where joint worths are not known."""
     if len(ranking) == 0:
         return ()
     rows = np.asarray(ranking.indices, dtype=np.intp)
-    worths = np.asarray([reason.worth for reason in ranking.reasons], dtype=float)
+    worths = np.cumsum([reason.worth for reason in ranking.reasons])
     if errors is None:
-        logs = log_reductions(query, query.belief(rows[:1]))[0]
-        worths, errors = worths[:1] * np.exp(ranking.log_scale), np.asarray([_error(np.exp(logs), query.weights)])
+        worths, errors = _joint_worths(query, rows) or _single_worth(query, ranking)
     costs = None if query.costs is None else np.cumsum(query.costs[rows])
     return tuple(
         Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions)
-        for size, (worth, error) in enumerate(zip(np.cumsum(worths).tolist(), errors.tolist(), strict=True), 1)
+        for size, (worth, error) in enumerate(zip(worths.tolist(), errors.tolist(), strict=True), 1)
     )
+
+
+def _single_worth(query: Query, ranking: Ranking) -> tuple[Host, Host]:
+    """[1], [1]: what the first row is worth, and its standard error."""
+    logs = log_reductions(query, query.belief(np.asarray(ranking.indices[:1])))[0]
+    worth = np.asarray([ranking.reasons[0].worth], dtype=float) * np.exp(ranking.log_scale)
+    return worth, np.asarray([_error(np.exp(logs), query.weights)])
+
+
+def _joint_worths(query: Query, rows: Host) -> tuple[Host, Host] | None:
+    """[n], [n]: what the first 1, 2, .. n rows are worth together, and standard errors; None where that is not known.
+
+    For rows that were chosen alone, because choosing them together takes long.
+    """
+    pending = np.asarray(query.pending, dtype=np.intp)
+    belief = query.belief(np.concatenate([pending, rows]), joint=True)
+    if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
+        return None
+    rng = generator(query.seed, TIES)
+    batch: Any = start_batch(query.loss, belief, query.weights, rng, CONFIGURATIONS)
+    for place in range(len(pending)):
+        batch.add(place)
+    before = np.exp(on_host(batch.log_contexts()).astype(float)) if len(pending) else 0.0
+    worths, errors = [], []
+    for place in range(len(pending), len(pending) + len(rows)):
+        error = batch.add(place)  # relative, of sampling
+        each = np.exp(on_host(batch.log_contexts()).astype(float)) - before  # [M]: p(c) times what is saved
+        worths.append(float(each.sum()))
+        errors.append(float(np.hypot(error * np.exp(batch.log_joint()), _error(each, query.weights))))
+    return np.asarray(worths), np.asarray(errors)
+
+
+def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
+    """The ranking with a note that batches of an ensemble have no more to tell than which member is right."""
+    members, before = getattr(query.first(), "member_weights", None), len(query.notes)
+    if members is None or len(offers) < min(2, len(ranking)):
+        return ranking
+    note = Note("members", {"count": len(members)})
+    return replace(ranking, notes=(*ranking.notes[:before], note, *ranking.notes[before:]))
 
 
 def expected_loss(query: Query) -> Amount:

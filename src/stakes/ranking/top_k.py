@@ -19,18 +19,39 @@ from stakes._utils.compute import in_parts
 from stakes._utils.tables import Host, Table, n_rows
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select
+from stakes.acquisition.batch_states import obstacle
 from stakes.acquisition.fallback import VARIANCE, worth_floor
+from stakes.beliefs import Belief
 from stakes.ranking.query import Query, row_ids_at
 from stakes.ranking.reasons import helped_contexts
 from stakes.ranking.result import Note, Ranking, Reason
 
 WORTH = "worth"
-_LISTED = 1000  # rows that are looked at together under a Gaussian belief
-_LISTED_OF_MEMBERS = 100  # and under an ensemble, whose batches cost hundreds of times as much
-_CONFIGURATIONS = 256  # of labels of a batch under an ensemble: errors of some percent, which are noted, in seconds
+CONFIGURATIONS = 256  # of labels of a batch under an ensemble: errors of some percent, which are noted, in seconds
 _RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
 
 _Scores = TypeVar("_Scores", bound=tuple[Any, ...])
+
+
+def choose(query: Query) -> tuple[Ranking, Host | None]:
+    """The rows of a query, and where they were chosen together [n]: the standard errors of what they are worth.
+
+    Those are of what the first 1, 2, .. n are worth together. Where `query.batch` is None, rows are chosen alone if the
+    belief about those that would be looked at together does not allow for it, or joint worths are out of range.
+    """
+    if query.batch is False:
+        return alone(query), None
+    listed, notes = _shortlist(query)
+    order = listed[np.argsort(tie_breakers(query.seed, listed))]  # so that the seed decides between equals
+    belief = query.belief(order, joint=True)
+    if query.batch is None and obstacle(belief) is not None:
+        return alone(query), None
+    try:
+        return _together(query, order, belief, notes)
+    except FloatingPointError:
+        if query.batch:
+            raise
+        return alone(query), None
 
 
 def alone(query: Query) -> Ranking:
@@ -45,23 +66,18 @@ def alone(query: Query) -> Ranking:
     return _ranking(query, rows, scores, worths, ranked_by, each_by, as_good, [*notes, *ties], log_scale)
 
 
-def together(query: Query) -> tuple[Ranking, Host]:
-    """The rows chosen for what each adds to those before it; the seed decides between equals.
-
-    Also [n]: the standard error of what the first 1, 2, .. n are worth together.
-    """
-    listed, notes = _shortlist(query)
-    order = listed[np.argsort(tie_breakers(query.seed, listed))]
+def _together(query: Query, order: Host, belief: Belief, notes: list[Note]) -> tuple[Ranking, Host]:
+    """The rows of `order` chosen for what each adds to those before it, of those that a belief is about."""
     query.progress("choosing rows together", None)
     selection = select(
         query.loss,
-        query.belief(order, joint=True),
+        belief,
         n=min(query.wanted, len(order) - len(query.pending)),
         costs=None if query.costs is None else query.costs[order].tolist(),
         budget=query.budget,
         context_weights=query.weights,
         random_state=generator(query.seed, TIES),
-        max_configurations=_CONFIGURATIONS,
+        max_configurations=CONFIGURATIONS,
         pending=np.flatnonzero(np.isin(order, query.pending)).tolist(),
     )
     rows = order[np.asarray(selection.indices, dtype=np.intp)]
@@ -118,8 +134,7 @@ def _best_alone(query: Query, n: int, budget: float | None) -> tuple[Host, Host,
 
 def _shortlist(query: Query) -> tuple[Host, list[Note]]:
     """The rows that are looked at together, by position, and a note where they are not all."""
-    members = hasattr(query.first(joint=True), "member_weights")
-    count = max(query.shortlist or (_LISTED_OF_MEMBERS if members else _LISTED), query.wanted)
+    count = max(query.shortlist, query.wanted)
     if query.size - len(query.pending) <= count:
         return np.arange(query.size), []
     rows = _best_alone(query, count, None)[0]

@@ -77,14 +77,15 @@ def _expected(evidence: Evidence, count: int) -> _Found:
         return "no row is open"
     if why_not := _one_class(evidence, count):
         return why_not
-    return _finite(*attempted(lambda: expected(evidence.sheet, evidence.labels(count), evidence.pool)))
+    sheet, labels = evidence.sheet, evidence.labels(count)
+    return _finite(*attempted(sheet, count, lambda: expected(sheet, labels, evidence.pool)))
 
 
 def _realised(evidence: Evidence, count: int) -> _Found:
     labels, classes = evidence.labels(count), evidence.task == "classes"
     if why_not := _one_class(evidence, count) or no_folds(list(labels.values()), classes):
         return why_not
-    return _finite(*attempted(lambda: realised(evidence.sheet, labels, evidence.pool)))
+    return _finite(*attempted(evidence.sheet, count, lambda: realised(evidence.sheet, labels, evidence.pool)))
 
 
 def _one_class(evidence: Evidence, count: int) -> str | None:

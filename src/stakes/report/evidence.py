@@ -26,7 +26,7 @@ from stakes.ranking.query import Query, make_query
 from stakes.ranking.stopping import expected_loss
 from stakes.tabular import Brief, Worksheet
 from stakes.tabular.model_specs import Task
-from stakes.tabular.suggestions import fitted, whys
+from stakes.tabular.suggestions import explained, fitted, whys
 from stakes.tabular.worksheet import as_targets
 
 FOLDS = 5
@@ -36,16 +36,17 @@ _MOST = 500  # contexts: a picture needs no more
 T = TypeVar("T")
 
 
-def attempted(compute: Callable[[], T]) -> tuple[T | None, str]:
+def attempted(sheet: Worksheet, n_labels: int, compute: Callable[[], T]) -> tuple[T | None, str]:
     """What was computed, or None and why not: models are those of users, and a report outlives what they raise."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a fit warns of is noted once, where rows are ranked
         try:
-            return compute(), ""
+            with explained(sheet, n_labels):
+                return compute(), ""
         except StakesError as error:
             return None, str(error).rstrip(".")
         except Exception as error:
-            return None, f"the model could not be used ({type(error).__name__}: {str(error).rstrip('.')})"
+            return None, f"a bug of stakes, please report it ({type(error).__name__}: {str(error).rstrip('.')})"
 
 
 @dataclass(frozen=True)

@@ -325,7 +325,7 @@ def _unsure(evidence: Evidence) -> Picture:
     if not evidence.pool or not labels or (evidence.task == "classes" and len(labels) == 1):
         why = "No row is open." if not evidence.pool else "There are too few labels for a model."
         return Picture(heading, None, "", (why,))
-    found, why_not = attempted(lambda: contexts(evidence))
+    found, why_not = attempted(evidence.sheet, len(evidence.known), lambda: contexts(evidence))
     return (
         Picture(heading, None, "", (f"No picture: {why_not}.",)) if found is None else contexts_picture(found, evidence)
     )

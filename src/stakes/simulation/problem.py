@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from stakes._utils.array import on_host
-from stakes._utils.tables import Host, Table, check_table, is_gap, n_rows
+from stakes._utils.tables import Host, Table, check_table, is_gap, n_rows, plain_label
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, LogLoss, SquaredError
 from stakes.losses.domains import Classes, Interval
-from stakes.models.ensembles import plain_label, union_of
+from stakes.models.ensembles import union_of
 from stakes.models.inspection import accepts_missing
 from stakes.simulation.trial import Trial, listed_rows
 

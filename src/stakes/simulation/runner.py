@@ -22,7 +22,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-from stakes._utils.arguments import Progress, as_progress, as_seed
+from stakes._utils.arguments import Progress, RandomState, as_progress, as_seed
 from stakes._utils.tables import Host, take_rows
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
@@ -70,7 +70,7 @@ def simulate(
     n_test: int | None = None,
     metrics: Mapping[str, MetricLike] | None = None,
     classes: Sequence[Any] | None = None,
-    random_state: int | np.random.Generator | None = 0,
+    random_state: RandomState = 0,
     reseed: bool = True,
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
@@ -158,7 +158,7 @@ def simulate_trials(
     runs: int = 10,
     metrics: Mapping[str, MetricLike] | None = None,
     classes: Sequence[Any] | None = None,
-    random_state: int | np.random.Generator | None = 0,
+    random_state: RandomState = 0,
     reseed: bool = True,
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
@@ -248,7 +248,7 @@ def _plan(
     strategies: Sequence[StrategyLike],
     n: int,
     metrics: Mapping[str, MetricLike] | None,
-    random_state: int | np.random.Generator | None,
+    random_state: RandomState,
     reseed: bool,
 ) -> Plan:
     if not isinstance(reseed, bool):

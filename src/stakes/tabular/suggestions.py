@@ -1,11 +1,9 @@
 """Which rows of a table to label next, what their labels are worth, and why: one call for tables of any size.
 
-A model is fitted to the labels, and the rows without one are the pool. Of a large table in memory only as much is
-looked at as lets an answer come within seconds, and the answer says how much; of a table that stays in its file every
-row is scored. Without labels, or with labels of one class, rows are spread over the pool instead.
+A model is fitted to the labels, and the rows without one are the pool, of which the rows are chosen that `stakes.rank`
+chooses. Without labels, or with labels of one class, rows are spread over the pool instead.
 
-Sizes: N rows, M contexts, C classes, n rows chosen. A label of a class has C outcomes, after each of which C
-probabilities change.
+Sizes: N rows, n rows chosen.
 """
 
 from __future__ import annotations
@@ -34,11 +32,6 @@ from stakes.tabular.model_specs import ModelSpec, build_model
 from stakes.tabular.streamed import StreamedRows
 from stakes.tabular.worksheet import Worksheet, as_targets
 
-_NUMBERS = 50_000_000  # row-context pairs that are scored, a closed form each
-_CLASSES = 40_000_000  # numbers that are computed to score rows, N M C^2
-_JOINT = 300_000_000  # numbers that are computed to choose rows together
-_CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
-_LISTED, _FEWEST_LISTED = 100, 20
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
 _POSITIVE = ModelSpec("log-gaussian-process")
 SPREAD = "spread over the rows that are left"
@@ -96,16 +89,12 @@ def suggest(
         return _spread(sheet, rows, {*waiting, *known}, n, budget, why), None
     show(f"fitting a model to {len(known)} labels", None)
     model, loss, classes, notes = fitted(sheet, known, rows)
-    size = len(rows) if sheet.stream is None else sheet.stream.n_rows
-    most, contexts, shortlist = effort(size, n, None if classes is None else len(classes))
     pool: Frame | StreamedRows
     costs: Host | float | None
     if sheet.stream is None:
-        seen, drawn = looked_at(rows, waiting, most, sheet.brief.random_state)
-        pool, costs = sheet.features.take(seen), None if sheet.costs is None else sheet.costs[seen]
+        seen, pool, costs = rows, sheet.features.take(rows), None if sheet.costs is None else sheet.costs[rows]
     else:
-        seen, drawn = [], _sampled(sheet, len(rows))
-        pool, costs = sheet.stream, sheet.stream.costs
+        seen, pool, costs = [], sheet.stream, sheet.stream.costs
     with explained(sheet, len(known)):
         found = outlook(
             model,
@@ -117,14 +106,15 @@ def suggest(
             budget=budget,
             pending=[place for place, row in enumerate(seen) if row in waiting],
             classes=classes,
-            shortlist=shortlist,
-            max_contexts=contexts,
             random_state=sheet.brief.random_state,
             n_jobs=n_jobs,
             progress=show,
         )
     ranking = _renamed(found.ranking, sheet, seen, loss, classes)
-    before, after = (*_notes("table", sheet.notes), *_notes("model", notes), *drawn), _fewer(n, len(ranking))
+    before, after = (
+        (*_notes("table", sheet.notes), *_notes("model", notes), *_sampled(sheet, len(rows))),
+        _fewer(n, len(ranking)),
+    )
     ranking = replace(ranking, notes=(*before, *ranking.notes, *after))
     first = {name: getattr(ranking, name)[:n] for name in ("indices", "row_ids", "scores", "reasons")}
     return replace(ranking, **first), replace(found, ranking=ranking)
@@ -246,46 +236,6 @@ def _weighed_twice(sheet: Worksheet, model: Any) -> tuple[str, ...]:
     weighs = sheet.brief.loss.class_weights or sheet.brief.loss.cost_matrix
     found = trained_weights(model) if weighs else None
     return () if found is None else (found[0].upper() + found[1:],)
-
-
-def effort(size: int, n: int, classes: int | None) -> tuple[int, int, int | None]:
-    """How much is looked at to choose n rows of a pool: rows, contexts, and the shortlist (None for that of `rank`).
-
-    All that `rank` looks at, else fewer contexts, else fewer rows.
-    """
-    if classes is None:
-        return (*_screened(size, _NUMBERS, _CONTEXTS), None)
-    together = _configurations(n) * classes**2  # numbers for each row and context
-    enough = max(_FEWEST_CONTEXTS, _JOINT // (together * max(_LISTED, n)))
-    rows, contexts = _screened(size, _CLASSES // classes**2, min(_CONTEXTS, enough))
-    listed = max(_FEWEST_LISTED, n, _JOINT // (together * contexts))
-    return rows, contexts, None if listed >= _LISTED else listed
-
-
-def _screened(size: int, pairs: int, most: int) -> tuple[int, int]:
-    """How many rows, and with how many contexts, when `pairs` of them can be scored."""
-    contexts = min(most, size, max(_FEWEST_CONTEXTS, pairs // size))
-    return min(size, max(contexts, pairs // contexts)), contexts
-
-
-def _configurations(n: int) -> int:
-    """How many configurations of labels are gone through to choose n rows: 256 for each, fewer for the first few."""
-    return 256 * max(n, 8) - 1150
-
-
-def looked_at(
-    pool: list[int], keep: Collection[int], rows: int, random_state: int
-) -> tuple[list[int], tuple[Note, ...]]:
-    """As many rows of a pool, drawn at random, and those to keep, in their order; and a note that says so."""
-    if rows >= len(pool):
-        return pool, ()
-    drawn: Host = np.random.default_rng([random_state, len(pool)]).choice(len(pool), rows, replace=False)
-    chosen = {pool[place] for place in drawn.tolist()}.union(keep)
-    text = (
-        f"The pool is large: the best of {rows} of its {len(pool)} rows, drawn with random_state {random_state}, are "
-        "chosen."
-    )
-    return [row for row in pool if row in chosen], (_note("drawn rows of the table", text),)
 
 
 def _sampled(sheet: Worksheet, count: int) -> tuple[Note, ...]:

@@ -105,17 +105,17 @@ class Two(nn.Module):
 def test_dicts_of_tensors(images):
     torch.manual_seed(0)
     models, rows = [Two() for _ in range(4)], {"x": images, "scale": torch.linspace(0, 2, 50).double()[:, None]}
-    whole = stakes.rank(models, stakes.LogLoss(), rows, n=6)
+    whole = stakes.rank(models, stakes.LogLoss(), rows, n=6, batch=False)
     items = [{"x": x, "scale": s, "label": 0} for x, s in zip(rows["x"], rows["scale"], strict=True)]
     pool = DatasetPool(items, inputs=["x", "scale"])
-    for each in (stakes.rank(models, stakes.LogLoss(), given, n=6, chunk=7) for given in (rows, pool)):
+    for each in (stakes.rank(models, stakes.LogLoss(), given, n=6, chunk=7, batch=False) for given in (rows, pool)):
         assert each.indices == whole.indices
     assert n_rows(rows) == 50
     assert torch.equal(take_rows(rows, [4, 2])["x"], images[[4, 2]])
     with pytest.raises(ValueError, match=r"as many rows in each.*'x': 50, 'scale': 49"):
-        stakes.rank(models, stakes.LogLoss(), {"x": images, "scale": rows["scale"][1:]})
+        stakes.rank(models, stakes.LogLoss(), {"x": images, "scale": rows["scale"][1:]}, batch=False)
     with pytest.raises(ValueError, match=r"one part at least; got \{\}"):
-        stakes.rank(models, stakes.LogLoss(), {})
+        stakes.rank(models, stakes.LogLoss(), {}, batch=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
