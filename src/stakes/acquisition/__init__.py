@@ -2,13 +2,12 @@
 
 from stakes.acquisition import centred as _centred  # noqa: F401 (registers its forms)
 from stakes.acquisition import closed_forms as _closed_forms  # noqa: F401 (registers its forms)
-from stakes.acquisition import gpu_forms as _gpu_forms  # noqa: F401 (registers its forms)
 from stakes.acquisition import profile as _profile  # noqa: F401 (registers its forms)
 from stakes.acquisition import votes as _votes  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, select
+from stakes.acquisition.centred import fused_form
 from stakes.acquisition.fallback import fallback_scores
 from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
-from stakes.acquisition.gpu_forms import fused_form
 from stakes.acquisition.profile import AccuracyWarning
 from stakes.acquisition.reduction import (
     expected_posterior_uncertainty,

@@ -12,13 +12,26 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.array import Array, filled, log_of, namespace
-from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, log_most, start_batch, variance_of
+from stakes._utils.array import Array, double, filled, log_of, namespace
+from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, start_batch, variance_of
 from stakes.acquisition.forms import check_pair
 from stakes.acquisition.reduction import unscaled
-from stakes.acquisition.scores import checked_costs, log_worth, score
-from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
-from stakes.losses import AnyLoss
+from stakes.acquisition.scores import (
+    checked_context_weights,
+    checked_costs,
+    log_worth,
+    regret_of_members,
+    score,
+)
+from stakes.beliefs import (
+    BatchBelief,
+    Belief,
+    CategoricalEnsemble,
+    NormalEnsemble,
+    VectorNormalEnsemble,
+    VoteEnsemble,
+)
+from stakes.losses import AnyLoss, DistributionLoss
 
 VARIANCE = "variance reduction"
 _FLOOR = 1e-12  # of the most that labels can be worth
@@ -47,20 +60,20 @@ def fallback_scores(
         TypeError: If the loss is not defined wherever the target can fall.
 
     Examples:
-        Thirty standard deviations below the threshold no label changes the decision to wait:
+        Six standard deviations below the threshold no single label changes the decision to wait, but 64 might:
 
         >>> from stakes import GaussianBelief, ThresholdDecision, score
         >>> from stakes.acquisition import fallback_scores
         >>> belief = GaussianBelief(
         ...     mean=[0.0], variance=[1.0], candidate_variance=[1.0, 1.0], covariance=[[0.05], [0.1]]
         ... )
-        >>> score(ThresholdDecision(30.0), belief)
+        >>> score(ThresholdDecision(6.0), belief)
         array([0., 0.])
-        >>> scores, ranked_by = fallback_scores(ThresholdDecision(30.0), belief)
+        >>> scores, ranked_by = fallback_scores(ThresholdDecision(6.0), belief)
         >>> ranked_by
-        'variance reduction'
-        >>> scores
-        array([0.0025, 0.01  ])
+        'worth of 64 such labels'
+        >>> bool(scores[1] > scores[0] > 0)
+        True
     """
     check_pair(loss, belief)
     prices = checked_prices(costs, belief)
@@ -104,10 +117,28 @@ def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -
     """`log_floor` for the worth of one label, from one candidate and all contexts; -inf for beliefs without batches."""
     if members_agree(belief):
         return math.inf
-    if not loss.finite_actions or not has_batches(belief):
+    if not loss.finite_actions or not (_is_ensemble(belief) or has_batches(belief)):
         return -math.inf
-    one = belief.take(slice(0, 1), slice(None))
-    return _floor(log_most(loss, one, context_weights), belief)
+    return _floor(log_most(loss, belief.take(slice(0, 1), slice(None)), context_weights), belief)
+
+
+def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
+    """[M]: the log of what each context adds to the most that labels can be worth, however many."""
+    if not _is_ensemble(belief) or isinstance(loss, DistributionLoss):
+        return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
+    ensemble: Any = belief
+    reference = ensemble.reference(loss)
+    point = None if reference.point is None else reference.point[:, None, ...]
+    expected = double(ensemble.member_moments(loss, reference))  # [M, K, D]
+    action = loss.action(double(ensemble.moments(loss, reference)))  # [M, d]
+    known = regret_of_members(loss, ensemble.member_weights, expected, action, point)
+    return log_of(known) + double(reference.log_scale) + log_of(checked_context_weights(context_weights, belief))
+
+
+def _is_ensemble(belief: Belief) -> bool:
+    """Whether it is one of our ensembles, of which labels can tell no more than which member is right."""
+    kinds = VoteEnsemble | CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble
+    return isinstance(belief, kinds) and not isinstance(belief, BatchBelief)
 
 
 def members_agree(belief: Belief) -> bool:

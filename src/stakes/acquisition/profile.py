@@ -179,7 +179,7 @@ class AccuracyWarning(UserWarning):
         >>> caught[0].category is AccuracyWarning
         True
         >>> right = score(SquaredError(Weight(jump, breakpoints=(0.3,))), belief)
-        >>> bool(abs(wrong / right - 1.0) > 1e-3)
+        >>> bool(abs(wrong / right - 1.0) > 1e-4)
         True
     """
 

@@ -231,6 +231,13 @@ def log_worth(part: Array, log_share: Array) -> Array:
     return log_of(xp.sum(xp.exp(logs - top), axis=1)) + top[:, 0]
 
 
+def regret_of_members(loss: Any, member_weights: Array, expected: Array, action: Array, point: Array | None) -> Array:
+    """[M]: the regret of an action [M, d] once the member of an ensemble is known, which expects moments [M, K, D]."""
+    known = double(member_weights)[:, None] * expected  # [M, K, D]
+    regrets = loss.regret(known, action[:, None, :], point)  # [M, K]
+    return namespace(regrets).sum(regrets, axis=1)
+
+
 def check_sign(part: Array) -> None:
     """Refuse reductions that are negative by more than rounding: no label is worth less than nothing."""
     xp = namespace(part)

@@ -16,7 +16,8 @@ from stakes._utils.array import on_host
 from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
-from stakes.acquisition.batch_states import has_batches, log_most, obstacle, start_batch
+from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
+from stakes.acquisition.fallback import log_most
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble, WarpedGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
