@@ -49,7 +49,7 @@ from stakes.simulation.problem import (
 )
 from stakes.simulation.result import Simulation
 from stakes.simulation.store import TRACE_FIELDS, Store, Trace, data_hash, description, open_store, versions
-from stakes.simulation.strategies import Rule, StrategyLike, checked_strategies, choose
+from stakes.simulation.strategies import Rule, StrategyLike, best_candidate, checked_strategies
 from stakes.simulation.trial import Trial, TrialFunction, draw_trial
 
 RunData: TypeAlias = tuple[Problem, Trial]
@@ -413,7 +413,7 @@ class Step:
         before = 0.0 if rule is None else self._pool_belief[2]
         start = time.perf_counter()
         ties = self._generator(TIES).random(self.problem.size)[self._pool]  # a row's own, whatever the pool
-        best = choose(
+        best = best_candidate(
             strategy, rule, lambda: self._pool_belief[0], self.plan.loss, self._generator(SCORE), tie_breakers=ties
         )
         return int(self._pool[best]), before + time.perf_counter() - start

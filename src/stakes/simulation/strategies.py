@@ -43,7 +43,7 @@ def checked_strategies(given: Sequence[StrategyLike]) -> dict[str, Rule | None]:
     return dict(pairs)
 
 
-def choose(
+def best_candidate(
     name: str,
     rule: Rule | None,
     belief: Callable[[], Belief],
