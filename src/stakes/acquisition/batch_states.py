@@ -30,8 +30,16 @@ import numpy as np
 
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import find_form, today
-from stakes.acquisition.reduction import MEMORY_LIMIT, best_of_knowing, blocks, uncertainty
-from stakes.acquisition.scores import checked_context_weights, log_scorer, log_worth, regret_of_members
+from stakes.acquisition.scores import (
+    MEMORY_LIMIT,
+    best_of_knowing,
+    blocks,
+    checked_context_weights,
+    log_scorer,
+    log_worth,
+    regret_of_members,
+    uncertainty,
+)
 from stakes.beliefs import (
     BatchBelief,
     Belief,

@@ -50,7 +50,7 @@ from stakes._utils.array import (
 )
 from stakes._utils.compute import has_jit, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
-from stakes.acquisition.reduction import context_blocks
+from stakes.acquisition.scores import context_blocks
 from stakes.acquisition.votes import fused_form_of_votes, has_fused_kernel, held_numbers, margins, weight_ratio
 from stakes.beliefs import CategoricalEnsemble, NormalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError

@@ -15,7 +15,7 @@ from stakes._utils.array import double, log_of, namespace, on_host, slices
 from stakes._utils.tables import Host
 from stakes._utils.text import number
 from stakes.acquisition import find_form, uncertainty
-from stakes.acquisition.reduction import blocks
+from stakes.acquisition.scores import blocks
 from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction
 from stakes.losses import AnyLoss, FiniteChoice, ThresholdDecision, ZeroOne

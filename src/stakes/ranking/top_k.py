@@ -20,7 +20,7 @@ from stakes._utils.tables import Host, Table, n_rows
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select
 from stakes.acquisition.batch_states import obstacle
-from stakes.acquisition.fallback import VARIANCE, worth_floor
+from stakes.acquisition.batches import VARIANCE, worth_floor
 from stakes.beliefs import Belief
 from stakes.ranking.query import Query, row_ids_at
 from stakes.ranking.reasons import helped_contexts
