@@ -6,7 +6,7 @@ import pytest
 from stakes import outlook
 from stakes.exceptions import StakesError
 from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet, streamed, suggest
-from stakes.tabular.streamed import stays_in_file, read_streamed
+from stakes.tabular.streamed import read_streamed, stays_in_file
 
 arrow = pytest.importorskip("pyarrow", reason="files of Parquet and Arrow need pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")

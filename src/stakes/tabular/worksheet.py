@@ -297,7 +297,7 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
         1
     """
     if stream:
-        from stakes.tabular.streamed import stays_in_file, read_streamed
+        from stakes.tabular.streamed import read_streamed, stays_in_file
 
         if stays_in_file(path):
             return read_streamed(path, brief)
