@@ -256,10 +256,13 @@ def test_answers_in_words(pool, rng):
 def test_where_no_label_is_worth_anything(pool):
     model = Slow()
     ranking = stakes.rank(model, stakes.ZeroOne(), pool, n=4, batch=False)
-    scores, ranked_by = fallback_scores(stakes.ZeroOne(), model.belief(pool, pool))
-    assert ranking.ranked_by == ranked_by == "worth of 2 such labels"
+    scores, n_labels = fallback_scores(stakes.ZeroOne(), model.belief(pool, pool))
+    assert n_labels == 2
+    assert ranking.ranked_by == "worth of 2 such labels"
     np.testing.assert_allclose(ranking.scores, np.sort(scores)[::-1][:4], rtol=1e-9)
-    assert f"No single label is worth anything; rows are ranked by {ranked_by}." in map(str, ranking.notes)
+    note = next(note for note in ranking.notes if note.kind == "fallback")
+    assert note.values["labels"] == 2
+    assert str(note) == "No single label is worth anything; rows are ranked by worth of 2 such labels."
     assert all(reason.worth == 0.0 for reason in ranking.reasons)
     blocks = stakes.rank(model, stakes.ZeroOne(), pool, n=4, chunk=3, batch=False)
     np.testing.assert_allclose(blocks.scores, ranking.scores, rtol=1e-9)

@@ -311,7 +311,7 @@ def _context_error(batch: Batch, logs: Array, before: Array | None) -> float:
 
 def fallback_scores(
     loss: AnyLoss, belief: Belief, *, context_weights: Any = None, costs: Any = None
-) -> tuple[Array, str]:
+) -> tuple[Array, int | None]:
     """What to rank candidates by when every `score` is zero.
 
     That is what growing numbers of labels like a candidate's are worth together: under a Gaussian belief each removes
@@ -325,8 +325,8 @@ def fallback_scores(
         costs: [N], what each label costs; the numbers are then the value per cost.
 
     Returns:
-        [N], and what they are: "worth of 8 such labels" (2, 4, ... 1024), or "variance reduction" where those are worth
-        nothing either.
+        [N], and of how many labels like a candidate's they are the worth: 2, 4, ... 1024, or None where those are worth
+        nothing either and the numbers are variance reductions.
 
     Raises:
         TypeError: If the loss is not defined wherever the target can fall.
@@ -341,19 +341,24 @@ def fallback_scores(
         ... )
         >>> score(ThresholdDecision(6.0), belief)
         array([0., 0.])
-        >>> scores, ranked_by = fallback_scores(ThresholdDecision(6.0), belief)
-        >>> ranked_by
-        'worth of 64 such labels'
+        >>> scores, n_labels = fallback_scores(ThresholdDecision(6.0), belief)
+        >>> n_labels
+        64
         >>> bool(scores[1] > scores[0] > 0)
         True
     """
     check_pair(loss, belief)
     prices = checked_prices(costs, belief)
     if not has_batches(belief):
-        return score(variance_of(belief), belief, context_weights=context_weights, costs=costs), VARIANCE
+        return score(variance_of(belief), belief, context_weights=context_weights, costs=costs), None
     batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
-    gains, top, ranked_by = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
-    return unscaled(gains / prices, top, belief), ranked_by
+    gains, top, n_labels = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
+    return unscaled(gains / prices, top, belief), n_labels
+
+
+def fallback_name(n_labels: int | None) -> str:
+    """What the numbers of `fallback_scores` are, as text: the worth of so many labels, or variance reduction."""
+    return VARIANCE if n_labels is None else f"worth of {n_labels} such labels"
 
 
 def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[Array, str]:
@@ -364,8 +369,8 @@ def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[A
     gains, top = _gains(logs, batch.log_joint())
     if _any_above(gains, top, allowed, floor):
         return gains, "gain"
-    gains, _, ranked_by = _fallback(batch, allowed, floor)
-    return gains, ranked_by
+    gains, _, n_labels = _fallback(batch, allowed, floor)
+    return gains, fallback_name(n_labels)
 
 
 def log_floor(loss: AnyLoss, belief: Belief, batch: Batch) -> float:
@@ -437,16 +442,16 @@ def checked_prices(costs: Any, belief: Belief) -> Array:
     return filled(belief.n_candidates, 1.0, belief.like) if costs is None else checked_costs(costs, belief)
 
 
-def _fallback(batch: Batch, allowed: Array, floor: float) -> tuple[Array, float, str]:
-    """[N], the log of their unit, and what they are."""
+def _fallback(batch: Batch, allowed: Array, floor: float) -> tuple[Array, float, int | None]:
+    """[N], the log of their unit, and of how many labels they are the worth; None for variance reductions."""
     if floor == math.inf:
-        return 0.0 * batch.variance_gains(), 0.0, VARIANCE
+        return 0.0 * batch.variance_gains(), 0.0, None
     before = batch.log_joint()
     for count in batch.repeats:
         gains, top = _gains(batch.log_reductions(count), before)
         if _any_above(gains, top, allowed, floor):
-            return gains, top, f"worth of {count} such labels"
-    return batch.variance_gains(), 0.0, VARIANCE
+            return gains, top, count
+    return batch.variance_gains(), 0.0, None
 
 
 def _gains(logs: Array, before: float) -> tuple[Array, float]:

@@ -236,10 +236,8 @@ class QuantileScore(WeightedScore):
         xp, answer = namespace(posterior.mass), marks[..., 0]
         beyond = (prior.edges[..., :-1] + prior.edges[..., 1:]) / 2.0 > answer[..., None]  # [..., P]
         level = self._level(prior, answer, beyond) * posterior.total()
-        before, x, inside = posterior.crossing(level)
-        panel = xp.clip(before, 0, posterior.mass.shape[-2] - 1)
-        starts = posterior.starts() - level[..., None]  # [..., P]: the mass below each panel, less the level
-        short = starts + xp.sum(posterior.mass, axis=-1) < 0  # [..., P]: the level is crossed in no panel but one
+        short, x, inside, starts = posterior.crossing(level)  # the level is crossed in no panel but one
+        panel = xp.clip(xp.sum(xp.astype(short, xp.int64), axis=-1), 0, short.shape[-1] - 1)
         lengths, within = xp.sum(prior.step, axis=-1), prior.integrals_of_below()
         excess = starts * lengths + xp.sum(posterior.mass * within, axis=-1)
         position = xp.arange(short.shape[-1], device=device(short))
@@ -247,7 +245,7 @@ class QuantileScore(WeightedScore):
         wrong = xp.where((short == beyond) & ~partial, abs(excess), xp.zeros_like(excess))
         above = take_panel(xp.astype(beyond, excess.dtype)[..., None], panel)[..., 0] > 0
         low, high = xp.where(above, -xp.ones_like(x), x), xp.where(above, x, xp.ones_like(x))
-        part = self._part(posterior, prior, level, panel, low, high)
+        part = self._part(posterior, prior, starts, panel, low, high)
         return self.unit * (xp.sum(wrong, axis=-1) + xp.where(inside, part, xp.zeros_like(part)))
 
     def _level(self, prior: Distribution, answer: Array, beyond: Array) -> Array:
@@ -264,12 +262,12 @@ class QuantileScore(WeightedScore):
         return xp.where(level < low, low, xp.where(level > high, high, level))
 
     def _part(
-        self, posterior: Distribution, prior: Distribution, level: Array, panel: Array, low: Array, high: Array
+        self, posterior: Distribution, prior: Distribution, starts: Array, panel: Array, low: Array, high: Array
     ) -> Array:
         """[...]: the same integral from low to high of the panel within which the level is crossed."""
         x, lengths = legendre_rule(low, high)  # [..., S]
-        start, integral = posterior.mass_within(panel)
-        excess = (start - level)[..., None] + legendre_series(integral, x)  # the mass below less the level
+        start, integral = posterior.mass_within(panel, starts)
+        excess = start[..., None] + legendre_series(integral, x)  # the mass below less the level
         slope = series_of_masses(take_panel(prior.step, panel))
         return namespace(x).sum(lengths * abs(excess) * legendre_series(slope, x), axis=-1)
 

@@ -91,42 +91,45 @@ class Distribution:
             ends = ends + xp.flip(xp.cumulative_sum(xp.flip(self.edge_mass, axis=-1), axis=-1), axis=-1)[..., 1:]
         return ends[..., None] + xp.matmul(self.mass, constant(1.0 - _BELOW.T, self.mass))
 
-    def crossing(self, level: Array) -> tuple[Array, Array, Array]:
+    def crossing(self, level: Array) -> tuple[Array, Array, Array, Array]:
         """Where the mass below first reaches a level.
 
         Args:
             level: A mass [...].
 
         Returns:
-            [...] each: how many panels lie before the place, its coordinate from -1 to 1 on the next one, and whether
-            the level is reached within that panel, and not by the mass at an edge.
+            [..., P]: which panels end before the place. [...]: its coordinate from -1 to 1 on the next panel, and
+            whether the level is reached within that panel, and not by the mass at an edge. [..., P]: `starts` less the
+            level.
         """
         xp = namespace(self.mass)
         starts, sums = self.starts() - level[..., None], xp.sum(self.mass, axis=-1)  # [..., P]
-        before = xp.sum(xp.astype(starts + sums < 0, xp.int64), axis=-1)  # [...]
+        short = starts + sums < 0
+        before = xp.sum(xp.astype(short, xp.int64), axis=-1)  # [...]
         panel = xp.clip(before, 0, sums.shape[-1] - 1)
-        masses, (start, integral) = take_panel(self.mass, panel), self.mass_within(panel)
-        start, density = start - level, xp.matmul(masses, constant(_DENSITY.T, masses))
+        masses, (start, integral) = take_panel(self.mass, panel), self.mass_within(panel, starts)
+        density = xp.matmul(masses, constant(_DENSITY.T, masses))
         reached = start[..., None] + xp.matmul(masses, constant(_BELOW.T, masses))  # [..., G]
         x = increasing_root(
             lambda x: start + legendre_series(integral, x),
             lambda x: legendre_series(density, x),
             *bracket_root(reached),
         )
-        return before, x, (start < 0) & (before == panel)
+        return short, x, (start < 0) & (before == panel), starts
 
-    def mass_within(self, panel: Array) -> tuple[Array, Array]:
+    def mass_within(self, panel: Array, starts: Array) -> tuple[Array, Array]:
         """The mass below as a function of the coordinate within a panel.
 
         Args:
             panel: Positions of panels [...].
+            starts: The mass up to each panel [..., P].
 
         Returns:
             [...] and [..., G + 1]: the mass up to the panel, and what the panel adds up to x, as a Legendre series.
         """
         masses = take_panel(self.mass, panel)
         integral = namespace(masses).matmul(masses, constant(_INTEGRAL.T, masses))
-        return take_panel(self.starts()[..., None], panel)[..., 0], integral
+        return take_panel(starts[..., None], panel)[..., 0], integral
 
     def offset_at(self, level: Array) -> Array:
         """The target, from the origin, at which the mass below first reaches a level.
@@ -137,8 +140,9 @@ class Distribution:
         Returns:
             [...].
         """
-        before, x, inside = self.crossing(level)
+        short, x, inside, _ = self.crossing(level)
         xp = namespace(self.mass)
+        before = xp.sum(xp.astype(short, xp.int64), axis=-1)
         panel = xp.clip(before, 0, self.mass.shape[-2] - 1)
         edge = take_panel(self.edges[..., None], before)[..., 0]
         return xp.where(inside, legendre_series(series_of_values(take_panel(self.nodes, panel)), x), edge)
@@ -170,7 +174,7 @@ class Distribution:
         """
         each, z = self._aligned(z)
         here, x = each._located(z - each.origin)
-        xp, (start, integral) = namespace(x), each.mass_within(here)
+        xp, (start, integral) = namespace(x), each.mass_within(here, each.starts())
         reached = start + legendre_series(integral, x)
         share = ratio(reached, each.total() + xp.zeros_like(reached))
         low, high = each.edges[..., 0], each.edges[..., -1]
@@ -239,7 +243,11 @@ class Distribution:
         panel = (here[..., None] - xp.arange(each.edges.shape[-1] - 1, device=device(z)))[..., None]  # [..., P, 1]
         squares = xp.where(panel > 0, each.below(), each.above()) ** 2 * each.step
         whole = xp.sum(xp.where(panel == 0, xp.zeros_like(squares), squares), axis=(-2, -1))
-        steps, one, (start, integral) = take_panel(each.step, here), xp.ones_like(x), each.mass_within(here)
+        steps, one, (start, integral) = (
+            take_panel(each.step, here),
+            xp.ones_like(x),
+            each.mass_within(here, each.starts()),
+        )
         for low, high, less in ((-one, x, 0.0 * total), (x, one, total)):
             points, lengths = legendre_rule(low, high)
             reached = start[..., None] + legendre_series(integral, points) - less[..., None]

@@ -43,7 +43,7 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "per cost": lambda: "Scores are for each unit of cost.",
     "log scale": lambda log_scale: f"Scores and worths are to be multiplied by exp({log_scale:.6g}).",
     "out of range": lambda error: f"What is expected at contexts is not reported in full: {error}",
-    "fallback": lambda ranked_by: f"No single label is worth anything; rows are ranked by {ranked_by}.",
+    "fallback": lambda ranked_by, labels: f"No single label is worth anything; rows are ranked by {ranked_by}.",
     "members agree": lambda: (
         "All members of the model say the same at every context: no label is worth anything, and the random state puts "
         "rows in an order (cold_start spreads them over the pool)."

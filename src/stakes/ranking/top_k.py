@@ -6,7 +6,6 @@ A pool is scored in chunks of rows. Sizes: N rows, M contexts, n rows chosen.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, TypeVar
@@ -20,7 +19,7 @@ from stakes._utils.tables import Host, Table, n_rows
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select
 from stakes.acquisition.batch_states import obstacle
-from stakes.acquisition.batches import VARIANCE, worth_floor
+from stakes.acquisition.batches import VARIANCE, fallback_name, worth_floor
 from stakes.beliefs import Belief
 from stakes.ranking.query import Query, row_ids_at
 from stakes.ranking.reasons import helped_contexts
@@ -174,8 +173,9 @@ def _scored_best(query: Query, k: int) -> tuple[TopK, str, list[Note]]:
         return best, WORTH, notes
     if floor == math.inf:
         return _worthless(query, k, query.size), VARIANCE, [*notes, Note("members agree", {})]
-    best, ranked_by = _fallback(query, k)
-    return best, ranked_by, [*notes, Note("fallback", {"ranked_by": ranked_by})]
+    best, n_labels = _fallback(query, k)
+    ranked_by = fallback_name(n_labels)
+    return best, ranked_by, [*notes, Note("fallback", {"ranked_by": ranked_by, "labels": n_labels})]
 
 
 def _scored(query: Query, function: Callable[[Query, int, Table], _Scores], what: str) -> Iterator[tuple[int, _Scores]]:
@@ -199,11 +199,11 @@ def _worths(query: Query, start: int, rows: Table) -> tuple[Host, str, float | N
     return log_of(on_host(relative).astype(float)) + log_scale, form, floor
 
 
-def _fallback_worths(query: Query, start: int, rows: Table) -> tuple[Host, str]:
-    """[n]: the log of the fallback that the rows of a chunk need, and its name."""
+def _fallback_worths(query: Query, start: int, rows: Table) -> tuple[Host, int | None]:
+    """[n]: the log of the fallback that the rows of a chunk need, and how many labels it takes."""
     belief = query.belief_of(rows, range(start, start + n_rows(rows)))
-    scores, ranked_by = fallback_scores(query.loss, belief, context_weights=query.weights)
-    return log_of(on_host(scores).astype(float)), ranked_by
+    scores, n_labels = fallback_scores(query.loss, belief, context_weights=query.weights)
+    return log_of(on_host(scores).astype(float)), n_labels
 
 
 def _for_each_unit(logs: Host, start: int, costs: Host | None) -> Host:
@@ -218,20 +218,14 @@ def _worthless(query: Query, k: int, size: int) -> TopK:
     return best
 
 
-def _fallback(query: Query, k: int) -> tuple[TopK, str]:
-    """By the fallback that any chunk needs first: rows of other chunks have nothing by that measure."""
-    found: dict[str, TopK] = {}
-    for start, (logs, ranked_by) in _scored(query, _fallback_worths, "scoring rows by what stands in for worth"):
-        if ranked_by not in found:
-            found[ranked_by] = _worthless(query, k, start)
-        for name, best in found.items():
-            shown = logs if name == ranked_by else np.full_like(logs, -math.inf)
+def _fallback(query: Query, k: int) -> tuple[TopK, int | None]:
+    """By the fewest labels that any chunk needs: rows of other chunks have nothing by that measure."""
+    found: dict[int | None, TopK] = {}
+    for start, (logs, n_labels) in _scored(query, _fallback_worths, "scoring rows by what stands in for worth"):
+        if n_labels not in found:
+            found[n_labels] = _worthless(query, k, start)
+        for needed, best in found.items():
+            shown = logs if needed == n_labels else np.full_like(logs, -math.inf)
             best.add(start, _for_each_unit(shown, start, query.costs))
-    chosen = min(found, key=_labels_needed)
-    return found[chosen], chosen
-
-
-def _labels_needed(ranked_by: str) -> float:
-    """8 for "worth of 8 such labels"; infinite for variance reduction."""
-    found = re.search(r"\d+", ranked_by)
-    return math.inf if ranked_by == VARIANCE or found is None else float(found[0])
+    fewest = min(found, key=lambda needed: math.inf if needed is None else needed)
+    return found[fewest], fewest
