@@ -102,7 +102,7 @@ def _vote_rows(name: str, shape: Shape, loss: LogLoss) -> Iterator[Row]:
     import torch
 
     from benchmarks.gpu_plain import seconds
-    from stakes.acquisition.gpu_forms import vote_terms
+    from stakes.acquisition.centred import vote_terms
     from stakes.gpu.centred import vote_job, voted
 
     sides = (shape.candidates, shape.members), (shape.contexts, shape.members)

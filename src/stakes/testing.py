@@ -12,7 +12,7 @@ import numpy as np
 
 from stakes._utils.array import Array, asarrays, column, constant, double, filled, namespace, replaced
 from stakes.acquisition import expected_regret
-from stakes.acquisition.reduction import best_of_knowing
+from stakes.acquisition.scores import best_of_knowing
 from stakes.beliefs import BatchBelief, Belief, Distribution, DistributionBelief, NormalEnsemble
 from stakes.beliefs.base import log_weight
 from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError

@@ -118,10 +118,10 @@ def by_numpy(make, loss):
     kind, given = make(np.random.default_rng(7))
     belief, known = kind(*given), {}
 
-    def wanted(function, *rest):
-        key = function, *(array.tobytes() for array in rest)
+    def wanted(function, **rest):
+        key = function, *((name, array.tobytes()) for name, array in rest.items())
         if key not in known:
-            known[key] = function(loss, belief, *rest)
+            known[key] = function(loss, belief, **rest)
         return known[key]
 
     return wanted
@@ -139,7 +139,10 @@ def test_all_libraries_give_the_same_numbers(xp, host, make, name, loss):  # noq
     scores = score(loss, belief, context_weights=xp.asarray(np.arange(1.0, M + 1)), costs=costs, memory_limit=200_000)
     assert array_api_compat.array_namespace(scores) is xp
     np.testing.assert_allclose(
-        host(scores), wanted(score, np.arange(1.0, M + 1), np.arange(1.0, N + 1)), rtol=1e-6, atol=1e-13
+        host(scores),
+        wanted(score, context_weights=np.arange(1.0, M + 1), costs=np.arange(1.0, N + 1)),
+        rtol=1e-6,
+        atol=1e-13,
     )
     relative, log_scale = score(loss, belief, return_log_scale=True)
     np.testing.assert_allclose(host(relative) * np.exp(log_scale), wanted(score), rtol=1e-7, atol=1e-13)

@@ -44,7 +44,7 @@ from stakes import (
 from stakes._utils.array import on_host
 from stakes._utils.compute import has_jit
 from stakes.acquisition import ANY, Form, forms
-from stakes.acquisition.reduction import _matrix
+from stakes.acquisition.scores import _matrix
 from stakes.losses.weights import ClassWeights
 
 N, M, K, C, D = 5, 4, 9, 3, 2  # candidates, contexts, members, classes, coordinates

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, expected_regret
-from stakes.acquisition.centred import terms_of
-from stakes.acquisition.gpu_forms import vote_terms
+from stakes.acquisition.centred import terms_of, vote_terms
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from tests.centred_cases import CUDA, DEVICE, INTERPRETED, LOSSES, close, ensemble, exact, rounded, shares_of  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 from stakes import outlook
 from stakes.exceptions import StakesError
 from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet, streamed, suggest
-from stakes.tabular.streamed import is_large, read_streamed
+from stakes.tabular.streamed import read_streamed, stays_in_file
 
 arrow = pytest.importorskip("pyarrow", reason="files of Parquet and Arrow need pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -114,10 +114,10 @@ def test_costs_must_be_positive_numbers(tmp_path):
 
 def test_what_is_large(saved, tmp_path, monkeypatch):
     path = saved()
-    assert not is_large(path)
-    assert is_large(tmp_path)
-    assert not is_large(tmp_path / "none.parquet")
+    assert not stays_in_file(path)
+    assert stays_in_file(tmp_path)
+    assert not stays_in_file(tmp_path / "none.parquet")
     monkeypatch.setattr(streamed, "LARGE", 100)
-    assert is_large(path)
+    assert stays_in_file(path)
     (tmp_path / "table.csv").write_text("a,b\n" * 200)
-    assert not is_large(tmp_path / "table.csv")
+    assert not stays_in_file(tmp_path / "table.csv")

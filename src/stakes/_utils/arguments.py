@@ -91,36 +91,24 @@ def check_budget(budget: Any) -> None:
         raise StakesError(f"budget must be positive, in the unit of the costs; got {budget!r}")
 
 
-class Budget:
-    """What is left to spend; without a limit, everything is affordable."""
+def left_to_spend(budget: float | None, spent: float) -> float:
+    """The largest cost that is still affordable; infinite without a budget."""
+    return math.inf if budget is None else float(budget) * (1.0 + ROUNDING) - spent
 
-    def __init__(self, limit: float | None) -> None:
-        self.limit = math.inf if limit is None else float(limit)
-        self.spent = 0.0
 
-    @property
-    def left(self) -> float:
-        """The largest cost that is still affordable."""
-        return self.limit * (1.0 + ROUNDING) - self.spent
-
-    def affords(self, cost: float) -> bool:
-        """Whether one more label at this cost is within the budget."""
-        return cost <= self.left
-
-    def spend(self, cost: float) -> None:
-        """Pay for a label."""
-        self.spent += cost
+def affords(budget: float | None, spent: float, cost: float) -> bool:
+    """Whether one more label at this cost is within the budget."""
+    return cost <= left_to_spend(budget, spent)
 
 
 def affordable(rows: Iterable[tuple[T, float]], budget: float | None, n: int | None = None) -> list[T]:
     """The first `n` rows, of pairs (row, cost), that a budget pays for together; None: no limit."""
-    purse = Budget(budget)
-    chosen: list[T] = []
+    spent, chosen = 0.0, list[T]()
     for row, cost in rows:
         if n is not None and len(chosen) == n:
             break
-        if purse.affords(cost):
-            purse.spend(cost)
+        if affords(budget, spent, cost):
+            spent += cost
             chosen.append(row)
     return chosen
 

@@ -2,21 +2,21 @@
 
 from stakes.acquisition import centred as _centred  # noqa: F401 (registers its forms)
 from stakes.acquisition import closed_forms as _closed_forms  # noqa: F401 (registers its forms)
-from stakes.acquisition import gpu_forms as _gpu_forms  # noqa: F401 (registers its forms)
 from stakes.acquisition import profile as _profile  # noqa: F401 (registers its forms)
 from stakes.acquisition import votes as _votes  # noqa: F401 (registers its forms)
-from stakes.acquisition.batches import Selection, select
-from stakes.acquisition.fallback import fallback_scores
+from stakes.acquisition.batches import Selection, fallback_scores, select
+from stakes.acquisition.centred import fused_form
 from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
-from stakes.acquisition.gpu_forms import fused_form
 from stakes.acquisition.profile import AccuracyWarning
-from stakes.acquisition.reduction import (
+from stakes.acquisition.scores import (
+    effective_context_weights,
     expected_posterior_uncertainty,
     expected_reduction,
     expected_regret,
+    integration_error,
+    score,
     uncertainty,
 )
-from stakes.acquisition.scores import effective_context_weights, integration_error, score
 from stakes.acquisition.top_k import Best, best, best_streamed
 
 __all__ = [

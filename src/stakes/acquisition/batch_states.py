@@ -30,8 +30,16 @@ import numpy as np
 
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import find_form, today
-from stakes.acquisition.reduction import MEMORY_LIMIT, best_of_knowing, blocks, uncertainty
-from stakes.acquisition.scores import checked_context_weights, log_scorer, log_worth
+from stakes.acquisition.scores import (
+    MEMORY_LIMIT,
+    best_of_knowing,
+    blocks,
+    checked_context_weights,
+    log_scorer,
+    log_worth,
+    regret_of_members,
+    uncertainty,
+)
 from stakes.beliefs import (
     BatchBelief,
     Belief,
@@ -148,7 +156,7 @@ class EnsembleBatch:
 
     def log_most(self) -> Array:
         """[M]: the log of p(c) times the regret of today's action once the member is known."""
-        known = regret_of_members(self.loss, self.belief, self.expected, self.action, self.point)
+        known = regret_of_members(self.loss, self.belief.member_weights, self.expected, self.action, self.point)
         return log_of(known) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
@@ -219,13 +227,6 @@ class EnsembleBatch:
         each = xp.sum(cells, axis=1)
         total = float(xp.sum(each))
         return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0
-
-
-def regret_of_members(loss: Any, belief: Any, expected: Array, action: Array, point: Array | None) -> Array:
-    """[M]: the regret of an action [M, d] once the member is known, whose moments are `expected` [M, K, D]."""
-    known = double(belief.member_weights)[:, None] * expected  # [M, K, D]
-    regrets = loss.regret(known, action[:, None, :], point)  # [M, K]
-    return namespace(regrets).sum(regrets, axis=1)
 
 
 def variance_of(belief: Belief) -> Loss:
@@ -647,19 +648,6 @@ def start_batch(
     starter = _starter(belief)
     assert starter is not None
     return starter(loss, belief, log_of(weights), rng, max_configurations)
-
-
-def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
-    """[M]: the log of what each context adds to the most that labels can be worth, however many."""
-    if not hasattr(belief, "member_moments") or isinstance(loss, DistributionLoss) or isinstance(belief, BatchBelief):
-        return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
-    ensemble: Any = belief
-    reference = ensemble.reference(loss)
-    point = None if reference.point is None else reference.point[:, None, ...]
-    expected = double(ensemble.member_moments(loss, reference))  # [M, K, D]
-    action = loss.action(double(ensemble.moments(loss, reference)))  # [M, d]
-    known = regret_of_members(loss, ensemble, expected, action, point)
-    return log_of(known) + double(reference.log_scale) + log_of(checked_context_weights(context_weights, belief))
 
 
 def _starter(belief: Belief) -> Starter | None:

@@ -3,7 +3,10 @@
 Greedy on the marginal gain of the *joint* reduction, E_c[EUR(batch; c)]; or drawn by single scores (Kirsch et al.,
 "Stochastic Batch Acquisition"). Scores change as labels come in, and a batch of the top n holds n of much the same:
 drawing spreads it out at the price of one scoring, without joint worth.
-Sizes: N candidates, M contexts, n picks.
+
+With a finite set of actions one label may be too weak to change any decision while ten are worth much. Where no single
+label is worth anything, candidates are ranked by the joint worth of growing numbers of labels like theirs, and by
+variance reduction where even that is nothing. Sizes: N candidates, M contexts, K members, n picks.
 """
 
 from __future__ import annotations
@@ -17,18 +20,33 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._utils.arguments import Budget, as_generator, check_budget
+from stakes._utils.arguments import affords, as_generator, check_budget, left_to_spend
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace
-from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, obstacle, start_batch
-from stakes.acquisition.fallback import checked_prices, gains_of, log_floor, log_smallest
+from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, obstacle, start_batch, variance_of
 from stakes.acquisition.forms import check_pair
-from stakes.acquisition.reduction import unscaled
-from stakes.acquisition.scores import score
-from stakes.beliefs import Belief
+from stakes.acquisition.scores import (
+    checked_context_weights,
+    checked_costs,
+    log_worth,
+    regret_of_members,
+    score,
+    unscaled,
+)
+from stakes.beliefs import (
+    BatchBelief,
+    Belief,
+    CategoricalEnsemble,
+    NormalEnsemble,
+    VectorNormalEnsemble,
+    VoteEnsemble,
+)
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss
+from stakes.losses import AnyLoss, DistributionLoss
 
 Stochastic = Literal["power", "softmax"]
+VARIANCE = "variance reduction"
+"""What candidates are ranked by where no number of labels like theirs is worth anything."""
+_FLOOR = 1e-12  # of the most that labels can be worth
 
 Pick: TypeAlias = tuple[int, float, float, Array | None, str]
 """A candidate; the log of the joint reduction up to it, and its relative standard error; the log [M] of what each
@@ -146,13 +164,13 @@ def select(
         batch = None if obstacle(belief) else start_batch(loss, belief, context_weights, draws, max_configurations)
         before = _started(batch, waiting)
         order = drawn_order(scores, stochastic, coldness, draws)
-        picks = _drawn(batch, order, f"{stochastic} of score", prices, Budget(budget), waiting)
+        picks = _drawn(batch, order, f"{stochastic} of score", prices, budget, waiting)
         return _selection(loss, belief, picks, n, batch, before, "stochastic")
     if error := obstacle(belief):
         raise error
     batch = start_batch(loss, belief, context_weights, as_generator(random_state), max_configurations)
     before = _started(batch, waiting)
-    picks = _greedy(batch, log_floor(loss, belief, batch), prices, Budget(budget), waiting)
+    picks = _greedy(batch, log_floor(loss, belief, batch), prices, budget, waiting)
     return _selection(loss, belief, picks, n, batch, before, None)
 
 
@@ -216,31 +234,32 @@ def _started(batch: Batch | None, pending: tuple[int, ...]) -> Array | None:
     return batch.log_contexts()
 
 
-def _greedy(batch: Batch, floor: float, prices: Array, budget: Budget, taken: Sequence[int]) -> Iterator[Pick]:
+def _greedy(batch: Batch, floor: float, prices: Array, budget: float | None, taken: Sequence[int]) -> Iterator[Pick]:
     """Candidates one by one, each with the largest gain for its price on top of those before."""
     xp, positions = namespace(prices), constant(range(prices.shape[0]), prices)
-    free = prices > 0
+    free, spent = prices > 0, 0.0
     for candidate in taken:
         free = free & (positions != candidate)
-    while bool(xp.any(allowed := free & (prices <= budget.left))):
+    while bool(xp.any(allowed := free & (prices <= left_to_spend(budget, spent)))):
         logs = batch.log_reductions()  # [N]: of the batch with each candidate added
         gains, ranked_by = gains_of(batch, logs, allowed, floor)
         best = int(xp.argmax(xp.where(allowed, gains / prices, xp.full_like(gains, -xp.inf))))
-        budget.spend(float(prices[best]))
+        spent += float(prices[best])
         free = free & (positions != best)
         yield best, float(logs[best]), batch.add(best), batch.log_contexts(), ranked_by
 
 
 def _drawn(
-    batch: Batch | None, order: Array, ranked_by: str, prices: Array, budget: Budget, taken: Sequence[int]
+    batch: Batch | None, order: Array, ranked_by: str, prices: Array, budget: float | None, taken: Sequence[int]
 ) -> Iterator[Pick]:
     """Candidates in the order of the draw, passing over what is not affordable."""
+    spent = 0.0
     for place in range(order.shape[0]):
         candidate = int(order[place])
         price = float(prices[candidate])
-        if candidate in taken or not budget.affords(price):
+        if candidate in taken or not affords(budget, spent, price):
             continue
-        budget.spend(price)
+        spent += price
         if batch is None:
             yield candidate, -math.inf, 0.0, None, ranked_by
         else:
@@ -288,3 +307,160 @@ def _context_error(batch: Batch, logs: Array, before: Array | None) -> float:
     each = xp.exp(logs - top) - (0.0 if before is None else xp.exp(before - top))  # [M]: p(c) EUR_c
     mean = float(xp.sum(each))
     return float(xp.sqrt(xp.sum((each - mean * xp.exp(batch.log_weights)) ** 2))) / mean if mean > 0 else 0.0
+
+
+def fallback_scores(
+    loss: AnyLoss, belief: Belief, *, context_weights: Any = None, costs: Any = None
+) -> tuple[Array, int | None]:
+    """What to rank candidates by when every `score` is zero.
+
+    That is what growing numbers of labels like a candidate's are worth together: under a Gaussian belief each removes
+    the same share rho of the variance that is left; under an ensemble of classes they are repeats of the label,
+    independent given the member. Other beliefs go by variance reduction at once.
+
+    Args:
+        loss: What being wrong costs.
+        belief: What is believed of the labels of N candidates and the targets of M contexts.
+        context_weights: [M], how often each context comes up (normalised); alike without them.
+        costs: [N], what each label costs; the numbers are then the value per cost.
+
+    Returns:
+        [N], and of how many labels like a candidate's they are the worth: 2, 4, ... 1024, or None where those are worth
+        nothing either and the numbers are variance reductions.
+
+    Raises:
+        TypeError: If the loss is not defined wherever the target can fall.
+
+    Examples:
+        Six standard deviations below the threshold no single label changes the decision to wait, but 64 might:
+
+        >>> from stakes import GaussianBelief, ThresholdDecision, score
+        >>> from stakes.acquisition import fallback_scores
+        >>> belief = GaussianBelief(
+        ...     mean=[0.0], variance=[1.0], candidate_variance=[1.0, 1.0], covariance=[[0.05], [0.1]]
+        ... )
+        >>> score(ThresholdDecision(6.0), belief)
+        array([0., 0.])
+        >>> scores, n_labels = fallback_scores(ThresholdDecision(6.0), belief)
+        >>> n_labels
+        64
+        >>> bool(scores[1] > scores[0] > 0)
+        True
+    """
+    check_pair(loss, belief)
+    prices = checked_prices(costs, belief)
+    if not has_batches(belief):
+        return score(variance_of(belief), belief, context_weights=context_weights, costs=costs), None
+    batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
+    gains, top, n_labels = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
+    return unscaled(gains / prices, top, belief), n_labels
+
+
+def fallback_name(n_labels: int | None) -> str:
+    """What the numbers of `fallback_scores` are, as text: the worth of so many labels, or variance reduction."""
+    return VARIANCE if n_labels is None else f"worth of {n_labels} such labels"
+
+
+def gains_of(batch: Batch, logs: Array, allowed: Array, floor: float) -> tuple[Array, str]:
+    """[N], up to a common factor, and what they are: the gains of `logs` [N], or else the fallback.
+
+    Gains count if that of any `allowed` candidate is above exp(floor).
+    """
+    gains, top = _gains(logs, batch.log_joint())
+    if _any_above(gains, top, allowed, floor):
+        return gains, "gain"
+    gains, _, n_labels = _fallback(batch, allowed, floor)
+    return gains, fallback_name(n_labels)
+
+
+def log_floor(loss: AnyLoss, belief: Belief, batch: Batch) -> float:
+    """The log of what is too small to be the worth of a label: -inf, or for finite actions 1e-12 of the most.
+
+    There a gain may be smaller than results can hold, or rounding, and neither says which label to buy. Where members
+    agree, all is rounding: inf.
+    """
+    if members_agree(belief):
+        return math.inf
+    return _floor(batch.log_most(), belief) if loss.finite_actions else -math.inf
+
+
+def _floor(log_most: Array, belief: Belief) -> float:
+    """The log of 1e-12 of the most that labels can be worth, of which contexts add exp(log_most) [M]."""
+    most = log_worth(namespace(log_most).ones_like(log_most)[None, :], log_most)[0]
+    return max(math.log(_FLOOR) + float(most), log_smallest(belief))
+
+
+def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -> float:
+    """`log_floor` for the worth of one label, from one candidate and all contexts; -inf for beliefs without batches."""
+    if members_agree(belief):
+        return math.inf
+    if not loss.finite_actions or not (_is_ensemble(belief) or has_batches(belief)):
+        return -math.inf
+    return _floor(log_most(loss, belief.take(slice(0, 1), slice(None)), context_weights), belief)
+
+
+def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
+    """[M]: the log of what each context adds to the most that labels can be worth, however many."""
+    if not _is_ensemble(belief) or isinstance(loss, DistributionLoss):
+        return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
+    ensemble: Any = belief
+    reference = ensemble.reference(loss)
+    point = None if reference.point is None else reference.point[:, None, ...]
+    expected = double(ensemble.member_moments(loss, reference))  # [M, K, D]
+    action = loss.action(double(ensemble.moments(loss, reference)))  # [M, d]
+    known = regret_of_members(loss, ensemble.member_weights, expected, action, point)
+    return log_of(known) + double(reference.log_scale) + log_of(checked_context_weights(context_weights, belief))
+
+
+def _is_ensemble(belief: Belief) -> bool:
+    """Whether it is one of our ensembles, of which labels can tell no more than which member is right."""
+    kinds = VoteEnsemble | CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble
+    return isinstance(belief, kinds) and not isinstance(belief, BatchBelief)
+
+
+def members_agree(belief: Belief) -> bool:
+    """Whether all members of an ensemble say the same of every context: there is nothing to learn then."""
+    if isinstance(belief, CategoricalEnsemble | VoteEnsemble):
+        return _alike(belief.contexts)
+    if isinstance(belief, NormalEnsemble | VectorNormalEnsemble):
+        return _alike(belief.context_mean) and _alike(belief.context_sd)
+    return False
+
+
+def _alike(table: Array) -> bool:
+    """Whether [M, K, ...] has one value along K."""
+    return bool(namespace(table).all(table == table[:, :1, ...]))
+
+
+def log_smallest(belief: Belief) -> float:
+    """The log of the smallest number that results hold in full."""
+    return math.log(float(namespace(belief.like).finfo(belief.like.dtype).smallest_normal))
+
+
+def checked_prices(costs: Any, belief: Belief) -> Array:
+    """[N]: the costs, checked, or 1 each."""
+    return filled(belief.n_candidates, 1.0, belief.like) if costs is None else checked_costs(costs, belief)
+
+
+def _fallback(batch: Batch, allowed: Array, floor: float) -> tuple[Array, float, int | None]:
+    """[N], the log of their unit, and of how many labels they are the worth; None for variance reductions."""
+    if floor == math.inf:
+        return 0.0 * batch.variance_gains(), 0.0, None
+    before = batch.log_joint()
+    for count in batch.repeats:
+        gains, top = _gains(batch.log_reductions(count), before)
+        if _any_above(gains, top, allowed, floor):
+            return gains, top, count
+    return batch.variance_gains(), 0.0, None
+
+
+def _gains(logs: Array, before: float) -> tuple[Array, float]:
+    """[N]: exp(logs) - exp(before), over the largest of exp(logs), whose log comes along."""
+    xp = namespace(logs)
+    top = float(xp.max(logs)) if logs.shape[0] else 0.0
+    top = top if math.isfinite(top) else 0.0
+    return xp.exp(logs - top) - math.exp(before - top), top
+
+
+def _any_above(gains: Array, top: float, allowed: Array, floor: float) -> bool:
+    return bool(namespace(gains).any(allowed & (log_of(gains) + top > floor)))

@@ -15,7 +15,7 @@ means have to say is exact, so that float32 ranks like float64 even where member
 where memory and time are saved; small ones take the general route.
 
 Each backend has one way: `block_sums` in any array library, loops for log loss where numba is installed, and the kernel
-of `stakes.gpu.centred` on a GPU (registered in `stakes.acquisition.gpu_forms`).
+of `stakes.gpu.centred` on a GPU, where products of members and what is made of them are one kernel.
 
 Squared losses are simpler: all contexts together are one K x K matrix, however many they are. With u_jk = q_k P_k(y_j),
 whose sum over members is P(y_j), and b_k = E[T(z) | c, k] - E[T(z) | c], by coordinates of T,
@@ -27,8 +27,9 @@ Sizes: n candidates of a block, M contexts, K members, C classes, A actions, T t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -49,10 +50,12 @@ from stakes._utils.array import (
 )
 from stakes._utils.compute import has_jit, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
-from stakes.acquisition.reduction import context_blocks
-from stakes.beliefs import CategoricalEnsemble, NormalEnsemble
-from stakes.losses import BrierLoss, LogLoss, Loss, SquaredError
-from stakes.losses.classes import weight_ratio
+from stakes.acquisition.scores import context_blocks
+from stakes.acquisition.votes import fused_form_of_votes, has_fused_kernel, held_numbers, margins, weight_ratio
+from stakes.beliefs import CategoricalEnsemble, NormalEnsemble, VoteEnsemble
+from stakes.exceptions import StakesError
+from stakes.losses import BrierLoss, CostMatrix, LogLoss, Loss, SquaredError, ZeroOne
+from stakes.losses.weights import ClassWeights
 
 LARGE = 2**22
 """Cells, pairs of classes of pairs of rows: below, the general route takes no time either."""
@@ -155,7 +158,7 @@ def within_reach(loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGH
     return weight_ratio(loss) <= _WEIGHTS_APART and float(least) >= lightest
 
 
-def is_large(belief: CategoricalEnsemble) -> bool:
+def is_large_ensemble(belief: CategoricalEnsemble) -> bool:
     """Whether the belief is NumPy's or torch's, and large enough for single precision to be worth its rounding."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
     return size >= LARGE and (is_torch_array(belief.contexts) or is_numpy_array(belief.contexts))
@@ -237,7 +240,7 @@ BLOCKED = Form(
     GENERAL.numbers,
     GENERAL.context_numbers,
     total=Total(block_sums, block_numbers),
-    serves=lambda loss, belief: is_large(belief) and within_reach(loss, belief),
+    serves=lambda loss, belief: is_large_ensemble(belief) and within_reach(loss, belief),
 )
 """For large ensembles."""
 
@@ -355,7 +358,7 @@ def _is_readable(side: Array) -> bool:
 
 
 def _compiled_serves(loss: LogLoss, belief: CategoricalEnsemble) -> bool:
-    readable = is_large(belief) and all(_is_readable(each) for each in (belief.candidates, belief.contexts))
+    readable = is_large_ensemble(belief) and all(_is_readable(each) for each in (belief.candidates, belief.contexts))
     return readable and within_reach(loss, belief) and has_jit()
 
 
@@ -439,3 +442,94 @@ def _quadratic_form(
 
 register(BrierLoss, None, CategoricalEnsemble, _quadratic_form(_over_classes, lambda belief: belief.n_classes - 1))
 register(SquaredError, None, NormalEnsemble, _quadratic_form(_over_normals, lambda belief: 1))
+
+
+# On a GPU, by a kernel: torch tensors on a CUDA device, of up to 128 classes.
+
+Precision = Literal["float16", "bfloat16", "tf32", "float32"]
+_BYTES = {"float16": 2, "bfloat16": 2, "tf32": 4, "float32": 4}
+_LOSSES = (LogLoss, BrierLoss, CostMatrix, ZeroOne)
+_FEW = 32  # members, over which what float16 rounds does not average out
+
+
+def fused_form(precision: Precision = "float16") -> Form:
+    """Products in half precision with sums in float32, or in another precision: for `score(..., form=...)`.
+
+    Only the covariance of members is rounded, so that float16 ranks as float64 does; bfloat16 has a wider range and an
+    eighth of its accuracy, tf32 the same accuracy as float16 at half the speed, and float32 is nearly exact and slow.
+    `find_form` takes float16, or float32 for up to 32 members, over which rounding does not average out; a small
+    ensemble it leaves to the general route.
+    """
+    if precision not in _BYTES:
+        raise StakesError(f"precision must be one of {', '.join(_BYTES)}; got {precision!r}")
+
+    def prepare(loss: Any, belief: CategoricalEnsemble, shares: Any) -> Any:
+        return _member_sums(loss, belief, shares, precision)
+
+    return Form(
+        f"fused kernel over centred members in {precision}",
+        GENERAL.prepare,
+        GENERAL.numbers,
+        GENERAL.context_numbers,
+        total=Total(prepare, lambda loss, belief: held_numbers(belief, _BYTES[precision])),
+        serves=lambda loss, belief: (
+            _is_served(loss, belief) and has_fused_kernel(belief) and within_reach(loss, belief, HALF_LIGHTEST)
+        ),
+    )
+
+
+def _is_served(loss: Any, belief: Any) -> bool:
+    """Whether the sums are those of this very loss: a form of the caller's choice may meet any pair."""
+    return type(loss) in _LOSSES and type(belief) is CategoricalEnsemble
+
+
+def _member_sums(loss: Any, belief: CategoricalEnsemble, shares: Any, precision: str) -> Any:
+    from stakes.gpu.centred import member_sums
+
+    return member_sums(terms_of(loss, belief, shares), belief.n_classes, belief.member_weights, precision)
+
+
+def _where_large(form: Form, otherwise: Form | None, most_members: float = math.inf) -> Form:
+    """The form for large ensembles of no more members than that."""
+
+    def serves(loss: Any, belief: CategoricalEnsemble) -> bool:
+        few = belief.member_weights.shape[0] <= most_members
+        return few and is_large_ensemble(belief) and form.serves(loss, belief)
+
+    return replace(form, serves=serves, otherwise=otherwise)
+
+
+def _kernel_or(otherwise: Form | None) -> Form:
+    """The kernel where there is a GPU."""
+    return _where_large(fused_form("float32"), _where_large(fused_form("float16"), otherwise), _FEW)
+
+
+def vote_terms(loss: Any, belief: VoteEnsemble, shares: Any) -> tuple[Any, ...]:
+    """What the contexts bring to sums over counts: arguments of `stakes.gpu.centred.vote_job`."""
+    means = double(margins(belief.contexts, belief.n_classes)) / belief.contexts.shape[1]  # [M, C]
+    kind = "square" if isinstance(loss, BrierLoss) else "log"
+    weighted = loss.class_weights is not None
+    return kind, weighted, belief.contexts, means, *shares_and_heights(loss, means, shares)
+
+
+def _vote_sums(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:
+    from stakes.gpu.centred import vote_sums
+
+    return vote_sums(*vote_terms(loss, belief, shares))
+
+
+def _vote_costs(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:
+    """Costs are real numbers, so that their sums over votes are not counts: as probabilities 0 and 1, in float32."""
+    of = _member_sums(loss, belief.as_probabilities(), shares, "float32")
+    return lambda block: of(block.as_probabilities())
+
+
+_FUSED = _kernel_or(BLOCKED)
+for _weight in (None, ClassWeights):  # before those on the host, which are registered for any weight
+    register(LogLoss, _weight, CategoricalEnsemble, _kernel_or(None))
+    register(LogLoss, _weight, VoteEnsemble, fused_form_of_votes(_vote_sums, 3))
+register(BrierLoss, ANY, CategoricalEnsemble, _FUSED)  # without weights, after one matrix over members
+register(BrierLoss, ANY, VoteEnsemble, fused_form_of_votes(_vote_sums, 3))
+for _loss in (CostMatrix, ZeroOne):
+    register(_loss, None, CategoricalEnsemble, _FUSED)
+    register(_loss, None, VoteEnsemble, fused_form_of_votes(_vote_costs, 12))

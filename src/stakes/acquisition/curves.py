@@ -22,8 +22,7 @@ from array_api_compat import is_torch_array
 from stakes._utils.array import Array, at_once, constant, double, log_of, namespace, ratio, replaced, slices
 from stakes._utils.compute import has_jit, has_kernel, loop
 from stakes.acquisition.forms import Form, Total
-from stakes.acquisition.reduction import check_finite
-from stakes.acquisition.scores import SHARE_RANGE, check_sign, log_worth
+from stakes.acquisition.scores import SHARE_RANGE, check_finite, check_sign, log_worth
 from stakes.beliefs import GaussianBelief
 from stakes.beliefs.quadrature import CHUNK
 

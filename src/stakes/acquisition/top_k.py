@@ -36,8 +36,15 @@ from stakes._utils.array import (
 from stakes._utils.top_k import TopK
 from stakes.acquisition.centred import covariance_matrix, quadratic_form
 from stakes.acquisition.forms import Form
-from stakes.acquisition.reduction import numbers_within, unscaled
-from stakes.acquisition.scores import checked_context_weights, checked_costs, chosen_form, log_scorer, score
+from stakes.acquisition.scores import (
+    checked_context_weights,
+    checked_costs,
+    chosen_form,
+    log_scorer,
+    numbers_within,
+    score,
+    unscaled,
+)
 from stakes.beliefs import Belief, CategoricalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, LogLoss

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 
 from stakes._utils.array import Array, constant, double, filled, namespace, slices
-from stakes._utils.compute import has_jit, loop
-from stakes.acquisition.forms import ANY, Form, Reduction, register
+from stakes._utils.compute import has_jit, has_kernel, loop
+from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
 from stakes.beliefs import VoteEnsemble
 from stakes.losses import LogLoss, Loss
-from stakes.losses.classes import weight_ratio
 
 _ODD, _PAIRS, _NIBBLES, _BYTES = (
     np.uint64(mask) for mask in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
@@ -334,3 +333,39 @@ register(  # C D moments, and as many numbers for each of the few temporaries of
     VoteEnsemble,
     _form(_packed_regret, _product_regret, lambda belief: 8 * belief.n_classes * (belief.n_classes + 1)),
 )
+
+
+# On a GPU, by the kernel over centred members (`stakes.acquisition.centred` registers it).
+
+_MOST_CLASSES = 128
+_WEIGHTS_APART_ON_GPU = 1e4  # 1 + rbar is then known to three digits at least
+
+
+def fused_form_of_votes(prepare: Any, width: int) -> Form:
+    """For votes, of which `width` bytes are held for each member and class."""
+    return Form(
+        "fused kernel over counts of votes",
+        GENERAL.prepare,
+        GENERAL.numbers,
+        GENERAL.context_numbers,
+        total=Total(prepare, lambda loss, belief: held_numbers(belief, width)),
+        serves=lambda loss, belief: (
+            has_fused_kernel(belief) and alike(belief) and weight_ratio(loss) <= _WEIGHTS_APART_ON_GPU
+        ),
+    )
+
+
+def held_numbers(belief: Any, width: int) -> int:
+    """Numbers of 8 bytes that a candidate takes: its members, padded, of `width` bytes each."""
+    return int(belief.domain.count * (belief.member_weights.shape[0] + 64) * width / 8) + 8
+
+
+def has_fused_kernel(belief: Any) -> bool:
+    """Whether the kernel runs on the arrays of an ensemble of classes."""
+    return belief.domain.count <= _MOST_CLASSES and has_kernel(belief.contexts)
+
+
+def weight_ratio(loss: Any) -> float:
+    """The ratio of the heaviest class weight to the lightest that is not 0; 1 for losses without class weights."""
+    weights = [weight for weight in getattr(loss, "class_weights", None) or (1.0,) if weight > 0]
+    return float(max(weights) / min(weights))

@@ -24,7 +24,7 @@ from scipy.special import ndtri
 
 from stakes._utils.array import Array, asarrays, check_all, check_shape, double, filled, namespace, replaced
 from stakes.acquisition.forms import check_pair
-from stakes.acquisition.reduction import check_finite, context_blocks
+from stakes.acquisition.scores import check_finite, context_blocks
 from stakes.beliefs import Belief, Distribution, GaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import (

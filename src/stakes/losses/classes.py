@@ -123,12 +123,6 @@ class SphericalLoss(WeightedBregman):
         _weigh_classes(self, self.class_weights)
 
 
-def weight_ratio(loss: object) -> float:
-    """The ratio of the heaviest class weight to the lightest that is not 0; 1 for losses without class weights."""
-    weights = [weight for weight in getattr(loss, "class_weights", None) or (1.0,) if weight > 0]
-    return float(max(weights) / min(weights))
-
-
 def _weigh_classes(loss: WeightedBregman, class_weights: Sequence[float] | None) -> None:
     """Fill in the weight and the classes that `class_weights` imply."""
     weight = None if class_weights is None else ClassWeights(class_weights)

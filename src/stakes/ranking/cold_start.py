@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from stakes._utils.arguments import SUBSAMPLE, TIES, Budget, RandomState, as_seed, check_budget, generator
+from stakes._utils.arguments import SUBSAMPLE, TIES, RandomState, as_seed, check_budget, generator, left_to_spend
 from stakes._utils.tables import Host, labels_at
 from stakes.files import Frame
 from stakes.models.encoding import TableEncoder
@@ -67,8 +67,8 @@ def cold_start(
     encoder = TableEncoder().fit(pool, pool=known)
     order = generator(seed, TIES).permutation(size)
     before = None if known is None else encoder.transform(known)
-    features, left = encoder.transform(pool)[order], Budget(budget)
-    places, distances = _furthest(features, before, min(wanted, size), prices[looked[order]], left)
+    features = encoder.transform(pool)[order]
+    places, distances = _furthest(features, before, min(wanted, size), prices[looked[order]], budget)
     rows = looked[order[places]]
     notes = [
         Note("cold start", {"seed": seed, "known": None if before is None else int(before.shape[0])}),
@@ -94,7 +94,7 @@ def _looked_at(pool: Any, seed: int) -> tuple[Host, list[Note]]:
     return drawn, [Note("drawn rows", {"count": _MOST, "size": size, "seed": seed})]
 
 
-def _furthest(features: Any, before: Any, n: int, costs: Host, budget: Budget) -> tuple[list[int], list[float]]:
+def _furthest(features: Any, before: Any, n: int, costs: Host, budget: float | None) -> tuple[list[int], list[float]]:
     """Positions and distances of n rows of [N, q], each furthest from those before among those within the budget.
 
     Of equals the first.
@@ -105,12 +105,13 @@ def _furthest(features: Any, before: Any, n: int, costs: Host, budget: Budget) -
         nearest = np.minimum(nearest, _distances(features, squares, before[[row], :]))
     places: list[int] = []
     distances: list[float] = []
+    spent = 0.0
     while len(places) < n:
-        within = np.where(costs <= budget.left, nearest, -1.0)
+        within = np.where(costs <= left_to_spend(budget, spent), nearest, -1.0)
         place = int(np.argmax(within))
         if within[place] < 0.0:  # no row is left that the budget pays for
             break
-        budget.spend(float(costs[place]))
+        spent += float(costs[place])
         places.append(place)
         distances.append(float(np.sqrt(nearest[place])))
         nearest = np.minimum(nearest, _distances(features, squares, features[[places[-1]], :]))

@@ -11,12 +11,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from stakes._utils.arguments import TIES, Budget, Progress, RandomState, generator
+from stakes._utils.arguments import TIES, Progress, RandomState, affords, generator
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
-from stakes.acquisition.batch_states import has_batches, log_most, obstacle, start_batch
+from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
+from stakes.acquisition.batches import log_most
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble, WarpedGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
@@ -391,7 +392,7 @@ def _cheapest_larger(tried: int, costs: Host, budget: float | None) -> float | N
     if len(costs) <= tried:
         return None
     cost = float(np.sort(costs)[: tried + 1].sum())
-    return cost if Budget(budget).affords(cost) else None
+    return cost if affords(budget, 0.0, cost) else None
 
 
 def _saves(offer: Offer) -> str:

@@ -21,8 +21,8 @@ from stakes._utils.text import number
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select, uncertainty
 from stakes.acquisition.batch_states import obstacle
-from stakes.acquisition.fallback import VARIANCE, fallback_name, worth_floor
-from stakes.acquisition.reduction import blocks
+from stakes.acquisition.batches import VARIANCE, fallback_name, worth_floor
+from stakes.acquisition.scores import blocks
 from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction
 from stakes.losses import AnyLoss, FiniteChoice, ThresholdDecision, ZeroOne

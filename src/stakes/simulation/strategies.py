@@ -17,7 +17,7 @@ import numpy as np
 from stakes._utils.array import log_of, on_host
 from stakes._utils.tables import Host
 from stakes.acquisition import fallback_scores, score
-from stakes.acquisition.fallback import worth_floor
+from stakes.acquisition.batches import worth_floor
 from stakes.baselines import BASELINES
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError

@@ -97,7 +97,7 @@ class StreamedRows:
         return dict(zip(names, source.features().arrays, strict=True))
 
 
-def is_large(path: str | os.PathLike[str]) -> bool:
+def stays_in_file(path: str | os.PathLike[str]) -> bool:
     """Whether a table stays in its file: a folder of files, or a file of Parquet or Arrow with many rows."""
     where = Path(path)
     if where.is_dir():

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.arguments import Budget, Progress, as_progress
+from stakes._utils.arguments import Progress, affords, as_progress
 from stakes._utils.tables import Host
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
@@ -270,7 +270,7 @@ def _why_cold(sheet: Worksheet, labels: Mapping[int, str]) -> str | None:
 def _spread(sheet: Worksheet, pool: list[int], known: set[int], n: int, budget: float | None, why: str) -> Ranking:
     """Rows spread over those of the pool that the budget pays for, away from rows that are known or asked for."""
     cost = np.ones(len(sheet.ids)) if sheet.costs is None else sheet.costs
-    free = [row for row in pool if row not in known and Budget(budget).affords(float(cost[row]))]
+    free = [row for row in pool if row not in known and affords(budget, 0.0, float(cost[row]))]
     notes = (*_notes("table", sheet.notes), _note("no model", f"{why}: no model can tell what a label is worth."))
     if not free:
         reason = _note("nothing within the budget", "The budget reaches for no label.")

@@ -297,9 +297,9 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
         1
     """
     if stream:
-        from stakes.tabular.streamed import is_large, read_streamed
+        from stakes.tabular.streamed import read_streamed, stays_in_file
 
-        if is_large(path):
+        if stays_in_file(path):
             return read_streamed(path, brief)
     return worksheet_of(read_table(path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text), brief)
 

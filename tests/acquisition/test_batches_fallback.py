@@ -27,7 +27,7 @@ from stakes import (
 )
 from stakes.acquisition import fallback_scores
 from stakes.acquisition.batch_states import start_batch
-from stakes.acquisition.fallback import worth_floor
+from stakes.acquisition.batches import worth_floor
 from tests.brute import normal_expectation, random_table
 
 FAR = (0, 1)
