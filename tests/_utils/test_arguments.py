@@ -1,8 +1,92 @@
-"""Progress: a line that is rewritten on a terminal, a line now and then elsewhere, nothing for quick work."""
+"""Arguments with one meaning everywhere: `random_state`, `budget` (one rule) and `progress` (a line, or a function)."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from stakes._utils.arguments import as_progress, no_progress
+from stakes._utils.arguments import (
+    DRAWS,
+    SUBSAMPLE,
+    TIES,
+    affordable,
+    affords,
+    as_generator,
+    as_progress,
+    as_seed,
+    check_budget,
+    generator,
+    left_to_spend,
+    no_progress,
+)
+from stakes.exceptions import StakesError
+
+
+def test_a_random_state_is_a_number_a_generator_or_none():
+    assert [as_seed(each) for each in (None, 0, 7, np.int64(3))] == [0, 0, 7, 3]
+    state = np.random.default_rng(1)
+    assert as_seed(np.random.default_rng(1)) == as_seed(state)
+    assert as_seed(state) != as_seed(np.random.default_rng(1))  # each call draws anew
+
+
+@pytest.mark.parametrize("wrong", [-1, np.int64(-3)])
+def test_a_negative_random_state_is_refused(wrong):
+    with pytest.raises(StakesError, match="random_state must be 0 or more"):
+        as_seed(wrong)
+
+
+@pytest.mark.parametrize("wrong", [True, 1.0, "1", [1], np.random.RandomState(0)])
+def test_what_is_no_random_state_is_a_type_error(wrong):
+    for function in (as_seed, as_generator):
+        with pytest.raises(TypeError, match=r"must be a whole number or a numpy\.random\.Generator"):
+            function(wrong)
+
+
+def test_a_generator_is_taken_as_it_is_and_numbers_give_the_same_draws():
+    state = np.random.default_rng(2)
+    assert as_generator(state) is state
+    assert as_generator(5).random() == as_generator(5).random() == np.random.default_rng(5).random()
+    assert as_generator(None).random() == as_generator(0).random()
+
+
+def test_streams_of_one_seed_differ():
+    draws = [generator(4, purpose).random() for purpose in (SUBSAMPLE, TIES, DRAWS)]
+    assert len(set(draws)) == 3
+    assert draws[0] == generator(4, SUBSAMPLE).random()
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, float("nan"), True, "5"])
+def test_a_budget_is_a_positive_number(wrong):
+    with pytest.raises(StakesError, match="budget must be positive"):
+        check_budget(wrong)
+    check_budget(None)
+    check_budget(0.5)
+
+
+def test_three_labels_at_a_tenth_fit_into_three_tenths():
+    assert affordable([("a", 0.1), ("b", 0.1), ("c", 0.1), ("d", 0.1)], 0.3) == ["a", "b", "c"]
+    assert affords(0.3, 0.1 + 0.1, 0.1)
+    assert not affords(0.3, 0.3, 1e-6)
+
+
+def test_an_expensive_row_does_not_end_the_list():
+    assert affordable([(0, 1.0), (1, 9.0), (2, 1.0), (3, 1.0)], 3.0) == [0, 2, 3]
+    assert affordable([(0, 1.0), (1, 9.0), (2, 1.0), (3, 1.0)], 3.0, n=2) == [0, 2]
+
+
+def test_without_a_budget_all_is_affordable():
+    assert affordable([(0, 1e300), (1, 1e300)], None) == [0, 1]
+    assert left_to_spend(None, 1e9) == np.inf
+
+
+@given(st.lists(st.floats(0.01, 5.0), max_size=12), st.floats(0.1, 20.0), st.none() | st.integers(0, 12))
+def test_what_is_bought_is_within_the_budget_and_what_is_passed_over_is_not(costs, budget, n):
+    bought = affordable(enumerate(costs), budget, n)
+    spent = sum(costs[row] for row in bought)
+    assert spent <= budget * (1.0 + 1e-8)
+    assert bought == sorted(bought)
+    if n is None or len(bought) < n:
+        assert all(not affords(budget, spent, cost) for row, cost in enumerate(costs) if row not in bought)
 
 
 class Stream:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from stakes._utils.text import counted, number, plus_minus, short, utc_time
+from stakes._utils.text import counted, did_you_mean, listed, number, plus_minus, short, utc_time
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,13 @@ def test_what_was_given_is_shown_as_given():
 def test_counts_and_times():
     assert [counted(each, "label") for each in (0, 1, 1200)] == ["0 labels", "1 label", "1,200 labels"]
     assert utc_time(0.0) == "1970-01-01 00:00 UTC"
+
+
+def test_the_nearest_known_word_is_named():
+    assert did_you_mean("Squared-eror", ["squared-error", "log-loss"]) == " Did you mean 'squared-error'?"
+    assert did_you_mean("pinball", ["squared-error"]) == ""
+
+
+def test_long_lists_are_cut():
+    assert listed("abc") == "a, b, c"
+    assert listed("abcdef", most=2) == "a, b and 4 more"
