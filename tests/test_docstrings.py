@@ -33,6 +33,7 @@ ROOMS = [
     "stakes.testing",
 ]
 FINISHED = {
+    "stakes.acquisition",
     "stakes.baselines",
     "stakes.beliefs",
     "stakes.campaign",
