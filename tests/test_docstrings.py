@@ -32,22 +32,6 @@ ROOMS = [
     "stakes.report",
     "stakes.testing",
 ]
-FINISHED = {
-    "stakes.baselines",
-    "stakes.beliefs",
-    "stakes.campaign",
-    "stakes.evaluation",
-    "stakes.files",
-    "stakes.losses",
-    "stakes.models",
-    "stakes.models.networks",
-    "stakes.ranking",
-    "stakes.report",
-    "stakes.simulation",
-    "stakes.tabular",
-    "stakes.testing",
-}
-UNFINISHED = set(ROOMS) - FINISHED  # rooms whose docstrings are still being written
 SOURCE = Path(importlib.import_module("stakes").__file__).parent
 SECTIONS = "Args|Attributes|Examples|Note|Notes|Raises|References|Returns|Warns|Yields"
 
@@ -93,7 +77,8 @@ def methods(value):
         member = next(vars(base)[name] for base in reversed(value.__mro__) if name in vars(base))
         if isinstance(member, classmethod | staticmethod):
             member = member.__func__
-        if not name.startswith("_") and isinstance(member, types.FunctionType | property):
+        field = name in getattr(value, "__dataclass_fields__", ())  # whose default may be a function
+        if not name.startswith("_") and not field and isinstance(member, types.FunctionType | property):
             yield name, member
 
 
@@ -120,8 +105,6 @@ def problems(room, name, value):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_public_names_are_documented(room):
-    if room in UNFINISHED:
-        pytest.skip(f"{room} is being documented")
     if not (public := members(room)):
         pytest.skip(f"{room} needs a library that is not installed")
     found = [problem for name, value in public.items() for problem in problems(room, name, value)]
