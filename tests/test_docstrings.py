@@ -1,4 +1,4 @@
-"""What is public is documented: arguments by name, an example for each name of `stakes`, and every example runs.
+"""What is public is documented: arguments by name, what is returned, an example for each name; every example runs.
 
 A method that a protocol of the package declares is documented there, and needs no list of arguments where it is
 implemented.
@@ -52,6 +52,10 @@ def undocumented(docstring, callable_):
     return [name for name in parameters if name not in {*described, "self", "cls"}]
 
 
+def gives(function):
+    return inspect.signature(function).return_annotation not in (None, "None")
+
+
 def is_protocol(value):
     return bool(getattr(value, "_is_protocol", False))
 
@@ -92,8 +96,10 @@ def problems(room, name, value):
         return
     if not is_protocol(value) and (missing := undocumented(docstring, value)):
         yield f"{room}.{name} does not describe {', '.join(missing)}"
-    if room == "stakes" and ">>>" not in section(docstring, "Examples"):
+    if ">>>" not in section(docstring, "Examples"):
         yield f"{room}.{name} has no example"
+    if isinstance(value, types.FunctionType) and gives(value) and not section(docstring, "Returns"):
+        yield f"{room}.{name} does not say what it returns"
     for method, member in methods(value) if isinstance(value, type) else ():
         if not member.__doc__:
             yield f"{room}.{name}.{method} has no docstring"
