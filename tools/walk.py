@@ -3,8 +3,9 @@
     python tools/walk.py            # both tables
     python tools/walk.py --json     # the same as JSON
 
-A *file* is visited if one of its functions is called, a *type* if an instance of it is made during the call. Work in
-other threads is counted; work in other processes is not.
+A *file* is visited if one of its functions is called, a *type* if an instance of it is made during the call; named
+tuples, which only give names to what is returned, are counted by themselves. Work in other threads is counted; work in
+other processes is not.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Walk:
     files: set[str] = field(default_factory=set)
     functions: set[str] = field(default_factory=set)
     types: set[str] = field(default_factory=set)
+    tuples: set[str] = field(default_factory=set)
 
     def see(self, frame: FrameType, event: str, _: Any) -> None:
         """Note a call, as `sys.setprofile` reports it."""
@@ -48,11 +50,12 @@ class Walk:
         if code.co_filename.startswith(str(SOURCE)):
             self.files.add(str(Path(code.co_filename).relative_to(SOURCE)))
             self.functions.add(f"{module}.{code.co_qualname if hasattr(code, 'co_qualname') else code.co_name}")
-        if code.co_name in ("__init__", "__new__", "__post_init__") and code.co_argcount:
+        named_tuple = module.startswith("namedtuple_")
+        if (code.co_name in ("__init__", "__new__", "__post_init__") or named_tuple) and code.co_argcount:
             first = frame.f_locals.get(code.co_varnames[0])
             kind = first if isinstance(first, type) else type(first)
             if kind.__module__.partition(".")[0] == "stakes":
-                self.types.add(f"{kind.__module__}.{kind.__qualname__}")
+                (self.tuples if named_tuple else self.types).add(f"{kind.__module__}.{kind.__qualname__}")
 
 
 def walked(call: Callable[[], Any]) -> Walk:
@@ -230,11 +233,11 @@ def main() -> None:
         plain = {name: {kind: sorted(found) for kind, found in vars(walk).items()} for name, walk in calls.items()}
         print(json.dumps({"calls": plain, "tree": house}, indent=2))
         return
-    print(f"{'call':12s} {'files':>6s} {'functions':>10s} {'types':>6s}")
+    print(f"{'call':12s} {'files':>6s} {'functions':>10s} {'types':>6s} {'named tuples':>13s}")
     for name, walk in calls.items():
-        print(f"{name:12s} {len(walk.files):6d} {len(walk.functions):10d} {len(walk.types):6d}")
+        print(f"{name:12s} {len(walk.files):6d} {len(walk.functions):10d} {len(walk.types):6d} {len(walk.tuples):13d}")
         if given.names:
-            print("    " + "\n    ".join([*sorted(walk.files), *sorted(walk.types)]))
+            print("    " + "\n    ".join([*sorted(walk.files), *sorted(walk.types), *sorted(walk.tuples)]))
     for name, value in house.items():
         print(f"{name}: {value if isinstance(value, int) else len(value)}")
         if isinstance(value, dict) and value:

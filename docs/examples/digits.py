@@ -64,7 +64,8 @@ def campaign(seed, loss):
         if loss is None:
             known += list(pool[:EACH])
         else:
-            known += list(pool[list(rank(model, loss, images[pool], contexts=images[contexts], n=EACH).indices)])
+            ranking = rank(model, loss, images[pool], contexts=images[contexts], n=EACH, batch=False)
+            known += list(pool[list(ranking.indices)])
     return realised
 
 

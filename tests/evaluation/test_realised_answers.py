@@ -17,8 +17,8 @@ from stakes import (
     WarpedGaussianBelief,
     Weight,
 )
+from stakes.acquisition.scores import closed_answer, integrated_answer
 from stakes.evaluation import bayes_prediction
-from stakes.evaluation.realised import closed_answer, integrated_answer
 
 RATE = ExponentialWeight(-0.7)
 LOSSES = [

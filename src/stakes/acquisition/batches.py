@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral, Real
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -53,8 +52,7 @@ Pick: TypeAlias = tuple[int, float, float, Array | None, str]
 context adds to that; and what the candidate was the best in."""
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+class Selection(NamedTuple):
     """A batch, in the order it was chosen.
 
     Attributes:

@@ -13,6 +13,9 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, overload
 
+from array_api_compat import is_array_api_obj
+from scipy.special import ndtri
+
 from stakes._utils.array import (
     Array,
     asarrays,
@@ -29,9 +32,18 @@ from stakes._utils.array import (
 )
 from stakes._utils.compute import in_parts
 from stakes.acquisition.forms import Form, check_pair, find_form, general_form, is_meant_for, today
-from stakes.beliefs import Belief, Integrand, Reference
+from stakes.beliefs import Belief, GaussianBelief, Integrand, Reference
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.losses import (
+    AbsoluteError,
+    AnyLoss,
+    DistributionLoss,
+    ExponentialWeight,
+    Linex,
+    Loss,
+    Pinball,
+    SquaredError,
+)
 from stakes.losses.domains import target_axes
 
 _ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
@@ -586,3 +598,74 @@ def checked_costs(costs: Any, belief: Belief) -> Array:
     check_shape("costs", costs, (belief.n_candidates,))
     check_all(costs > 0, "costs must be positive: what it takes to label each candidate")
     return double(costs)
+
+
+def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
+    """The Bayes answer at each context: the one with the least expected loss, in target units.
+
+    Args:
+        loss: Any loss.
+        belief: A belief about targets of the kind that the loss is about.
+
+    Returns:
+        [M]; [M, C] for class probabilities, [M, d] for vectors; for LogScore and CRPS the `Distribution` of the target
+        at all M contexts, re-weighted by their weight.
+
+    Raises:
+        TypeError: If the loss and the belief are about targets of different kinds.
+
+    Examples:
+        >>> from stakes import ExponentialWeight, GaussianBelief, SquaredError
+        >>> belief = GaussianBelief([0.0, 1.0], [1.0, 4.0], candidate_variance=[1.0], covariance=[[0.5, 0.5]])
+        >>> bayes_prediction(SquaredError(), belief)
+        array([0., 1.])
+        >>> bayes_prediction(SquaredError(weight=ExponentialWeight(0.5)), belief)  # large targets count more
+        array([0.5, 3. ])
+    """
+    check_pair(loss, belief)
+    closed = closed_answer(loss, belief)
+    return integrated_answer(loss, belief) if closed is None else closed
+
+
+def closed_answer(loss: AnyLoss, belief: Belief) -> Array | None:
+    """[M]: the answer with the least expected loss; None where no closed form is known.
+
+    Under a Gaussian belief some answers have a closed form, where nothing is integrated and nothing can overflow:
+
+    | loss                    | answer, for w = exp(a z) or a = 0 |
+    |-------------------------|-----------------------------------|
+    | squared error           | m + a v                           |
+    | Linex(alpha)            | m + a v - alpha v / 2             |
+    | pinball(tau), absolute  | m + a v + sqrt(v) Phi^-1(tau)     |
+
+    The weight turns N(m, v) into N(m + a v, v).
+    """
+    weight = getattr(loss, "weight", None)
+    if type(belief) is not GaussianBelief or not (weight is None or isinstance(weight, ExponentialWeight)):
+        return None
+    mean, variance = belief.mean, belief.variance
+    centre = mean if weight is None else mean + weight.rate * variance
+    if type(loss) is SquaredError:
+        return centre
+    if type(loss) is Linex:
+        return centre - float(loss.alpha) / 2.0 * variance
+    if type(loss) is AbsoluteError or type(loss) is Pinball:
+        level = 0.5 if isinstance(loss, AbsoluteError) else float(loss.tau)
+        return centre + float(ndtri(level)) * namespace(variance).sqrt(variance)
+    return None
+
+
+def integrated_answer(loss: AnyLoss, belief: Belief) -> Any:
+    """The Bayes answer by the general route, for any loss and belief."""
+    xp, answers = namespace(belief.like), []
+    if isinstance(loss, DistributionLoss):
+        no_marks = filled((belief.n_contexts, 0), 0.0, belief.like)
+        given: Any = belief
+        answer = loss.prediction(given.distribution(loss, given.reference(loss), no_marks))
+        return xp.astype(answer, belief.like.dtype) if is_array_api_obj(answer) else answer
+    for block in context_blocks(belief):
+        reference = block.reference(loss)
+        moments = check_finite(block.moments(loss, reference))  # [m, D]
+        answers.append(loss.prediction(loss.action(moments), reference.point))
+    answer = xp.concat(answers)
+    return xp.astype(answer, belief.like.dtype) if xp.isdtype(answer.dtype, "real floating") else answer

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from stakes._utils.array import Array, asarrays, check_shape, constant, double, namespace, normal_tail, ratio
+from stakes.acquisition.scores import bayes_prediction
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, WarpedGaussianBelief
-from stakes.evaluation.realised import bayes_prediction
 from stakes.exceptions import StakesError
 from stakes.losses import LogLoss
 from stakes.losses.domains import Classes, labels_to_indicators

@@ -1,14 +1,4 @@
-"""Bayes answers of a belief, and the mean loss of any answers on labelled data.
-
-Under a Gaussian belief some answers have a closed form, where nothing is integrated and nothing can overflow:
-
-| loss                    | answer, for w = exp(a z) or a = 0 |
-|-------------------------|-----------------------------------|
-| squared error           | m + a v                           |
-| Linex(alpha)            | m + a v - alpha v / 2             |
-| pinball(tau), absolute  | m + a v + sqrt(v) Phi^-1(tau)     |
-
-The weight turns N(m, v) into N(m + a v, v).
+"""The mean loss of any answers on labelled data.
 
 Sizes: n labelled rows, M contexts, S targets drawn at a context, C classes.
 """
@@ -20,85 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from array_api_compat import is_array_api_obj
-from scipy.special import ndtri
 
-from stakes._utils.array import Array, asarrays, check_all, check_shape, double, filled, namespace, replaced
-from stakes.acquisition.forms import check_pair
-from stakes.acquisition.scores import check_finite, context_blocks
-from stakes.beliefs import Belief, Distribution, GaussianBelief
+from stakes._utils.array import Array, asarrays, check_all, check_shape, double, namespace, replaced
+from stakes.beliefs import Distribution
 from stakes.exceptions import StakesError
 from stakes.losses import (
-    AbsoluteError,
     AnyLoss,
     DistributionLoss,
-    ExponentialWeight,
-    Linex,
     Loss,
-    Pinball,
-    SquaredError,
     WeightedBregman,
 )
 from stakes.losses.domains import Classes, Vectors, indicators
-
-
-def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
-    """The Bayes answer at each context: the one with the least expected loss, in target units.
-
-    Args:
-        loss: Any loss.
-        belief: A belief about targets of the kind that the loss is about.
-
-    Returns:
-        [M]; [M, C] for class probabilities, [M, d] for vectors; for LogScore and CRPS the `Distribution` of the target
-        at all M contexts, re-weighted by their weight.
-
-    Raises:
-        TypeError: If the loss and the belief are about targets of different kinds.
-
-    Examples:
-        >>> from stakes import ExponentialWeight, GaussianBelief, SquaredError
-        >>> belief = GaussianBelief([0.0, 1.0], [1.0, 4.0], candidate_variance=[1.0], covariance=[[0.5, 0.5]])
-        >>> bayes_prediction(SquaredError(), belief)
-        array([0., 1.])
-        >>> bayes_prediction(SquaredError(weight=ExponentialWeight(0.5)), belief)  # large targets count more
-        array([0.5, 3. ])
-    """
-    check_pair(loss, belief)
-    closed = closed_answer(loss, belief)
-    return integrated_answer(loss, belief) if closed is None else closed
-
-
-def closed_answer(loss: AnyLoss, belief: Belief) -> Array | None:
-    """[M]: the answer with the least expected loss; None where no closed form is known."""
-    weight = getattr(loss, "weight", None)
-    if type(belief) is not GaussianBelief or not (weight is None or isinstance(weight, ExponentialWeight)):
-        return None
-    mean, variance = belief.mean, belief.variance
-    centre = mean if weight is None else mean + weight.rate * variance
-    if type(loss) is SquaredError:
-        return centre
-    if type(loss) is Linex:
-        return centre - float(loss.alpha) / 2.0 * variance
-    if type(loss) is AbsoluteError or type(loss) is Pinball:
-        level = 0.5 if isinstance(loss, AbsoluteError) else float(loss.tau)
-        return centre + float(ndtri(level)) * namespace(variance).sqrt(variance)
-    return None
-
-
-def integrated_answer(loss: AnyLoss, belief: Belief) -> Any:
-    """The Bayes answer by the general route, for any loss and belief."""
-    xp, answers = namespace(belief.like), []
-    if isinstance(loss, DistributionLoss):
-        no_marks = filled((belief.n_contexts, 0), 0.0, belief.like)
-        given: Any = belief
-        answer = loss.prediction(given.distribution(loss, given.reference(loss), no_marks))
-        return xp.astype(answer, belief.like.dtype) if is_array_api_obj(answer) else answer
-    for block in context_blocks(belief):
-        reference = block.reference(loss)
-        moments = check_finite(block.moments(loss, reference))  # [m, D]
-        answers.append(loss.prediction(loss.action(moments), reference.point))
-    answer = xp.concat(answers)
-    return xp.astype(answer, belief.like.dtype) if xp.isdtype(answer.dtype, "real floating") else answer
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -37,8 +37,7 @@ def _unchanged(rows: Any) -> Any:
     return rows
 
 
-@dataclass(frozen=True, eq=False)
-class Members:
+class Members(NamedTuple):
     """K predictors in a fixed order, each a function of what `prepare` makes of the rows."""
 
     predict: tuple[Callable[[Any], Array], ...]
@@ -68,8 +67,7 @@ class Members:
         def after(method: Callable[[Any], Any]) -> Callable[[Any], Any]:
             return lambda rows: method(transform(rows))
 
-        return replace(
-            self,
+        return self._replace(
             prepare=after(self.prepare),
             votes=None if self.votes is None else after(self.votes),
             means=None if self.means is None else after(self.means),
@@ -334,9 +332,9 @@ def _ensemble(model: EnsembleOf, contexts: Any, *, target: Any, classes: Any, **
         return _of_function(model, contexts, target=target, classes=classes)
     members = members_of(model.members)
     if model.classes is not None:
-        members = replace(members, known=model.classes)
+        members = members._replace(known=model.classes)
     if model.member_weights is not None:
-        members = replace(members, weights=model.member_weights)
+        members = members._replace(weights=model.member_weights)
     return prepare_members(members, contexts, model.noise_sd, target=target, classes=classes)
 
 

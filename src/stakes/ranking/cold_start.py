@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from stakes._utils.arguments import SUBSAMPLE, TIES, RandomState, as_seed, check_budget, generator, left_to_spend
-from stakes._utils.tables import Host
+from stakes._utils.tables import Host, labels_at
 from stakes.files import Frame
 from stakes.models.encoding import TableEncoder
-from stakes.ranking.query import Pool, TablePool, at_least_one, checked_pool, row_costs, row_ids_at
+from stakes.ranking.query import Pool, at_least_one, checked_pool, pool_rows, pool_size, row_costs
 from stakes.ranking.result import Note, Ranking, Reason
 
 _MOST = 100_000  # rows of a file that are looked at: all of them must be in memory at once
@@ -61,9 +61,9 @@ def cold_start(
     """
     source, wanted, seed = checked_pool(pool, TableEncoder(), True), at_least_one("n", n), as_seed(random_state)
     check_budget(budget)
-    prices = np.asarray(row_costs(1.0 if costs is None else costs, source.n_rows))
+    prices = np.asarray(row_costs(1.0 if costs is None else costs, pool_size(source)))
     looked, drawn = _looked_at(source, seed)
-    pool, size = source.take(looked), len(looked)
+    pool, size = pool_rows(source, looked), len(looked)
     encoder = TableEncoder().fit(pool, pool=known)
     order = generator(seed, TIES).permutation(size)
     before = None if known is None else encoder.transform(known)
@@ -79,18 +79,19 @@ def cold_start(
         notes.append(Note("too few rows", {"n": wanted, "size": size, "pending": 0}))
     if len(rows) < min(wanted, size):
         notes.append(Note("budget", {"budget": budget, "count": len(rows), "n": min(wanted, size)}))
-    row_ids, reason = tuple(row_ids_at(source, rows)), Reason(None, None, (), None, DISTANCE)
+    row_ids, reason = tuple(labels_at(source, rows)), Reason(None, None, (), None, DISTANCE)
     return Ranking(
         tuple(rows.tolist()), row_ids, tuple(distances), False, DISTANCE, (reason,) * len(rows), tuple(notes)
     )
 
 
-def _looked_at(pool: Pool, seed: int) -> tuple[Host, list[Note]]:
+def _looked_at(pool: Any, seed: int) -> tuple[Host, list[Note]]:
     """Positions: all of a table, some of a file that is larger; and a note where it is some."""
-    if isinstance(pool, TablePool | Frame) or pool.n_rows <= _MOST:
-        return np.arange(pool.n_rows), []
-    drawn = np.sort(generator(seed, SUBSAMPLE).choice(pool.n_rows, _MOST, replace=False))
-    return drawn, [Note("drawn rows", {"count": _MOST, "size": pool.n_rows, "seed": seed})]
+    size = pool_size(pool)
+    if not isinstance(pool, Pool) or isinstance(pool, Frame) or size <= _MOST:
+        return np.arange(size), []
+    drawn = np.sort(generator(seed, SUBSAMPLE).choice(size, _MOST, replace=False))
+    return drawn, [Note("drawn rows", {"count": _MOST, "size": size, "seed": seed})]
 
 
 def _furthest(features: Any, before: Any, n: int, costs: Host, budget: float | None) -> tuple[list[int], list[float]]:

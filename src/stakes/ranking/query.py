@@ -120,24 +120,21 @@ class Pool(Protocol):
         """
 
 
-@dataclass(frozen=True, eq=False)
-class TablePool:
-    """A table in memory as a `Pool`."""
+def pool_size(pool: Any) -> int:
+    """The number of rows of a table or a `Pool`."""
+    return int(pool.n_rows) if isinstance(pool, Pool) else n_rows(pool)
 
-    table: Table
 
-    @property
-    def n_rows(self) -> int:
-        """The number N of rows."""
-        return n_rows(self.table)
+def pool_chunks(pool: Any, size: int) -> Iterator[tuple[int, Table]]:
+    """Where each chunk of a table or a `Pool` begins, and its rows."""
+    if isinstance(pool, Pool):
+        return pool.chunks(size)
+    return ((part.start, take_rows(pool, part)) for part in slices(n_rows(pool), size))
 
-    def chunks(self, size: int) -> Iterator[tuple[int, Table]]:
-        """Where each chunk begins, and its rows."""
-        return ((part.start, take_rows(self.table, part)) for part in slices(self.n_rows, size))
 
-    def take(self, rows: Host) -> Table:
-        """The rows at some positions, in that order."""
-        return take_rows(self.table, rows)
+def pool_rows(pool: Any, rows: Host) -> Table:
+    """The rows of a table or a `Pool` at some positions, in that order."""
+    return pool.take(rows) if isinstance(pool, Pool) else take_rows(pool, rows)
 
 
 def _opened(pool: Any, model: Any) -> Any:
@@ -152,12 +149,12 @@ def _opened(pool: Any, model: Any) -> Any:
     return open_pool(pool, None if names is None else [str(name) for name in names], plain=plain)
 
 
-def checked_pool(pool: Any, model: Any, gaps: bool, progress: Progress = no_progress) -> Pool:
-    """The rows of a table, an array in a file, a path or a `Pool`, all of them checked: finite, or with `gaps`."""
+def checked_pool(pool: Any, model: Any, gaps: bool, progress: Progress = no_progress) -> Any:
+    """A table or a `Pool`, of a table, an array in a file, a path or a `Pool`; its rows are finite, or with `gaps`."""
     source = _opened(pool, model)
     source, shapes = MappedPool(source) if isinstance(source, np.memmap) else source, accepts_shapes(model)
     if not isinstance(source, Pool):
-        return TablePool(check_table("pool", source, gaps, any_shape=shapes))
+        return check_table("pool", source, gaps, any_shape=shapes)
     if source.n_rows == 0:
         raise StakesError("pool must have at least one row; got none")
     seen = 0
@@ -170,16 +167,12 @@ def checked_pool(pool: Any, model: Any, gaps: bool, progress: Progress = no_prog
     return source
 
 
-def row_ids_at(pool: Pool, rows: Host) -> list[Any]:
-    """Of some rows: the index of a pandas frame, else positions."""
-    return labels_at(pool.table, rows) if isinstance(pool, TablePool) else list(rows.tolist())
-
-
 @dataclass(frozen=True, eq=False)
 class Query:
     """What `rank` is asked, all of it checked: a fitted model, a loss, a pool, contexts, and how many rows to choose.
 
     Attributes:
+        pool: A table in memory, or a `Pool`.
         head: The first row of the pool.
         positions: [M]: where the contexts are in the pool; None where they were given.
         weights: [M]: how often each context comes up; shares.
@@ -197,7 +190,7 @@ class Query:
 
     model: Any
     loss: AnyLoss
-    pool: Pool
+    pool: Any
     head: Table
     contexts: Table
     positions: Host | None
@@ -223,7 +216,7 @@ class Query:
     @property
     def size(self) -> int:
         """The number N of rows."""
-        return self.pool.n_rows
+        return pool_size(self.pool)
 
     @property
     def wanted(self) -> int:
@@ -232,7 +225,7 @@ class Query:
 
     def belief(self, rows: Host, joint: bool = False) -> Belief:
         """What the model believes of some rows and of all contexts; the same random numbers each time."""
-        return self.belief_of(self.pool.take(rows), rows, joint)
+        return self.belief_of(pool_rows(self.pool, rows), rows, joint)
 
     def first(self, joint: bool = False) -> Belief:
         """What the model believes of the first row, where any will do."""
@@ -298,13 +291,13 @@ class Query:
 
     def to_send(self) -> Query:
         """The query without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=TablePool(self.head), costs=None, progress=no_progress)
+        return replace(self, pool=self.head, costs=None, progress=no_progress)
 
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the id of each context (those in the pool, where the pool stands for them)."""
         if self.positions is None:
             return np.arange(len(self.weights)), row_labels(self.contexts)
-        return self.positions, row_ids_at(self.pool, self.positions)
+        return self.positions, labels_at(self.pool, self.positions)
 
 
 def _without_gaps(table: Table) -> Table:
@@ -339,7 +332,7 @@ def make_query(
     _check_classes(loss, classes)
     check_budget(budget)
     rows = checked_pool(pool, model, gaps, show)
-    head = rows.take(np.arange(1))
+    head = pool_rows(rows, np.arange(1))
     check_columns(model, "pool", head)
     query = Query(
         model,
@@ -355,9 +348,9 @@ def make_query(
         show,
         (),
         at_least_one("n", n),
-        row_costs(costs, rows.n_rows),
+        row_costs(costs, pool_size(rows)),
         budget,
-        _checked_pending(pending, rows.n_rows),
+        _checked_pending(pending, pool_size(rows)),
         batch,
         _LISTED if shortlist is None else at_least_one("shortlist", shortlist),
         at_least_one("chunk", chunk),
@@ -392,7 +385,7 @@ def _with_stand_ins(query: Query, context_weights: Any, max_contexts: int | None
     else:
         most = enough_contexts(query.size, query.wanted, _class_count(query))
     positions, weights, note = _stand_ins(context_weights, query.size, most, query.seed)
-    return _about(query, query.pool.take(positions), positions, weights, note)
+    return _about(query, pool_rows(query.pool, positions), positions, weights, note)
 
 
 def _about(query: Query, contexts: Table, positions: Host | None, weights: Host, note: Note) -> Query:

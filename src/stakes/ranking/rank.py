@@ -1,23 +1,323 @@
-"""One call: the rows of a pool whose labels lower your loss most, and why.
+"""Which rows of a pool are chosen, each for what it is worth alone or for what it adds to those before it; and why.
 
-Sizes: N rows, M contexts, n rows chosen.
+A pool is scored in chunks of rows. Sizes: N rows, M contexts, n rows chosen, C classes.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from stakes._utils.arguments import Progress, RandomState
+import numpy as np
+from array_api_compat import is_array_api_obj
+
+from stakes._utils.arguments import TIES, Progress, RandomState, affordable, generator, tie_breakers
+from stakes._utils.array import double, log_of, namespace, on_host, slices
+from stakes._utils.compute import in_parts
+from stakes._utils.tables import Host, Table, labels_at, n_rows
+from stakes._utils.text import number
+from stakes._utils.top_k import TopK
+from stakes.acquisition import Selection, fallback_scores, find_form, select, uncertainty
+from stakes.acquisition.batch_states import obstacle
+from stakes.acquisition.batches import VARIANCE, fallback_name, worth_floor
+from stakes.acquisition.scores import bayes_prediction, blocks
+from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, CostMatrix
+from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, ZeroOne
+from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
-from stakes.ranking.query import Query, make_query
-from stakes.ranking.result import Note, Ranking
-from stakes.ranking.top_k import choose
+from stakes.ranking.query import Query, class_names, make_query, pool_chunks
+from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
+
+WORTH = "worth"
+_NAMED = 3  # contexts named for each row
+CONFIGURATIONS = 256  # of labels of a batch under an ensemble: errors of some percent, which are noted, in seconds
+_RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
+
+_Scores = TypeVar("_Scores", bound=tuple[Any, ...])
+
+
+def choose(query: Query) -> tuple[Ranking, Host | None]:
+    """The rows of a query, and where they were chosen together [n]: the standard errors of what they are worth.
+
+    Those are of what the first 1, 2, .. n are worth together. Where `query.batch` is None, rows are chosen alone if the
+    belief about those that would be looked at together does not allow for it, or joint worths are out of range.
+    """
+    if query.batch is False:
+        return alone(query), None
+    listed, notes = _shortlist(query)
+    order = listed[np.argsort(tie_breakers(query.seed, listed))]  # so that the seed decides between equals
+    belief = query.belief(order, joint=True)
+    if query.batch is None and obstacle(belief) is not None:
+        return alone(query), None
+    try:
+        return _together(query, order, belief, notes)
+    except FloatingPointError:
+        if query.batch:
+            raise
+        return alone(query), None
+
+
+def alone(query: Query) -> Ranking:
+    """The rows that are worth most alone, as many as are wanted, or as the budget reaches for."""
+    rows, ranked, as_good, ranked_by, notes = _best_alone(query, query.wanted, query.budget)
+    logs = ranked if query.costs is None else ranked + np.log(query.costs[rows])
+    log_scale = _log_scale(np.concatenate([logs, ranked]))
+    worths = np.exp(logs - log_scale) if ranked_by == WORTH else np.zeros(len(rows))
+    tied = sum(equals > 0 for equals in as_good)
+    ties = [Note("ties", {"count": tied, "seed": query.seed})] if tied else []
+    scores, each_by = np.exp(ranked - log_scale), [ranked_by] * len(rows)
+    return _ranking(query, rows, scores, worths, ranked_by, each_by, as_good, [*notes, *ties], log_scale)
+
+
+def _together(query: Query, order: Host, belief: Belief, notes: list[Note]) -> tuple[Ranking, Host]:
+    """The rows of `order` chosen for what each adds to those before it, of those that a belief is about."""
+    query.progress("choosing rows together", None)
+    selection = select(
+        query.loss,
+        belief,
+        n=min(query.wanted, len(order) - len(query.pending)),
+        costs=None if query.costs is None else query.costs[order].tolist(),
+        budget=query.budget,
+        context_weights=query.weights,
+        random_state=generator(query.seed, TIES),
+        max_configurations=CONFIGURATIONS,
+        pending=np.flatnonzero(np.isin(order, query.pending)).tolist(),
+    )
+    rows = order[np.asarray(selection.indices, dtype=np.intp)]
+    gains = np.diff(on_host(selection.joint_reduction).astype(float), prepend=0.0)
+    scores = gains if query.costs is None else gains / query.costs[rows]
+    each_by = [WORTH if by == "gain" else by for by in selection.ranked_by]
+    notes = [*notes, *_joint_notes(query, selection)]
+    ranking = _ranking(query, rows, scores, gains, "gain", each_by, [None] * len(rows), notes, 0.0)
+    return ranking, np.hypot(on_host(selection.sampling_error), on_host(selection.context_error))
+
+
+def _ranking(
+    query: Query,
+    rows: Host,
+    scores: Host,
+    worths: Host,
+    ranked_by: str,
+    each_by: Sequence[str],
+    as_good: Sequence[int | None],
+    notes: Sequence[Note],
+    log_scale: float,
+) -> Ranking:
+    """The rows chosen, with why each was."""
+    contexts, more = helped_contexts(query, rows)
+    per_cost = [None] * len(rows) if query.costs is None else (worths / query.costs[rows]).tolist()
+    named = [each if by == WORTH else () for each, by in zip(contexts, each_by, strict=True)]
+    reasons = map(Reason, worths.tolist(), per_cost, named, as_good, each_by)
+    costs = [] if query.costs is None else [Note("per cost", {})]
+    scale = [Note("log scale", {"log_scale": log_scale})] if log_scale else []
+    return Ranking(
+        tuple(rows.tolist()),
+        tuple(labels_at(query.pool, rows)),
+        tuple(scores.tolist()),
+        query.costs is not None,
+        ranked_by,
+        tuple(reasons),
+        (*query.notes, *costs, *notes, *more, *scale),
+        log_scale,
+    )
+
+
+def _best_alone(query: Query, n: int, budget: float | None) -> tuple[Host, Host, list[int], str, list[Note]]:
+    """[n] rows, logs of their scores, and how many are as good; what they are ranked by, and notes."""
+    pending, costs = set(query.pending), query.costs
+    tight = budget is not None and costs is not None  # it may pass over any number of rows
+    best, ranked_by, notes = _scored_best(query, query.size if tight else n + len(pending))
+    free = (
+        (each, 1.0 if costs is None else float(costs[each[0]])) for each in best.ordered() if each[0] not in pending
+    )
+    chosen = affordable(free, budget, n)
+    rows, logs, as_good = zip(*chosen, strict=True) if chosen else ((), (), ())
+    return np.asarray(rows, dtype=np.intp), np.asarray(logs, dtype=float), list(as_good), ranked_by, notes
+
+
+def _shortlist(query: Query) -> tuple[Host, list[Note]]:
+    """The rows that are looked at together, by position, and a note where they are not all."""
+    count = max(query.shortlist, query.wanted)
+    if query.size - len(query.pending) <= count:
+        return np.arange(query.size), []
+    rows = _best_alone(query, count, None)[0]
+    listed = np.union1d(rows, np.asarray(query.pending, dtype=np.intp))
+    return listed, [Note("shortlist", {"count": len(rows), "size": query.size})]
+
+
+def _joint_notes(query: Query, selection: Selection) -> list[Note]:
+    """How the joint worth was computed, and where it did not decide."""
+    notes = [Note("pending", {"count": len(query.pending)})] if query.pending else []
+    joint = on_host(selection.joint_reduction).astype(float).tolist()
+    if joint:
+        notes.append(Note("joint worth", {"count": len(joint), "worth": joint[-1], "method": selection.method}))
+    error = float(on_host(selection.sampling_error).max(initial=0.0))
+    if error > 0:
+        notes.append(Note("sampling error", {"error": error}))
+    if other := [by for by in selection.ranked_by if by != "gain"]:
+        notes.append(Note("fallback picks", {"count": len(other), "ranked_by": sorted(set(other))}))
+    return [*notes, Note("contexts of single labels", {})]
+
+
+def _log_scale(logs: Host) -> float:
+    """0, or the largest of the logs where numbers cannot hold it."""
+    largest = float(logs.max(initial=-np.inf))
+    return largest if np.isfinite(largest) and abs(largest) > _RANGE else 0.0
+
+
+def _scored_best(query: Query, k: int) -> tuple[TopK, str, list[Note]]:
+    """The best `k` rows (for each unit of cost), what they are ranked by, and how that was computed."""
+    best, top, forms, floor = TopK(k, query.seed), -math.inf, set(), -math.inf
+    for start, (worths, form, lowest) in _scored(query, _worths, "scoring rows"):
+        best.add(start, _for_each_unit(worths, start, query.costs))
+        top, floor = max(top, float(worths.max())), floor if lowest is None else lowest
+        forms.add(form)
+    notes = [Note("forms", {"names": sorted(forms)})]
+    if top > floor:
+        return best, WORTH, notes
+    if floor == math.inf:
+        return _worthless(query, k, query.size), VARIANCE, [*notes, Note("members agree", {})]
+    best, n_labels = _fallback(query, k)
+    ranked_by = fallback_name(n_labels)
+    return best, ranked_by, [*notes, Note("fallback", {"ranked_by": ranked_by, "labels": n_labels})]
+
+
+def _scored(query: Query, function: Callable[[Query, int, Table], _Scores], what: str) -> Iterator[tuple[int, _Scores]]:
+    """Where each chunk of the pool begins, and what the function makes of it, a number for each row first."""
+    carried, start = query.to_send(), 0
+    parts = ((carried, at, rows) for at, rows in pool_chunks(query.pool, query.chunk))
+    query.progress(what, 0.0)
+    with closing(in_parts(function, parts, query.n_jobs)) as results:
+        for found in results:
+            yield start, found
+            start += len(found[0])
+            query.progress(what, start / query.size)
+
+
+def _worths(query: Query, start: int, rows: Table) -> tuple[Host, str, float | None]:
+    """[n]: the log of what each row is worth, by which form, and with the first rows below what that is nothing."""
+    belief = query.belief_of(rows, range(start, start + n_rows(rows)))
+    relative, log_scale = query.scores(belief)
+    floor = worth_floor(query.loss, belief, context_weights=query.weights) if start == 0 else None
+    form = f"{find_form(query.loss, belief).name}, under {type(belief).__name__}"
+    return log_of(on_host(relative).astype(float)) + log_scale, form, floor
+
+
+def _fallback_worths(query: Query, start: int, rows: Table) -> tuple[Host, int | None]:
+    """[n]: the log of the fallback that the rows of a chunk need, and how many labels it takes."""
+    belief = query.belief_of(rows, range(start, start + n_rows(rows)))
+    scores, n_labels = fallback_scores(query.loss, belief, context_weights=query.weights)
+    return log_of(on_host(scores).astype(float)), n_labels
+
+
+def _for_each_unit(logs: Host, start: int, costs: Host | None) -> Host:
+    return logs if costs is None else logs - np.log(costs[start : start + len(logs)])
+
+
+def _worthless(query: Query, k: int, size: int) -> TopK:
+    """The first `size` rows of a pool, none of which is worth anything: the seed decides."""
+    best = TopK(k, query.seed)
+    for part in slices(size, query.chunk) if size else ():
+        best.add(part.start, np.full(part.stop - part.start, -math.inf))
+    return best
+
+
+def _fallback(query: Query, k: int) -> tuple[TopK, int | None]:
+    """By the fewest labels that any chunk needs: rows of other chunks have nothing by that measure."""
+    found: dict[int | None, TopK] = {}
+    for start, (logs, n_labels) in _scored(query, _fallback_worths, "scoring rows by what stands in for worth"):
+        if n_labels not in found:
+            found[n_labels] = _worthless(query, k, start)
+        for needed, best in found.items():
+            shown = logs if needed == n_labels else np.full_like(logs, -math.inf)
+            best.add(start, _for_each_unit(shown, start, query.costs))
+    fewest = min(found, key=lambda needed: math.inf if needed is None else needed)
+    return found[fewest], fewest
+
+
+def helped_contexts(query: Query, rows: Host) -> tuple[list[tuple[HelpedContext, ...]], list[Note]]:
+    """For each of `rows` the contexts that its label alone helps most, and notes on what is out of range."""
+    found: list[tuple[HelpedContext, ...]] = []
+    notes: list[Note] = []
+    for part in slices(len(rows), query.chunk) if len(rows) else ():
+        belief = query.belief(rows[part])
+        if part.start == 0:
+            describe, notes = _descriptions(query, belief)
+        for logs in log_reductions(query, belief):
+            found.append(tuple(describe(place, share) for place, share in _largest(logs)))
+    return found, notes
+
+
+def log_reductions(query: Query, belief: Belief) -> Host:
+    """[n, M]: the log of p(c) EUR(x; c)."""
+    xp, columns = namespace(belief.like), []
+    for _, log_scale, parts in blocks(find_form(query.loss, belief), query.loss, belief, None):
+        columns.append(on_host(log_of(double(xp.concat([part() for part in parts], axis=0))) + double(log_scale)))
+    return np.asarray(np.concatenate(columns, axis=1) + log_of(np.asarray(query.weights)))
+
+
+def _largest(logs: Host) -> list[tuple[int, float]]:
+    """The few largest of [M], and their shares of the sum; fewer where others are nothing."""
+    places = [int(place) for place in np.argsort(-logs, kind="stable")[:_NAMED] if logs[place] > -np.inf]
+    if not places:
+        return []
+    relative = np.exp(logs - logs[places[0]])
+    return [(place, float(relative[place] / relative.sum())) for place in places]
+
+
+def _descriptions(query: Query, belief: Belief) -> tuple[Callable[[int, float], HelpedContext], list[Note]]:
+    """A function from the position and the share of a context to its description, and notes."""
+    here, (positions, row_ids) = belief.take(slice(0, 1), slice(None)), query.context_places()
+    predictions, gaps = _in_range(bayes_prediction, query.loss, here)
+    losses, more = _in_range(uncertainty, query.loss, here)
+    names, absent = class_names(query.model, query.classes), "not reported" if gaps else "a distribution"
+
+    def describe(place: int, share: float) -> HelpedContext:
+        prediction = _named(query.loss, predictions[place], names)
+        answer = absent if prediction is None else _as_text(query.loss, prediction, names)
+        return HelpedContext(int(positions[place]), row_ids[place], share, prediction, losses[place], answer)
+
+    return describe, [Note("out of range", {"error": error}) for error in dict.fromkeys([*gaps, *more])]
+
+
+def _in_range(function: Callable[[Any, Any], Any], loss: AnyLoss, belief: Belief) -> tuple[list[Any], list[str]]:
+    """[M]: a function of each context, None for each where that is no array or out of range; and why."""
+    try:
+        answers = function(loss, belief)
+    except FloatingPointError as error:
+        return [None] * belief.n_contexts, [str(error)]
+    return (list(on_host(answers).tolist()) if is_array_api_obj(answers) else [None] * belief.n_contexts), []
+
+
+def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:
+    """A predicted class by its name, probabilities as a tuple; all else as it is."""
+    if isinstance(prediction, list):
+        return tuple(prediction)
+    return names[int(prediction)] if isinstance(loss, ZeroOne) and names else prediction
+
+
+def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
+    if isinstance(loss, ZeroOne):
+        return f"class {prediction!r}"
+    if isinstance(loss, ThresholdDecision):
+        return ("wait", "act")[int(prediction)]
+    if isinstance(loss, FiniteChoice):
+        return f"action {prediction}"
+    if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
+        best = int(np.argmax(prediction))
+        return f"class {(names or range(len(prediction)))[best]!r} at {prediction[best]:.0%}"
+    return ", ".join(number(each) for each in prediction) if isinstance(prediction, tuple) else number(prediction)
+
+
+# One call: the rows of a pool whose labels lower your loss most, and why.
+#
+# Sizes: N rows, M contexts, n rows chosen.
 
 
 class TrainedWeightWarning(UserWarning):

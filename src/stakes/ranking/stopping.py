@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,16 +22,14 @@ from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalE
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 from stakes.ranking.query import Query, make_query
-from stakes.ranking.reasons import log_reductions
+from stakes.ranking.rank import CONFIGURATIONS, choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
-from stakes.ranking.top_k import CONFIGURATIONS, choose
 
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
 _SURE = 2.0  # standard errors
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(NamedTuple):
     """A mean over contexts, for one decision, in units of the loss.
 
     Attributes:
@@ -142,7 +140,7 @@ class Outlook:
             for offer in self.offers
         ]
         rest = {"decisions": self.decisions, "budget": self.budget, "advice": self.advice}
-        amounts = {"today": plain(vars(self.today)), "most": plain(vars(self.most))}
+        amounts = {"today": plain(self.today._asdict()), "most": plain(self.most._asdict())}
         sentences = {"sentences": list(self.sentences)}
         return {"ranking": self.ranking.to_dict(), **amounts, "offers": offers, **rest, **sentences}
 

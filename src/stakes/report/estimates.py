@@ -20,7 +20,7 @@ from stakes.beliefs import Belief
 from stakes.evaluation import bayes_prediction
 from stakes.losses import FiniteChoice, LogLoss, SquaredError
 from stakes.ranking.query import Query
-from stakes.ranking.reasons import log_reductions
+from stakes.ranking.rank import log_reductions
 from stakes.report.evidence import Evidence, Point, attempted, expected, fitted_query, no_folds, realised
 
 MOST = 8  # checkpoints

@@ -26,7 +26,7 @@ from stakes.models import DefaultModel
 from stakes.models.inspection import trained_weights
 from stakes.ranking import HelpedContext, Note, Outlook, Ranking, Reason, cold_start, outlook
 from stakes.ranking.cold_start import DISTANCE
-from stakes.ranking.top_k import WORTH
+from stakes.ranking.rank import WORTH
 from stakes.tabular.loss_specs import LOSSES, build_loss, decisions_of, is_of_stakes, is_own
 from stakes.tabular.model_specs import ModelSpec, build_model
 from stakes.tabular.streamed import StreamedRows
