@@ -8,7 +8,7 @@ Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, filled, namespace
@@ -45,6 +45,14 @@ class Total:
     in_logs: bool = False
 
 
+def _few_numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (whatever they are)
+    return 8
+
+
+def _always(loss: Any, belief: Any) -> bool:  # noqa: ARG001 (whatever they are)
+    return True
+
+
 @dataclass(frozen=True)
 class Form:
     """A way to compute expected reductions for some pairs of a loss and a belief.
@@ -72,10 +80,10 @@ class Form:
 
     name: str
     prepare: Callable[[Any, Any], Reduction]
-    numbers: Callable[[Any, Any], int] = lambda loss, belief: 8
+    numbers: Callable[[Any, Any], int] = field(default_factory=lambda: _few_numbers)
     context_numbers: int = 8
     total: Total | None = None
-    serves: Callable[[Any, Any], bool] = lambda loss, belief: True
+    serves: Callable[[Any, Any], bool] = field(default_factory=lambda: _always)
     otherwise: Form | None = None
 
 
