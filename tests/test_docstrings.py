@@ -15,6 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stakes.acquisition import forms
+from stakes.models import base as adapters
+
 ROOMS = [
     "stakes",
     "stakes.losses",
@@ -138,6 +141,8 @@ def test_examples_run(module, tmp_path, monkeypatch):
     except ImportError as error:
         pytest.skip(f"{module} needs {error.name}")
     monkeypatch.chdir(tmp_path)  # an example may write a file
+    for home, table in ((forms, "_FORMS"), (adapters, "_ADAPTERS"), (adapters, "_LISTED")):  # or register something
+        monkeypatch.setattr(home, table, dict(getattr(home, table)))
     runner = doctest.DocTestRunner(
         checker=_Checker(), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, verbose=False
     )

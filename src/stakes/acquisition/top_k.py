@@ -65,7 +65,7 @@ class Best:
     Examples:
         >>> from stakes import GaussianBelief, SquaredError
         >>> from stakes.acquisition import best
-        >>> belief = GaussianBelief(mean=[0.0], variance=[1.0], candidate_variance=[1.0, 1.0], covariance=[[0.1], [0.6]])
+        >>> belief = GaussianBelief([0.0], [1.0], candidate_variance=[1.0, 1.0], covariance=[[0.1], [0.6]])
         >>> found = best(SquaredError(), belief, n=1)
         >>> print(found.positions, found.scores.round(6))
         [1] [0.36]
