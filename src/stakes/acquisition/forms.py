@@ -21,7 +21,16 @@ from stakes.losses.domains import Classes, Domain, Vectors
 
 
 class ANY:
-    """In place of a type of loss or of weight when a form is registered: all of them."""
+    """In place of a type of loss or of weight when a form is registered: all of them.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> from stakes.acquisition import ANY, Form, register
+        >>> class Stubborn(GaussianBelief):  # whose targets no label changes
+        ...     pass
+        >>> nothing = Form("no label helps", lambda loss, belief: (lambda block: 0.0 * block.rho, 0.0 * belief.mean))
+        >>> register(ANY, ANY, Stubborn, nothing)  # for every loss with every weight
+    """
 
 
 Reduction: TypeAlias = tuple[Callable[[Any], Array], Array]
@@ -38,6 +47,14 @@ class Total:
             contexts to [n], the sums over contexts of share times reduction.
         numbers: From a loss and a belief to how many numbers it holds for each candidate of a block.
         in_logs: Whether the function gives logarithms of sums, which may be of any scale.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import BrierLoss, CategoricalEnsemble, find_form
+        >>> members = np.random.default_rng(0).dirichlet([1.0, 1.0], size=(10, 5))  # [N, K, C]
+        >>> form = find_form(BrierLoss(), CategoricalEnsemble(members, members))
+        >>> form.name, type(form.total).__name__
+        ('one matrix over members for all contexts', 'Total')
     """
 
     prepare: Callable[[Any, Any, Array], Callable[[Any], Array]]
