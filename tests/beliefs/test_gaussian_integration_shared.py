@@ -27,7 +27,8 @@ def contexts(count=6):
 def general(loss, belief):
     """EUR_c / rho of each context by the general route."""
     reduction = GENERAL.prepare(loss, belief)
-    return reduction.of(belief) / RHO[:, None], reduction.log_scale
+    of, log_scale = reduction
+    return of(belief) / RHO[:, None], log_scale
 
 
 def candidates(mean, variance):
