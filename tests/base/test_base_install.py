@@ -86,7 +86,7 @@ def test_a_campaign_from_the_command_line(tmp_path):
     command(tmp_path, "sample", "prices")
     command(tmp_path, *shlex.split("init c.stakes prices.csv --id flat --target price --loss linex --alpha 0.02"))
     asked = json.loads(command(tmp_path, *shlex.split("ask c.stakes -n 2 --json")))
-    first, second = (row["id"] for row in asked["rows"])
+    first, second = (row["row_id"] for row in asked["rows"])
     assert first != second
     command(tmp_path, "tell", "c.stakes", first, "310.5")
     assert "26 labelled, 1 asked for" in command(tmp_path, "status", "c.stakes")

@@ -223,7 +223,7 @@ def test_asking_ends_with_the_budget(here):
     write(here / "priced.csv", [(*row, "price" if not at else "2") for at, row in enumerate(number_rows())])
     run("init c.stakes priced.csv --cost price --budget 5 --decisions 100", NUMBERS)
     answer = run("ask c.stakes -n 4")
-    assert "Only 2 of 4 rows: what is left of the budget reaches for no other row." in answer.out
+    assert "Only 2 of 4 rows: what is left of the budget covers no other row." in answer.out
     for row in run("status c.stakes --json").json, run("status c.stakes --no-refresh --json").json:
         assert (row["pending"], row["budget_left"]) == (4.0, 1.0)
     assert asked("-n 1") == []

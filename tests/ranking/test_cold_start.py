@@ -16,7 +16,7 @@ def test_three_labels_at_a_tenth_fit_into_three_tenths():
 def test_a_label_costs_one_where_no_costs_are_given():
     found = cold_start(POOL, n=5, budget=2.0)
     assert len(found) == 2
-    assert "The budget of 2 reached for 2 of 5 rows." in map(str, found.notes)
+    assert "The budget of 2 covers 2 of 5 rows." in map(str, found.notes)
 
 
 def test_an_expensive_row_is_passed_over_and_does_not_end_the_list():

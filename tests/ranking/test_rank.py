@@ -181,7 +181,7 @@ def test_costs_and_budget(pool, rng):
     assert costs[list(bought.indices)].sum() <= 9.0
     left = 9.0 - costs[list(bought.indices)].sum()
     assert min(np.delete(costs, bought.indices)) > left
-    assert f"The budget of 9 reached for {len(bought)} of 40 rows." in map(str, bought.notes)
+    assert f"The budget of 9 covers {len(bought)} of 40 rows." in map(str, bought.notes)
     assert len(stakes.rank(MODEL, LOSS, pool, n=40, budget=3, batch=False)) == 3
     assert len(stakes.rank(MODEL, LOSS, pool, n=3, costs=np.full(40, 0.1), budget=0.3, batch=False)) == 3
 
@@ -189,7 +189,7 @@ def test_costs_and_budget(pool, rng):
 def test_a_budget_that_reaches_nothing(pool):
     ranking = stakes.rank(MODEL, LOSS, pool, costs=np.full(40, 2.0), budget=1.0)
     assert len(ranking) == 0
-    assert "The budget of 1 reached for 0 of 10 rows." in str(ranking)
+    assert "The budget of 1 covers 0 of 10 rows." in str(ranking)
 
 
 def test_a_batch_is_what_select_chooses(pool, rng):

@@ -137,8 +137,8 @@ def offers(worths, errors=None, decisions=1.0):
     [
         ([0.0, 0.0, 5.0], None, 9.0, purchase(), "go on", "the next 3 labels save 5"),  # one or two are worth nothing
         ([0.5, 1.0], None, 2.9, purchase(), "stop", "can save 2.9 at most, and 3 labels cost 3"),
-        ([0.5, 1.0], None, 9.0, purchase(budget=2.5), "stop", "reaches for no more"),
-        ([0.5, 1.0], None, 9.0, purchase(count=2), "stop", "reaches for no more"),
+        ([0.5, 1.0], None, 9.0, purchase(budget=2.5), "stop", "allows no more"),
+        ([0.5, 1.0], None, 9.0, purchase(count=2), "stop", "allows no more"),
         ([0.5, 1.0], None, 9.0, purchase(), "too close to call", "more might: all that could be learned is worth 9"),
         (
             [1.2, 1.5],
@@ -149,7 +149,7 @@ def offers(worths, errors=None, decisions=1.0):
             "saves 1.2 (± 0.4) over 1 decisions",
         ),
         ([0.9, 1.0], [0.2, 0.2], 1.1, purchase(), "too close to call", "saves 0.9"),
-        ([], None, 9.0, purchase(), "stop", "reaches for no label"),
+        ([], None, 9.0, purchase(), "stop", "covers no label"),
     ],
 )
 def test_stopping_needs_that_no_batch_pays(worths, errors, most, bought, verdict, words):

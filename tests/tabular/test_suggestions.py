@@ -97,7 +97,7 @@ def test_an_expensive_row_is_passed_over_and_does_not_end_the_list(sheet, known)
 def test_what_no_budget_reaches_for_is_said(sheet):
     found, outlook = suggest(sheet(cost_column="price"), 2, labels={}, budget=0.5)
     assert (len(found), outlook) == (0, None)
-    assert str(found.notes[-1]) == "The budget reaches for no label."
+    assert str(found.notes[-1]) == "The budget covers no label."
 
 
 def test_the_data_of_a_simulation_are_the_rows_with_a_label(sheet):

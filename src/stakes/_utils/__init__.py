@@ -1,1 +1,1 @@
-"""What every room uses: arrays, compiled loops, tables, text, random numbers, workers."""
+"""What every room uses: arrays, compiled loops and workers, tables, text, best k, and arguments that many share."""

@@ -25,7 +25,7 @@ Namespace: TypeAlias = Any
 T = TypeVar("T")
 
 SINGLE_NOTHING = 1e-30
-"""A probability whose inverse may leave the range of single precision: of no account."""
+"""A probability below this counts as 0: its inverse may leave the range of single precision."""
 SINGLE_EMPTY = 1e-6
 """Of a mass: what is left of it in single precision is rounding."""
 _ON_DEVICE = 2**24  # numbers of a block: 128 MiB, which takes longer to read than a kernel takes to start
@@ -53,7 +53,7 @@ def asarrays(**values: Any) -> tuple[Array, ...]:
     dtype = xp.result_type(*floats) if floats else xp.float64
     place = device(own[0])
     return tuple(
-        None if value is None else _finite(name, _array(name, value, xp, dtype, place))
+        None if value is None else _check_finite(name, _array(name, value, xp, dtype, place))
         for name, value in values.items()
     )
 
@@ -84,7 +84,8 @@ def _array(name: str, value: Any, xp: Namespace, dtype: Any, place: Any) -> Arra
         raise TypeError(f"{name} must be an array of numbers; got {type(value).__name__} ({error})") from error
 
 
-def _finite(name: str, array: Array) -> Array:
+def _check_finite(name: str, array: Array) -> Array:
+    """The array, refused where a value is NaN or infinite."""
     xp = namespace(array)
     bad = ~xp.isfinite(array)
     if count := int(xp.count_nonzero(bad)):

@@ -13,6 +13,7 @@ a label, D statistics.
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 import warnings
@@ -242,7 +243,7 @@ def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: S
         even, panels = (shared_reductions(loss, each, _CHECKED) for each in (few, replaced(few, panels=True)))
     else:
         some, rho = belief.take(slice(0, 0), slice(0, None, step)), np.asarray([_CHECKED])
-        cut = _Cut(loss, _cuts(loss, under(some)))
+        cut = _with_breakpoints(loss, _cuts(loss, under(some)))
         even, panels = (tabulator(each, some, under)[0](rho)[0, :] for each in (loss, cut))
     xp = namespace(even)
     return float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels))))
@@ -270,15 +271,14 @@ def _cuts(loss: Any, belief: Belief) -> tuple[float, ...]:
     return tuple(float(distribution.quantile(level)[0]) for level in _LEVELS)
 
 
-class _Cut:
+def _with_breakpoints(loss: Any, breakpoints: tuple[float, ...]) -> Any:
     """The same loss with breakpoints where it has none, so that it is integrated by other panels."""
-
-    def __init__(self, loss: Any, breakpoints: tuple[float, ...]) -> None:
-        self._loss = loss
-        self.breakpoints = breakpoints
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loss, name)
+    same, kind = copy.copy(loss), type(loss)
+    if "breakpoints" in vars(same):
+        object.__setattr__(same, "breakpoints", breakpoints)
+    else:  # a property, or said once for the class
+        object.__setattr__(same, "__class__", type(kind.__name__, (kind,), {"breakpoints": breakpoints}))
+    return same
 
 
 def _caller() -> int:

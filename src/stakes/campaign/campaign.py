@@ -280,7 +280,7 @@ class Campaign:
             leased = self.journal.lease(ranking.row_ids, n - count, seconds=lease, who=who)
             if rows := self._within_budget(leased, who):
                 parts.append(_only(ranking, rows))
-            done = None if len(ranking) else "what is left of the budget reaches for no other row"
+            done = None if len(ranking) else "what is left of the budget covers no other row"
         return self._handed_out(parts, n, stale, done)
 
     def tell(

@@ -104,11 +104,11 @@ def _joint(model: Any) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
 
 
 def _noise(model: Any) -> Callable[[Tensor], Tensor]:
-    """What observation noise adds to the variance, row by row."""
+    """A function from rows [B, p] to the variance of observation noise there [B]."""
 
     def noise(rows: Tensor) -> Tensor:
         with asking(model):
-            label, latent = (model.posterior(rows, observation_noise=each) for each in (True, False))
+            label, latent = (model.posterior(rows, observation_noise=noisy) for noisy in (True, False))
             return (label.variance - latent.variance)[:, 0].clamp(min=0.0)
 
     return noise

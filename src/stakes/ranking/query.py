@@ -62,13 +62,18 @@ _CHECKED = 2**16  # rows that are checked at a time
 
 # How much is looked at where the caller does not say, so that an answer comes within seconds. A label of a class has C
 # outcomes, after each of which C probabilities change.
-_NUMBERS = 50_000_000  # row-context pairs that are scored, a closed form each
-_CLASSES = 40_000_000  # numbers that are computed to score rows, N M C^2
-_JOINT_NUMBERS = 200_000_000  # row-context pairs that are gone through to choose rows together, under a Gaussian belief
-_JOINT = 300_000_000  # numbers that are computed to choose rows together, under an ensemble of classes
+_MAX_PAIRS = 50_000_000  # row-context pairs that are scored under a Gaussian belief, a closed form each
+_MAX_CLASS_CELLS = 40_000_000  # N M C^2, computed to score rows under an ensemble of classes
+_MAX_JOINT_PAIRS = (
+    200_000_000  # row-context pairs that are gone through to choose rows together, under a Gaussian belief
+)
+_MAX_JOINT_CELLS = 300_000_000  # computed to choose rows together, under an ensemble of classes
 _CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
-_LISTED = 1000  # rows that are looked at together under a Gaussian belief
-_LISTED_OF_MEMBERS, _FEWEST_LISTED = 100, 20  # and under an ensemble, whose batches cost hundreds of times as much
+_SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
+_ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
+    100,
+    20,
+)  # and under an ensemble, whose batches cost hundreds of times as much
 
 
 @runtime_checkable
@@ -352,7 +357,7 @@ def make_query(
         budget,
         _checked_pending(pending, pool_size(rows)),
         batch,
-        _LISTED if shortlist is None else at_least_one("shortlist", shortlist),
+        _SHORTLIST if shortlist is None else at_least_one("shortlist", shortlist),
         at_least_one("chunk", chunk),
         checked_jobs(n_jobs),
     )
@@ -360,7 +365,7 @@ def make_query(
         contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
         query = _with_contexts(query, contexts, context_weights)
     else:
-        query = _with_stand_ins(query, context_weights, max_contexts)
+        query = _with_pool_contexts(query, context_weights, max_contexts)
     if batch is False:
         return query
     listed, cheap = enough_listed(len(query.weights), query.wanted, query.first(joint=True))
@@ -376,7 +381,7 @@ def _with_contexts(query: Query, contexts: Table, context_weights: Any) -> Query
     return _about(query, contexts, None, weights, note)
 
 
-def _with_stand_ins(query: Query, context_weights: Any, max_contexts: int | None) -> Query:
+def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | None) -> Query:
     """The query about rows of the pool that stand for the future: all of them, or some that are drawn."""
     if max_contexts is not None:
         most = at_least_one("max_contexts", max_contexts)
@@ -384,7 +389,7 @@ def _with_stand_ins(query: Query, context_weights: Any, max_contexts: int | None
         most = query.size
     else:
         most = enough_contexts(query.size, query.wanted, _class_count(query))
-    positions, weights, note = _stand_ins(context_weights, query.size, most, query.seed)
+    positions, weights, note = _pool_contexts(context_weights, query.size, most, query.seed)
     return _about(query, pool_rows(query.pool, positions), positions, weights, note)
 
 
@@ -411,30 +416,37 @@ def class_names(model: Any, classes: Sequence[Any] | None) -> list[Any] | None:
 def enough_contexts(size: int, n: int, classes: int | None) -> int:
     """How many rows of a pool of `size` stand for the future, so that n of them are chosen within seconds."""
     if classes is None:
-        return min(_CONTEXTS, max(_FEWEST_CONTEXTS, _NUMBERS // size))
-    joint = max(_FEWEST_CONTEXTS, _JOINT // (_configurations(n) * classes**2 * max(_LISTED_OF_MEMBERS, n)))
-    return min(_CONTEXTS, joint, max(_FEWEST_CONTEXTS, _CLASSES // classes**2 // size))
+        return min(_CONTEXTS, max(_FEWEST_CONTEXTS, _MAX_PAIRS // size))
+    joint = max(_FEWEST_CONTEXTS, _MAX_JOINT_CELLS // (_configurations(n) * classes**2 * max(_ENSEMBLE_SHORTLIST, n)))
+    return min(_CONTEXTS, joint, max(_FEWEST_CONTEXTS, _MAX_CLASS_CELLS // classes**2 // size))
 
 
 def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:
     """How many rows n are chosen from together within seconds, and whether that can be done at all."""
     if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
-        return _LISTED_OF_MEMBERS, False
+        return _ENSEMBLE_SHORTLIST, False
     classes: int | None = getattr(belief, "n_classes", None)
     if classes is None:
-        return _LISTED, n * max(_LISTED, n) * contexts <= _JOINT_NUMBERS
+        return _SHORTLIST, n * max(_SHORTLIST, n) * contexts <= _MAX_JOINT_PAIRS
     each = _configurations(n) * classes**2 * contexts  # numbers for each row
-    listed = min(_LISTED_OF_MEMBERS, max(_FEWEST_LISTED, _JOINT // each))
-    return listed, each * max(_FEWEST_LISTED, n) <= _JOINT
+    listed = min(_ENSEMBLE_SHORTLIST, max(_SMALLEST_SHORTLIST, _MAX_JOINT_CELLS // each))
+    return listed, each * max(_SMALLEST_SHORTLIST, n) <= _MAX_JOINT_CELLS
 
 
 def _configurations(n: int) -> int:
-    """Of labels that are gone through to choose n rows of classes: 256 for each, fewer for the first few."""
+    """How many configurations of labels are gone through to choose n rows of classes: about 256 for each row.
+
+    The first few rows have fewer: with 2 classes the first eight have 2, 4, ... 256, which is 1150 less than 8 x 256
+    up to a few; other numbers of classes are near enough for an estimate of the effort.
+    """
     return 256 * max(n, 8) - 1150
 
 
-def _stand_ins(context_weights: Any, size: int, most: int, seed: int) -> tuple[Host, Host, Note]:
-    """[M], [M]: rows of the pool that stand for the future, none that never come up if some are left out; and a note.
+def _pool_contexts(context_weights: Any, size: int, most: int, seed: int) -> tuple[Host, Host, Note]:
+    """[M], [M]: positions and weights of the rows of the pool that are taken as contexts, and a note.
+
+    All rows if there are at most `most`; else a uniform draw of those whose weight is not 0, with their weights
+    normalised.
 
     Rows are drawn by position, so that a pool without weights costs no memory.
     """

@@ -205,7 +205,7 @@ def choose(query: Query) -> tuple[Ranking, Host | None]:
 
 
 def alone(query: Query) -> Ranking:
-    """The rows that are worth most alone, as many as are wanted, or as the budget reaches for."""
+    """The rows that are worth most alone, as many as are wanted, or as the budget covers."""
     rows, ranked, as_good, ranked_by, notes = _best_alone(query, query.wanted, query.budget)
     logs = ranked if query.costs is None else ranked + np.log(query.costs[rows])
     log_scale = _log_scale(np.concatenate([logs, ranked]))

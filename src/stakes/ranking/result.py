@@ -70,7 +70,7 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "too few rows": lambda n, size, pending: (
         f"{n} rows were asked for; the pool has {size}{f', {pending} of them pending' if pending else ''}."
     ),
-    "budget": lambda budget, count, n: f"The budget of {budget:g} reached for {count} of {n} rows.",
+    "budget": lambda budget, count, n: f"The budget of {budget:g} covers {count} of {n} rows.",
     # without a model
     "cold start": lambda seed, known: (
         "A cold start: no model, so no row has a worth. "

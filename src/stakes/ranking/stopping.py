@@ -364,7 +364,7 @@ def advised(
     first label that does not pay is no reason to stop. `costs` are those of all rows that could be bought.
     """
     if not offers:
-        return "stop", ("Stop: the budget reaches for no label.",)
+        return "stop", ("Stop: the budget covers no label.",)
     best = max(offers, key=_net)
     if _net(best) > _SURE * (best.net_error or 0.0):
         return "go on", (f"Go on: {_saves(best)}.",)
@@ -378,7 +378,7 @@ def _stop_or_not(tried: int, most: Amount, larger: float | None, decisions: floa
     bound = decisions * (most.value + _SURE * most.error)
     none = f"no batch of up to {tried} labels saves what it costs" if tried > 1 else "the next label does not pay"
     if larger is None:
-        return "stop", (f"Stop: {none}, and the budget or the pool reaches for no more.",)
+        return "stop", (f"Stop: {none}, and the budget or the pool allows no more.",)
     if larger >= bound:
         limit = f"{short(decisions)} decisions can save {number(bound)} at most"
         cost = f"{tried + 1} labels cost {number(larger)}"

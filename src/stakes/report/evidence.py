@@ -169,7 +169,7 @@ def expected(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -
 def realised(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:
     """The loss on the labels themselves, each judged by a model that has not seen it (five folds)."""
     rows = np.asarray(sorted(labels))
-    fold = folds([labels[row] for row in rows], sheet.task == "classes", sheet.brief.random_state)
+    fold = folds([labels[int(row)] for row in rows], sheet.task == "classes", sheet.brief.random_state)
     each = [_unseen(sheet, labels, rows[fold != part], rows[fold == part], pool) for part in range(FOLDS)]
     losses = np.concatenate(each)  # [n]
     return Point(len(rows), float(losses.mean()), float(losses.std(ddof=1) / np.sqrt(len(losses))))

@@ -550,7 +550,8 @@ def build_loss(spec: LossSpec, classes: Sequence[str] | None = None) -> AnyLoss:
     arguments = {**spec.options, **_concerns(spec, classes)}
     path = spec.name if is_path(spec.name) else f"stakes.losses:{LOSSES[spec.name].kind}"
     loss = constructed(spec.name, class_with(path, ("statistics", "regret"), "loss"), arguments)
-    if not isinstance(loss, Loss | DistributionLoss):
+    readable = hasattr(loss, "domain")  # a property that raises counts as there, from Python 3.12 on
+    if not isinstance(loss, Loss | DistributionLoss) or not readable:
         raise StakesError(f"{spec.name} is no loss: {loss!r} lacks methods of stakes.losses.Loss")
     return loss
 

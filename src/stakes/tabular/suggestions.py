@@ -273,7 +273,7 @@ def _spread(sheet: Worksheet, pool: list[int], known: set[int], n: int, budget: 
     free = [row for row in pool if row not in known and affords(budget, 0.0, float(cost[row]))]
     notes = (*_notes("table", sheet.notes), _note("no model", f"{why}: no model can tell what a label is worth."))
     if not free:
-        reason = _note("nothing within the budget", "The budget reaches for no label.")
+        reason = _note("nothing within the budget", "The budget covers no label.")
         return Ranking((), (), (), False, DISTANCE, (), (*notes, reason))
     found = cold_start(
         sheet.features.take(free),

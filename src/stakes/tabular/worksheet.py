@@ -368,7 +368,17 @@ def write_worksheet(
     labels: Mapping[str, str | None],
     more: Mapping[str, Sequence[Cell]] | None = None,
 ) -> None:
-    """Rows by id, in their order: the id, the cells of the table, the label if there is one, and `more` columns."""
+    """Write some rows of a table as a CSV to be filled in.
+
+    Each line has the id, the cells of the table, the label if there is one, and the `more` columns.
+
+    Args:
+        path: The file to write.
+        sheet: The table.
+        rows: Ids of the rows, in the order in which they are written.
+        labels: Labels by id; rows without one are left empty.
+        more: Further columns by name, each with a value for every one of `rows`.
+    """
     source, brief = sheet.source, sheet.brief
     place = {row: position for position, row in enumerate(sheet.ids)}
     others = [name for name in source.names if name not in (brief.id_column, brief.target)]
