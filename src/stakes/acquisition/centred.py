@@ -171,19 +171,21 @@ def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callabl
     """A function from blocks of candidates to their scores [n], for contexts with `shares` [M]: in single precision."""
     xp, terms = namespace(belief.contexts), terms_of(loss, belief, shares)
     count, contexts, members = terms.members.shape
-    right = xp.permute_dims(xp.reshape(terms.members, (count * contexts, members)), (1, 0))  # [K, T M]
+    right = xp.permute_dims(xp.reshape(terms.members, (count * contexts, members)), (1, 0)) / members  # [K, T M]
     right, heights, offsets = (xp.astype(each, xp.float32) for each in (right, terms.heights, terms.offsets))
     of = _best_actions if terms.kind == "actions" else _excesses
+    row = count * contexts  # numbers of one product
 
     def few(candidates: Array, weights: Array) -> Array:
         means, gaps = centred(candidates, weights)  # [n, C], [n, C, K]
         rows = xp.reshape(xp.astype(gaps, xp.float32), (-1, members))  # [n C, K]
-        r = xp.reshape(xp.matmul(rows, right) / members, (rows.shape[0], count, contexts))
-        found = xp.reshape(of(r, terms, heights, offsets), means.shape)  # [n, C]
-        return terms.scale * xp.sum(double(means) * double(found), axis=1)
+        r = xp.reshape(xp.matmul(rows, right), (rows.shape[0], count, contexts))
+        parts = slices(rows.shape[0], max(1, at_once(right, _CACHE) // row))  # which stay in the cache
+        found = xp.concat([of(r[part, ...], terms, heights, offsets) for part in parts])
+        return terms.scale * xp.sum(double(means) * double(xp.reshape(found, means.shape)), axis=1)
 
     def sums(block: CategoricalEnsemble) -> Array:
-        step = max(1, at_once(right, _CACHE) // (block.n_classes * count * contexts))
+        step = max(1, at_once(right, _PRODUCT) // (block.n_classes * row))
         parts = slices(block.n_candidates, step)
         return xp.concat([few(block.candidates[part, ...], block.member_weights) for part in parts])
 
@@ -201,10 +203,12 @@ def _excesses(r: Array, terms: Terms, heights: Array, _: Array) -> Array:
     xp, of = namespace(r), _log_excess if terms.kind == "log" else _square
     heights = double(heights)
     if not terms.weighted:
-        return xp.matmul(xp.reshape(of(double(r)), (r.shape[0], r.shape[1] * r.shape[2])), xp.reshape(heights, (-1,)))
+        excess = xp.reshape(of(double(r)), (r.shape[0], r.shape[1] * r.shape[2]))
+        return xp.matmul(excess, xp.reshape(heights, (-1,)))
     mean = double(r[:, -1:, :])
     left_over = xp.where(1.0 + mean > SINGLE_EMPTY, 1.0 + mean, xp.zeros_like(mean))
-    q = r[:, :-1, :] - mean
+    q = double(r[:, :-1, :])
+    q -= mean
     q *= ratio(xp.ones_like(mean), left_over)
     excess = of(q)
     excess *= heights
@@ -214,9 +218,10 @@ def _excesses(r: Array, terms: Terms, heights: Array, _: Array) -> Array:
 def _log_excess(q: Array) -> Array:
     """(1 + q) log(1 + q) - q, of which double precision keeps all digits that single precision left in q.
 
-    Rounding may put q below -1, where no probability is.
+    Rounding may put q below -1, where no probability is. What was in `q` is lost.
     """
-    x = namespace(q).clip(1.0 + q, SINGLE_NOTHING, None)
+    q += 1.0
+    x = namespace(q).clip(q, SINGLE_NOTHING, None)
     logs = namespace(q).log(x)
     logs *= x
     x -= 1.0
@@ -453,12 +458,25 @@ _FEW = 32  # members, over which what float16 rounds does not average out
 
 
 def fused_form(precision: Precision = "float16") -> Form:
-    """Products in half precision with sums in float32, or in another precision: for `score(..., form=...)`.
+    """The kernel for ensembles of classes on a GPU in a precision of choice, for `score(..., form=...)`.
 
-    Only the covariance of members is rounded, so that float16 ranks as float64 does; bfloat16 has a wider range and an
-    eighth of its accuracy, tf32 the same accuracy as float16 at half the speed, and float32 is nearly exact and slow.
-    `find_form` takes float16, or float32 for up to 32 members, over which rounding does not average out; a small
-    ensemble it leaves to the general route.
+    Only the covariance of members is rounded, and sums are in float32. `find_form` takes float16, or float32 for up to
+    32 members, over which rounding does not average out; a small ensemble it leaves to the general route.
+
+    Args:
+        precision: "float16", which ranks as float64 does; "bfloat16", with a wider range and an eighth of its accuracy;
+            "tf32", with the accuracy of float16 at half the speed; or "float32", which is nearly exact, and slow.
+
+    Returns:
+        The form. It serves log loss, Brier loss, cost matrices and zero-one loss of up to 128 classes.
+
+    Raises:
+        StakesError: If there is no such precision.
+
+    Examples:
+        >>> from stakes.acquisition import fused_form
+        >>> fused_form("tf32").name
+        'fused kernel over centred members in tf32'
     """
     if precision not in _BYTES:
         raise StakesError(f"precision must be one of {', '.join(_BYTES)}; got {precision!r}")

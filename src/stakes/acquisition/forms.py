@@ -8,7 +8,7 @@ Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, filled, namespace
@@ -21,7 +21,16 @@ from stakes.losses.domains import Classes, Domain, Vectors
 
 
 class ANY:
-    """In place of a type of loss or of weight when a form is registered: all of them."""
+    """In place of a type of loss or of weight when a form is registered: all of them.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> from stakes.acquisition import ANY, Form, register
+        >>> class Stubborn(GaussianBelief):  # whose targets no label changes
+        ...     pass
+        >>> nothing = Form("no label helps", lambda loss, belief: (lambda block: 0.0 * block.rho, 0.0 * belief.mean))
+        >>> register(ANY, ANY, Stubborn, nothing)  # for every loss with every weight
+    """
 
 
 Reduction: TypeAlias = tuple[Callable[[Any], Array], Array]
@@ -38,11 +47,27 @@ class Total:
             contexts to [n], the sums over contexts of share times reduction.
         numbers: From a loss and a belief to how many numbers it holds for each candidate of a block.
         in_logs: Whether the function gives logarithms of sums, which may be of any scale.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import BrierLoss, CategoricalEnsemble, find_form
+        >>> members = np.random.default_rng(0).dirichlet([1.0, 1.0], size=(10, 5))  # [N, K, C]
+        >>> form = find_form(BrierLoss(), CategoricalEnsemble(members, members))
+        >>> form.name, type(form.total).__name__
+        ('one matrix over members for all contexts', 'Total')
     """
 
     prepare: Callable[[Any, Any, Array], Callable[[Any], Array]]
     numbers: Callable[[Any, Any], int]
     in_logs: bool = False
+
+
+def _few_numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (whatever they are)
+    return 8
+
+
+def _always(loss: Any, belief: Any) -> bool:  # noqa: ARG001 (whatever they are)
+    return True
 
 
 @dataclass(frozen=True)
@@ -72,10 +97,10 @@ class Form:
 
     name: str
     prepare: Callable[[Any, Any], Reduction]
-    numbers: Callable[[Any, Any], int] = lambda loss, belief: 8
+    numbers: Callable[[Any, Any], int] = field(default_factory=lambda: _few_numbers)
     context_numbers: int = 8
     total: Total | None = None
-    serves: Callable[[Any, Any], bool] = lambda loss, belief: True
+    serves: Callable[[Any, Any], bool] = field(default_factory=lambda: _always)
     otherwise: Form | None = None
 
 

@@ -61,6 +61,14 @@ class Best:
         positions: [k], where they are among the candidates.
         scores: [k], what their labels are worth (per cost, where costs were given).
         n_scored: How many candidates were scored; the others could not be among the best.
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError
+        >>> from stakes.acquisition import best
+        >>> belief = GaussianBelief([0.0], [1.0], candidate_variance=[1.0, 1.0], covariance=[[0.1], [0.6]])
+        >>> found = best(SquaredError(), belief, n=1)
+        >>> print(found.positions, found.scores.round(6))
+        [1] [0.36]
     """
 
     positions: Array

@@ -15,7 +15,15 @@ from stakes.losses.domains import Domain
 
 
 class Integrand(Protocol):
-    """What a belief may ask of a loss: where it is defined, where it is rough or large, and its statistics."""
+    """What a belief may ask of a loss: where it is defined, where it is rough or large, and its statistics.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import SquaredError
+        >>> print(SquaredError().statistics(np.array([2.0, 3.0])))  # every loss is one: S(z) = (1, z)
+        [[1. 2.]
+         [1. 3.]]
+    """
 
     @property
     def domain(self) -> Domain:
@@ -60,6 +68,13 @@ class Reference(NamedTuple):
     Attributes:
         point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); None for classes.
         log_scale: [M]: moments are E[S] over exp(log_scale).
+
+    Examples:
+        >>> from stakes import GaussianBelief, SquaredError
+        >>> belief = GaussianBelief(mean=[100.0], variance=[1.0], candidate_variance=[1.0], covariance=[[0.5]])
+        >>> reference = belief.reference(SquaredError())
+        >>> print(reference.point, reference.log_scale)  # the mean, where a weight of 1 has the logarithm 0
+        [100.] [0.]
     """
 
     point: Array | None
@@ -105,6 +120,13 @@ class Belief(Protocol):
     There is nothing to inherit from: an object with these members is a belief. `stakes.testing.check_belief` tests one.
     Two protocols add to it: `BatchBelief` for labels that are chosen together, and `DistributionBelief` for losses of a
     whole distribution.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> from stakes.beliefs import Belief
+        >>> belief = GaussianBelief(mean=[0.0], variance=[1.0], candidate_variance=[1.0], covariance=[[0.5]])
+        >>> isinstance(belief, Belief)
+        True
     """
 
     @property
@@ -184,6 +206,14 @@ class BatchBelief(Protocol):
     """A belief whose labels can be chosen together: `select` and `rank(batch=True)` serve it, as they do our own.
 
     The joint reduction of a batch is the reduction of its labels seen as one, so one method is enough.
+
+    Examples:
+        >>> from stakes.beliefs import BatchBelief
+        >>> class Mine:  # docs/examples/own_batch.py has a whole one
+        ...     def start_batch(self, candidates):
+        ...         return self
+        >>> isinstance(Mine(), BatchBelief)
+        True
     """
 
     def start_batch(self, candidates: tuple[int, ...]) -> Belief:
@@ -209,6 +239,12 @@ class DistributionBelief(Protocol):
     """A belief that knows the whole weighted distribution w(z) p(z | c), today's and in each cell of a label.
 
     Marks [M, B] are targets, counted from the reference of each context, that must be edges between panels.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble, GaussianBelief
+        >>> from stakes.beliefs import DistributionBelief
+        >>> issubclass(GaussianBelief, DistributionBelief), issubclass(CategoricalEnsemble, DistributionBelief)
+        (True, False)
     """
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:

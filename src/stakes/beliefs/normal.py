@@ -112,6 +112,13 @@ class MixtureGrid:
 
     Args:
         per_sd: How many points to the smallest standard deviation.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.beliefs import MixtureGrid
+        >>> means, sds = np.array([[0.0, 1.0]]), np.array([[1.0, 1.0]])
+        >>> MixtureGrid(per_sd=3.0).size(means, sds)  # 3 points to each of 19 sds, and the end
+        58
     """
 
     per_sd: float = 3.0
@@ -245,6 +252,13 @@ class MemberPanels:
 
     Args:
         per_panel: How many nodes a panel has.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.beliefs import MemberPanels
+        >>> means, sds = np.array([[0.0, 1.0]]), np.array([[0.001, 1.0]])
+        >>> MemberPanels(per_panel=10).size(means, sds)  # 11 panels between 12 marks
+        110
     """
 
     per_panel: int = 10
@@ -286,6 +300,14 @@ class Automatic:
         most: How many points the grid may have.
         grid: The grid.
         panels: The panels.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.beliefs import Automatic
+        >>> Automatic().chosen(np.array([[0.0, 1.0]]), np.array([[1.0, 1.0]]))
+        MixtureGrid(per_sd=3.0)
+        >>> Automatic().chosen(np.array([[0.0, 1.0]]), np.array([[0.001, 1.0]]))
+        MemberPanels(per_panel=10)
     """
 
     most: int = 4096

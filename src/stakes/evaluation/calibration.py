@@ -27,6 +27,14 @@ class Calibration:
         pit: [M]: P(z <= target) under the belief, uniform if it is right.
         levels: L probabilities of central intervals.
         coverage: [L]: the fraction of targets in the central interval of each level.
+
+    Examples:
+        >>> from stakes import GaussianBelief
+        >>> from stakes.evaluation import calibration
+        >>> belief = GaussianBelief([0.0, 0.0], [1.0, 1.0], candidate_variance=[1.0], covariance=[[0.5, 0.5]])
+        >>> found = calibration(belief, targets=[0.0, 3.0], levels=(0.9,))
+        >>> print(found.pit.round(4), found.coverage)  # one of two targets lies in its central interval of 90%
+        [0.5    0.9987] [0.5]
     """
 
     pit: Array
@@ -43,6 +51,14 @@ class ClassCalibration:
             top probability, its class being right or not.
         predicted: [C]: the mean probability of each class.
         observed: [C]: the fraction of targets in each class.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble
+        >>> from stakes.evaluation import calibration
+        >>> sure = [[[0.9, 0.1]], [[0.9, 0.1]]]  # one member, two contexts
+        >>> found = calibration(CategoricalEnsemble(candidates=sure, contexts=sure), targets=[0, 1])
+        >>> print(round(found.expected_error, 6), found.predicted, found.observed)  # half are right, at 90%
+        0.4 [0.9 0.1] [0.5 0.5]
     """
 
     expected_error: float

@@ -23,6 +23,13 @@ class Decomposition:
         total: E_eval[l(z, a)].
         estimation_error: E[w] D(a_eval, a).
         dispersion: E_eval[l(z, a_eval)].
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> from stakes.evaluation import decompose
+        >>> found = decompose(SquaredError(), prediction=[3.0], targets=[[0.0, 2.0]])  # the best answer is 1
+        >>> print(found.estimation_error)  # (3 - 1)^2
+        [4.]
     """
 
     total: Array
@@ -71,6 +78,13 @@ class BiasVariance:
         bayes_error: E[l(z, a_eval)].
         bias: E[w] D(a_eval, u).
         variance: E[w] E_A[D(u, A)].
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> from stakes.evaluation import bias_variance
+        >>> found = bias_variance(SquaredError(), predictions=[[1.0, 3.0]], targets=[[0.0, 2.0]])
+        >>> print(found.variance)  # of the answers 1 and 3 about their mean
+        [1.]
     """
 
     total: Array

@@ -32,6 +32,13 @@ class RealisedLoss:
         each: [n]: the loss of each row (over the mean weight if normalised).
         standard_error: Of the mean (the ratio of means if normalised) for independent rows; infinite for one row.
         effective_rows: (sum |l|)^2 / sum l^2: how many rows carry the mean; 0 where none costs anything.
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> from stakes.evaluation import realised_loss
+        >>> found = realised_loss(SquaredError(), predictions=[1.0, 2.0], targets=[1.0, 4.0])
+        >>> print(found.mean, found.each)
+        2.0 [0. 4.]
     """
 
     mean: float

@@ -23,6 +23,21 @@ class FiniteChoice:
     """The methods that all losses with a finite set of actions share; a loss says what each action costs.
 
     A class of your own derives from it, or simply has the same methods, with `domain`, `cost_rows` and `__call__`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.losses import REAL, FiniteChoice
+        >>> class Umbrella(FiniteChoice):  # take it (action 1) for a cost of 1, or get wet by the rain
+        ...     domain = REAL
+        ...     breakpoints = (0.0,)
+        ...     def cost_rows(self, z):
+        ...         return np.stack([np.maximum(z, 0.0), np.ones_like(z)], axis=-1)
+        ...     def __call__(self, z, prediction):
+        ...         return self.cost_rows(np.asarray(z))[..., prediction]
+        >>> from stakes import GaussianBelief, uncertainty
+        >>> certain = GaussianBelief(mean=[5.0], variance=[0.01], candidate_variance=[1.0], covariance=[[0.0]])
+        >>> print(uncertainty(Umbrella(), certain).round(6))  # heavy rain: take it
+        [1.]
     """
 
     weight = None

@@ -27,6 +27,12 @@ class WeightedBregman:
         potential: The convex function phi.
         transform: The map T from targets to points [..., d].
         weight: The weight w(z), or None for 1.
+
+    Examples:
+        >>> from stakes import SquaredError
+        >>> from stakes.losses import WeightedBregman
+        >>> isinstance(SquaredError(), WeightedBregman)
+        True
     """
 
     potential: PotentialLike

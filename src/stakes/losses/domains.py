@@ -64,6 +64,11 @@ class Classes:
 
     Args:
         count: How many; None for any number.
+
+    Examples:
+        >>> from stakes.losses import Classes
+        >>> print(Classes(3), Classes(3) in Classes())
+        3 classes True
     """
 
     count: int | None = None
@@ -85,6 +90,11 @@ class Vectors:
 
     Raises:
         StakesError: If `count` is not a whole number, 1 or more.
+
+    Examples:
+        >>> from stakes.losses import Vectors
+        >>> print(Vectors(2), Vectors(3) in Vectors(2))
+        vectors of 2 numbers False
     """
 
     count: int

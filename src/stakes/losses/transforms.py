@@ -24,6 +24,13 @@ class Chart:
         origin: T(reference) in these coordinates, or 0.
         coordinate: A function from targets to coordinates [..., d].
         target: Its inverse, from coordinates to targets.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.losses import Identity
+        >>> chart = Identity().chart(np.array(100.0), scale_free=False)  # coordinates count from 100
+        >>> print(chart.coordinate(np.array(103.0)), chart.target(np.array([3.0])))
+        [3.] 103.0
     """
 
     origin: Array | float
@@ -73,6 +80,12 @@ class Identity:
 
     Args:
         domain: Where the target must lie.
+
+    Examples:
+        >>> from stakes import BregmanLoss
+        >>> from stakes.losses import POSITIVE, Identity, Square
+        >>> print(BregmanLoss(Square(), Identity(POSITIVE)).domain)  # squared error of positive targets
+        (0, inf)
     """
 
     domain: Interval = REAL
@@ -94,6 +107,11 @@ class VectorIdentity:
 
     Args:
         count: How many numbers a vector has.
+
+    Examples:
+        >>> from stakes.losses import VectorIdentity
+        >>> print(VectorIdentity(3).domain)
+        vectors of 3 numbers
     """
 
     count: int
@@ -121,6 +139,11 @@ class Indicator:
 
     Args:
         domain: The classes.
+
+    Examples:
+        >>> from stakes.losses import Classes, Indicator
+        >>> print(Indicator(Classes(3)).domain)
+        3 classes
     """
 
     domain: Classes = Classes()  # noqa: RUF009 (frozen)
@@ -143,6 +166,12 @@ class Power:
 
     Raises:
         StakesError: If `lam` is not a finite number.
+
+    Examples:
+        >>> from stakes import BregmanLoss
+        >>> from stakes.losses import Power, Square
+        >>> print(BregmanLoss(Square(), Power(0.5))(9.0, 4.0))  # (2 (3 - 1) - 2 (2 - 1))^2, as BoxCox(0.5) has it
+        4.0
     """
 
     lam: float
@@ -188,6 +217,13 @@ class Exponential:
 
     Raises:
         StakesError: If `rate` is 0 or not a finite number.
+
+    Examples:
+        >>> from stakes import BregmanLoss
+        >>> from stakes.losses import Exponential, NegativeLog
+        >>> loss = BregmanLoss(NegativeLog(), Exponential(-1.0))  # Linex(1)
+        >>> print(loss(0.0, 1.0).round(4))  # e - 2
+        0.7183
     """
 
     rate: float

@@ -204,6 +204,12 @@ class ClassWeights:
 
     Raises:
         StakesError: If they are negative, not finite or all 0.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.losses import ClassWeights
+        >>> print(ClassWeights([1.0, 5.0])(np.eye(2)))  # of class 0 and of class 1
+        [1. 5.]
     """
 
     weights: Sequence[float]

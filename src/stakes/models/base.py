@@ -28,7 +28,20 @@ RowsToBelief: TypeAlias = Callable[[Any], Belief]
 
 
 class Adapter(Protocol):
-    """A function that turns fitted models of one type into beliefs: the contexts are seen once, rows stream by."""
+    """A function that turns fitted models of one type into beliefs: the contexts are seen once, rows stream by.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import CategoricalEnsemble
+        >>> def prepare(model, contexts, *, target, classes, joint, random_state):
+        ...     there = model(contexts)  # this model is a function from rows to what its members predict, [n, K, C]
+        ...     return lambda rows: CategoricalEnsemble(model(rows), there)
+        >>> model = lambda rows: np.full((len(rows), 5, 2), 0.5)
+        >>> asked = {"target": "label", "classes": None, "joint": False, "random_state": np.random.default_rng(0)}
+        >>> belief = prepare(model, np.zeros((6, 1)), **asked)(np.zeros((3, 1)))
+        >>> belief.n_candidates, belief.n_contexts
+        (3, 6)
+    """
 
     def __call__(
         self,

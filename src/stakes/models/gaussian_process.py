@@ -414,6 +414,15 @@ class FollowedProcess:
         process: The process.
         here: What is kept of the candidates.
         there: What is kept of the contexts.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes.models import GaussianProcess, follow
+        >>> X = np.linspace(0.0, 1.0, 20)[:, None]
+        >>> followed = follow(GaussianProcess().fit(X[:5], X[:5, 0] ** 2), pool=X, contexts=X)
+        >>> before, after = followed.belief(), followed.condition(X[[9]], X[[9], 0] ** 2).belief()
+        >>> bool(np.all(after.variance <= before.variance))
+        True
     """
 
     process: GaussianProcess

@@ -44,7 +44,21 @@ _Scores = TypeVar("_Scores", bound=tuple[Any, ...])
 
 
 class TrainedWeightWarning(UserWarning):
-    """The loss weighs classes, and the model was trained with class weights: the same concern would count twice."""
+    """The loss weighs classes, and the model was trained with class weights: the same concern would count twice.
+
+    Examples:
+        >>> import warnings
+        >>> import numpy as np
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from stakes import LogLoss, rank
+        >>> X, y = np.arange(8.0)[:, None], np.array([0, 1] * 4)
+        >>> model = RandomForestClassifier(5, class_weight="balanced", random_state=0).fit(X, y)
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always")
+        ...     ranking = rank(model, LogLoss(class_weights=[1.0, 5.0]), X, n=1)
+        >>> [warning.category.__name__ for warning in caught]
+        ['TrainedWeightWarning']
+    """
 
 
 def rank(

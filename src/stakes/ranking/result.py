@@ -125,6 +125,12 @@ class HelpedContext:
             class probabilities; None where the answer is a whole distribution, or beyond the range of numbers.
         uncertainty: The expected loss of that answer; None where it is beyond the range of numbers.
         answer: The prediction as text.
+
+    Examples:
+        >>> from stakes.ranking import HelpedContext
+        >>> context = HelpedContext(index=4, row_id="d", share=0.5, prediction=1.5, uncertainty=0.2, answer="1.5")
+        >>> context.row_id, context.share
+        ('d', 0.5)
     """
 
     index: int
@@ -151,6 +157,11 @@ class Reason:
         contexts: Up to three contexts at which its label, alone, helps most; none where it is worth nothing by itself.
         as_good: How many other rows score the same to within 1e-9, so that the random state decided; None in a batch.
         ranked_by: What it is the best in: "worth", or where no label is worth anything what stood in for it.
+
+    Examples:
+        >>> from stakes.ranking import Reason
+        >>> print(Reason(worth=0.5, worth_per_cost=None, contexts=(), as_good=2, ranked_by="worth"))
+        worth 0.5; 2 other rows are as good
     """
 
     worth: float | None

@@ -35,6 +35,11 @@ class Amount(NamedTuple):
     Attributes:
         value: The mean.
         error: Its standard error, where the contexts are draws of those to come.
+
+    Examples:
+        >>> from stakes.ranking import Amount
+        >>> Amount(value=0.25, error=0.01).value
+        0.25
     """
 
     value: float
@@ -54,6 +59,12 @@ class Offer:
         error: Its standard error: over contexts, and of sampling where labels of a batch are sampled.
         cost: What all of them cost, in units of the loss; None where that is not known.
         decisions: How many decisions will be taken; None where that is not known.
+
+    Examples:
+        >>> from stakes.ranking import Offer
+        >>> offer = Offer(size=3, worth=0.02, error=0.0, cost=10.0, decisions=1000)
+        >>> print(offer.net, offer.break_even)  # 1000 decisions save 20, the labels cost 10
+        10.0 500.0
     """
 
     size: int
@@ -93,6 +104,16 @@ class Outlook:
         budget: What may be spent, as given.
         advice: "go on", "stop" or "too close to call"; None without costs or decisions.
         sentences: The advice as text, and why.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import SquaredError, outlook
+        >>> X = np.linspace(-1.0, 1.0, 30)[:, None]
+        >>> model = BayesianRidge().fit(X[:10], np.sin(9 * X[:10, 0]))
+        >>> found = outlook(model, SquaredError(), X[10:], n=3)
+        >>> [offer.size for offer in found.offers], found.advice  # no advice without costs and decisions
+        ([1, 2, 3], None)
     """
 
     ranking: Ranking

@@ -33,6 +33,14 @@ class LastLayer:
         layer: Its last linear layer.
         weights: [K, C, h]: the draws; the bias, where there is one, last.
         noise_sd: The sd of labels about means; None for classes.
+
+    Examples:
+        >>> import torch
+        >>> from stakes.models.networks import last_layer_laplace
+        >>> network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        >>> model = last_layer_laplace(network, torch.randn(50, 3), draws=10)  # a LastLayer
+        >>> model.weights.shape  # eight weights and a bias for each of two classes
+        torch.Size([10, 2, 9])
     """
 
     module: nn.Module

@@ -219,7 +219,15 @@ def _of_loader(loader: DataLoader[Any], collate: Any) -> dict[str, Any]:
 
 @runtime_checkable
 class NetworkMembers(Protocol):
-    """K networks that predict together, in the same order each time, each the same function of a row each time."""
+    """K networks that predict together, in the same order each time, each the same function of a row each time.
+
+    Examples:
+        >>> import torch
+        >>> from stakes.models.networks import last_layer_laplace, NetworkMembers
+        >>> network = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+        >>> isinstance(last_layer_laplace(network, torch.randn(50, 3), draws=10), NetworkMembers)
+        True
+    """
 
     @property
     def modules(self) -> tuple[nn.Module, ...]:
