@@ -1,4 +1,4 @@
-"""A ranking outlives the process: it comes back from JSON as it was."""
+"""A ranking outlives the process: it comes back from JSON as it was. Notes are data, and sentences when shown."""
 
 import json
 from dataclasses import replace
@@ -9,7 +9,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import BayesianRidge
 
 from stakes import LogLoss, SquaredError, cold_start, rank
-from stakes.ranking import Ranking
+from stakes.ranking import Note, Ranking
+from stakes.ranking.result import _SENTENCES
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -38,3 +39,47 @@ def test_an_infinite_score_comes_back_as_nan():
     again = Ranking.from_dict(ranking.to_dict())
     assert np.isnan(again.scores[0])
     assert replace(again, scores=ranking.scores).row_ids == ranking.row_ids
+
+
+NOTES = {
+    "given contexts": {"count": 3, "weighted": True},
+    "pool as contexts": {"size": 3, "weighted": False},
+    "drawn contexts": {"count": 3, "size": 9, "seed": 0, "weighted": False},
+    "target": {"target": "latent"},
+    "forms": {"names": ["a closed form", "another"]},
+    "per cost": {},
+    "log scale": {"log_scale": 812.5},
+    "out of range": {"error": "too large."},
+    "fallback": {"ranked_by": "worth of 8 such labels", "labels": 8},
+    "members agree": {},
+    "ties": {"count": 2, "seed": 0},
+    "shortlist": {"count": 5, "size": 50},
+    "pending": {"count": 2},
+    "joint worth": {"count": 4, "worth": 0.25, "method": "exact"},
+    "sampling error": {"error": 0.01},
+    "fallback picks": {"count": 2, "ranked_by": ["variance reduction"]},
+    "contexts of single labels": {},
+    "members": {"count": 20},
+    "too few rows": {"n": 9, "size": 3, "pending": 1},
+    "budget": {"budget": 3.0, "count": 2, "n": 9},
+    "cold start": {"seed": 0, "known": None},
+    "drawn rows": {"count": 3, "size": 9, "seed": 0},
+}
+
+
+def test_every_kind_of_note_has_an_example_here():
+    assert set(NOTES) == set(_SENTENCES)
+
+
+@pytest.mark.parametrize("kind", NOTES)
+def test_a_note_is_data_and_a_sentence(kind):
+    sentence = str(Note(kind, NOTES[kind]))
+    assert sentence[0].isupper() or sentence[0].isdigit()
+    assert sentence.endswith(".")
+    for value in NOTES[kind].values():
+        if isinstance(value, int) and not isinstance(value, bool) and value > 1 and kind != "fallback":
+            assert str(value) in sentence
+
+
+def test_free_text_is_a_note_of_any_other_kind():
+    assert str(Note("model report", {"text": "Gaps were filled."})) == "Gaps were filled."

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers, counts, times and lists as text."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {by_small_letters[near[0]]!r}?" if near else ""
 
 
-def listed(words: Iterable[str], most: int = 8) -> str:
-    """The first few words, and how many more there are."""
-    every = list(words)
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """The first few names, and how many more there are."""
+    every = list(names)
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more

@@ -103,7 +103,7 @@ class Outlook:
         decisions: How many decisions will be taken, as given.
         budget: What may be spent, as given.
         advice: "go on", "stop" or "too close to call"; None without costs or decisions.
-        sentences: The advice in words, and why.
+        sentences: The advice as text, and why.
 
     Examples:
         >>> import numpy as np
@@ -322,7 +322,7 @@ def _joint_worths(query: Query, rows: Host) -> tuple[Host, Host] | None:
 
 
 def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
-    """The ranking with a note that batches of an ensemble have no more to tell than which member is right."""
+    """The ranking with a note that batches of an ensemble can teach no more than which member is right."""
     members, before = getattr(query.first(), "member_weights", None), len(query.notes)
     if members is None or len(offers) < min(2, len(ranking)):
         return ranking
@@ -339,8 +339,9 @@ def expected_loss(query: Query) -> Amount:
 def most_saved(query: Query) -> Amount:
     """The most that labels can save, however many there are and wherever they are bought.
 
-    Under a Gaussian belief (also a warped one) they tell the function, and leave the noise of the outcome; under an
-    ensemble they tell the member. Of any other belief no more is known than that they save all of the expected loss.
+    Under a Gaussian belief (also a warped one) they reveal the function, and leave the noise of the outcome; under
+    an ensemble they reveal the member. Of any other belief no more is known than that they save all of the expected
+    loss.
     """
     belief = query.first()
     if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
@@ -362,7 +363,7 @@ def _mean(values: Host, weights: tuple[float, ...]) -> Amount:
 
 
 def _oracle(query: Query, belief: GaussianBelief | WarpedGaussianBelief) -> Belief:
-    """One candidate that tells the function at every context: rho_c = (variance without noise) / (variance)."""
+    """One candidate that reveals the function at every context: rho_c = (variance without noise) / (variance)."""
     function = _gaussian(replace(query, target="latent").first())
     label = _gaussian(belief)
     known = np.clip(on_host(function.variance), 0.0, on_host(label.variance))  # [M]
