@@ -1,11 +1,14 @@
 """The laws catch what they are there to catch: broken losses and beliefs, each by the law it breaks."""
 
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from stakes import CategoricalEnsemble, CostMatrix, ExponentialWeight, LogLoss, SquaredError
+from stakes.beliefs import Belief
 from stakes.losses import Identity, Square, WeightedBregman
 from stakes.testing import check_belief, check_loss
 from tests.brute import random_table
@@ -81,16 +84,10 @@ def table(rng):
     return random_table(rng, TARGETS)
 
 
-class Wrong:
-    """A belief that does one thing wrong."""
-
-    def __init__(self, belief, **methods):
-        self._belief, self._methods = belief, methods
-
-    def __getattr__(self, name):
-        if name in self._methods:
-            return lambda *given: self._methods[name](self._belief, *given)
-        return getattr(self._belief, name)
+def wrong(belief, **methods):
+    """A belief that does one thing wrong; each member is there by itself, where checks of protocols look for it."""
+    members = {name: getattr(belief, name) for name in vars(Belief) if not name.startswith("_")}
+    return SimpleNamespace(**members | {name: partial(method, belief) for name, method in methods.items()})
 
 
 def test_a_broken_belief_is_caught(rng):
@@ -105,7 +102,7 @@ def test_a_broken_belief_is_caught(rng):
     ]
     for law, methods in broken:
         with pytest.raises(AssertionError, match=law):
-            check_belief(Wrong(belief, **methods))
+            check_belief(wrong(belief, **methods))
     heavier = replace(belief, joint=2 * belief.joint)
     with pytest.raises(AssertionError, match="total mass: the moment of 1"):
         check_belief(heavier)

@@ -74,11 +74,11 @@ def tabulated(monkeypatch):
     """Posterior sds at which curves were tabulated, in order."""
     seen, interpolated = [], profile.interpolated
 
-    def told(values, enough, low):
+    def noted(values, enough, low):
         seen.append(low)
         return interpolated(values, enough, low)
 
-    monkeypatch.setattr(profile, "interpolated", told)
+    monkeypatch.setattr(profile, "interpolated", noted)
     return seen
 
 

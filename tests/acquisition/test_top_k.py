@@ -91,11 +91,11 @@ def test_of_equal_candidates_the_first_lead():
 def test_a_memory_map_is_read_block_by_block(tmp_path):
     rows = probabilities(50, seed=6)
     np.save(tmp_path / "rows.npy", rows)
-    belief, said = CategoricalEnsemble(rows[:1], probabilities(3, seed=2)), []
+    belief, shown = CategoricalEnsemble(rows[:1], probabilities(3, seed=2)), []
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    found = best_streamed(LogLoss(), belief, mapped, n=2, block=20, progress=lambda what, share: said.append(share))
+    found = best_streamed(LogLoss(), belief, mapped, n=2, block=20, progress=lambda what, share: shown.append(share))
     np.testing.assert_allclose(found.scores, best_streamed(LogLoss(), belief, rows, n=2).scores, rtol=1e-13)
-    assert said == [0.4, 0.8, 1.0]
+    assert shown == [0.4, 0.8, 1.0]
 
 
 @pytest.mark.parametrize("kind", ["read-only", "backwards", "bytes in another order", "with gradients"])

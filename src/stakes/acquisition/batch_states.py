@@ -101,8 +101,8 @@ class EnsembleBatch:
     """Under an ensemble: the probability of each configuration of the batch's labels and each member, [Q, K].
 
     Repeats of one label are known for classes, while their configurations stay within `max_configurations`; a label of
-    an ensemble of normals has a hundred cells or so, and no repeats are told. Those are the cells of its rule, which do
-    not split where a decision or a quantile passes from one member to another: good to a percent or so there.
+    an ensemble of normals has a hundred cells or so, and repeats of it are not known. Those are the cells of its rule,
+    which do not split where a decision or a quantile passes from one member to another: good to a percent or so there.
     """
 
     def __init__(
@@ -579,7 +579,7 @@ class Batch(Protocol):
 
     @property
     def repeats(self) -> tuple[int, ...]:
-        """The numbers of labels, each as informative as one candidate's, whose joint worth can be told."""
+        """The numbers of labels, each as informative as one candidate's, whose joint worth is known."""
 
     @property
     def log_weights(self) -> Array:

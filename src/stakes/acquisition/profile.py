@@ -157,7 +157,7 @@ def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
 
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
-_SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and told of
+_SMOOTH, _KINKED, _TOLERABLE = 2e-7, 1e-5, 1e-4  # relative errors: aimed at, and warned of
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked; the panels are narrow there
 _LEVELS = (0.05, 0.2, 0.4, 0.6, 0.8, 0.95)
 
@@ -276,7 +276,7 @@ def _with_breakpoints(loss: Any, breakpoints: tuple[float, ...]) -> Any:
     same, kind = copy.copy(loss), type(loss)
     if "breakpoints" in vars(same):
         object.__setattr__(same, "breakpoints", breakpoints)
-    else:  # a property, or said once for the class
+    else:  # a property, or an attribute of the class
         object.__setattr__(same, "__class__", type(kind.__name__, (kind,), {"breakpoints": breakpoints}))
     return same
 
