@@ -1,7 +1,7 @@
 """What a loss makes of a belief: expected reductions, scores (their mean over contexts), today's best answers and loss.
 
-Reductions and scores run in blocks of candidates and contexts, so that temporaries keep to a limit of memory, and with the scale of each
-context taken out, so that weights of any size stay within the range of numbers.
+Reductions and scores run in blocks of candidates and contexts, so that temporaries keep to a limit of memory, and with
+the scale of each context taken out, so that weights of any size stay within the range of numbers.
 Sizes: N candidates, n of a block, M contexts, m of a block, K members, d coordinates of an action, D statistics.
 """
 
