@@ -199,7 +199,8 @@ class GaussianBelief:
         Returns:
             The range.
         """
-        return log_span(integrand, *self._mean_and_sd())
+        mean, sd = self._mean_and_sd()
+        return log_span(integrand, mean[:, None], sd[:, None])
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
         """Log E[S(z) | c] of positive statistics, over the scale of the reference.

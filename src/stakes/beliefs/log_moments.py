@@ -58,13 +58,14 @@ class LogIntegrand(Integrand, Protocol):
 
 
 def log_span(integrand: LogIntegrand, mean: Array, sd: Array) -> float:
-    """The range of log T over the windows of normals [...]: beyond some hundreds, numbers leave theirs."""
+    """The range of log T over the windows of normals [M, K], of the context where it is widest."""
     xp = namespace(mean)
     if math.prod(mean.shape) == 0:
         return 0.0
     _, low, high = modes_and_window(integrand, mean, sd)
-    ends = xp.stack([abs(integrand.log_ratio(mean + sd * u, mean)) for u in (low, high)])
-    return float(xp.max(ends))
+    ends = xp.concat([mean + sd * low, mean, mean + sd * high], axis=1)  # [M, 3 K]
+    logs = integrand.log_ratio(ends, mean[:, :1])
+    return float(xp.max(xp.max(logs, axis=1) - xp.min(logs, axis=1)))
 
 
 def normal_log_moments(integrand: LogIntegrand, mean: Array, sd: Array, reference: Reference) -> Array:

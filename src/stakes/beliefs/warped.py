@@ -445,9 +445,9 @@ def _check_finite_expectation(integrand: Unwarped, belief: GaussianBelief) -> No
         here, halfway = (log_t(share * u) / (share * u) ** 2 for share in (1.0, 0.5))
         if bool(xp.any((here > 0.5) & (here > 0.75 * halfway) & (sd > 0))):
             raise FloatingPointError(
-                f"the expected loss is infinite: under {type(integrand.warp).__name__} the transform of the target grows faster than "
-                "a normal density falls. Linex on a log-warped belief needs a positive alpha, which charges "
-                "overestimates; or use a loss of the logarithm, such as BoxCox(0.0)."
+                f"the expected loss is infinite: under {type(integrand.warp).__name__} the transform of the target "
+                "grows faster than a normal density falls. Linex on a log-warped belief needs a positive alpha, which "
+                "charges overestimates; or use a loss of the logarithm, such as BoxCox(0.0)."
             )
 
 

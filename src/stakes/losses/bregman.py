@@ -66,9 +66,8 @@ class WeightedBregman:
         xp = namespace(z)
         t = self.chart(reference).coordinate(z)  # [..., d]
         one = xp.ones_like(t[..., :1])
-        weight = self.relative_weight(z, reference)
         points = xp.concat([one, t], axis=-1)  # [..., 1 + d]
-        return points if isinstance(weight, float) else weight[..., None] * points
+        return points if self._weight is None else self.relative_weight(z, reference)[..., None] * points
 
     def action(self, moments: Array) -> Array:
         """[..., d]: E[w T] / E[w]."""
@@ -133,7 +132,7 @@ class WeightedBregman:
     def _weight(self) -> WeightFunction | None:
         return as_weight(self.weight)
 
-    def relative_weight(self, z: Array, reference: Array | None) -> Array | float:
+    def relative_weight(self, z: Array, reference: Array | None) -> Array:
         """[...]: the weight over that at the reference, or as it is.
 
         Args:
