@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress
 from stakes.campaign.journal import WEEK, Journal
-from stakes.campaign.states import Event, Record, Recorded, RowState, unknown_row
+from stakes.campaign.states import (
+    Event,
+    Record,
+    Recorded,
+    RowState,
+    checked_clock,
+    checked_lease,
+    unknown_row,
+)
 from stakes.exceptions import StakesError
 from stakes.files import Fingerprint, changes, fingerprint, write_csv
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
@@ -38,6 +46,7 @@ if TYPE_CHECKING:
 
 RANKING, FAILURE = "ranking", "failure"  # kinds of records
 STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
+_IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
 
 T = TypeVar("T")
@@ -250,7 +259,8 @@ class Campaign:
     ) -> Ranking:
         """Hand out the rows to label next, to nobody else for a while.
 
-        Rows that others take in the meantime are ranked anew, as labels on their way.
+        Rows that others take in the meantime are ranked anew, as labels on their way. A call hands out a row once,
+        however short the lease.
 
         Args:
             n: How many rows.
@@ -268,20 +278,29 @@ class Campaign:
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise StakesError(f"the number of rows to ask for must be a whole number, 1 or more; got {n!r}")
+        checked_lease(lease, checked_clock())  # before a model is fitted
         show = as_progress(progress)
         parts: list[Ranking] = []
+        ours: dict[str, float] = {}  # until when: a lease may end while the next rows are ranked
         stale = done = None
+        in_vain = 0
         self.sheet  # noqa: B018 (a table that is gone or changed is refused, whatever is handed out)
-        while (count := sum(map(len, parts))) < n and done is None:
-            now = self._now()
+        while len(ours) < n and done is None:
+            now = self._now(ours)
             if done := self._why_none(now):
                 break
-            ranking, stale = self._ranked(now, n - count, show)
-            leased = self.journal.lease(ranking.row_ids, n - count, seconds=lease, who=who)
-            if rows := self._within_budget(leased, who):
-                parts.append(_only(ranking, rows))
-            done = None if len(ranking) else "what is left of the budget covers no other row"
-        return self._handed_out(parts, n, stale, done)
+            ranking, stale = self._ranked(now, n - len(ours), show)
+            at = checked_clock()
+            leased = self.journal.lease(ranking.row_ids, n - len(ours), seconds=lease, who=who, now=at)
+            rows = self._within_budget(leased, who, ours)
+            parts += [_only(ranking, rows)] if rows else []
+            ours |= dict.fromkeys(rows, at + lease)
+            in_vain = 0 if rows else in_vain + 1
+            if not len(ranking):
+                done = "what is left of the budget covers no other row"
+            elif in_vain == _IN_VAIN:
+                done = f"others took the rows {in_vain} times while they were ranked; ask again"
+        return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
 
     def tell(
         self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
@@ -496,9 +515,13 @@ class Campaign:
             f"{advice}. Nothing was recorded."
         )
 
-    def _now(self) -> _Now:
-        """Where rows and money stand. A row whose label was withdrawn has been paid for, and is paid for once."""
+    def _now(self, ours: Collection[str] = ()) -> _Now:
+        """Where rows and money stand; `ours` are on their way, even if their lease has ended.
+
+        A row whose label was withdrawn has been paid for, and is paid for once.
+        """
         version, states = self.journal.version(), self.journal.states()
+        states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
         price = {row: 1.0 if cost is None else cost for row, cost in self.journal.costs().items()}
         paid = {event.row for event in self.journal.history(since=self.n_initial) if event.kind == "label"}
         due = {row: 0.0 if row in paid else cost for row, cost in price.items()}
@@ -517,15 +540,17 @@ class Campaign:
         left = self._budget_left(now)
         return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
 
-    def _within_budget(self, rows: tuple[str, ...], who: str | None) -> list[str]:
+    def _within_budget(self, rows: tuple[str, ...], who: str | None, ours: Collection[str] = ()) -> list[str]:
         """The rows just handed out that the budget pays for; others go back, where another asker was quicker."""
-        now = self._now()
+        now = self._now({*ours, *rows})
         left = self._budget_left(now)
         if left is None:
             return list(rows)
         kept = affordable([(row, now.due[row]) for row in rows], left + sum(now.due[row] for row in rows))
         if back := [row for row in rows if row not in kept]:
-            self.journal.release(back, who=who)
+            at = checked_clock()
+            asked = self.journal.states(at)
+            self.journal.release([row for row in back if asked[row].status == "asked"], who=who, now=at)
         return kept
 
     def _ranked(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, str | None]:
@@ -601,7 +626,9 @@ class Campaign:
             reasons=tuple(replace(reason, ranked_by=SPREAD) for reason in found.reasons),
         )
 
-    def _handed_out(self, parts: list[Ranking], n: int, stale: str | None, done: str | None) -> Ranking:
+    def _handed_out(
+        self, parts: list[Ranking], n: int, until: float | None, stale: str | None, done: str | None
+    ) -> Ranking:
         """The rows that were handed out, with notes on the lease, on an old ranking, and on why there are fewer."""
         from stakes.ranking import Note, Ranking
 
@@ -613,8 +640,7 @@ class Campaign:
         if done:
             text = f"Only {len(ranking)} of {n} rows: {done}."
             notes.append(Note(NO_MORE, {"n": n, "count": len(ranking), "why": done, "text": text}))
-        if len(ranking):
-            until = min(self.journal.history(row)[-1].until or math.inf for row in ranking.row_ids)
+        if until is not None:
             notes.append(Note(LEASE, {"until": until, "text": f"The rows come back at {_time(until)}."}))
         return replace(ranking, notes=(*ranking.notes, *notes))
 

@@ -11,7 +11,6 @@ import math
 import os
 import re
 import secrets
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +19,7 @@ import stakes
 from stakes._utils.arguments import Progress, as_progress
 from stakes._utils.text import counted, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
+from stakes.campaign.states import checked_clock
 from stakes.exceptions import StakesError
 from stakes.report.estimates import contexts, learning_curve
 from stakes.report.evidence import Evidence, attempted, gather
@@ -297,7 +297,7 @@ def report(evidence: Evidence, show: Progress) -> Markup:
         pictures(drawn),
         assumptions(notes),
         history(evidence),
-        origin(evidence, time.time()),
+        origin(evidence, checked_clock()),
     ]
     return page(f"{evidence.brief.target}: report of {evidence.name}", STYLE, content)
 

@@ -10,7 +10,7 @@ import time
 import click
 import pytest
 
-from stakes.cli import main
+from stakes.cli import commands
 from stakes.cli import output as waiting
 from stakes.exceptions import StakesError
 from tests.cli.cli_cases import CLASSES, NUMBERS, number_rows, run, write
@@ -48,13 +48,13 @@ def test_what_fits_nothing_imports_no_scikit_learn(command):
 def test_help_names_every_command_and_the_exit_codes():
     answer = run("--help")
     words = " ".join(answer.out.split())
-    assert all(f" {name} " in words for name in main._COMMANDS)
+    assert all(f" {name} " in words for name in commands._COMMANDS)
     assert all(code in words for code in CODES)
 
 
-@pytest.mark.parametrize("name", [name for name in main._COMMANDS if name not in ("report", "demo")])
+@pytest.mark.parametrize("name", [name for name in commands._COMMANDS if name not in ("report", "demo")])
 def test_every_command_has_help_and_json(name):
-    command = main.cli.get_command(click.Context(main.cli), name)
+    command = commands.cli.get_command(click.Context(commands.cli), name)
     assert "--json" in [option for parameter in command.params for option in parameter.opts]
     assert "Answer in JSON" in run(name, "--help").out
 
@@ -113,7 +113,7 @@ def raising(monkeypatch, error):
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr(main.cli, "main", broken)
+    monkeypatch.setattr(commands.cli, "main", broken)
     return run("losses --json")
 
 
