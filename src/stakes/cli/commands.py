@@ -13,6 +13,7 @@ With STAKES_DEBUG=1 the traceback is printed before the message.
 
 from __future__ import annotations
 
+import io
 import os
 import traceback
 from importlib import import_module
@@ -107,8 +108,9 @@ def _usage(error: click.ClickException, as_json: bool) -> int:
     if as_json:
         _complain(error.format_message(), as_json)
     else:
-        error.message = "\n".join(map(printable, error.message.split("\n")))
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        click.echo("\n".join(map(printable, shown.getvalue().split("\n"))), err=True, nl=False)
     return error.exit_code
 
 
