@@ -1,33 +1,50 @@
 """The durable part of a campaign: rows, events and records in one SQLite file.
 
-Nothing in the file is ever changed or deleted, and the file itself sees to it (triggers). A file is made whole or not
-at all, opened only if it is what it should be, and never overwritten. Writers take turns; what a call returned from is
-on the disk. A change looks at its own rows only: its cost does not grow with the campaign.
+Nothing that was added is ever changed or deleted. A file is opened only if it is what was written: its chain of hashes
+is gone through, every value is checked, and the events are replayed by the rules; what is new in an open file is
+verified before it is used. Writers take turns; what a call returned from is on the disk. A change looks at its own rows
+only: its cost does not grow with the campaign.
 """
 
 from __future__ import annotations
 
-import errno
 import itertools
-import json
 import os
 import sqlite3
-import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
+from stakes.campaign.sqlite import (
+    EVENTS,
+    RECORDS,
+    ROWS,
+    UNCHAINED,
+    Ends,
+    Head,
+    Writer,
+    convert,
+    create_file,
+    damaged,
+    ends_of_rows,
+    link,
+    open_damaged,
+    open_file,
+    path_of_file,
+    plain_errors,
+    transaction,
+)
 from stakes.campaign.states import (
     Event,
     Kind,
     Record,
     Recorded,
     RowState,
+    after,
     checked,
     checked_clock,
     checked_count,
@@ -39,87 +56,18 @@ from stakes.campaign.states import (
     checked_text,
     checked_time,
     checked_who,
+    event_read,
     needless,
-    replay,
+    record_parsed,
+    record_read,
+    row_read,
     unknown_row,
 )
 from stakes.exceptions import StakesError
 
 WEEK = 7 * 24 * 3600.0
-APPLICATION = 0x53746B73  # "Stks": marks a campaign among SQLite files
-VERSION = 2
-"""The version of the tables and of what is kept in them; a file of another version is refused, not converted."""
-
-_WAIT = 30.0  # seconds that a writer waits for the others
-_AT_ONCE = 500  # ids in one query: some builds of SQLite take 999
-_NEXT = "(SELECT coalesce(max(number), 0) + 1 FROM {})"
 _OPEN = RowState()
-
-_TABLES = (
-    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
-    """CREATE TABLE events (
-        number INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        kind TEXT NOT NULL,
-        row TEXT NOT NULL REFERENCES rows (id),
-        label TEXT,
-        until REAL,
-        batch INTEGER,
-        who TEXT
-    )""",
-    "CREATE INDEX events_of_row ON events (row)",
-    "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
-    """CREATE TABLE records (
-        number INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        kind TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        payload TEXT NOT NULL
-    )""",
-    "CREATE INDEX records_of_kind ON records (kind)",
-)
-
-# Not CHECK clauses: those are gone through again, for every line, whenever a campaign is opened.
-_SHAPE = """CREATE TRIGGER events_shape BEFORE INSERT ON events
-    WHEN NEW.kind NOT IN ('label', 'replace', 'ask', 'release', 'skip', 'withdraw')
-        OR (NEW.label IS NOT NULL) <> (NEW.kind IN ('label', 'replace'))
-        OR (NEW.until IS NOT NULL) <> (NEW.kind = 'ask')
-        OR (NEW.batch IS NOT NULL) <> (NEW.kind = 'ask')
-    BEGIN SELECT RAISE(ABORT, 'an event of a campaign lacks something or has too much'); END"""
-
-
-def _guards(table: str) -> tuple[str, str, str]:
-    """Triggers that refuse every change of a table but a line added at its end (INSERT OR REPLACE deletes silently)."""
-    refusal = f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
-    last = f"(SELECT coalesce(max(number), 0) FROM {table})"
-    return (
-        f"CREATE TRIGGER {table}_updated BEFORE UPDATE ON {table} {refusal}",
-        f"CREATE TRIGGER {table}_deleted BEFORE DELETE ON {table} {refusal}",
-        f"CREATE TRIGGER {table}_inserted BEFORE INSERT ON {table} WHEN NEW.number <> {last} + 1 {refusal}",
-    )
-
-
-_STATEMENTS = (
-    f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
-    *_TABLES,
-    _SHAPE,
-    *(guard for table in ("rows", "events", "records") for guard in _guards(table)),
-)
-
-_SENTENCES = {
-    sqlite3.SQLITE_BUSY: f"others have been writing to it for {_WAIT:.0f} s; repeat the call",
-    sqlite3.SQLITE_FULL: "the disk is full; free some space and repeat the call",
-    sqlite3.SQLITE_IOERR: "the disk does not take or give data: it may be full or gone; see to it and repeat the call",
-    sqlite3.SQLITE_READONLY: "it cannot be written to; allow writing to the file and to its folder",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened for this; allow writing to the file and to its folder",
-    sqlite3.SQLITE_PERM: "access to it is not allowed; change its permissions",
-    sqlite3.SQLITE_CORRUPT: "it is damaged; put a backup in its place, or rescue what is there with sqlite3's .recover",
-    sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path",
-}
-
-# What file systems without hard links answer, by kind of system and of file system.
-_NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+_NO_HASH = object()  # of a file of the version before
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +96,7 @@ class Journal:
     path: Path
     connection: sqlite3.Connection
     process: int = field(default_factory=os.getpid)
+    _verified: _Verified = field(default_factory=lambda: _Verified(), repr=False)
 
     @staticmethod
     def create(
@@ -178,19 +127,20 @@ class Journal:
         if unknown := known.keys() - costs.keys():
             raise unknown_row(min(unknown), tuple(costs))
 
-        def fill(journal: Journal) -> None:
-            lines = ((number, row, cost) for number, (row, cost) in enumerate(costs.items(), start=1))
-            journal.connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", lines)
-            journal._add_record(at, "settings", 0, text)
+        def fill(writer: Writer) -> None:
+            writer.add_record(at, "settings", 0, text)
             for row, label in known.items():
-                journal._add_event(Event(0, at, "label", row, label))
+                writer.add_event(Event(0, at, "label", row, label))
 
-        _create_file(_path_without_nul(path), fill)
+        create_file(path_of_file(path), list(costs.items()), fill)
         return Journal.open(path)
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> Journal:
         """Open a campaign file; anything else that the file may be is refused and left as it is.
+
+        The tables of the file are compared with ours before anything in it is run, then every value, rule and hash is
+        checked. A file without hashes, of the version before, gets them now.
 
         Args:
             path: The file.
@@ -201,7 +151,17 @@ class Journal:
         Raises:
             StakesError: If there is no file, or it is no campaign, is damaged, or is of another version.
         """
-        return _open_file(_path_without_nul(path))
+        where = path_of_file(path)
+        connection, version = open_file(where)
+        journal = Journal(where, connection)
+        try:
+            if version == UNCHAINED:
+                journal._convert()
+            journal._synced()
+        except BaseException:
+            journal.close()
+            raise
+        return journal
 
     def close(self) -> None:
         """Let go of the file."""
@@ -225,21 +185,20 @@ class Journal:
             **settings: Anything that JSON can hold.
         """
         text = checked_json(settings, "the settings")
-        with self.writing():
-            self._add_record(time.time(), "settings", self.version(), text)
+        with self.writing() as writer:
+            writer.add_record(time.time(), "settings", writer.ends.events, text)
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all rows, in their order."""
-        return tuple(self.costs())
+        return tuple(self._synced().rows)
 
     def costs(self) -> dict[str, float | None]:
         """What a label of each row costs, by id in their order; None where it is not known."""
-        return dict(self.read("SELECT id, cost FROM rows ORDER BY number"))
+        return dict(self._synced().rows)
 
     def version(self) -> int:
         """The number of the last event, 0 before the first."""
-        ((number,),) = self.read("SELECT coalesce(max(number), 0) FROM events")
-        return int(number)
+        return len(self._synced().events)
 
     def history(self, row: str | None = None, *, since: int = 0) -> tuple[Event, ...]:
         """The events in their order.
@@ -255,17 +214,15 @@ class Journal:
             StakesError: If there is no such row.
         """
         first = checked_count(since, "the version", 0)
+        events = self._synced().events
         if row is None:
-            found = self.read("SELECT * FROM events WHERE number > ? ORDER BY number", first)
-        else:
-            self._refuse_unknown(checked_ids([row]))
-            found = self.read("SELECT * FROM events WHERE row = ? AND number > ? ORDER BY number", row, first)
-        return tuple(map(Event._make, found))
+            return tuple(events[first:])
+        self._refuse_unknown(checked_ids([row]))
+        return tuple(event for event in events[first:] if event.row == row)
 
     def known_labels(self) -> tuple[str, ...]:
         """Every label that any row has had, each once."""
-        found = self.read("SELECT DISTINCT label FROM events WHERE label IS NOT NULL ORDER BY label")
-        return tuple(label for (label,) in found)
+        return tuple(sorted({event.label for event in self._synced().events if event.label is not None}))
 
     def states(self, now: float | None = None) -> dict[str, RowState]:
         """The states of all rows by id, in their order: the replay of the events.
@@ -276,8 +233,8 @@ class Journal:
         Returns:
             The state of each row.
         """
-        at, happened = checked_clock(now), replay(self.history())
-        return {row: happened.get(row, _OPEN).at(at) for row in self.costs()}
+        at, verified = checked_clock(now), self._synced()
+        return {row: verified.states.get(row, _OPEN).at(at) for row in verified.rows}
 
     def lease(
         self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
@@ -301,11 +258,11 @@ class Journal:
         until = checked_time(at + checked_positive(seconds, "the seconds of a lease"), "the end of a lease")
         most, by = checked_count(n, "the number of rows", 1), checked_who(who)
         self._refuse_unknown(rows)
-        with self.writing():
-            ((batch,),) = self.read("SELECT coalesce(max(batch), 0) + 1 FROM events WHERE batch IS NOT NULL")
+        with self.writing() as writer:
+            batch = self._verified.last_batch + 1
             free = tuple(itertools.islice((row for row in rows if self._state(row).at(at).status == "open"), most))
             for row in free:
-                self._add(Event(0, at, "ask", row, None, until, batch, by))
+                self._add(writer, Event(0, at, "ask", row, None, until, batch, by))
         return free
 
     def tell_many(
@@ -332,9 +289,10 @@ class Journal:
         """
         labels, at, by = checked_label_pairs(pairs), checked_clock(now), checked_who(who)
         self._refuse_unknown(labels)
-        with self.writing():
+        with self.writing() as writer:
             became = [
-                (self._tell(Event(0, at, "label", row, label, who=by), replace), row) for row, label in labels.items()
+                (self._tell(writer, Event(0, at, "label", row, label, who=by), replace), row)
+                for row, label in labels.items()
             ]
         return Recorded(*(tuple(row for kind, row in became if kind == which) for which in ("label", None, "replace")))
 
@@ -381,8 +339,8 @@ class Journal:
         if checked_text(kind, "the kind of a record") == "settings":
             raise StakesError("records of the kind 'settings' are kept by update_settings; use that, or another kind")
         number = checked_count(version, "the version of a record", 0, self.version())
-        with self.writing():
-            self._add_record(at, kind, number, text)
+        with self.writing() as writer:
+            writer.add_record(at, kind, number, text)
 
     def records(self, kind: str) -> tuple[Record, ...]:
         """All records of a kind, in their order.
@@ -393,7 +351,8 @@ class Journal:
         Returns:
             The records.
         """
-        return tuple(map(_record, self.read("SELECT * FROM records WHERE kind = ? ORDER BY number", kind)))
+        kinds = self._synced().records
+        return tuple(self._record(number) for number, (each, _) in enumerate(kinds, start=1) if each == kind)
 
     def last_record(self, kind: str) -> Record | None:
         """The last record of a kind; those before it, which may be large, are not read.
@@ -404,28 +363,53 @@ class Journal:
         Returns:
             The record, None if there is none.
         """
-        found = self.read("SELECT * FROM records WHERE kind = ? ORDER BY number DESC LIMIT 1", kind)
-        return _record(found[0]) if found else None
+        kinds = self._synced().records
+        number = next((number for number in range(len(kinds), 0, -1) if kinds[number - 1][0] == kind), None)
+        return None if number is None else self._record(number)
 
     def check(self) -> None:
-        """Look through the whole file and replay every event by the rules.
+        """Read the whole file again: every page, hash, value and record, and the replay of all events.
 
         Raises:
             StakesError: If anything is wrong.
         """
-        with self.reading():
-            _refuse_damage(self.path, self.connection, "integrity_check")
-            if self.read("PRAGMA foreign_key_check"):
-                raise StakesError(f"{self.path}: it is damaged (events of unknown rows); put a backup in its place")
-            recorded = self.history()
+        with Journal.open(self.path) as again:
+            for number in range(1, len(again._verified.records) + 1):
+                again._record(number)
+
+    @staticmethod
+    def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[int, str]:
+        """Take what is sound in a damaged campaign, up to the first break, into a new file.
+
+        The damaged file is left as it is.
+
+        Args:
+            path: The damaged file.
+            new: The file to make.
+
+        Returns:
+            How many events were taken over, and what comes after them.
+
+        Raises:
+            StakesError: If not even rows and settings are sound, or the new file is there already.
+        """
+        where = path_of_file(path)
+        connection = open_damaged(where)
         try:
-            states: dict[str, RowState] = {}
-            for number, event in enumerate(recorded, start=1):
-                if event.number != number:
-                    raise StakesError(f"event {number} is missing")
-                states |= replay([checked(states.get(event.row, _OPEN), event)])
-        except StakesError as error:
-            raise StakesError(f"{self.path}: its events break the rules ({error}); put a backup in place") from error
+            verified, lines, why = _sound_part(connection)
+        except (StakesError, sqlite3.Error) as error:
+            raise StakesError(f"{where}: nothing can be recovered ({error}); put a backup in its place") from error
+        finally:
+            connection.close()
+
+        def fill(writer: Writer) -> None:
+            for event in verified.events:
+                writer.add_event(event)
+            for line in lines:
+                writer.add_record(*line[1:])
+
+        create_file(path_of_file(new), list(verified.rows.items()), fill)
+        return len(verified.events), why
 
     def read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """All that a query finds, at once: a query left half read would keep writers out.
@@ -444,234 +428,229 @@ class Journal:
             return self.connection.execute(query, values).fetchall()
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[Writer]:
         """A block whose changes are on the disk together when it ends, or not at all; one at a time."""
-        with self._guarded(), _transaction(self.connection, "BEGIN IMMEDIATE"):
-            yield
+        with self._guarded(), transaction(self.connection, "BEGIN IMMEDIATE"):
+            writer = Writer(self.connection, self._sync().ends)
+            yield writer
+            writer.finish()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """A block whose queries all see the same moment."""
-        with self._guarded(), _transaction(self.connection, "BEGIN"):
+        with self._guarded(), transaction(self.connection, "BEGIN"):
             yield
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         if os.getpid() != self.process:  # a lock of SQLite is lost in a fork, and the file with it
             raise StakesError(f"{self.path} was opened by another process; open it again in this one")
-        with _plain_errors(self.path):
+        with plain_errors(self.path):
             yield
+
+    def _synced(self) -> _Verified:
+        """All that is in the file now, verified."""
+        with self.reading():
+            return self._sync()
+
+    def _sync(self) -> _Verified:
+        """Within a transaction: read and verify what is new in the file."""
+        verified = self._verified
+        head = _head(self.connection)
+        if head == verified.ends.head():
+            return verified
+        try:
+            verified.extend(self.connection, head)
+        except StakesError as error:
+            sound = (
+                f"events 1 to {len(verified.events)} are sound" if verified.events else "no event before it is sound"
+            )
+            raise damaged(self.path, f"{error}; {sound}") from error
+        return verified
+
+    def _convert(self) -> None:
+        """Put hashes into a file of the version before, if what is in it keeps to the rules."""
+        with self._guarded(), transaction(self.connection, "BEGIN IMMEDIATE"):
+            if self.read("PRAGMA user_version") != [(UNCHAINED,)]:
+                return  # another process was quicker
+            rows, events, records = self.read(ROWS), self.read(EVENTS.format(""), 0), self.read(RECORDS.format(""), 0)
+            try:
+                verified = _Verified()
+                verified.begin(rows)
+                for event in events:
+                    verified.take_event(event)
+                for record in records:
+                    verified.take_record(record)
+            except StakesError as error:
+                raise StakesError(f"{self.path} is damaged: {error}; put a backup in its place") from error
+
+            def fill(writer: Writer) -> None:
+                for event in events:
+                    writer.add_event(event)
+                for _, *rest in records:
+                    writer.add_record(*rest)
+
+            convert(self.connection, rows, fill)
+
+    def _record(self, number: int) -> Record:
+        """A record, read again and compared with the hash that it had."""
+        _, before = self._verified.records[number - 1]
+        found = self.read(RECORDS.format(", hash").replace(">", "="), number)
+        try:
+            if len(found) != 1 or link(before, record_read(found[0][:-1], number)) != found[0][-1]:
+                raise StakesError(f"record {number} is not what was written")
+            return record_parsed(found[0][:-1])
+        except StakesError as error:
+            raise damaged(self.path, str(error)) from error
 
     def _refuse_unknown(self, rows: Iterable[str]) -> None:
         """Refuse ids that the campaign does not have; rows never change, so this needs no transaction."""
-        asked, known = list(rows), set[str]()
-        for start in range(0, len(asked), _AT_ONCE):
-            some = asked[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            known |= {row for (row,) in self.read(f"SELECT id FROM rows WHERE id IN ({marks})", *some)}
-        for row in asked:
+        known = self._verified.rows
+        for row in rows:
             if row not in known:
-                raise unknown_row(row, self.ids())
+                raise unknown_row(row, tuple(known))
 
     def _state(self, row: str) -> RowState:
-        """The state of one row: the last of its events decides."""
-        found = self.read("SELECT * FROM events WHERE row = ? ORDER BY number DESC LIMIT 1", row)
-        return replay(map(Event._make, found)).get(row, _OPEN)
+        """The state of one row, within `writing`."""
+        return self._verified.states.get(row, _OPEN)
 
-    def _add(self, event: Event) -> bool:
+    def _add(self, writer: Writer, event: Event) -> bool:
         """Record an event if the row can take it; False, and nothing recorded, if it is already so."""
         state = self._state(event.row)
         if needless(state, event):
             return False
-        self._add_event(checked(state, event))
+        writer.add_event(checked(state, event))
         return True
 
     def _add_all(self, kind: Kind, given: Iterable[str], who: str | None, now: float | None) -> None:
         """Record an event of one kind for each row, all or none."""
         rows, by, at = checked_ids(given), checked_who(who), checked_clock(now)
         self._refuse_unknown(rows)
-        with self.writing():
+        with self.writing() as writer:
             for row in rows:
-                self._add(Event(0, at, kind, row, who=by))
+                self._add(writer, Event(0, at, kind, row, who=by))
 
-    def _tell(self, event: Event, replace: bool) -> Kind | None:
+    def _tell(self, writer: Writer, event: Event, replace: bool) -> Kind | None:
         """Record a label; as what it was recorded, None if it was known."""
         if replace and self._state(event.row).status == "labelled":
             event = event._replace(kind="replace")
-        return event.kind if self._add(event) else None
-
-    def _add_event(self, event: Event) -> None:
-        """Add an event, inside `writing`; its number is the next one."""
-        number = _NEXT.format("events")
-        self.connection.execute(f"INSERT INTO events VALUES ({number}, ?, ?, ?, ?, ?, ?, ?)", event[1:])
-
-    def _add_record(self, at: float, kind: str, version: int, payload: str) -> None:
-        """Add a record, inside `writing`; its payload is JSON."""
-        number = _NEXT.format("records")
-        self.connection.execute(f"INSERT INTO records VALUES ({number}, ?, ?, ?, ?)", (at, kind, version, payload))
+        return event.kind if self._add(writer, event) else None
 
 
-def _record(line: tuple[Any, ...]) -> Record:
-    number, at, kind, version, payload = line
-    return Record(number, at, kind, version, json.loads(payload))
+class _Verified:
+    """What was read of a file and found to be as it was written.
 
+    Rows, events with the states that they lead to, and the kinds of records, each with the hash before it. It only
+    grows, and the ends (a number and a hash) are moved last: what lies beyond them was left half done by an interrupt,
+    and is taken anew.
+    """
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    """A block that is committed when it ends and rolled back when anything, Ctrl-C too, ends it early."""
-    if connection.in_transaction:  # a second Ctrl-C can come while the first one is being seen to
-        connection.execute("ROLLBACK")
-    try:
-        connection.execute(begin)
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
+    def __init__(self) -> None:
+        self.rows: dict[str, float | None] = {}
+        self.start = self.event_end = self.record_end = (0, b"")
+        self.events: list[Event] = []
+        self.states: dict[str, RowState] = {}
+        self.records: list[tuple[str, bytes]] = []
+        self.last_batch = 0
 
+    def begin(self, lines: list[tuple[Any, ...]]) -> None:
+        """Verify the rows."""
+        rows: dict[str, float | None] = {}
+        for number, line in enumerate(lines, start=1):
+            row, cost = row_read(line, number)
+            if row in rows:
+                raise StakesError(f"row {number} has the id of another, {row!r:.100}")
+            rows[row] = cost
+        self.rows = rows
+        ends = ends_of_rows(lines)
+        self.event_end = self.record_end = (0, ends.rows_hash)
+        self.start = (ends.rows, ends.rows_hash)
 
-@contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
-    """Errors of SQLite and of the system as sentences that say what to do."""
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise StakesError(f"{path}: {_sentence(error)} ({error})") from error
+    @property
+    def ends(self) -> Ends:
+        """Where the chains end."""
+        return Ends(*self.start, *self.event_end, *self.record_end)
 
+    def extend(self, connection: sqlite3.Connection, head: Head) -> None:
+        """Read and verify what a file has beyond this, up to its head."""
+        if not self.start[0]:
+            self.begin(connection.execute(ROWS).fetchall())
+        self._drop_half_done()
+        for line in connection.execute(EVENTS.format(", hash"), (len(self.events),)).fetchall():
+            self.take_event(line[:-1], line[-1])
+        for line in connection.execute(RECORDS.format(", hash"), (len(self.records),)):
+            self.take_record(line[:-1], line[-1])
+        found = self.ends.head()
+        for name, wanted, got in zip(("rows", "events", "records"), head, found, strict=False):
+            if wanted != got:
+                raise StakesError(f"{wanted!r:.50} {name} were written and {got} are there")
+        if head != found:
+            raise StakesError("its rows, or its head, are not what was written")
 
-def _sentence(error: Exception) -> str:
-    if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
-        return "this campaign is closed, or was opened in another thread; open it again here"
-    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the higher bits say where in SQLite it happened
-    return _SENTENCES.get(primary, "it could not be used; nothing was recorded")
+    def _drop_half_done(self) -> None:
+        sound = self.events[: self.event_end[0]]
+        for event in self.events[len(sound) :]:
+            self.states[event.row] = next((after(each) for each in reversed(sound) if each.row == event.row), _OPEN)
+        del self.events[len(sound) :], self.records[self.record_end[0] :]
 
-
-def _path_without_nul(path: str | os.PathLike[str]) -> Path:
-    """The path of a file; old names that are not Unicode are names too."""
-    if "\0" in str(path):
-        raise StakesError(f"the path holds a NUL: {str(path)!r}; remove it")
-    return Path(path)
-
-
-def _create_file(path: Path, fill: Callable[[Journal], None]) -> None:
-    """Make a campaign beside `path` and put it there when it is whole; what is there already stays."""
-    _refuse_taken(path)
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
-        with _plain_errors(path):
-            _write_new(part, fill)
-            _sync(part)
-            _put(part, path)
-            _sync(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _open_file(path: Path) -> Journal:
-    """A campaign file, opened for reading and, where allowed, writing."""
-    with _plain_errors(path):
-        _refuse_other_things(path)
-        _refuse_other_programs(path)
-        connection = _connect(path, "mode=rw")
+    def take_event(self, line: tuple[Any, ...], made: object = _NO_HASH) -> None:
+        """Verify the next event."""
+        last, before = self.event_end
+        number = last + 1
+        event = event_read(line, number)
+        expected = link(before, event)
+        if made is not _NO_HASH and made != expected:
+            raise StakesError(f"event {number} is not what was written, or an event before it was")
+        if event.row not in self.rows:
+            raise StakesError(f"event {number} is of the row {event.row!r:.100}, which there is not")
         try:
-            connection.execute("PRAGMA journal_mode = DELETE")
-            # EXTRA: a commit is on the disk, and so is the end of its journal, before it is acknowledged.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-            _refuse_damage(path, connection, "quick_check")
-        except BaseException:
-            connection.close()
+            state = after(checked(self.states.get(event.row, _OPEN), event))
+        except StakesError as error:
+            raise StakesError(f"event {number} breaks the rules ({error})") from error
+        self.events.append(event)
+        self.states[event.row] = state
+        if event.batch is not None and event.batch > self.last_batch:
+            self.last_batch = event.batch
+        self.event_end = (number, expected)
+
+    def take_record(self, line: tuple[Any, ...], made: object = _NO_HASH) -> None:
+        """Verify the next record."""
+        last, before = self.record_end
+        number = last + 1
+        expected = link(before, record_read(line, number))
+        if made is not _NO_HASH and made != expected:
+            raise StakesError(f"record {number} is not what was written, or a record before it was")
+        self.records.append((line[2], before))
+        self.record_end = (number, expected)
+
+
+def _sound(verified: _Verified) -> str:
+    """Up to where a file is as it was written."""
+    count = len(verified.events)
+    return f"events 1 to {count} are sound" if count else "no event is known to be sound"
+
+
+def _head(connection: sqlite3.Connection) -> Head:
+    found = connection.execute("SELECT rows, events, records, hash FROM head LIMIT 2").fetchall()
+    return Head._make(found[0]) if len(found) == 1 else Head(-1, -1, -1, b"")
+
+
+def _sound_part(connection: sqlite3.Connection) -> tuple[_Verified, list[tuple[Any, ...]], str]:
+    """What of a damaged file is as it was written, the records of it, and what comes after."""
+    verified, lines, why = _Verified(), list[tuple[Any, ...]](), "nothing is missing"
+    verified.begin(connection.execute(ROWS).fetchall())
+    try:
+        for *line, made in connection.execute(RECORDS.format(", hash"), (0,)):
+            verified.take_record(tuple(line), made)
+            lines.append(tuple(line))
+    except (StakesError, sqlite3.Error) as error:
+        if not lines:  # the first one is the settings, and its hash that of the rows
             raise
-    return Journal(path, connection)
-
-
-def _refuse_damage(path: Path, connection: sqlite3.Connection, check: str) -> None:
-    """Let SQLite look through the file: quick_check for its pages, integrity_check for its indexes as well."""
-    found = [text for (text,) in connection.execute(f"PRAGMA {check}(3)").fetchall()]
-    if found != ["ok"]:
-        raise StakesError(f"{path}: it is damaged ({'; '.join(found)}); put a backup in its place")
-
-
-def _connect(path: Path, how: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_WAIT, isolation_level=None)
-
-
-def _write_new(part: Path, fill: Callable[[Journal], None]) -> None:
-    connection = _connect(part, "mode=rwc")
+        why = str(error)
     try:
-        connection.execute("PRAGMA journal_mode = OFF")  # on any failure the whole file goes
-        with _transaction(connection, "BEGIN IMMEDIATE"):
-            for statement in _STATEMENTS:
-                connection.execute(statement)
-            fill(Journal(part, connection))
-    finally:
-        connection.close()
-
-
-def _put(part: Path, path: Path) -> None:
-    """Give a file its name, unless the name was taken meanwhile."""
-    try:
-        _link(part, path)
-    except FileExistsError as error:
-        raise _taken(path) from error
-
-
-def _taken(path: Path) -> StakesError:
-    return StakesError(f"{path} is there already and was left as it is; open it, or give another path")
-
-
-def _link(part: Path, path: Path) -> None:
-    try:
-        os.link(part, path)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # the name is ours now: nobody's file is replaced
-        os.replace(part, path)
-
-
-def _sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on the disk; Windows does the latter by itself."""
-    if os.name == "nt" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _refuse_taken(path: Path) -> None:
-    """A name is free where its journal's is too: an old journal would be played back into the new file."""
-    if not path.parent.is_dir():
-        raise StakesError(f"there is no folder {path.parent}; make it first, or give another path")
-    if os.path.lexists(path):
-        raise _taken(path)
-    for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-journal", "-wal")):
-        if os.path.lexists(left):
-            raise StakesError(f"{left} is left from a file that is gone; move it away, or give another path")
-
-
-def _refuse_other_things(path: Path) -> None:
-    if not path.exists():
-        raise StakesError(f"there is no campaign at {path}; check the path, or create one")
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise StakesError(f"{path} is a folder or a device, not a campaign file; give the path of a file")
-    if path.stat().st_size == 0:
-        raise StakesError(f"{path} is empty: no campaign was ever in it; delete it and create one")
-
-
-def _refuse_other_programs(path: Path) -> None:
-    """Look at the numbers in the header without taking part: no lock is asked for, no foreign journal played back."""
-    connection = _connect(path, "mode=ro&immutable=1")
-    try:
-        connection.execute("PRAGMA writable_schema = ON")  # so that a header newer than the rest can still be read
-        ((application,),) = connection.execute("PRAGMA application_id").fetchall()
-        ((version,),) = connection.execute("PRAGMA user_version").fetchall()
-    finally:
-        connection.close()
-    if application != APPLICATION:
-        raise StakesError(f"{path} is an SQLite file of another program, not a campaign; give another path")
-    if version != VERSION:
-        raise StakesError(f"{path} has schema {version} and this stakes reads {VERSION}; use the stakes that made it")
+        for *line, made in connection.execute(EVENTS.format(", hash"), (0,)):
+            verified.take_event(tuple(line), made)
+    except (StakesError, sqlite3.Error) as error:
+        why = str(error)
+    known = [line for line in lines if line[3] <= len(verified.events)]
+    return verified, known if known[:1] == lines[:1] else [], why

@@ -137,9 +137,68 @@ def after(event: Event) -> RowState:
     return RowState(_BECOMES[event.kind], event.label, event.until, event.batch, who, event.number)
 
 
-def replay(events: Iterable[Event]) -> dict[str, RowState]:
-    """The states of the rows that anything has happened to, leases that have ended among them: see `RowState.at`."""
-    return {row: after(event) for row, event in {event.row: event for event in events}.items()}
+def row_read(line: tuple[Any, ...], number: int) -> tuple[str, float | None]:
+    """The id and the cost in a line of a file, if they can be that."""
+    came, row, cost = line
+    if type(came) is not int or came != number:
+        raise StakesError(f"row {number} is missing")
+    if type(row) is not str or not row or "\0" in row:
+        raise StakesError(f"row {number} has no id but {row!r:.100}")
+    if cost is not None and not (type(cost) is float and 0 < cost <= sys.float_info.max):
+        raise StakesError(f"row {number} has no cost but {cost!r:.100}")
+    return row, cost
+
+
+def event_read(line: tuple[Any, ...], number: int) -> Event:
+    """The event in a line of a file, if it can be one: types, ranges, and what belongs to its kind."""
+    event = Event._make(line)
+    came, at, kind, row, label, until, batch, who = event
+    if type(came) is not int or came != number:
+        raise StakesError(f"event {number} is missing")
+    sound = (
+        type(kind) is str
+        and kind in _BECOMES
+        and _is_time(at)
+        and type(row) is str
+        and (who is None or _is_text(who))
+        and (_is_text(label) if kind in ("label", "replace") else label is None)
+        and (_is_time(until) and type(batch) is int and batch > 0 if kind == "ask" else until is None and batch is None)
+    )
+    if not sound:
+        raise StakesError(f"event {number} cannot be one: {line!r:.200}")
+    return event
+
+
+def record_read(line: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+    """The line of a record, if it can be one; its payload is not looked into."""
+    came, at, kind, version, payload = line
+    if type(came) is not int or came != number:
+        raise StakesError(f"record {number} is missing")
+    sound = _is_time(at) and _is_text(kind) and type(version) is int and version >= 0 and type(payload) is str
+    if not sound:
+        raise StakesError(f"record {number} cannot be one: {line!r:.200}")
+    return line
+
+
+def record_parsed(line: tuple[Any, ...]) -> Record:
+    """A record with what its payload holds."""
+    number, at, kind, version, payload = line
+    try:
+        return Record(number, at, kind, version, json.loads(payload, parse_constant=_no_number))
+    except (ValueError, RecursionError) as error:
+        raise StakesError(f"record {number} ({kind!r:.50}) is no JSON: {error}") from error
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _is_time(at: object) -> bool:
+    return type(at) is float and 0 < at < _YEAR_10000
+
+
+def _is_text(text: object) -> bool:
+    return type(text) is str and "\0" not in text
 
 
 def needless(state: RowState, event: Event) -> bool:
