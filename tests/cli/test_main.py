@@ -95,8 +95,8 @@ ERRORS = [
     ("losses linx", 1, "Did you mean 'linex'?"),
     ("ask c.stakes -n 0", 2, "-n"),
     (f"simulate numbers.csv {NUMBERS} -n 400", 1, "the pool must hold n = 400 labels"),
-    (f"simulate numbers.csv {NUMBERS} --plot curves.doc", 2, "a picture ends in .png, .svg, .pdf"),
-    (f"simulate numbers.csv {NUMBERS} --plot nowhere/curves.png", 2, "there is no folder 'nowhere'"),
+    (f"simulate numbers.csv {NUMBERS} --plot curves.doc", 1, "a picture ends in .png, .svg, .pdf"),
+    (f"simulate numbers.csv {NUMBERS} --plot nowhere/curves.png", 1, "there is no folder nowhere"),
 ]
 
 

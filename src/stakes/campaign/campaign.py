@@ -23,6 +23,7 @@ from stakes.campaign.journal import WEEK, Journal
 from stakes.campaign.states import Event, Record, Recorded, RowState, unknown_row
 from stakes.exceptions import StakesError
 from stakes.files import Fingerprint, changes, fingerprint, write_csv
+from stakes.files.write import checked_output
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
 from stakes.tabular.worksheet import (
     checked_class,
@@ -227,7 +228,7 @@ class Campaign:
     @cached_property
     def table(self) -> Path:
         """Where the table is."""
-        return self.path.parent / self._setting("table", str)
+        return self.path.resolve().parent / self._setting("table", str)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -417,27 +418,36 @@ class Campaign:
         """
         return self.journal.history(row)
 
-    def export(self, path: str | os.PathLike[str], *, events: bool = False, rows: Sequence[str] | None = None) -> int:
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        events: bool = False,
+        rows: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> int:
         """Write the rows with labels and status, or all events, as a CSV that a spreadsheet opens.
 
         Args:
-            path: The file, which is replaced if it is there.
+            path: The file.
             events: Whether to write events instead of rows.
             rows: Ids, in the order wanted; all rows without.
+            overwrite: Whether a file that is there is replaced; the campaign and its table never are.
 
         Returns:
             How many lines were written.
 
         Raises:
-            StakesError: If there is no such row, the table has changed, or the file cannot be written.
+            StakesError: If there is no such row, the table has changed, or the file is there or cannot be written.
         """
+        self.check_output(path, overwrite=overwrite)
         if events:
             names = ["number", "at", "kind", "row", "label", "until", "batch", "who"]
             lines = [
                 [each.number, _time(each.at), each.kind, each.row, each.label, _time(each.until), each.batch, each.who]
                 for each in self.history()
             ]
-            write_csv(path, names, lines)
+            write_csv(path, names, lines, overwrite=overwrite, inputs=[self.path, self.table])
             return len(lines)
         sheet, states = self.sheet, self.journal.states()
         wanted = list(sheet.ids if rows is None else rows)
@@ -448,8 +458,21 @@ class Campaign:
             "asked until": [_time(states[row].until) for row in wanted],
             "who": [states[row].who for row in wanted],
         }
-        write_worksheet(path, sheet, wanted, {row: states[row].label for row in wanted}, standing)
+        labels = {row: states[row].label for row in wanted}
+        write_worksheet(path, sheet, wanted, labels, standing, overwrite=overwrite, inputs=[self.path])
         return len(wanted)
+
+    def check_output(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Refuse, before any work, a file that `export` would refuse to write.
+
+        Args:
+            path: The file.
+            overwrite: Whether a file that is there is replaced.
+
+        Raises:
+            StakesError: If the file is there, is the campaign or its table, or cannot be written.
+        """
+        checked_output(path, inputs=[self.path, self.table], overwrite=overwrite)
 
     def import_labels(
         self, path: str | os.PathLike[str], *, replace: bool = False, new_class: bool = False, who: str | None = None
@@ -672,7 +695,8 @@ class Campaign:
 
 def _kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
     """How the path of a table is kept: so that both can be moved together, where they are in one folder or below it."""
-    path, folder = Path(table).resolve(), campaign.resolve().parent
+    named, folder = Path(table), campaign.resolve().parent
+    path = named.parent.resolve() / named.name  # a link to a table stays a link: it may be pointed elsewhere
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
