@@ -236,6 +236,23 @@ class Journal:
         at, verified = checked_clock(now), self._synced()
         return {row: verified.states.get(row, _OPEN).at(at) for row in verified.rows}
 
+    def state(self, row: str, now: float | None = None) -> RowState:
+        """The state of one row.
+
+        Args:
+            row: Its id.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            Its state.
+
+        Raises:
+            StakesError: If there is no such row.
+        """
+        at, verified = checked_clock(now), self._synced()
+        self._refuse_unknown(checked_ids([row]))
+        return verified.states.get(row, _OPEN).at(at)
+
     def lease(
         self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
     ) -> tuple[str, ...]:
@@ -462,10 +479,7 @@ class Journal:
         try:
             verified.extend(self.connection, head)
         except StakesError as error:
-            sound = (
-                f"events 1 to {len(verified.events)} are sound" if verified.events else "no event before it is sound"
-            )
-            raise damaged(self.path, f"{error}; {sound}") from error
+            raise damaged(self.path, f"{error}; {_sound(verified)}") from error
         return verified
 
     def _convert(self) -> None:
@@ -600,7 +614,7 @@ class _Verified:
         event = event_read(line, number)
         expected = link(before, event)
         if made is not _NO_HASH and made != expected:
-            raise StakesError(f"event {number} is not what was written, or an event before it was")
+            raise StakesError(f"event {number} is not what was written")
         if event.row not in self.rows:
             raise StakesError(f"event {number} is of the row {event.row!r:.100}, which there is not")
         try:
@@ -619,7 +633,7 @@ class _Verified:
         number = last + 1
         expected = link(before, record_read(line, number))
         if made is not _NO_HASH and made != expected:
-            raise StakesError(f"record {number} is not what was written, or a record before it was")
+            raise StakesError(f"record {number} is not what was written")
         self.records.append((line[2], before))
         self.record_end = (number, expected)
 

@@ -15,6 +15,7 @@ import errno
 import hashlib
 import json
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -191,7 +192,9 @@ class Writer:
 
 def damaged(path: Path, what: str) -> StakesError:
     """The refusal of a file that is not what was written."""
-    return StakesError(f"{path} is damaged, or was changed by another program: {what}. {_ADVICE.format(path=path)}")
+    return StakesError(
+        f"{path} is damaged, or was changed by another program: {what}. {_ADVICE.format(path=shlex.quote(str(path)))}"
+    )
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -117,6 +118,53 @@ class Recorded(NamedTuple):
     new: tuple[str, ...]
     known: tuple[str, ...]
     replaced: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a campaign stands.
+
+    Attributes:
+        rows: How many there are.
+        labelled: How many have a label.
+        asked: How many are handed out.
+        skipped: How many are not to be asked for.
+        open: How many can be asked for.
+        spent: The cost of labels since the start, in units of the costs (1 each without).
+        pending: The cost of labels on their way.
+        budget: For all labels since the start; None where there is no limit.
+        outlook: What the next labels are worth, as `stakes.ranking.Outlook.to_dict` has it; None before the first
+            ranking, and in a cold start.
+        outlook_labels: How many labels the outlook knew of.
+        stale: Why the outlook is an old one; None where it is not.
+        advice: Whether to go on, and why.
+
+    Examples:
+        >>> Status(3, 1, 1, 0, 1, 2.0, 1.0, 5.0, None, None, None, "Ask for rows.").budget_left
+        2.0
+    """
+
+    rows: int
+    labelled: int
+    asked: int
+    skipped: int
+    open: int
+    spent: float
+    pending: float
+    budget: float | None
+    outlook: dict[str, Any] | None
+    outlook_labels: int | None
+    stale: str | None
+    advice: str
+
+    @property
+    def budget_left(self) -> float | None:
+        """What may still be spent; None where there is no limit."""
+        return None if self.budget is None else max(0.0, self.budget - self.spent - self.pending)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, for JSON."""
+        return {**asdict(self), "budget_left": self.budget_left}
 
 
 class Record(NamedTuple):
