@@ -37,7 +37,10 @@ OURS = re.compile(r"stakes.campaign.\w+\.py$|contextlib\.py$")
         (lambda j: j.lease(["a"], 0), "the number of rows must be a whole number from 1"),
         (lambda j: j.lease(["a"], 1.5), "the number of rows must be a whole number from 1"),
         (lambda j: j.lease(["a"], 1, seconds=0), "the seconds of a lease must be a positive finite number"),
-        (lambda j: j.lease(["a"], 1, seconds=1e300), "the end of a lease must lie before the year 10000"),
+        (
+            lambda j: j.lease(["a"], 1, seconds=1e300),
+            "a lease must end after now, as the clock tells it, and before the year 10000",
+        ),
         (
             lambda j: j.save_record("ranking", 2, {}),
             "the version of a record must be a whole number from 0 to 1, not 2",

@@ -1,15 +1,13 @@
 """What a forged file may hold as settings, labels and rankings: refused in plain words, with true hashes too."""
 
 import copy
-import json
 
 import pytest
 
 from stakes import Campaign
 from stakes.campaign import Journal
-from stakes.campaign.kept import imports_of
 from stakes.exceptions import StakesError
-from stakes.tabular import Brief, LossSpec, ModelSpec
+from stakes.tabular import ModelSpec
 
 DAMAGED = "is damaged, or was changed by another program"
 
@@ -144,12 +142,3 @@ def test_rows_that_are_not_those_of_the_table_are_refused(made, table, folder):
     with Campaign.open(forged) as campaign, pytest.raises(StakesError, match="its rows are not those of its table"):
         campaign.ask(1)
     assert table.exists()
-
-
-def test_what_a_brief_would_import_is_found_however_deep():
-    inner = {"model": "one.two:Three", "parameters": {"steps": [["a", {"model": "four:Five"}]]}}
-    brief = Brief("y", LossSpec("mine:Loss"), ModelSpec("bootstrap", {"estimator": inner}))
-    assert imports_of(brief) == ("mine:Loss", "one.two:Three", "four:Five")
-    assert imports_of(brief, model=False) == ("mine:Loss",)
-    assert imports_of(Brief("y", LossSpec("squared-error"))) == ()
-    assert json.dumps(imports_of(Brief("y", LossSpec("squared-error"), ModelSpec("a.b:C")))) == '["a.b:C"]'

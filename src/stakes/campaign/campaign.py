@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -19,10 +19,20 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress
-from stakes.campaign.journal import WEEK, Journal
-from stakes.campaign.kept import brief_kept, check_ranking_kept, imports_of, kept_in, ranking_kept
-from stakes.campaign.sqlite import damaged
-from stakes.campaign.states import Event, Record, Recorded, RowState, Status, checked_count, checked_text, unknown_row
+from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
+from stakes.campaign.kept import check_ranking_kept, failure_kept, ranking_kept
+from stakes.campaign.states import (
+    Event,
+    Record,
+    Recorded,
+    RowState,
+    Status,
+    checked_clock,
+    checked_count,
+    checked_lease,
+    checked_text,
+    unknown_row,
+)
 from stakes.campaign.trust import refuse_untrusted, remember_trust
 from stakes.exceptions import StakesError
 from stakes.files import Fingerprint, changes, fingerprint, write_csv
@@ -42,6 +52,7 @@ if TYPE_CHECKING:
 
 RANKING, FAILURE = "ranking", "failure"  # kinds of records
 STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
+_IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
 
 T = TypeVar("T")
@@ -136,7 +147,8 @@ class Campaign:
         }
         known = {sheet.ids[row]: label for row, label in sheet.labels.items()}
         campaign = Campaign(where, Journal.create(where, zip(sheet.ids, costs, strict=True), kept, known), trusted=True)
-        remember_trust(where, sheet.brief)
+        if sheet.brief.imports():
+            remember_trust(where, sheet.brief)
         return campaign
 
     @staticmethod
@@ -160,7 +172,7 @@ class Campaign:
         campaign = Campaign(Path(path), Journal.open(path), trust)
         try:
             campaign._check_settings()
-            if trust:
+            if trust and campaign.brief.imports():
                 remember_trust(campaign.path, campaign.brief)
             if table is not None:
                 campaign._refuse_untrusted(model=False)
@@ -188,7 +200,7 @@ class Campaign:
             raise damaged(self.path, f"{self.n_initial} labels came with its table, and its events are others")
         if self.fingerprint.rows != len(rows):
             raise damaged(self.path, f"its table has {self.fingerprint.rows} rows, and {len(rows)} are there")
-        if self.table and not imports_of(self.brief, model=False):
+        if self.table and not self.brief.imports(model=False):
             self._check_labels()
 
     def _check_labels(self) -> None:
@@ -201,7 +213,7 @@ class Campaign:
     @cached_property
     def brief(self) -> Brief:
         """What is asked of the table."""
-        return self._setting("brief", brief_kept)
+        return self._setting("brief", Brief.from_dict)
 
     @cached_property
     def n_initial(self) -> int:
@@ -228,7 +240,7 @@ class Campaign:
         for record in self.journal.records(RANKING):
             ranking_kept(self.path, record)
         for record in self.journal.records(FAILURE):
-            _failure_kept(self.path, record)
+            failure_kept(self.path, record)
 
     def check_trust(self) -> None:
         """Refuse to import what the campaign names by "module:Name", unless it is trusted.
@@ -240,7 +252,7 @@ class Campaign:
 
     def _refuse_untrusted(self, *, model: bool = True) -> None:
         """The same; for the loss alone where the model is not needed."""
-        if not self.trusted:
+        if not self.trusted and self.brief.imports(model=model):
             refuse_untrusted(self.path, self.brief, model=model)
 
     @cached_property
@@ -263,7 +275,8 @@ class Campaign:
     ) -> Ranking:
         """Hand out the rows to label next, to nobody else for a while.
 
-        Rows that others take in the meantime are ranked anew, as labels on their way.
+        Rows that others take in the meantime are ranked anew, as labels on their way. A call hands out a row once,
+        however short the lease.
 
         Args:
             n: How many rows.
@@ -281,20 +294,29 @@ class Campaign:
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise StakesError(f"the number of rows to ask for must be a whole number, 1 or more; got {n!r}")
+        checked_lease(lease, checked_clock())  # before a model is fitted
         show = as_progress(progress)
         parts: list[Ranking] = []
+        ours: dict[str, float] = {}  # until when: a lease may end while the next rows are ranked
         stale = done = None
+        in_vain = 0
         self.sheet  # noqa: B018 (a table that is gone or changed is refused, whatever is handed out)
-        while (count := sum(map(len, parts))) < n and done is None:
-            now = self._now()
+        while len(ours) < n and done is None:
+            now = self._now(ours)
             if done := self._why_none(now):
                 break
-            ranking, stale = self._ranked(now, n - count, show)
-            leased = self.journal.lease(ranking.row_ids, n - count, seconds=lease, who=who)
-            if rows := self._within_budget(leased, who):
-                parts.append(_only(ranking, rows))
-            done = None if len(ranking) else "what is left of the budget covers no other row"
-        return self._handed_out(parts, n, stale, done)
+            ranking, stale = self._ranked(now, n - len(ours), show)
+            at = checked_clock()
+            leased = self.journal.lease(ranking.row_ids, n - len(ours), seconds=lease, who=who, now=at)
+            rows = self._within_budget(leased, who, ours)
+            parts += [_only(ranking, rows)] if rows else []
+            ours |= dict.fromkeys(rows, at + lease)
+            in_vain = 0 if rows else in_vain + 1
+            if not len(ranking):
+                done = "what is left of the budget covers no other row"
+            elif in_vain == _IN_VAIN:
+                done = f"others took the rows {in_vain} times while they were ranked; ask again"
+        return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
 
     def tell(
         self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
@@ -532,9 +554,13 @@ class Campaign:
             f"{advice}. Nothing was recorded."
         )
 
-    def _now(self) -> _Now:
-        """Where rows and money stand. A row whose label was withdrawn has been paid for, and is paid for once."""
+    def _now(self, ours: Collection[str] = ()) -> _Now:
+        """Where rows and money stand; `ours` are on their way, even if their lease has ended.
+
+        A row whose label was withdrawn has been paid for, and is paid for once.
+        """
         version, states = self.journal.version(), self.journal.states()
+        states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
         price = {row: 1.0 if cost is None else cost for row, cost in self.journal.costs().items()}
         paid = {event.row for event in self.journal.history(since=self.n_initial) if event.kind == "label"}
         due = {row: 0.0 if row in paid else cost for row, cost in price.items()}
@@ -553,15 +579,17 @@ class Campaign:
         left = self._budget_left(now)
         return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
 
-    def _within_budget(self, rows: tuple[str, ...], who: str | None) -> list[str]:
+    def _within_budget(self, rows: tuple[str, ...], who: str | None, ours: Collection[str] = ()) -> list[str]:
         """The rows just handed out that the budget pays for; others go back, where another asker was quicker."""
-        now = self._now()
+        now = self._now({*ours, *rows})
         left = self._budget_left(now)
         if left is None:
             return list(rows)
         kept = affordable([(row, now.due[row]) for row in rows], left + sum(now.due[row] for row in rows))
         if back := [row for row in rows if row not in kept]:
-            self.journal.release(back, who=who)
+            at = checked_clock()
+            asked = self.journal.states(at)
+            self.journal.release([row for row in back if asked[row].status == "asked"], who=who, now=at)
         return kept
 
     def _ranked(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, str | None]:
@@ -636,7 +664,9 @@ class Campaign:
             reasons=tuple(replace(reason, ranked_by=SPREAD) for reason in found.reasons),
         )
 
-    def _handed_out(self, parts: list[Ranking], n: int, stale: str | None, done: str | None) -> Ranking:
+    def _handed_out(
+        self, parts: list[Ranking], n: int, until: float | None, stale: str | None, done: str | None
+    ) -> Ranking:
         """The rows that were handed out, with notes on the lease, on an old ranking, and on why there are fewer."""
         from stakes.ranking import Note, Ranking
 
@@ -648,8 +678,7 @@ class Campaign:
         if done:
             text = f"Only {len(ranking)} of {n} rows: {done}."
             notes.append(Note(NO_MORE, {"n": n, "count": len(ranking), "why": done, "text": text}))
-        if len(ranking):
-            until = min(self.journal.state(row).until or math.inf for row in ranking.row_ids)
+        if until is not None:
             notes.append(Note(LEASE, {"until": until, "text": f"The rows come back at {_time(until)}."}))
         return replace(ranking, notes=(*ranking.notes, *notes))
 
@@ -670,7 +699,7 @@ class Campaign:
             return None
         failed = self.journal.last_record(FAILURE)
         late = failed is not None and failed.number > last.number
-        why = f" The last attempt failed: {_failure_kept(self.path, failed)}" if failed and late else ""
+        why = f" The last attempt failed: {failure_kept(self.path, failed)}" if failed and late else ""
         return f"It is older than the last {since} change{'s' * (since > 1)} of labels.{why}"
 
     def _advice(self, now: _Now, last: Record | None) -> str:
@@ -722,12 +751,6 @@ def _kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
     named, folder = Path(table), campaign.resolve().parent
     path = named.parent.resolve() / named.name  # a link to a table stays a link: it may be pointed elsewhere
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
-
-
-def _failure_kept(path: Path, record: Record) -> str:
-    """Why a model could not be fitted, as a record has it."""
-    with kept_in(path, f"record {record.number}, a failure,"):
-        return checked_text(record.payload["error"], "the error")
 
 
 def _first_written(known: str | None, label: str) -> str:

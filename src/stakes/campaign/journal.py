@@ -1,73 +1,89 @@
 """The durable part of a campaign: rows, events and records in one SQLite file.
 
-Nothing that was added is ever changed or deleted. A file is opened only if it is what was written: its chain of hashes
-is gone through, every value is checked, and the events are replayed by the rules; what is new in an open file is
-verified before it is used. Writers take turns; what a call returned from is on the disk. A change looks at its own rows
-only: its cost does not grow with the campaign.
+Nothing that was added is ever changed or deleted. A file is made whole or not at all, and never overwritten. Before
+anything in it is run, its tables are compared with ours, word for word: a file with a trigger, a view, an index or a
+column more is refused. Then its chain of hashes is gone through, every value is checked, and the events are replayed by
+the rules; what is new in an open file is verified before it is used. Writers take turns; what a call returned from is
+on the disk. A change looks at its own rows only: its cost does not grow with the campaign.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import shlex
 import sqlite3
-import time
-from collections.abc import Iterable, Iterator, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from stakes.campaign.sqlite import (
-    EVENTS,
-    RECORDS,
-    ROWS,
-    UNCHAINED,
-    Ends,
-    Head,
-    Writer,
-    convert,
-    create_file,
-    damaged,
-    ends_of_rows,
-    link,
-    open_damaged,
-    open_file,
-    path_of_file,
-    plain_errors,
-    transaction,
-)
+from stakes._utils.text import printable
 from stakes.campaign.states import (
     Event,
+    Head,
     Kind,
     Record,
     Recorded,
+    Replay,
     RowState,
-    after,
     checked,
     checked_clock,
     checked_count,
     checked_ids,
     checked_json,
     checked_label_pairs,
-    checked_positive,
+    checked_lease,
     checked_rows,
     checked_text,
-    checked_time,
     checked_who,
-    event_read,
+    link,
     needless,
     record_parsed,
     record_read,
-    row_read,
     unknown_row,
 )
 from stakes.exceptions import StakesError
 
 WEEK = 7 * 24 * 3600.0
+APPLICATION = 0x53746B73  # "Stks": marks a campaign among SQLite files
+VERSION = 3
+"""The version of the tables and of what is kept in them."""
+UNCHAINED = 2
+"""The version before there were hashes; such a file is converted when it is opened."""
+
+_WAIT = 30.0  # seconds that a writer waits for the others
+_ADVICE = "Put a backup in its place, or take what is sound into a new file: stakes doctor {path} --recover NEW"
+
+TABLES = (
+    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL, cost REAL)",
+    "CREATE TABLE events (number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, row TEXT NOT NULL, "
+    "label TEXT, until REAL, batch INTEGER, who TEXT, hash BLOB NOT NULL)",
+    "CREATE TABLE records (number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL, "
+    "payload TEXT NOT NULL, hash BLOB NOT NULL)",
+    "CREATE TABLE head (number INTEGER PRIMARY KEY, rows INTEGER NOT NULL, events INTEGER NOT NULL, "
+    "records INTEGER NOT NULL, hash BLOB NOT NULL)",
+)
+ROWS = "SELECT number, id, cost FROM rows ORDER BY number"
+EVENTS = "SELECT number, at, kind, row, label, until, batch, who{} FROM events WHERE number > ? ORDER BY number"
+RECORDS = "SELECT number, at, kind, version, payload{} FROM records WHERE number > ? ORDER BY number"
 _OPEN = RowState()
-_NO_HASH = object()  # of a file of the version before
+
+_SENTENCES = {
+    sqlite3.SQLITE_BUSY: f"others have been writing to it for {_WAIT:.0f} s; repeat the call",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space and repeat the call",
+    sqlite3.SQLITE_IOERR: "the disk does not take or give data: it may be full or gone; see to it and repeat the call",
+    sqlite3.SQLITE_READONLY: "it cannot be written to; allow writing to the file and to its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened for this; allow writing to the file and to its folder",
+    sqlite3.SQLITE_PERM: "access to it is not allowed; change its permissions",
+    sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path",
+}
+
+# What SQLite answers where a file is not what it was; 0: a text that is not UTF-8, which Python finds.
+_DAMAGE = {0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +112,7 @@ class Journal:
     path: Path
     connection: sqlite3.Connection
     process: int = field(default_factory=os.getpid)
-    _verified: _Verified = field(default_factory=lambda: _Verified(), repr=False)
+    _replay: Replay = field(default_factory=lambda: Replay.begin([]), repr=False)
 
     @staticmethod
     def create(
@@ -127,12 +143,10 @@ class Journal:
         if unknown := known.keys() - costs.keys():
             raise unknown_row(min(unknown), tuple(costs))
 
-        def fill(writer: Writer) -> None:
-            writer.add_record(at, "settings", 0, text)
-            for row, label in known.items():
-                writer.add_event(Event(0, at, "label", row, label))
+        from stakes.campaign.new_files import create_file  # here, as most calls open a file that is there
 
-        create_file(path_of_file(path), list(costs.items()), fill)
+        events = [Event(0, at, "label", row, label) for row, label in known.items()]
+        create_file(path_of_file(path), list(costs.items()), events, [(at, "settings", 0, text)])
         return Journal.open(path)
 
     @staticmethod
@@ -152,14 +166,19 @@ class Journal:
             StakesError: If there is no file, or it is no campaign, is damaged, or is of another version.
         """
         where = path_of_file(path)
-        connection, version = open_file(where)
-        journal = Journal(where, connection)
+        connection, version = _open_file(where)
         try:
-            if version == UNCHAINED:
-                journal._convert()
+            with plain_errors(where):
+                if version == UNCHAINED:
+                    from stakes.campaign.new_files import add_hashes  # here, as few files need it
+
+                    add_hashes(where, connection)
+                with kept_in(where, "its rows"):
+                    replay = Replay.begin(connection.execute(ROWS).fetchall())
+            journal = Journal(where, connection, _replay=replay)
             journal._synced()
         except BaseException:
-            journal.close()
+            connection.close()
             raise
         return journal
 
@@ -176,7 +195,8 @@ class Journal:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings as they are now; `records("settings")` are all their changes."""
-        return {name: value for record in self.records("settings") for name, value in record.payload.items()}
+        with kept_in(self.path, "its settings"):
+            return {name: value for record in self.records("settings") for name, value in record.payload.items()}
 
     def update_settings(self, /, **settings: Any) -> None:
         """Change some settings; what they were is kept.
@@ -185,8 +205,8 @@ class Journal:
             **settings: Anything that JSON can hold.
         """
         text = checked_json(settings, "the settings")
-        with self.writing() as writer:
-            writer.add_record(time.time(), "settings", writer.ends.events, text)
+        with self.writing():
+            self._append(records=[(checked_clock(), "settings", len(self._replay.events), text)])
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all rows, in their order."""
@@ -272,14 +292,13 @@ class Journal:
             StakesError: If there is no such row, or a number cannot be used.
         """
         rows, at = checked_ids(wanted), checked_clock(now)
-        until = checked_time(at + checked_positive(seconds, "the seconds of a lease"), "the end of a lease")
+        until = checked_lease(seconds, at)
         most, by = checked_count(n, "the number of rows", 1), checked_who(who)
         self._refuse_unknown(rows)
-        with self.writing() as writer:
-            batch = self._verified.last_batch + 1
+        with self.writing():
+            batch = next((event.batch for event in reversed(self._replay.events) if event.batch), 0) + 1
             free = tuple(itertools.islice((row for row in rows if self._state(row).at(at).status == "open"), most))
-            for row in free:
-                self._add(writer, Event(0, at, "ask", row, None, until, batch, by))
+            self._append([checked(self._state(row), Event(0, at, "ask", row, None, until, batch, by)) for row in free])
         return free
 
     def tell_many(
@@ -306,11 +325,10 @@ class Journal:
         """
         labels, at, by = checked_label_pairs(pairs), checked_clock(now), checked_who(who)
         self._refuse_unknown(labels)
-        with self.writing() as writer:
-            became = [
-                (self._tell(writer, Event(0, at, "label", row, label, who=by), replace), row)
-                for row, label in labels.items()
-            ]
+        with self.writing():
+            events = [self._told(Event(0, at, "label", row, label, who=by), replace) for row, label in labels.items()]
+            self._append([event for event in events if event is not None])
+        became = [(None if event is None else event.kind, row) for row, event in zip(labels, events, strict=True)]
         return Recorded(*(tuple(row for kind, row in became if kind == which) for which in ("label", None, "replace")))
 
     def skip(self, rows: Iterable[str], *, who: str | None = None, now: float | None = None) -> None:
@@ -356,8 +374,8 @@ class Journal:
         if checked_text(kind, "the kind of a record") == "settings":
             raise StakesError("records of the kind 'settings' are kept by update_settings; use that, or another kind")
         number = checked_count(version, "the version of a record", 0, self.version())
-        with self.writing() as writer:
-            writer.add_record(at, kind, number, text)
+        with self.writing():
+            self._append(records=[(at, kind, number, text)])
 
     def records(self, kind: str) -> tuple[Record, ...]:
         """All records of a kind, in their order.
@@ -391,42 +409,8 @@ class Journal:
             StakesError: If anything is wrong.
         """
         with Journal.open(self.path) as again:
-            for number in range(1, len(again._verified.records) + 1):
+            for number in range(1, len(again._replay.records) + 1):
                 again._record(number)
-
-    @staticmethod
-    def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[int, str]:
-        """Take what is sound in a damaged campaign, up to the first break, into a new file.
-
-        The damaged file is left as it is.
-
-        Args:
-            path: The damaged file.
-            new: The file to make.
-
-        Returns:
-            How many events were taken over, and what comes after them.
-
-        Raises:
-            StakesError: If not even rows and settings are sound, or the new file is there already.
-        """
-        where = path_of_file(path)
-        connection = open_damaged(where)
-        try:
-            verified, lines, why = _sound_part(connection)
-        except (StakesError, sqlite3.Error) as error:
-            raise StakesError(f"{where}: nothing can be recovered ({error}); put a backup in its place") from error
-        finally:
-            connection.close()
-
-        def fill(writer: Writer) -> None:
-            for event in verified.events:
-                writer.add_event(event)
-            for line in lines:
-                writer.add_record(*line[1:])
-
-        create_file(path_of_file(new), list(verified.rows.items()), fill)
-        return len(verified.events), why
 
     def read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """All that a query finds, at once: a query left half read would keep writers out.
@@ -445,12 +429,11 @@ class Journal:
             return self.connection.execute(query, values).fetchall()
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def writing(self) -> Iterator[None]:
         """A block whose changes are on the disk together when it ends, or not at all; one at a time."""
         with self._guarded(), transaction(self.connection, "BEGIN IMMEDIATE"):
-            writer = Writer(self.connection, self._sync().ends)
-            yield writer
-            writer.finish()
+            self._sync()
+            yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -465,206 +448,247 @@ class Journal:
         with plain_errors(self.path):
             yield
 
-    def _synced(self) -> _Verified:
+    def _synced(self) -> Replay:
         """All that is in the file now, verified."""
         with self.reading():
-            return self._sync()
+            self._sync()
+        return self._replay
 
-    def _sync(self) -> _Verified:
+    def _sync(self) -> None:
         """Within a transaction: read and verify what is new in the file."""
-        verified = self._verified
-        head = _head(self.connection)
-        if head == verified.ends.head():
-            return verified
+        found = self.connection.execute("SELECT rows, events, records, hash FROM head LIMIT 2").fetchall()
+        head = Head._make(found[0]) if len(found) == 1 else None
+        if head == self._replay.head():
+            return
         try:
-            verified.extend(self.connection, head)
+            extend(self._replay, self.connection, head)
         except StakesError as error:
-            raise damaged(self.path, f"{error}; {_sound(verified)}") from error
-        return verified
+            count = len(self._replay.hashes)
+            sound = f"events 1 to {count} are sound" if count else "no event is known to be sound"
+            raise damaged(self.path, f"{error}; {sound}") from error
 
-    def _convert(self) -> None:
-        """Put hashes into a file of the version before, if what is in it keeps to the rules."""
-        with self._guarded(), transaction(self.connection, "BEGIN IMMEDIATE"):
-            if self.read("PRAGMA user_version") != [(UNCHAINED,)]:
-                return  # another process was quicker
-            rows, events, records = self.read(ROWS), self.read(EVENTS.format(""), 0), self.read(RECORDS.format(""), 0)
-            try:
-                verified = _Verified()
-                verified.begin(rows)
-                for event in events:
-                    verified.take_event(event)
-                for record in records:
-                    verified.take_record(record)
-            except StakesError as error:
-                raise StakesError(f"{self.path} is damaged: {error}; put a backup in its place") from error
-
-            def fill(writer: Writer) -> None:
-                for event in events:
-                    writer.add_event(event)
-                for _, *rest in records:
-                    writer.add_record(*rest)
-
-            convert(self.connection, rows, fill)
+    def _append(self, events: Sequence[Event] = (), records: Sequence[tuple[float, str, int, str]] = ()) -> None:
+        """Within `writing`: add events, and records (at, kind, version, JSON)."""
+        if events or records:
+            append(self.connection, self._replay, events, records)
 
     def _record(self, number: int) -> Record:
         """A record, read again and compared with the hash that it had."""
-        _, before = self._verified.records[number - 1]
-        found = self.read(RECORDS.format(", hash").replace(">", "="), number)
+        found = self.read(RECORDS.format("").replace(">", "="), number)
         try:
-            if len(found) != 1 or link(before, record_read(found[0][:-1], number)) != found[0][-1]:
+            expected = link(self._replay.hash_before(number), record_read(found[0], number)) if len(found) == 1 else b""
+            if expected != self._replay.records[number - 1][1]:
                 raise StakesError(f"record {number} is not what was written")
-            return record_parsed(found[0][:-1])
+            return record_parsed(found[0])
         except StakesError as error:
             raise damaged(self.path, str(error)) from error
 
     def _refuse_unknown(self, rows: Iterable[str]) -> None:
         """Refuse ids that the campaign does not have; rows never change, so this needs no transaction."""
-        known = self._verified.rows
+        known = self._replay.rows
         for row in rows:
             if row not in known:
                 raise unknown_row(row, tuple(known))
 
     def _state(self, row: str) -> RowState:
         """The state of one row, within `writing`."""
-        return self._verified.states.get(row, _OPEN)
-
-    def _add(self, writer: Writer, event: Event) -> bool:
-        """Record an event if the row can take it; False, and nothing recorded, if it is already so."""
-        state = self._state(event.row)
-        if needless(state, event):
-            return False
-        writer.add_event(checked(state, event))
-        return True
+        return self._replay.states.get(row, _OPEN)
 
     def _add_all(self, kind: Kind, given: Iterable[str], who: str | None, now: float | None) -> None:
         """Record an event of one kind for each row, all or none."""
         rows, by, at = checked_ids(given), checked_who(who), checked_clock(now)
         self._refuse_unknown(rows)
-        with self.writing() as writer:
-            for row in rows:
-                self._add(writer, Event(0, at, kind, row, who=by))
+        with self.writing():
+            events = [(self._state(row), Event(0, at, kind, row, who=by)) for row in rows]
+            self._append([checked(state, event) for state, event in events if not needless(state, event)])
 
-    def _tell(self, writer: Writer, event: Event, replace: bool) -> Kind | None:
-        """Record a label; as what it was recorded, None if it was known."""
-        if replace and self._state(event.row).status == "labelled":
+    def _told(self, event: Event, replace: bool) -> Event | None:
+        """A label as it is to be recorded; None if it is known."""
+        state = self._state(event.row)
+        if replace and state.status == "labelled":
             event = event._replace(kind="replace")
-        return event.kind if self._add(writer, event) else None
+        return None if needless(state, event) else checked(state, event)
 
 
-class _Verified:
-    """What was read of a file and found to be as it was written.
+def append(
+    connection: sqlite3.Connection,
+    replay: Replay,
+    events: Sequence[Event],
+    records: Sequence[tuple[float, str, int, str]],
+) -> None:
+    """Add lines, with their numbers and hashes, after what a replay has, and write the head."""
+    before, made = replay.event_hash, replay.record_hash
+    for number, event in enumerate(events, start=len(replay.hashes) + 1):
+        before = link(before, (number, *event[1:]))
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *event[1:], before))
+    for number, record in enumerate(records, start=len(replay.records) + 1):
+        made = link(made, (number, *record))
+        connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", (number, *record, made))
+    counts = (len(replay.rows), len(replay.hashes) + len(events), len(replay.records) + len(records))
+    head = Head.of(replay.start, counts, before, made)
+    connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?, ?)", head)
 
-    Rows, events with the states that they lead to, and the kinds of records, each with the hash before it. It only
-    grows, and the ends (a number and a hash) are moved last: what lies beyond them was left half done by an interrupt,
-    and is taken anew.
-    """
 
-    def __init__(self) -> None:
-        self.rows: dict[str, float | None] = {}
-        self.start = self.event_end = self.record_end = (0, b"")
-        self.events: list[Event] = []
-        self.states: dict[str, RowState] = {}
-        self.records: list[tuple[str, bytes]] = []
-        self.last_batch = 0
+def extend(replay: Replay, connection: sqlite3.Connection, head: Head | None) -> None:
+    """Read and verify what a file has beyond a replay, up to its head."""
+    replay.drop_half_done()
+    for line in connection.execute(EVENTS.format(", hash"), (len(replay.events),)).fetchall():
+        replay.take_event(line[:-1], line[-1])
+    for line in connection.execute(RECORDS.format(", hash"), (len(replay.records),)):
+        replay.take_record(line[:-1], line[-1])
+    if head is None:
+        raise StakesError("its head is gone, or there are several")
+    found = replay.head()
+    for name, wanted, got in zip(("rows", "events", "records"), head, found, strict=False):
+        if wanted != got:
+            raise StakesError(f"{wanted!r:.50} {name} were written and {got} are there")
+    if head != found:
+        raise StakesError("its rows, or its head, are not what was written")
 
-    def begin(self, lines: list[tuple[Any, ...]]) -> None:
-        """Verify the rows."""
-        rows: dict[str, float | None] = {}
-        for number, line in enumerate(lines, start=1):
-            row, cost = row_read(line, number)
-            if row in rows:
-                raise StakesError(f"row {number} has the id of another, {row!r:.100}")
-            rows[row] = cost
-        self.rows = rows
-        ends = ends_of_rows(lines)
-        self.event_end = self.record_end = (0, ends.rows_hash)
-        self.start = (ends.rows, ends.rows_hash)
 
-    @property
-    def ends(self) -> Ends:
-        """Where the chains end."""
-        return Ends(*self.start, *self.event_end, *self.record_end)
+@contextmanager
+def kept_in(path: Path, what: str) -> Iterator[None]:
+    """A block that reads what was kept; whatever it stumbles over is damage of the file."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        lacking = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise damaged(path, f"{what} cannot be used ({lacking})") from error
 
-    def extend(self, connection: sqlite3.Connection, head: Head) -> None:
-        """Read and verify what a file has beyond this, up to its head."""
-        if not self.start[0]:
-            self.begin(connection.execute(ROWS).fetchall())
-        self._drop_half_done()
-        for line in connection.execute(EVENTS.format(", hash"), (len(self.events),)).fetchall():
-            self.take_event(line[:-1], line[-1])
-        for line in connection.execute(RECORDS.format(", hash"), (len(self.records),)):
-            self.take_record(line[:-1], line[-1])
-        found = self.ends.head()
-        for name, wanted, got in zip(("rows", "events", "records"), head, found, strict=False):
-            if wanted != got:
-                raise StakesError(f"{wanted!r:.50} {name} were written and {got} are there")
-        if head != found:
-            raise StakesError("its rows, or its head, are not what was written")
 
-    def _drop_half_done(self) -> None:
-        sound = self.events[: self.event_end[0]]
-        for event in self.events[len(sound) :]:
-            self.states[event.row] = next((after(each) for each in reversed(sound) if each.row == event.row), _OPEN)
-        del self.events[len(sound) :], self.records[self.record_end[0] :]
+def damaged(path: Path, what: str) -> StakesError:
+    """The refusal of a file that is not what was written."""
+    return StakesError(
+        f"{path} is damaged, or was changed by another program: {what}. {_ADVICE.format(path=shlex.quote(str(path)))}"
+    )
 
-    def take_event(self, line: tuple[Any, ...], made: object = _NO_HASH) -> None:
-        """Verify the next event."""
-        last, before = self.event_end
-        number = last + 1
-        event = event_read(line, number)
-        expected = link(before, event)
-        if made is not _NO_HASH and made != expected:
-            raise StakesError(f"event {number} is not what was written")
-        if event.row not in self.rows:
-            raise StakesError(f"event {number} is of the row {event.row!r:.100}, which there is not")
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """A block that is committed when it ends and rolled back when anything, Ctrl-C too, ends it early."""
+    if connection.in_transaction:  # a second Ctrl-C can come while the first one is being seen to
+        connection.execute("ROLLBACK")
+    try:
+        connection.execute(begin)
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """Errors of SQLite and of the system as sentences that say what to do."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
+            raise StakesError(
+                f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
+            ) from error
+        primary = (
+            -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0) & 0xFF
+        )  # the higher bits say where in SQLite it happened
+        if primary not in _DAMAGE:
+            said = _SENTENCES.get(primary, "it could not be used; nothing was recorded")
+            raise StakesError(f"{path}: {said} ({error})") from error
+        raise damaged(path, f"SQLite says: {error}") from error
+
+
+def path_of_file(path: str | os.PathLike[str]) -> Path:
+    """The path of a file; old names that are not Unicode are names too."""
+    if "\0" in str(path):
+        raise StakesError(f"the path holds a NUL: {str(path)!r}; remove it")
+    return Path(path)
+
+
+def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
+    """A connection to a campaign file whose tables and pages are sound, and the version of its tables."""
+    with plain_errors(path):
+        refuse_other_things(path)
+        version = _refuse_other_programs(path)
+        connection = connect(path, "mode=rw")
         try:
-            state = after(checked(self.states.get(event.row, _OPEN), event))
-        except StakesError as error:
-            raise StakesError(f"event {number} breaks the rules ({error})") from error
-        self.events.append(event)
-        self.states[event.row] = state
-        if event.batch is not None and event.batch > self.last_batch:
-            self.last_batch = event.batch
-        self.event_end = (number, expected)
-
-    def take_record(self, line: tuple[Any, ...], made: object = _NO_HASH) -> None:
-        """Verify the next record."""
-        last, before = self.record_end
-        number = last + 1
-        expected = link(before, record_read(line, number))
-        if made is not _NO_HASH and made != expected:
-            raise StakesError(f"record {number} is not what was written")
-        self.records.append((line[2], before))
-        self.record_end = (number, expected)
-
-
-def _sound(verified: _Verified) -> str:
-    """Up to where a file is as it was written."""
-    count = len(verified.events)
-    return f"events 1 to {count} are sound" if count else "no event is known to be sound"
-
-
-def _head(connection: sqlite3.Connection) -> Head:
-    found = connection.execute("SELECT rows, events, records, hash FROM head LIMIT 2").fetchall()
-    return Head._make(found[0]) if len(found) == 1 else Head(-1, -1, -1, b"")
-
-
-def _sound_part(connection: sqlite3.Connection) -> tuple[_Verified, list[tuple[Any, ...]], str]:
-    """What of a damaged file is as it was written, the records of it, and what comes after."""
-    verified, lines, why = _Verified(), list[tuple[Any, ...]](), "nothing is missing"
-    verified.begin(connection.execute(ROWS).fetchall())
-    try:
-        for *line, made in connection.execute(RECORDS.format(", hash"), (0,)):
-            verified.take_record(tuple(line), made)
-            lines.append(tuple(line))
-    except (StakesError, sqlite3.Error) as error:
-        if not lines:  # the first one is the settings, and its hash that of the rows
+            harden(connection)
+            refuse_other_tables(path, connection, version)  # again: an unfinished write has been undone by now
+            connection.execute("PRAGMA journal_mode = DELETE")
+            # EXTRA: a commit is on the disk, and so is the end of its journal, before it is acknowledged.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            _refuse_bad_pages(path, connection)
+        except BaseException:
+            connection.close()
             raise
-        why = str(error)
+    return connection, version
+
+
+def harden(connection: sqlite3.Connection) -> None:
+    """Let nothing that is in a stranger's file run, and have every page looked at before it is used."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    for limit in (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, sqlite3.SQLITE_LIMIT_ATTACHED):
+        connection.setlimit(limit, 0)
+    if hasattr(connection, "setconfig"):  # from Python 3.12 on
+        for name in ("SQLITE_DBCONFIG_ENABLE_TRIGGER", "SQLITE_DBCONFIG_ENABLE_VIEW"):
+            connection.setconfig(getattr(sqlite3, name), False)
+
+
+def refuse_other_tables(path: Path, connection: sqlite3.Connection, version: int) -> None:
+    """Refuse a file whose tables are not word for word those of its version: nothing else in it was looked at yet."""
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    ours: frozenset[str | None] = frozenset(TABLES)
+    if version == UNCHAINED:
+        from stakes.campaign.new_files import UNCHAINED_TABLES
+
+        ours = UNCHAINED_TABLES
+    if strange := [f"the {kind} {name}" for kind, name, sql in found if sql not in ours]:
+        raise damaged(path, f"{', '.join(map(printable, strange[:3]))} is not as stakes makes it, and nothing was run")
+    if len(found) != len(ours) or len({sql for _, _, sql in found}) != len(ours):
+        names = ", ".join(printable(str(name)) for _, name, _ in found) or "none"
+        raise damaged(path, f"its tables are not those of a campaign but {names}")
+
+
+def _refuse_bad_pages(path: Path, connection: sqlite3.Connection) -> None:
+    """Let SQLite look through all pages of the file."""
+    found = [str(text) for (text,) in connection.execute("PRAGMA quick_check(3)").fetchall()]
+    if found != ["ok"]:
+        raise damaged(path, "; ".join(" ".join(text.split()) for text in found))
+
+
+def connect(path: Path, how: str) -> sqlite3.Connection:
+    """A connection in which transactions are begun and ended by hand."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_WAIT, isolation_level=None)
+
+
+def refuse_other_things(path: Path) -> None:
+    """Refuse what is no file, or has something beside it that SQLite would write into it."""
+    if not path.exists():
+        raise StakesError(f"there is no campaign at {path}; check the path, or create one")
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise StakesError(f"{path} is a folder or a device, not a campaign file; give the path of a file")
+    if path.stat().st_size == 0:
+        raise StakesError(f"{path} is empty: no campaign was ever in it; delete it and create one")
+    if os.path.lexists(wal := path.with_name(f"{path.name}-wal")):  # SQLite would write it into the file
+        raise StakesError(f"{wal} is there, which stakes never makes; close the program that did, or move it away")
+
+
+def _refuse_other_programs(path: Path) -> int:
+    """The version in the header, read without taking part: no lock is asked for, no foreign journal played back."""
+    connection = connect(path, "mode=ro&immutable=1")
     try:
-        for *line, made in connection.execute(EVENTS.format(", hash"), (0,)):
-            verified.take_event(tuple(line), made)
-    except (StakesError, sqlite3.Error) as error:
-        why = str(error)
-    known = [line for line in lines if line[3] <= len(verified.events)]
-    return verified, known if known[:1] == lines[:1] else [], why
+        harden(connection)
+        connection.execute("PRAGMA writable_schema = ON")  # so that a header newer than the rest can still be read
+        ((application,),) = connection.execute("PRAGMA application_id").fetchall()
+        ((version,),) = connection.execute("PRAGMA user_version").fetchall()
+        if application != APPLICATION:
+            raise StakesError(f"{path} is an SQLite file of another program, not a campaign; give another path")
+        if version not in (VERSION, UNCHAINED):
+            raise StakesError(
+                f"{path} has schema {version} and this stakes reads {VERSION}; use the stakes that made it"
+            )
+        if not os.path.lexists(path.with_name(f"{path.name}-journal")):  # else the tables may be half written
+            refuse_other_tables(path, connection, version)
+    finally:
+        connection.close()
+    return int(version)

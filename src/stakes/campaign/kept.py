@@ -1,4 +1,4 @@
-"""What a campaign keeps as JSON, read back: the brief, a ranking, and what labels are worth.
+"""What a campaign keeps as records, read back: a ranking with what labels are worth, and why a model failed.
 
 A file may come from anyone, so that nothing is used before it is known to be of the right kind.
 """
@@ -6,37 +6,16 @@ A file may come from anyone, so that nothing is used before it is known to be of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stakes.campaign.sqlite import damaged
+from stakes.campaign.journal import kept_in
 from stakes.campaign.states import Record, checked_text
 from stakes.exceptions import StakesError
-from stakes.tabular import Brief
-from stakes.tabular.loss_specs import is_path
 
 if TYPE_CHECKING:
     from stakes.ranking import Ranking
-
-
-@contextmanager
-def kept_in(path: Path, what: str) -> Iterator[None]:
-    """A block that reads what was kept; whatever it stumbles over is damage of the file."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
-        lacking = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise damaged(path, f"{what} cannot be used ({lacking})") from error
-
-
-def brief_kept(kept: Any) -> Brief:
-    """The brief of a campaign, if every field is of its kind."""
-    for name, fits in _BRIEF.items():
-        if not fits(kept[name]):
-            raise StakesError(f"{name} of the brief is {kept[name]!r:.100}")
-    return Brief.from_dict(kept)
 
 
 def ranking_kept(path: Path, record: Record) -> Ranking:
@@ -48,6 +27,12 @@ def ranking_kept(path: Path, record: Record) -> Ranking:
         ranking = Ranking.from_dict(record.payload["ranking"])
         [str(each) for each in (*ranking.notes, *ranking.reasons)]  # sentences are made of what was kept
     return ranking
+
+
+def failure_kept(path: Path, record: Record) -> str:
+    """Why a model could not be fitted, as a record has it."""
+    with kept_in(path, f"record {record.number}, a failure,"):
+        return checked_text(record.payload["error"], "the error")
 
 
 def check_ranking_kept(path: Path, record: Record) -> None:
@@ -82,21 +67,6 @@ def _check_outlook(outlook: Any) -> None:
             raise StakesError(f"an offer is {offer!r:.100}")
 
 
-def imports_of(brief: Brief, *, model: bool = True) -> tuple[str, ...]:
-    """What a brief names by "module:Name": its loss, and its model with what is in that."""
-    loss = [brief.loss.name] if is_path(brief.loss.name) else []
-    named = _named(brief.model.to_dict()) if model else []
-    return tuple(dict.fromkeys([*loss, *named]))
-
-
-def _named(spec: Any) -> list[str]:
-    """Every import path in the parameters of a model, however deep."""
-    if isinstance(spec, Mapping):
-        here = [spec[name] for name in ("name", "model") if isinstance(spec.get(name), str) and ":" in spec[name]]
-        return here + [each for value in spec.values() for each in _named(value)]
-    return [each for value in spec for each in _named(value)] if isinstance(spec, list | tuple) else []
-
-
 def _listed(values: Any, fits: Callable[[Any], bool]) -> list[Any]:
     if not isinstance(values, list) or not all(map(fits, values)):
         raise StakesError(f"a list is {values!r:.100}")
@@ -115,23 +85,10 @@ def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_text, value))
-
-
 def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or fits(value)
 
 
-_BRIEF: dict[str, Callable[[Any], bool]] = {
-    "target": _text,
-    **dict.fromkeys(("id_column", "cost_column", "delimiter"), _or_none(_text)),
-    **dict.fromkeys(("label_cost", "decisions", "budget"), _or_none(_number)),
-    **dict.fromkeys(("ignore", "missing", "text"), _texts),
-    "classes": _or_none(_texts),
-    "random_state": _whole,
-    **dict.fromkeys(("loss", "model"), lambda value: isinstance(value, dict)),
-}
 _RANKING: dict[str, Callable[[Any], bool]] = {
     "indices": _whole,
     "row_ids": _text,

@@ -5,17 +5,23 @@ and open again when it is released or its lease ends. A label makes it labelled,
 welcome whenever they come. A label can be replaced, or withdrawn, which makes the row open. An open or asked row can be
 skipped; only a release brings it back.
 
-Ids, labels, times and counts are checked here, before they reach the file.
+Ids, labels, times and counts are checked here, before they reach the file, and again when they are read.
+
+Every event and every record has a hash: that of the hash before it and of what is in its line. The first ones follow
+the hash of all rows, and the head of the file has the numbers of lines and a hash of the last ones. What was changed,
+left out, added or put in another order is found so; a history that was rewritten together with all hashes is not, as
+there is no secret in them.
 """
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import heapq
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from numbers import Integral, Real
@@ -102,6 +108,9 @@ class RowState(NamedTuple):
         return RowState(event=self.event) if self.until is not None and self.until <= now else self
 
 
+_OPEN = RowState()
+
+
 class Recorded(NamedTuple):
     """What became of labels that were reported: ids of rows, in the order given.
 
@@ -185,7 +194,165 @@ def after(event: Event) -> RowState:
     return RowState(_BECOMES[event.kind], event.label, event.until, event.batch, who, event.number)
 
 
-def row_read(line: tuple[Any, ...], number: int) -> tuple[str, float | None]:
+def needless(state: RowState, event: Event) -> bool:
+    """Whether a row is already as the event would leave it: the same label twice, a skipped row skipped again."""
+    same = (_BECOMES[event.kind], event.label) == (state.status, state.label)
+    return same and event.kind in ("label", "replace", "skip")
+
+
+def checked(state: RowState, event: Event) -> Event:
+    """The event, if a row in this state can take it."""
+    if refusal := _refusal(state.at(event.at), event):
+        raise StakesError(f"row {event.row!r} {refusal}. Nothing was recorded.")
+    return event
+
+
+def _refusal(state: RowState, event: Event) -> str | None:
+    """Why a row does not take an event, and what to do about it; None where it does."""
+    match event.kind:
+        case "label" if state.status == "labelled":
+            return f"{_is(state)} and was told {event.label!r}; to change it on purpose, replace or withdraw it"
+        case "replace" if state.status != "labelled":
+            return f"{_is(state)}: there is no label to replace; tell it as a new one"
+        case "ask" if state.status != "open":
+            return f"{_is(state)} and cannot be handed out now; ask for another"
+        case "release" if state.status not in ("asked", "skipped"):
+            return f"{_is(state)}: only rows that are asked or skipped are released; a label is withdrawn"
+        case "skip" if state.status not in ("open", "asked"):
+            return f"{_is(state)}: only rows that are open or asked are skipped; a label is withdrawn first"
+        case "withdraw" if state.status != "labelled":
+            return f"{_is(state)}: there is no label to withdraw"
+    return None
+
+
+def _is(state: RowState) -> str:
+    """The state as the middle of a sentence."""
+    match state.status:
+        case "labelled":
+            return f"has the label {state.label!r}"
+        case "asked":
+            return f"is asked until {datetime.fromtimestamp(state.until or 0.0, UTC):%Y-%m-%d %H:%M} UTC"
+    return f"is {state.status}"
+
+
+_CELLS: dict[type, Callable[[Any], str]] = {
+    str: json.encoder.encode_basestring_ascii,
+    float: float.hex,
+    int: str,
+    type(None): lambda _: "null",
+}
+
+
+def link(before: bytes, line: Iterable[str | float | None]) -> bytes:
+    """The hash of a line: SHA-256 of the hash before it and of its cells, with commas between them.
+
+    Texts are written as JSON does in ASCII, floating numbers in hexadecimal (`float.hex`), nothing as null: the same on
+    every machine and in every version of Python.
+    """
+    return hashlib.sha256(before + _line(line).encode("ascii")).digest()
+
+
+def _line(cells: Iterable[Any]) -> str:
+    return ",".join([_CELLS[type(cell)](cell) for cell in cells])
+
+
+class Head(NamedTuple):
+    """How many lines a campaign has, and a hash of where its chains end."""
+
+    rows: int
+    events: int
+    records: int
+    hash: bytes
+
+    @staticmethod
+    def of(start: bytes, counts: tuple[int, int, int], event_hash: bytes, record_hash: bytes) -> Head:
+        """From the hash of the rows, the numbers of rows, events and records, and the hashes of the last ones."""
+        return Head(*counts, link(start + event_hash + record_hash, counts))
+
+
+class Replay(NamedTuple):
+    """What was read of a campaign and found to be as it was written, and what it comes to.
+
+    It only grows. The hash of an event is added last: an event without one was left half done by an interrupt.
+    """
+
+    rows: dict[str, float | None]
+    """What a label of each row costs, by id in their order."""
+    start: bytes
+    """The hash of all rows, which the chains of events and of records begin with."""
+    events: list[Event]
+    hashes: list[bytes]
+    """Of the events."""
+    states: dict[str, RowState]
+    """Of the rows that anything has happened to, leases that have ended among them: see `RowState.at`."""
+    records: list[tuple[str, bytes]]
+    """Kinds and hashes of the records."""
+
+    @staticmethod
+    def begin(lines: Sequence[tuple[Any, ...]]) -> Replay:
+        """Of a campaign with these rows (number, id, cost), in which nothing has happened."""
+        rows: dict[str, float | None] = {}
+        for number, line in enumerate(lines, start=1):
+            row, cost = _row_read(line, number)
+            if row in rows:
+                raise StakesError(f"row {number} has the id of another, {row!r:.100}")
+            rows[row] = cost
+        start = hashlib.sha256("\n".join(map(_line, lines)).encode("ascii")).digest()
+        return Replay(rows, start, [], [], {}, [])
+
+    @property
+    def event_hash(self) -> bytes:
+        """Of the last event."""
+        return self.hashes[-1] if self.hashes else self.start
+
+    @property
+    def record_hash(self) -> bytes:
+        """Of the last record."""
+        return self.hash_before(len(self.records) + 1)
+
+    def hash_before(self, number: int) -> bytes:
+        """The hash that a record follows."""
+        return self.records[number - 2][1] if number > 1 else self.start
+
+    def head(self) -> Head:
+        """What the head of the file must be."""
+        counts = (len(self.rows), len(self.hashes), len(self.records))
+        return Head.of(self.start, counts, self.event_hash, self.record_hash)
+
+    def drop_half_done(self) -> None:
+        """Take back an event that has no hash."""
+        sound = self.events[: len(self.hashes)]
+        for event in self.events[len(sound) :]:
+            self.states[event.row] = next((after(each) for each in reversed(sound) if each.row == event.row), _OPEN)
+        del self.events[len(sound) :]
+
+    def take_event(self, line: tuple[Any, ...], made: object = None, *, hashed: bool = True) -> None:
+        """Verify the next event, with the hash that it has, and let it happen."""
+        number = len(self.hashes) + 1
+        event = _event_read(line, number)
+        expected = link(self.event_hash, event)
+        if hashed and made != expected:
+            raise StakesError(f"event {number} is not what was written")
+        if event.row not in self.rows:
+            raise StakesError(f"event {number} is of the row {event.row!r:.100}, which there is not")
+        try:
+            state = after(checked(self.states.get(event.row, _OPEN), event))
+        except StakesError as error:
+            raise StakesError(f"event {number} breaks the rules ({error})") from error
+        self.events.append(event)
+        self.states[event.row] = state
+        self.hashes.append(expected)
+
+    def take_record(self, line: tuple[Any, ...], made: object = None, *, hashed: bool = True) -> None:
+        """Verify the next record, with the hash that it has; its payload is not looked into."""
+        number = len(self.records) + 1
+        expected = link(self.record_hash, record_read(line, number))
+        if hashed and made != expected:
+            raise StakesError(f"record {number} is not what was written")
+        self.records.append((line[2], expected))
+
+
+def _row_read(line: tuple[Any, ...], number: int) -> tuple[str, float | None]:
     """The id and the cost in a line of a file, if they can be that."""
     came, row, cost = line
     if type(came) is not int or came != number:
@@ -197,7 +364,7 @@ def row_read(line: tuple[Any, ...], number: int) -> tuple[str, float | None]:
     return row, cost
 
 
-def event_read(line: tuple[Any, ...], number: int) -> Event:
+def _event_read(line: tuple[Any, ...], number: int) -> Event:
     """The event in a line of a file, if it can be one: types, ranges, and what belongs to its kind."""
     event = Event._make(line)
     came, at, kind, row, label, until, batch, who = event
@@ -247,47 +414,6 @@ def _is_time(at: object) -> bool:
 
 def _is_text(text: object) -> bool:
     return type(text) is str and "\0" not in text
-
-
-def needless(state: RowState, event: Event) -> bool:
-    """Whether a row is already as the event would leave it: the same label twice, a skipped row skipped again."""
-    same = (_BECOMES[event.kind], event.label) == (state.status, state.label)
-    return same and event.kind in ("label", "replace", "skip")
-
-
-def checked(state: RowState, event: Event) -> Event:
-    """The event, if a row in this state can take it."""
-    if refusal := _refusal(state.at(event.at), event):
-        raise StakesError(f"row {event.row!r} {refusal}. Nothing was recorded.")
-    return event
-
-
-def _refusal(state: RowState, event: Event) -> str | None:
-    """Why a row does not take an event, and what to do about it; None where it does."""
-    match event.kind:
-        case "label" if state.status == "labelled":
-            return f"{_is(state)} and was told {event.label!r}; to change it on purpose, replace or withdraw it"
-        case "replace" if state.status != "labelled":
-            return f"{_is(state)}: there is no label to replace; tell it as a new one"
-        case "ask" if state.status != "open":
-            return f"{_is(state)} and cannot be handed out now; ask for another"
-        case "release" if state.status not in ("asked", "skipped"):
-            return f"{_is(state)}: only rows that are asked or skipped are released; a label is withdrawn"
-        case "skip" if state.status not in ("open", "asked"):
-            return f"{_is(state)}: only rows that are open or asked are skipped; a label is withdrawn first"
-        case "withdraw" if state.status != "labelled":
-            return f"{_is(state)}: there is no label to withdraw"
-    return None
-
-
-def _is(state: RowState) -> str:
-    """The state as the middle of a sentence."""
-    match state.status:
-        case "labelled":
-            return f"has the label {state.label!r}"
-        case "asked":
-            return f"is asked until {datetime.fromtimestamp(state.until or 0.0, UTC):%Y-%m-%d %H:%M} UTC"
-    return f"is {state.status}"
 
 
 def unknown_row(row: str, ids: Sequence[str]) -> StakesError:
@@ -388,9 +514,27 @@ def checked_time(at: object, name: str) -> float:
     return seconds
 
 
-def checked_clock(now: object) -> float:
-    """The time given, or else what the clock says."""
-    return time.time() if now is None else checked_time(now, "the time")
+def checked_clock(now: object = None) -> float:
+    """The time given, or else what the clock says, if a calendar has a date for it."""
+    if now is not None:
+        return checked_time(now, "the time")
+    if not 0.0 < (seconds := time.time()) < _YEAR_10000:
+        raise StakesError(
+            f"the clock of this machine is wrong: it says {seconds:.0f} seconds since 1970, which is before 1970 or "
+            "after the year 9999. Set it, and repeat the call. Nothing was recorded."
+        )
+    return seconds
+
+
+def checked_lease(seconds: Any, at: float) -> float:
+    """When a lease of so many seconds ends, if a calendar has a date for it, and the clock can tell it from now."""
+    length = checked_positive(seconds, "the seconds of a lease")
+    if not at < (until := at + length) < _YEAR_10000:
+        raise StakesError(
+            f"a lease must end after now, as the clock tells it, and before the year 10000; one of {length:g} seconds "
+            "does not. Nothing was handed out."
+        )
+    return until
 
 
 def checked_count(count: Any, name: str, least: int, most: int = sys.maxsize) -> int:

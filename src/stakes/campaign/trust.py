@@ -13,7 +13,6 @@ import json
 import os
 from pathlib import Path
 
-from stakes.campaign.kept import imports_of
 from stakes.exceptions import StakesError
 from stakes.tabular import Brief
 
@@ -32,7 +31,7 @@ def is_trusted(path: Path, brief: Brief) -> bool:
 
 def refuse_untrusted(path: Path, brief: Brief, *, model: bool = True) -> None:
     """Refuse to import what a campaign names, unless it is trusted; of its loss alone where the model is not needed."""
-    imports = imports_of(brief, model=model)
+    imports = brief.imports(model=model)
     if imports and not is_trusted(path, brief):
         raise StakesError(
             f"{path} names {' and '.join(imports)}: importing runs its code, so nothing was imported. If you trust "
@@ -43,12 +42,10 @@ def refuse_untrusted(path: Path, brief: Brief, *, model: bool = True) -> None:
 
 def remember_trust(path: Path, brief: Brief) -> None:
     """Keep the answer for a campaign and what it names; where it cannot be kept, the question comes again."""
-    if not (imports := imports_of(brief)):
-        return
     answer = _answer(path, brief)
     with contextlib.suppress(OSError):
         answer.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        answer.write_text(json.dumps({"campaign": str(path.absolute()), "imports": imports}) + "\n", "utf-8")
+        answer.write_text(json.dumps({"campaign": str(path.absolute()), "imports": brief.imports()}) + "\n", "utf-8")
 
 
 def _answer(path: Path, brief: Brief) -> Path:

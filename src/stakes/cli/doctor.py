@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from stakes import __version__
-from stakes.campaign import Campaign, Journal
-from stakes.campaign.kept import imports_of
+from stakes.campaign import Campaign
+from stakes.campaign.new_files import recover
 from stakes.campaign.trust import is_trusted
 from stakes.cli.options import json_option, table_moved, trust_option
 from stakes.cli.output import as_json_or, waiting
@@ -48,10 +48,10 @@ def doctor_command(campaign: str | None, new: str | None, table: str | None, tru
 def _examined(campaign: Campaign, name: str) -> tuple[list[str], dict[str, Any]]:
     """Whether a campaign is sound, and what it would import."""
     campaign.check()
-    imports = list(imports_of(campaign.brief))
+    imports = list(campaign.brief.imports())
     trusted = not imports or campaign.trusted or is_trusted(campaign.path, campaign.brief)
     checked = {"campaign": "sound", "imports": imports, "trusted": trusted}
-    if not trusted and imports_of(campaign.brief, model=False):
+    if not trusted and campaign.brief.imports(model=False):
         what = f"{name}: sound; its labels and its table were not looked at, which takes its loss (--trust)"
     else:
         what = f"{name}: sound; its table has the {len(campaign.sheet.ids)} rows that it had"
@@ -62,7 +62,7 @@ def _examined(campaign: Campaign, name: str) -> tuple[list[str], dict[str, Any]]
 def _recover(campaign: str | None, new: str, as_json: bool) -> None:
     if campaign is None:
         raise click.UsageError("--recover needs the damaged CAMPAIGN: stakes doctor CAMPAIGN --recover NEW")
-    events, why = Journal.recover(campaign, new)
+    events, why = recover(campaign, new)
     text = f"{new}: {events} events were taken over from {campaign}, which is as it was. After them: {why}."
     as_json_or(as_json, {"campaign": new, "events": events, "then": why}, [text])
 
