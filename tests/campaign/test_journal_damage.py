@@ -132,7 +132,7 @@ FORGED = [  # written by whoever knows how hashes are made: the rules still hold
 @pytest.mark.parametrize(("event", "words"), FORGED)
 def test_events_with_true_hashes_that_break_the_rules_are_refused(made, event, words):
     with Journal.open(made) as journal, journal.writing():
-        append(journal.connection, journal._replay, [event], [])
+        append(journal.connection, journal.replay, [event], [])
     with pytest.raises(StakesError, match=words):
         Journal.open(made)
 
@@ -140,7 +140,7 @@ def test_events_with_true_hashes_that_break_the_rules_are_refused(made, event, w
 @pytest.mark.parametrize("payload", ["{", "[" * 100_000, '{"a": NaN}', "9" * 5000, ""])
 def test_a_record_that_is_no_json_is_refused_where_it_is_read(made, payload):
     with Journal.open(made) as journal, journal.writing():
-        append(journal.connection, journal._replay, [], [(500.0, "ranking", 3, payload)])
+        append(journal.connection, journal.replay, [], [(500.0, "ranking", 3, payload)])
     with Journal.open(made) as journal:
         for read in (journal.check, lambda: journal.last_record("ranking"), lambda: journal.records("ranking")):
             with pytest.raises(StakesError, match=r"record 3 .'ranking'. is no JSON"):

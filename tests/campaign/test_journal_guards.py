@@ -39,7 +39,7 @@ OURS = re.compile(r"stakes.campaign.\w+\.py$|contextlib\.py$")
         (lambda j: j.lease(["a"], 1, seconds=0), "the seconds of a lease must be a positive finite number"),
         (
             lambda j: j.lease(["a"], 1, seconds=1e300),
-            "a lease must end after now, as the clock tells it, and before the year 10000",
+            "a lease must end .* before the year 10000",
         ),
         (
             lambda j: j.save_record("ranking", 2, {}),

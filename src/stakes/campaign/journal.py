@@ -98,6 +98,7 @@ class Journal:
         path: The file.
         connection: SQLite's, of the thread and the process that opened it.
         process: The number of that process.
+        replay: What was read and verified of the file so far; every call reads what is new.
 
     Examples:
         >>> import tempfile
@@ -112,7 +113,7 @@ class Journal:
     path: Path
     connection: sqlite3.Connection
     process: int = field(default_factory=os.getpid)
-    _replay: Replay = field(default_factory=lambda: Replay.begin([]), repr=False)
+    replay: Replay = field(default_factory=lambda: Replay.begin([]), repr=False)
 
     @staticmethod
     def create(
@@ -175,7 +176,7 @@ class Journal:
                     add_hashes(where, connection)
                 with kept_in(where, "its rows"):
                     replay = Replay.begin(connection.execute(ROWS).fetchall())
-            journal = Journal(where, connection, _replay=replay)
+            journal = Journal(where, connection, replay=replay)
             journal._synced()
         except BaseException:
             connection.close()
@@ -206,7 +207,7 @@ class Journal:
         """
         text = checked_json(settings, "the settings")
         with self.writing():
-            self._append(records=[(checked_clock(), "settings", len(self._replay.events), text)])
+            self._append(records=[(checked_clock(), "settings", len(self.replay.events), text)])
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all rows, in their order."""
@@ -296,7 +297,7 @@ class Journal:
         most, by = checked_count(n, "the number of rows", 1), checked_who(who)
         self._refuse_unknown(rows)
         with self.writing():
-            batch = next((event.batch for event in reversed(self._replay.events) if event.batch), 0) + 1
+            batch = next((event.batch for event in reversed(self.replay.events) if event.batch), 0) + 1
             free = tuple(itertools.islice((row for row in rows if self._state(row).at(at).status == "open"), most))
             self._append([checked(self._state(row), Event(0, at, "ask", row, None, until, batch, by)) for row in free])
         return free
@@ -409,7 +410,7 @@ class Journal:
             StakesError: If anything is wrong.
         """
         with Journal.open(self.path) as again:
-            for number in range(1, len(again._replay.records) + 1):
+            for number in range(1, len(again.replay.records) + 1):
                 again._record(number)
 
     def read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -452,32 +453,32 @@ class Journal:
         """All that is in the file now, verified."""
         with self.reading():
             self._sync()
-        return self._replay
+        return self.replay
 
     def _sync(self) -> None:
         """Within a transaction: read and verify what is new in the file."""
         found = self.connection.execute("SELECT rows, events, records, hash FROM head LIMIT 2").fetchall()
         head = Head._make(found[0]) if len(found) == 1 else None
-        if head == self._replay.head():
+        if head == self.replay.head():
             return
         try:
-            extend(self._replay, self.connection, head)
+            extend(self.replay, self.connection, head)
         except StakesError as error:
-            count = len(self._replay.hashes)
+            count = len(self.replay.hashes)
             sound = f"events 1 to {count} are sound" if count else "no event is known to be sound"
             raise damaged(self.path, f"{error}; {sound}") from error
 
     def _append(self, events: Sequence[Event] = (), records: Sequence[tuple[float, str, int, str]] = ()) -> None:
         """Within `writing`: add events, and records (at, kind, version, JSON)."""
         if events or records:
-            append(self.connection, self._replay, events, records)
+            append(self.connection, self.replay, events, records)
 
     def _record(self, number: int) -> Record:
         """A record, read again and compared with the hash that it had."""
         found = self.read(RECORDS.format("").replace(">", "="), number)
         try:
-            expected = link(self._replay.hash_before(number), record_read(found[0], number)) if len(found) == 1 else b""
-            if expected != self._replay.records[number - 1][1]:
+            expected = link(self.replay.hash_before(number), record_read(found[0], number)) if len(found) == 1 else b""
+            if expected != self.replay.records[number - 1][1]:
                 raise StakesError(f"record {number} is not what was written")
             return record_parsed(found[0])
         except StakesError as error:
@@ -485,14 +486,14 @@ class Journal:
 
     def _refuse_unknown(self, rows: Iterable[str]) -> None:
         """Refuse ids that the campaign does not have; rows never change, so this needs no transaction."""
-        known = self._replay.rows
+        known = self.replay.rows
         for row in rows:
             if row not in known:
                 raise unknown_row(row, tuple(known))
 
     def _state(self, row: str) -> RowState:
         """The state of one row, within `writing`."""
-        return self._replay.states.get(row, _OPEN)
+        return self.replay.states.get(row, _OPEN)
 
     def _add_all(self, kind: Kind, given: Iterable[str], who: str | None, now: float | None) -> None:
         """Record an event of one kind for each row, all or none."""
