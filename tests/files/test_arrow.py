@@ -213,8 +213,8 @@ def test_equal_texts_are_one_object(tmp_path):
 
 PEAK = """
 import resource, sys
-from stakes.cli.main import _run
-code = _run(sys.argv[1:])
+from stakes.cli.commands import run
+code = run(sys.argv[1:])
 print("peak", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, code)
 """
 
