@@ -23,6 +23,7 @@ from stakes._utils.arguments import (
     as_seed,
     check_budget,
     generator,
+    is_true_or_false,
     no_progress,
 )
 from stakes._utils.array import asarrays, check_all, check_shape, shares, slices
@@ -479,6 +480,8 @@ def row_costs(costs: Any, size: int) -> Host | None:
     """[N]: the costs, checked; one number is the cost of each."""
     if costs is None:
         return None
+    if np.asarray(costs).dtype == bool:
+        raise StakesError(f"costs must be positive numbers: what it takes to label each row; got {costs!r:.100}")
     given = np.asarray(costs, dtype=float)
     (prices,) = asarrays(costs=np.broadcast_to(given, size) if given.ndim == 0 else given)
     check_shape("costs", prices, (size,))
@@ -499,7 +502,7 @@ def _checked_pending(pending: Sequence[int], size: int) -> tuple[int, ...]:
 def at_least_one(name: str, value: Any) -> int:
     """A whole number, 1 or more."""
     try:
-        number = operator.index(value)
+        number = operator.index(None if is_true_or_false(value) else value)
     except TypeError as error:
         raise TypeError(f"{name} must be a whole number; got {value!r}") from error
     if number < 1:
