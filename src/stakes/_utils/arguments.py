@@ -41,7 +41,12 @@ def is_true_or_false(value: Any) -> bool:
 
 def is_positive(value: Any) -> bool:
     """Whether a value is a number above 0, and finite."""
-    return isinstance(value, Real) and not is_true_or_false(value) and 0 < value < math.inf
+    if not isinstance(value, Real) or is_true_or_false(value):
+        return False
+    try:
+        return 0.0 < float(value) < math.inf
+    except OverflowError:  # a whole number beyond the range of floating ones
+        return False
 
 
 SUBSAMPLE, TIES, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams

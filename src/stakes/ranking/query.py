@@ -502,9 +502,11 @@ def _checked_pending(pending: Sequence[int], size: int) -> tuple[int, ...]:
 def at_least_one(name: str, value: Any) -> int:
     """A whole number, 1 or more."""
     try:
-        number = operator.index(None if is_true_or_false(value) else value)
+        number = operator.index(value)
     except TypeError as error:
         raise TypeError(f"{name} must be a whole number; got {value!r}") from error
+    if is_true_or_false(value):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
     if number < 1:
         raise StakesError(f"{name} must be 1 or more; got {value!r}")
     return number
