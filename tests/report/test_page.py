@@ -105,17 +105,23 @@ def test_a_model_that_cannot_be_fitted_is_reported(tmp_path):
 
 def test_bad_places_are_refused_and_left_as_they_are(tmp_path):
     with create(tmp_path, "numbers", 0) as campaign:
-        before = (tmp_path / "table.csv").read_bytes()
+        (tmp_path / "mine.html").write_text("<!doctype html>\n<title>mine</title>")
+        files = ("table.csv", "it.stakes", "mine.html")
+        before = {name: (tmp_path / name).read_bytes() for name in files}
         for path, said in (
-            ("table.csv", "no HTML page"),
-            (".", "is a folder"),
+            ("table.csv", "which is read here"),
+            ("it.stakes", "which is read here"),
+            ("mine.html", "is there already and is left as it is"),
+            (".", "is a folder or a device"),
             ("no/where.html", "there is no folder"),
         ):
             with pytest.raises(StakesError, match=said):
                 write_report(campaign, tmp_path / path)
-        assert (tmp_path / "table.csv").read_bytes() == before
+        assert {name: (tmp_path / name).read_bytes() for name in files} == before
         write_report(campaign, tmp_path / "report.html")
-        write_report(campaign, tmp_path / "report.html")
+        write_report(campaign, tmp_path / "report.html")  # our own is replaced
+        write_report(campaign, tmp_path / "mine.html", overwrite=True)
+        assert (tmp_path / "mine.html").read_bytes()[:300] == (tmp_path / "report.html").read_bytes()[:300]
     assert not list(tmp_path.glob(".*part"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -42,6 +43,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_small_letters = {each.casefold(): each for each in known}
     near = get_close_matches(word.casefold(), by_small_letters, n=1)
     return f" Did you mean {by_small_letters[near[0]]!r}?" if near else ""
+
+
+# What a terminal obeys, or reads backwards, instead of showing it: control characters (all but the tab), line ends of
+# Unicode, marks of direction, and halves of characters, which cannot be written at all.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """One line that a terminal shows as it is: what would colour or move things is shown by its number."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

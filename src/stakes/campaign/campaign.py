@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,9 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress
 from stakes.campaign.journal import WEEK, Journal
-from stakes.campaign.states import Event, Record, Recorded, RowState, unknown_row
+from stakes.campaign.states import (
+    Event,
+    Record,
+    Recorded,
+    RowState,
+    checked_clock,
+    checked_lease,
+    unknown_row,
+)
 from stakes.exceptions import StakesError
 from stakes.files import Fingerprint, changes, fingerprint, write_csv
+from stakes.files.write import checked_output
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
 from stakes.tabular.worksheet import (
     checked_class,
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
 
 RANKING, FAILURE = "ranking", "failure"  # kinds of records
 STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
+_IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
 
 T = TypeVar("T")
@@ -227,7 +237,7 @@ class Campaign:
     @cached_property
     def table(self) -> Path:
         """Where the table is."""
-        return self.path.parent / self._setting("table", str)
+        return self.path.resolve().parent / self._setting("table", str)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -250,7 +260,8 @@ class Campaign:
     ) -> Ranking:
         """Hand out the rows to label next, to nobody else for a while.
 
-        Rows that others take in the meantime are ranked anew, as labels on their way.
+        Rows that others take in the meantime are ranked anew, as labels on their way. A call hands out a row once,
+        however short the lease.
 
         Args:
             n: How many rows.
@@ -268,20 +279,29 @@ class Campaign:
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise StakesError(f"the number of rows to ask for must be a whole number, 1 or more; got {n!r}")
+        checked_lease(lease, checked_clock())  # before a model is fitted
         show = as_progress(progress)
         parts: list[Ranking] = []
+        ours: dict[str, float] = {}  # until when: a lease may end while the next rows are ranked
         stale = done = None
+        in_vain = 0
         self.sheet  # noqa: B018 (a table that is gone or changed is refused, whatever is handed out)
-        while (count := sum(map(len, parts))) < n and done is None:
-            now = self._now()
+        while len(ours) < n and done is None:
+            now = self._now(ours)
             if done := self._why_none(now):
                 break
-            ranking, stale = self._ranked(now, n - count, show)
-            leased = self.journal.lease(ranking.row_ids, n - count, seconds=lease, who=who)
-            if rows := self._within_budget(leased, who):
-                parts.append(_only(ranking, rows))
-            done = None if len(ranking) else "what is left of the budget covers no other row"
-        return self._handed_out(parts, n, stale, done)
+            ranking, stale = self._ranked(now, n - len(ours), show)
+            at = checked_clock()
+            leased = self.journal.lease(ranking.row_ids, n - len(ours), seconds=lease, who=who, now=at)
+            rows = self._within_budget(leased, who, ours)
+            parts += [_only(ranking, rows)] if rows else []
+            ours |= dict.fromkeys(rows, at + lease)
+            in_vain = 0 if rows else in_vain + 1
+            if not len(ranking):
+                done = "what is left of the budget covers no other row"
+            elif in_vain == _IN_VAIN:
+                done = f"others took the rows {in_vain} times while they were ranked; ask again"
+        return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
 
     def tell(
         self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
@@ -417,27 +437,36 @@ class Campaign:
         """
         return self.journal.history(row)
 
-    def export(self, path: str | os.PathLike[str], *, events: bool = False, rows: Sequence[str] | None = None) -> int:
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        events: bool = False,
+        rows: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> int:
         """Write the rows with labels and status, or all events, as a CSV that a spreadsheet opens.
 
         Args:
-            path: The file, which is replaced if it is there.
+            path: The file.
             events: Whether to write events instead of rows.
             rows: Ids, in the order wanted; all rows without.
+            overwrite: Whether a file that is there is replaced; the campaign and its table never are.
 
         Returns:
             How many lines were written.
 
         Raises:
-            StakesError: If there is no such row, the table has changed, or the file cannot be written.
+            StakesError: If there is no such row, the table has changed, or the file is there or cannot be written.
         """
+        self.check_output(path, overwrite=overwrite)
         if events:
             names = ["number", "at", "kind", "row", "label", "until", "batch", "who"]
             lines = [
                 [each.number, _time(each.at), each.kind, each.row, each.label, _time(each.until), each.batch, each.who]
                 for each in self.history()
             ]
-            write_csv(path, names, lines)
+            write_csv(path, names, lines, overwrite=overwrite, inputs=[self.path, self.table])
             return len(lines)
         sheet, states = self.sheet, self.journal.states()
         wanted = list(sheet.ids if rows is None else rows)
@@ -448,8 +477,21 @@ class Campaign:
             "asked until": [_time(states[row].until) for row in wanted],
             "who": [states[row].who for row in wanted],
         }
-        write_worksheet(path, sheet, wanted, {row: states[row].label for row in wanted}, standing)
+        labels = {row: states[row].label for row in wanted}
+        write_worksheet(path, sheet, wanted, labels, standing, overwrite=overwrite, inputs=[self.path])
         return len(wanted)
+
+    def check_output(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Refuse, before any work, a file that `export` would refuse to write.
+
+        Args:
+            path: The file.
+            overwrite: Whether a file that is there is replaced.
+
+        Raises:
+            StakesError: If the file is there, is the campaign or its table, or cannot be written.
+        """
+        checked_output(path, inputs=[self.path, self.table], overwrite=overwrite)
 
     def import_labels(
         self, path: str | os.PathLike[str], *, replace: bool = False, new_class: bool = False, who: str | None = None
@@ -496,9 +538,13 @@ class Campaign:
             f"{advice}. Nothing was recorded."
         )
 
-    def _now(self) -> _Now:
-        """Where rows and money stand. A row whose label was withdrawn has been paid for, and is paid for once."""
+    def _now(self, ours: Collection[str] = ()) -> _Now:
+        """Where rows and money stand; `ours` are on their way, even if their lease has ended.
+
+        A row whose label was withdrawn has been paid for, and is paid for once.
+        """
         version, states = self.journal.version(), self.journal.states()
+        states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
         price = {row: 1.0 if cost is None else cost for row, cost in self.journal.costs().items()}
         paid = {event.row for event in self.journal.history(since=self.n_initial) if event.kind == "label"}
         due = {row: 0.0 if row in paid else cost for row, cost in price.items()}
@@ -517,15 +563,17 @@ class Campaign:
         left = self._budget_left(now)
         return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
 
-    def _within_budget(self, rows: tuple[str, ...], who: str | None) -> list[str]:
+    def _within_budget(self, rows: tuple[str, ...], who: str | None, ours: Collection[str] = ()) -> list[str]:
         """The rows just handed out that the budget pays for; others go back, where another asker was quicker."""
-        now = self._now()
+        now = self._now({*ours, *rows})
         left = self._budget_left(now)
         if left is None:
             return list(rows)
         kept = affordable([(row, now.due[row]) for row in rows], left + sum(now.due[row] for row in rows))
         if back := [row for row in rows if row not in kept]:
-            self.journal.release(back, who=who)
+            at = checked_clock()
+            asked = self.journal.states(at)
+            self.journal.release([row for row in back if asked[row].status == "asked"], who=who, now=at)
         return kept
 
     def _ranked(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, str | None]:
@@ -601,7 +649,9 @@ class Campaign:
             reasons=tuple(replace(reason, ranked_by=SPREAD) for reason in found.reasons),
         )
 
-    def _handed_out(self, parts: list[Ranking], n: int, stale: str | None, done: str | None) -> Ranking:
+    def _handed_out(
+        self, parts: list[Ranking], n: int, until: float | None, stale: str | None, done: str | None
+    ) -> Ranking:
         """The rows that were handed out, with notes on the lease, on an old ranking, and on why there are fewer."""
         from stakes.ranking import Note, Ranking
 
@@ -613,8 +663,7 @@ class Campaign:
         if done:
             text = f"Only {len(ranking)} of {n} rows: {done}."
             notes.append(Note(NO_MORE, {"n": n, "count": len(ranking), "why": done, "text": text}))
-        if len(ranking):
-            until = min(self.journal.history(row)[-1].until or math.inf for row in ranking.row_ids)
+        if until is not None:
             notes.append(Note(LEASE, {"until": until, "text": f"The rows come back at {_time(until)}."}))
         return replace(ranking, notes=(*ranking.notes, *notes))
 
@@ -672,7 +721,8 @@ class Campaign:
 
 def _kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
     """How the path of a table is kept: so that both can be moved together, where they are in one folder or below it."""
-    path, folder = Path(table).resolve(), campaign.resolve().parent
+    named, folder = Path(table), campaign.resolve().parent
+    path = named.parent.resolve() / named.name  # a link to a table stays a link: it may be pointed elsewhere
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 

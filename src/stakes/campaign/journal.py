@@ -13,7 +13,6 @@ import json
 import os
 import sqlite3
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,10 +33,9 @@ from stakes.campaign.states import (
     checked_ids,
     checked_json,
     checked_label_pairs,
-    checked_positive,
+    checked_lease,
     checked_rows,
     checked_text,
-    checked_time,
     checked_who,
     needless,
     replay,
@@ -226,7 +224,7 @@ class Journal:
         """
         text = checked_json(settings, "the settings")
         with self.writing():
-            self._add_record(time.time(), "settings", self.version(), text)
+            self._add_record(checked_clock(), "settings", self.version(), text)
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all rows, in their order."""
@@ -298,7 +296,7 @@ class Journal:
             StakesError: If there is no such row, or a number cannot be used.
         """
         rows, at = checked_ids(wanted), checked_clock(now)
-        until = checked_time(at + checked_positive(seconds, "the seconds of a lease"), "the end of a lease")
+        until = checked_lease(seconds, at)
         most, by = checked_count(n, "the number of rows", 1), checked_who(who)
         self._refuse_unknown(rows)
         with self.writing():

@@ -281,9 +281,27 @@ def checked_time(at: object, name: str) -> float:
     return seconds
 
 
-def checked_clock(now: object) -> float:
-    """The time given, or else what the clock says."""
-    return time.time() if now is None else checked_time(now, "the time")
+def checked_clock(now: object = None) -> float:
+    """The time given, or else what the clock says, if a calendar has a date for it."""
+    if now is not None:
+        return checked_time(now, "the time")
+    if not 0.0 < (seconds := time.time()) < _YEAR_10000:
+        raise StakesError(
+            f"the clock of this machine is wrong: it says {seconds:.0f} seconds since 1970, which is before 1970 or "
+            "after the year 9999. Set it, and repeat the call. Nothing was recorded."
+        )
+    return seconds
+
+
+def checked_lease(seconds: Any, at: float) -> float:
+    """When a lease of so many seconds ends, if a calendar has a date for it, and the clock can tell it from now."""
+    length = checked_positive(seconds, "the seconds of a lease")
+    if not at < (until := at + length) < _YEAR_10000:
+        raise StakesError(
+            f"a lease must end after now, as the clock tells it, and before the year 10000; one of {length:g} seconds "
+            "does not. Nothing was handed out."
+        )
+    return until
 
 
 def checked_count(count: Any, name: str, least: int, most: int = sys.maxsize) -> int:

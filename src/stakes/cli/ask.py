@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from stakes.campaign import Campaign
 from stakes.campaign.campaign import LEASE, NO_MORE, STALE
-from stakes.cli.options import json_option, table_moved, who_option
-from stakes.cli.output import as_json_or, local_time, note_lines, ranking_json, ranking_lines, waiting, wrapped
+from stakes.cli.options import force_option, json_option, table_moved, who_option
+from stakes.cli.output import (
+    as_json_or,
+    local_time,
+    note_lines,
+    ranking_json,
+    ranking_lines,
+    shell_word,
+    waiting,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from stakes.ranking import Ranking
@@ -25,17 +33,27 @@ _DAY = 24 * 3600.0
     "--days", type=click.FloatRange(0, min_open=True), default=7.0, show_default=True, help="Until the rows come back."
 )
 @click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV.")
+@force_option
 @who_option
 @table_moved
 @json_option
 def ask_command(
-    campaign: str, n: int, days: float, output: str | None, who: str | None, table: str | None, as_json: bool
+    campaign: str,
+    n: int,
+    days: float,
+    output: str | None,
+    force: bool,
+    who: str | None,
+    table: str | None,
+    as_json: bool,
 ) -> None:
     """Hand out the rows of CAMPAIGN to label next. Nobody else gets them until they come back."""
     with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
+        if output is not None:
+            opened.check_output(output, overwrite=force)
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)
         if output is not None and len(asked):
-            opened.export(output, rows=asked.row_ids)
+            _write(opened, asked.row_ids, output, force, who)
     ours = {note.kind: note.values for note in asked.notes if note.kind in (LEASE, NO_MORE, STALE)}
     rest = [note for note in asked.notes if note.kind not in ours]
     more = {
@@ -47,11 +65,21 @@ def ask_command(
     as_json_or(as_json, answer, _lines(asked, more, rest, campaign, output))
 
 
+def _write(campaign: Campaign, rows: tuple[str, ...], output: str, force: bool, who: str | None) -> None:
+    """Rows that nobody was given, as they could not be written, go back."""
+    try:
+        campaign.export(output, rows=rows, overwrite=force)
+    except BaseException:
+        campaign.release(rows, who=who)
+        raise
+
+
 def _lines(asked: Ranking, more: dict[str, Any], notes: list[Any], campaign: str, output: str | None) -> list[str]:
     if not len(asked):
         return [f"Nothing to hand out: {more['done']}."]
-    filled = f"Fill in {output}, then: stakes import {campaign} {output}"
-    how = filled if output else f"Tell a label: stakes tell {campaign} {quote(asked.row_ids[0])} LABEL"
+    file = shell_word(campaign)
+    filled = f"Fill in {output}, then: stakes import {file} {shell_word(output or '')}"
+    how = filled if output else f"Tell a label: stakes tell {file} {shell_word(asked.row_ids[0])} LABEL"
     fewer = [str(note) for note in asked.notes if note.kind == NO_MORE]
     return [
         f"Label these rows. They come back on {local_time(more['until'])}.",

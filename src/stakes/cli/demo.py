@@ -21,6 +21,7 @@ from stakes.cli.options import json_option
 from stakes.cli.output import as_json_or
 from stakes.exceptions import StakesError
 from stakes.files import write_csv
+from stakes.files.write import checked_output
 from stakes.report import write_report
 from stakes.report.figures import check_canvas
 from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet
@@ -60,8 +61,7 @@ def write_sample(name: str, folder: str | Path = ".") -> tuple[Path, Path]:
     sample, where = SAMPLES[name], Path(folder)
     table, answers = where / f"{name}.csv", where / f"{name}-answers.csv"
     for path in (table, answers):
-        if path.exists():
-            raise StakesError(f"{path} is there already, and is left as it is; give another folder")
+        checked_output(path)
     columns = sample.columns()
     labels = columns[sample.target]
     shown = {**columns, sample.target: labels[: sample.labelled] + [None] * (len(labels) - sample.labelled)}

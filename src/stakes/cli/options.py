@@ -24,6 +24,9 @@ _NUMBERS = {option.name: option for entry in LOSSES.values() for option in entry
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 who_option = click.option("--who", help="Your name, for the history.")
+force_option = click.option(
+    "--force", is_flag=True, help="Overwrite the file if it is there; a campaign, and what is read, never is."
+)
 table_moved = click.option("--table", help="Where the table of the campaign is now, if it was moved.")
 
 
@@ -90,6 +93,12 @@ def brief_from(given: dict[str, Any]) -> Brief:
     money = ("cost_column", "label_cost", "decisions", "budget")
     known = {name: given.pop(name) for name in (*fields, *money) if name in given}
     return Brief(loss=loss, model=model, classes=names, **known)
+
+
+def files_read(table: str, given: dict[str, Any]) -> list[str]:
+    """The files that options name: they are read, and nothing is written over them."""
+    named = [table, given.get("cost_matrix"), given.get("weight")]
+    return [each for each in named if each is not None]
 
 
 def _loss(given: dict[str, Any]) -> LossSpec:

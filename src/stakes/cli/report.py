@@ -5,19 +5,23 @@ from __future__ import annotations
 import click
 
 from stakes.campaign import Campaign
-from stakes.cli.options import json_option, table_moved
+from stakes.cli.options import force_option, json_option, table_moved
 from stakes.cli.output import as_json_or, waiting
 
 
 @click.command("report")
 @click.argument("campaign")
 @click.option("-o", "--output", default="report.html", show_default=True, help="The file to write.")
+@force_option
 @table_moved
 @json_option
-def report_command(campaign: str, output: str, table: str | None, as_json: bool) -> None:
-    """Write a report on CAMPAIGN: one HTML file with pictures, that needs no network."""
+def report_command(campaign: str, output: str, force: bool, table: str | None, as_json: bool) -> None:
+    """Write a report on CAMPAIGN: one HTML file with pictures, that needs no network.
+
+    A report that was written before is replaced; any other file that is there is left as it is without --force.
+    """
     from stakes.report import write_report
 
     with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
-        write_report(opened, output, progress=progress)
+        write_report(opened, output, overwrite=force, progress=progress)
     as_json_or(as_json, {"report": output}, [f"Wrote {output}; open it in a browser."])

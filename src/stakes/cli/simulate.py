@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stakes.cli.options import brief_from, json_option, loss_options, model_options, table_options
+from stakes.cli.options import (
+    brief_from,
+    files_read,
+    force_option,
+    json_option,
+    loss_options,
+    model_options,
+    table_options,
+)
 from stakes.cli.output import as_json_or, wrapped
 from stakes.tabular import Worksheet, read_worksheet
 
 if TYPE_CHECKING:
     from stakes.simulation import Simulation
-
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 @click.command("simulate")
@@ -34,6 +40,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 for one a core.")
 @click.option("--store", help="A folder that keeps finished loops, so that a run can be taken up again.")
 @click.option("--plot", help="Draw the learning curves, and what was bought, into this PNG, SVG or PDF.")
+@force_option
 @json_option
 def simulate_command(
     table: str,
@@ -44,6 +51,7 @@ def simulate_command(
     jobs: int,
     store: str | None,
     plot: str | None,
+    force: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -52,27 +60,25 @@ def simulate_command(
     Compared with choosing at random and by the plain loss; differences are paired, with 95% intervals.
     """
     if plot is not None:
-        _check_plot(Path(plot))
+        _check_plot(Path(plot), files_read(table, given), force)
     sheet = read_worksheet(table, brief_from(given))
     shown = sys.stderr.isatty() or not as_json
     chosen = {"n": n, "runs": runs, "n_initial": initial, "strategies": strategy or None}
     found = simulated(sheet, n_jobs=jobs, store=store, progress=shown, **chosen)
     if plot is not None:
-        found.save_plots(plot)
+        found.save_plots(plot, overwrite=force)
     lines = [*str(found).splitlines()[:-1], "", *wrapped(found.verdict())]
     wrote = [f"Wrote {plot}."] if plot else []
     as_json_or(as_json, {"verdict": found.verdict(), **found.to_dict()}, [*lines, *wrote])
 
 
-def _check_plot(path: Path) -> None:
+def _check_plot(path: Path, inputs: list[str], force: bool) -> None:
     """Refuse before the work what would be refused after it."""
     from stakes.report.figures import check_canvas
+    from stakes.simulation.plots import check_picture
 
     check_canvas()
-    if path.suffix.lower() not in _PICTURES:
-        raise click.BadParameter(f"a picture ends in {', '.join(_PICTURES)}; got {str(path)!r}", param_hint="--plot")
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {str(path.parent)!r}", param_hint="--plot")
+    check_picture(path, inputs=inputs, overwrite=force)
 
 
 def simulated(sheet: Worksheet, **settings: Any) -> Simulation:

@@ -10,8 +10,6 @@ import html
 import math
 import os
 import re
-import secrets
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +18,8 @@ import stakes
 from stakes._utils.arguments import Progress, as_progress
 from stakes._utils.text import counted, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
-from stakes.exceptions import StakesError
+from stakes.campaign.states import checked_clock
+from stakes.files.write import checked_output, output_file
 from stakes.report.estimates import contexts, learning_curve
 from stakes.report.evidence import Evidence, attempted, gather
 from stakes.report.figures import (
@@ -37,7 +36,7 @@ from stakes.tabular.loss_specs import exponential_rate
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # no HTML file may hold these
 _EVENTS = 50  # that are shown
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
-_BEGINNING = "<!doctype html>"
+_MARK = '<!doctype html>\n<html lang="en"><head><meta name="generator" content="stakes report">'
 _CURVE = (0.2, 0.9)  # the share of time between which the learning curve is made
 
 
@@ -86,7 +85,8 @@ def image(png: bytes, alt: str) -> Markup:
 def page(title: str, style: str, content: Content) -> Markup:
     """A whole page, which needs nothing else."""
     head = [
-        Markup('<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'),
+        Markup('<meta name="generator" content="stakes report">\n<meta charset="utf-8">\n'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">\n'),
         Markup('<meta name="color-scheme" content="light dark">\n<link rel="icon" href="data:,">\n'),
         tag("title", title),
         tag("style", Markup(style)),
@@ -251,16 +251,19 @@ def _figure(drawn: Picture) -> Markup:
     return tag("figure", [tag("h3", drawn.heading), *shown, tag("figcaption", notes)])
 
 
-def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: bool | Progress = False) -> None:
+def write_report(
+    campaign: Campaign, path: str | os.PathLike[str], *, overwrite: bool = False, progress: bool | Progress = False
+) -> None:
     """Write the report of a campaign as one HTML file with pictures.
 
     Args:
         campaign: An open campaign.
-        path: The file; another HTML file is replaced, anything else is refused.
+        path: The file; a report that was written here before is replaced.
+        overwrite: Whether any other file that is there is replaced; the campaign and its table never are.
         progress: True, or a function that is called with what is being done and the share that is done.
 
     Raises:
-        StakesError: If the file cannot be written, or the table of the campaign has changed.
+        StakesError: If the file is there or cannot be written, or the table of the campaign has changed.
         ImportError: If matplotlib is not installed.
 
     Examples:
@@ -277,11 +280,14 @@ def write_report(campaign: Campaign, path: str | os.PathLike[str], *, progress: 
         ...     Path(folder, "report.html").read_text(encoding="utf-8").count("<img ")
         4
     """
-    where = _checked(Path(path))
+    inputs = [campaign.path, campaign.table]
+    checked_output(path, inputs=inputs, overwrite=overwrite, ours=_is_report)
     check_canvas()
     show = as_progress(progress)
     show("ranking the next rows", 0.0)
-    _replace(where, report(gather(campaign), show))
+    written = report(gather(campaign), show).encode()
+    with output_file(path, inputs=inputs, overwrite=overwrite, ours=_is_report) as file:
+        file.write(written)
     show("written", 1.0)
 
 
@@ -297,7 +303,7 @@ def report(evidence: Evidence, show: Progress) -> Markup:
         pictures(drawn),
         assumptions(notes),
         history(evidence),
-        origin(evidence, time.time()),
+        origin(evidence, checked_clock()),
     ]
     return page(f"{evidence.brief.target}: report of {evidence.name}", STYLE, content)
 
@@ -331,26 +337,7 @@ def _unsure(evidence: Evidence) -> Picture:
     )
 
 
-def _checked(path: Path) -> Path:
-    """A place where a report may be written."""
-    if not path.parent.is_dir():
-        raise StakesError(f"{path} cannot be written: there is no folder {path.parent}")
-    if path.is_dir():
-        raise StakesError(f"{path} is a folder; give the name of a file, such as {path / 'report.html'}")
-    if path.exists() and not path.read_bytes()[: len(_BEGINNING)].lower() == _BEGINNING.encode():
-        raise StakesError(f"{path} is there and is no HTML page, so it is not replaced. Give another name.")
-    return path
-
-
-def _replace(where: Path, text: str) -> None:
-    part = where.with_name(f".{where.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, where)
-    except OSError as error:
-        raise StakesError(f"{where} cannot be written: {error.strerror}. Nothing was changed.") from error
-    finally:
-        part.unlink(missing_ok=True)
+def _is_report(path: Path) -> bool:
+    """Whether a file is a report that was written here, by the mark at its beginning."""
+    with path.open("rb") as file:
+        return file.read(len(_MARK)) == _MARK.encode()

@@ -6,16 +6,21 @@ Sizes: R runs, B labels acquired, T steps, C classes.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stakes._utils.tables import Host
+from stakes.exceptions import StakesError
+from stakes.files.write import checked_output, output_file
 from stakes.simulation.result import mean_of
 
 if TYPE_CHECKING:
     from stakes.simulation.result import Simulation
 
+PICTURES = (".png", ".svg", ".pdf")
 _LACKING = "plots need matplotlib: pip install 'stakes[plot]'"
 
 
@@ -44,8 +49,18 @@ def plot_acquired(simulation: Simulation, ax: Any) -> Any:
     return ax
 
 
-def save_plots(simulation: Simulation, path: str | os.PathLike[str]) -> None:
+def check_picture(
+    path: str | os.PathLike[str], *, inputs: Iterable[str | os.PathLike[str]] = (), overwrite: bool = False
+) -> None:
+    """Refuse a file that no picture can be written to."""
+    if (kind := Path(path).suffix.lower()) not in PICTURES:
+        raise StakesError(f"a picture ends in {', '.join(PICTURES)}; {path} ends in {kind!r}")
+    checked_output(path, inputs=inputs, overwrite=overwrite)
+
+
+def save_plots(simulation: Simulation, path: str | os.PathLike[str], overwrite: bool) -> None:
     """Learning curves and what was bought, side by side in one file."""
+    check_picture(path, overwrite=overwrite)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -54,7 +69,8 @@ def save_plots(simulation: Simulation, path: str | os.PathLike[str]) -> None:
     left, right = figure.subplots(1, 2)
     plot_curves(simulation, "loss", left)
     plot_acquired(simulation, right)
-    figure.savefig(path, dpi=150, facecolor="white")
+    with output_file(path, overwrite=overwrite) as file:
+        figure.savefig(file, format=Path(path).suffix.lower()[1:], dpi=150, facecolor="white")
 
 
 def acquired_shares(simulation: Simulation) -> dict[str, Host]:

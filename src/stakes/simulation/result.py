@@ -312,15 +312,19 @@ class Simulation:
 
         return plot_acquired(self, ax)
 
-    def save_plots(self, path: str | os.PathLike[str]) -> None:
+    def save_plots(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write both plots into one file. Needs matplotlib.
 
         Args:
             path: A file that ends in .png, .svg or .pdf.
+            overwrite: Whether a file that is there is replaced.
+
+        Raises:
+            StakesError: If it ends otherwise, is there, or cannot be written.
         """
         from stakes.simulation.plots import save_plots
 
-        save_plots(self, path)
+        save_plots(self, path, overwrite)
 
     def __str__(self) -> str:
         """A line for each strategy and metric, and the verdict."""

@@ -28,6 +28,7 @@ import numpy as np
 
 from stakes._utils.tables import Host, column_at, column_names, n_columns
 from stakes.exceptions import StakesError
+from stakes.files.write import output_file
 from stakes.simulation.trial import PARTS, Trial
 
 _SETTINGS = "settings.json"
@@ -89,12 +90,18 @@ class Store:
 def open_store(folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> Store:
     """The store in `folder`, made if there is none; refused if it was made with other settings, data or versions."""
     path = Path(folder)
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise StakesError(
+            f"the store {path} cannot be made: {why}. Give a folder, new or of this simulation."
+        ) from error
     if not (path / _SETTINGS).exists():
         if stray := sorted(path.glob("run*.npz")):
             raise StakesError(f"{path} holds runs such as {stray[0].name} but no {_SETTINGS}; give another folder")
         _write(path / _SETTINGS, lambda file: file.write(json.dumps(dict(settings), indent=1).encode()))
-    kept = json.loads((path / _SETTINGS).read_text())
+    kept = _settings(path / _SETTINGS)
     now = json.loads(json.dumps(dict(settings)))
     if differing := [name for name in {**kept, **now} if kept.get(name) != now.get(name)]:
         lines = "".join(f"\n  {name}: {kept.get(name)} in the store, {now.get(name)} now" for name in differing)
@@ -105,14 +112,20 @@ def open_store(folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> S
     return Store(path)
 
 
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        kept: Any = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(kept, dict):
+            raise ValueError(f"it holds {kept!r}")
+    except (OSError, ValueError) as error:
+        raise StakesError(f"{path} holds no settings of a simulation ({error}). Give another folder.") from error
+    return kept
+
+
 def _write(path: Path, fill: Callable[[BinaryIO], Any]) -> None:
-    """Fill a file beside `path`, then put it in its place at once."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
+    """Fill a file of the store, whole or not at all; a run that another process finished meanwhile is the same."""
+    with output_file(path, overwrite=True) as file:
         fill(file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
 
 
 def description(value: Any) -> str:

@@ -367,6 +367,9 @@ def write_worksheet(
     rows: Sequence[str],
     labels: Mapping[str, str | None],
     more: Mapping[str, Sequence[Cell]] | None = None,
+    *,
+    overwrite: bool = False,
+    inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> None:
     """Write some rows of a table as a CSV to be filled in.
 
@@ -378,6 +381,8 @@ def write_worksheet(
         rows: Ids of the rows, in the order in which they are written.
         labels: Labels by id; rows without one are left empty.
         more: Further columns by name, each with a value for every one of `rows`.
+        overwrite: Whether a file that is there is replaced.
+        inputs: Files that are never replaced, beside that of the table.
     """
     source, brief = sheet.source, sheet.brief
     place = {row: position for position, row in enumerate(sheet.ids)}
@@ -389,7 +394,7 @@ def write_worksheet(
         [row, *(column[place[row]] for column in cells), labels.get(row), *(values[at] for values in added.values())]
         for at, row in enumerate(rows)
     ]
-    write_csv(path, names, lines)
+    write_csv(path, names, lines, overwrite=overwrite, inputs=[source.path, *inputs])
 
 
 def read_filled_labels(

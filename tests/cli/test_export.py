@@ -1,0 +1,119 @@
+"""No command writes over what it reads, a campaign, or, without --force, any file that is there."""
+
+import os
+import shutil
+
+import pytest
+
+from stakes.campaign import Campaign
+from stakes.exceptions import StakesError
+from tests.cli.cli_cases import NUMBERS, digest, number_rows, run, write
+
+COSTS = "truth,treat,wait\nbus,1,2\nvan,1,0\nNA,0,1\n"
+READS = [
+    "export c.stakes -o {}",
+    "export c.stakes --events -o {}",
+    "ask c.stakes -o {}",
+    "report c.stakes -o {}",
+    f"suggest numbers.csv {NUMBERS} -o {{}}",
+    "suggest classes.csv --target kind --id id --loss cost-matrix --cost-matrix costs.csv -o {}",
+]
+
+
+@pytest.fixture
+def files(campaign, here):
+    """A campaign, its table, and the same by other names."""
+    (here / "costs.csv").write_text(COSTS)
+    (here / "mine.csv").write_text("mine")
+    (here / "mine.html").write_text("<!doctype html><p>mine")
+    (here / "table-link.csv").symlink_to("numbers.csv")
+    (here / "campaign-link.csv").symlink_to("c.stakes")
+    os.link(here / "numbers.csv", here / "table-hard.csv")
+    os.link(campaign, here / "campaign-hard.csv")
+    shutil.copy(campaign, here / "other.stakes")
+    return here
+
+
+def all_files(folder):
+    return {str(path.relative_to(folder)): digest(path) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("force", ["", " --force"])
+@pytest.mark.parametrize("words", READS)
+def test_no_command_destroys_a_table_or_a_campaign(files, words, force):
+    before = all_files(files)
+    names = ["c.stakes", "./c.stakes", "other.stakes", "c.stakes-wal", "campaign-link.csv", "campaign-hard.csv"]
+    if "classes" not in words:
+        names += ["numbers.csv", "table-link.csv", "table-hard.csv", f"{files}/sub/../numbers.csv"]
+    else:
+        names += ["classes.csv", "costs.csv"]
+    (files / "sub").mkdir()
+    for name in names:
+        answer = run(words.format(name) + force)
+        assert (answer.code, answer.out) == (1, ""), (name, answer)
+        assert "Give another name" in answer.err
+        assert all_files(files) == before, name
+    assert run("status c.stakes --no-refresh --json").json["asked"] == 0  # nothing was handed out
+
+
+@pytest.mark.parametrize("words", READS)
+def test_a_file_that_is_there_goes_only_by_force(files, words):
+    for name in ("mine.csv", "mine.html"):
+        before = all_files(files)
+        answer = run(words.format(name))
+        assert (answer.code, answer.out) == (1, "")
+        assert f"{name} is there already and is left as it is" in answer.err
+        assert all_files(files) == before
+        assert run(words.format(name), "--force").code == 0
+        assert (files / name).read_text(encoding="utf-8-sig") != before[name]
+        (files / name).write_text("mine")
+    assert not list(files.glob(".stakes-*"))
+
+
+@pytest.mark.usefixtures("campaign")
+def test_a_report_replaces_one_that_it_wrote(here):
+    pytest.importorskip("matplotlib")
+    for _ in range(2):
+        assert run("report c.stakes").code == 0
+    assert (here / "report.html").exists()
+
+
+def test_simulate_leaves_pictures_and_tables_as_they_are(here):
+    pytest.importorskip("matplotlib")
+    words = f"simulate numbers.csv {NUMBERS} --model bayesian-ridge -n 1 --runs 1 --initial 3"
+    write(here / "numbers.csv", number_rows(30, 30))
+    (here / "mine.png").write_text("mine")
+    os.link(here / "numbers.csv", here / "numbers.png")
+    before = all_files(here)
+    assert "is left as it is" in run(words, "--plot mine.png").err
+    assert "which is read here" in run(words, "--plot numbers.png --force").err
+    for store in ("numbers.csv", "numbers.csv/below"):
+        answer = run(words, "--store", store)
+        assert (answer.code, "cannot be made" in answer.err) == (1, True)
+    assert all_files(here) == before
+
+
+@pytest.mark.usefixtures("campaign")
+def test_rows_that_could_not_be_written_are_given_back(here, monkeypatch):
+    def full(*_, **__):
+        raise StakesError("a.csv cannot be written: No space left on device. Nothing was changed.")
+
+    monkeypatch.setattr(Campaign, "export", full)
+    answer = run("ask c.stakes -n 2 -o a.csv")
+    assert (answer.code, "No space left" in answer.err) == (1, True)
+    assert run("status c.stakes --no-refresh --json").json["asked"] == 0
+    assert not (here / "a.csv").exists()
+
+
+def test_a_table_and_a_campaign_may_be_links(campaign, here):
+    (here / "far").mkdir()
+    (here / "far" / "link.stakes").symlink_to(campaign)
+    assert run("doctor far/link.stakes").code == 0  # the table is beside the file, not beside the link
+    shutil.move(here / "numbers.csv", here / "far" / "moved.csv")
+    (here / "current.csv").symlink_to("far/moved.csv")
+    assert run("status c.stakes --table current.csv").code == 0
+    assert run("ask far/link.stakes").code == 0
+    shutil.move(here / "far" / "moved.csv", here / "far" / "again.csv")
+    (here / "current.csv").unlink()
+    (here / "current.csv").symlink_to("far/again.csv")  # pointed elsewhere, it is the table still
+    assert run("doctor c.stakes").code == 0
