@@ -145,9 +145,7 @@ def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Ter
     return _scaled("actions", gaps, shares[:, None] * largest, shares[:, None] * offsets, log_scale)
 
 
-def _scaled(
-    kind: Kind, gaps: Array, heights: Array, offsets: Array, log_scale: float, weighted: bool = False
-) -> Terms:
+def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, log_scale: float, weighted: bool = False) -> Terms:
     """With contexts on the last axes but one, and numbers near one."""
     xp = namespace(gaps)
     largest = max((float(xp.max(abs(each))) for each in (heights, offsets) if 0 not in each.shape), default=0.0)
@@ -333,7 +331,8 @@ def _add_excesses(q: Any, logs: Any, shares: Any, mean: Any, means: Any, out: An
                 v = q[i, z, m]
                 excess = lift * lift * ((_ONE + v) * logs[i, z, m] - v)
                 if v * v < _SQUARE:
-                    excess = (lift * v) * (lift * v) * (a + v * (b + v * (c + v * (d + v * (e + v * (f + v * (g + v * h)))))))
+                    u = lift * v
+                    excess = u * u * (a + v * (b + v * (c + v * (d + v * (e + v * (f + v * (g + v * h)))))))
                 total[m] += shares[z, m] * excess
         n, y = divmod(i, q.shape[1])
         for m in range(q.shape[2]):

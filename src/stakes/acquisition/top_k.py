@@ -132,7 +132,7 @@ def _check_count(n: Any) -> None:
 
 
 def _best(top: TopK, n: int, belief: Belief, n_scored: int) -> Best:
-    """The first n of those whose log scores are in `top`, beside the belief and in its precision, if that holds them."""
+    """The first n by the log scores in `top`, beside the belief, in its precision if that holds them."""
     found = list(islice(top.ordered(), n))
     rows, logs = np.asarray([row for row, _, _ in found], dtype=np.int64), np.asarray([each for _, each, _ in found])
     largest = float(logs[0]) if logs.size and logs[0] > -math.inf else 0.0
@@ -144,7 +144,7 @@ def _best(top: TopK, n: int, belief: Belief, n_scored: int) -> Best:
 def _log_scores(loss: AnyLoss, belief: Belief, **settings: Any) -> np.ndarray[Any, Any]:
     """[n]: logs of scores, on the host."""
     relative, log_scale = score(loss, belief, return_log_scale=True, **settings)
-    return log_of(on_host(relative).astype(float)) + log_scale
+    return np.asarray(log_of(on_host(relative).astype(float)) + log_scale)
 
 
 def _searched(
@@ -165,8 +165,8 @@ def _searched(
         block = replaced(belief, candidates=xp.take(belief.candidates, some, axis=0))
         top.add(on_host(some), _log_scores(loss, block, costs=prices_here, **settings))
         done += some.shape[0]
-        left = float(bounds[int(order[done])]) if done < belief.n_candidates else -math.inf  # that the rest cannot exceed
-        if done >= n and top.worst() > left + _ROUNDING:
+        most = float(bounds[int(order[done])]) if done < belief.n_candidates else -math.inf  # of the rest
+        if done >= n and top.worst() > most + _ROUNDING:
             break
     return _best(top, n, belief, done)
 

@@ -42,7 +42,7 @@ from stakes.losses.domains import Classes, check_labels, check_probabilities, la
 
 _NUMBERS = 2**20  # of statistics of classes that are held at a time
 _ROUNDING = 64 * float(np.finfo(float).eps)  # of the sizes of a sum's terms
-_APART = 0.5  # of its mean, by which members differ on a label: then the mean must not be taken out, as cells may be empty
+_APART = 0.5  # of its mean, by which members differ on a label: what is left of a cell without it may be nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,9 +356,7 @@ def _member_moments(
     return xp.concat(found, axis=0)
 
 
-def _tables(
-    integrand: Integrand, point: Array | None, means: Array, log_scale: Array
-) -> Iterator[tuple[slice, Array]]:
+def _tables(integrand: Integrand, point: Array | None, means: Array, log_scale: Array) -> Iterator[tuple[slice, Array]]:
     """Contexts in parts: which, and the statistics [m, C, D] of each class about the point, over exp(log_scale).
 
     0 for a class that cannot be: its statistics may be infinite.
