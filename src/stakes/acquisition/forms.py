@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from stakes._utils.array import Array, filled, namespace
-from stakes.beliefs import Belief, DistributionBelief, Reference
+from stakes._utils.array import Array, filled, log_sum, namespace
+from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Reference
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
+from stakes.losses.bregman import LogDomainLoss, log_domain
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Vectors
 
@@ -245,9 +246,22 @@ def _kind(domain: Domain) -> str:
     return {Classes: "class", Vectors: "vector"}.get(type(domain), "real")
 
 
+_LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
+
+
+def by_logarithms(loss: AnyLoss, belief: Belief) -> LogDomainLoss | None:
+    """The loss by logarithms, where it has them, the belief knows such moments and plain numbers do not hold them."""
+    if not isinstance(loss, WeightedBregman) or not isinstance(belief, LogMomentBelief):
+        return None
+    logs = log_domain(loss)
+    return logs if logs is not None and belief.log_span(logs) > _LOG_SPAN else None
+
+
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
-    reference = belief.reference(loss)
+    logs, reference = by_logarithms(loss, belief), belief.reference(loss)
+    if logs is not None:
+        return lambda block: _regret_by_logarithms(logs, block, reference), reference.log_scale
     point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
     def of(block: Belief) -> Array:
@@ -259,13 +273,23 @@ def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     return of, reference.log_scale
 
 
+def _regret_by_logarithms(logs: LogDomainLoss, block: Any, reference: Reference) -> Array:
+    """[n, M]: the same from the logarithms of split moments."""
+    split = block.log_split_moments(logs, reference)  # [n, M, J, 2]
+    action = logs.action(log_sum(split, axis=2))  # [n, M, 1]
+    return namespace(split).sum(logs.regret(split, action[:, :, None, :]), axis=2)
+
+
 def _cell_numbers(loss: Loss, belief: Belief) -> int:
     """J D for the split moments, and as much for each of the few temporaries of the regret."""
+    if by_logarithms(loss, belief) is not None:
+        return _LOG_NUMBERS
     one = belief.take(slice(None), slice(0, 1))
     n_statistics = one.moments(loss, one.reference(loss)).shape[-1]
     return int(8 * belief.n_cells(loss) * n_statistics)
 
 
+_LOG_NUMBERS = 2**15  # of a thousand cells or so, and a few temporaries
 GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers, context_numbers=2048)
 
 

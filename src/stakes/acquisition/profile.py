@@ -34,7 +34,7 @@ from stakes.acquisition.curves import (
     smallest_sd,
     with_totals,
 )
-from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, general_form, register, today
+from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, by_logarithms, general_form, register, today
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -123,7 +123,8 @@ def tabulator(loss: Any, belief: GaussianBelief, under: Under) -> tuple[Values, 
     """
     mean, variance = double(belief.mean), double(belief.variance)
     empty = GaussianBelief(mean, variance, filled((0,), 1.0, mean), filled((0, mean.shape[0]), 0.0, mean))
-    split = None if isinstance(loss, DistributionLoss) else under(empty).shared_split(loss)
+    alone = isinstance(loss, DistributionLoss) or by_logarithms(loss, under(empty)) is not None
+    split = None if alone else under(empty).shared_split(loss)
     if split is not None:
         return _rows(lambda rho: shared_reductions(loss, split, rho)), split.reference.log_scale, split
     (of, log_scale), xp = general_form(loss).prepare(loss, under(empty)), namespace(mean)

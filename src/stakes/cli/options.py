@@ -27,6 +27,9 @@ who_option = click.option("--who", help="Your name, for the history.")
 force_option = click.option(
     "--force", is_flag=True, help="Overwrite the file if it is there; a campaign, and what is read, never is."
 )
+trust_option = click.option(
+    "--trust", is_flag=True, help="Import the classes (module:Name) that the campaign names; remembered for this file."
+)
 table_moved = click.option("--table", help="Where the table of the campaign is now, if it was moved.")
 
 
