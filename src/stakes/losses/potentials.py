@@ -217,8 +217,8 @@ class Norm:
         return ratio(_sum(across**2) * other, length * other + _sum(x * y))
 
 
-# A function g along a line is the polynomial through its values at nine Chebyshev points: on both sides of the start, or
-# ahead of it where there is no room behind. From values to coefficients: the inverse of the powers of the points.
+# A function g along a line is the polynomial through its values at nine Chebyshev points: on both sides of the start,
+# or ahead of it where there is no room behind. From values to coefficients: the inverse of the powers of the points.
 _BOTH = np.cos(np.pi * np.arange(9) / 8)
 _AHEAD = (1.0 + _BOTH) / 2.0
 _FROM_BOTH, _FROM_AHEAD = (np.linalg.inv(np.vander(points, increasing=True)) for points in (_BOTH, _AHEAD))
@@ -274,9 +274,11 @@ class ConvexFunction:
         for _ in range(_TRIES):
             if not bool(xp.any(left)):
                 break
-            value, smooth = self._along(*(each[left, ...] for each in (start, step, length, both, rise)))
+            value, smooth = self._along(*(each[left] for each in (start, step, length, both, rise)))
             found[left] = value
-            left[left] = ~smooth
+            rough = xp.zeros_like(left)
+            rough[left] = ~smooth
+            left = rough
             length = length / _SHORTER
         return xp.astype(xp.reshape(found, shape), dtype)
 
