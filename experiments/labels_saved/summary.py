@@ -27,7 +27,7 @@ from experiments.labels_saved.tables import Host, Table, Task
 from stakes.exceptions import StakesError
 from stakes.simulation import Estimate
 
-_DIGITS = 4
+_DIGITS = 4  # of a mean curve; other numbers have one less
 
 
 @dataclass(frozen=True)
@@ -125,6 +125,7 @@ def summarised(
         raise StakesError(f"the yardstick of {table.name} is ({REFERENCE}, {RANDOM}), which has not been run")
     wanted = tuple(dict.fromkeys((*DRIVERS[table.task], UNWEIGHTED[table.task])))
     start, end = ({name: base.losses[name][:, at].mean() for name in wanted} for at in (0, -1))
+    records = {key: records[key] for key in sorted(records, key=lambda key: _order(table.task, key))}
     cases = [
         _case(table.task, key, records, loss, base, draws)
         for loss in wanted
@@ -144,6 +145,13 @@ def summarised(
         promises=[_promise(key, record) for key, record in records.items() if key.strategy == LOSS],
         left_out=dict(left_out or {}),
     )
+
+
+def _order(task: Task, key: Key) -> tuple[Any, ...]:
+    """The reference first, then other beliefs by name; random, then losses, the unweighted one first, then rivals."""
+    places = {RANDOM: 0, LOSS: 1}
+    unweighted = key.driver == UNWEIGHTED[task]
+    return key.belief != REFERENCE, key.belief, places.get(key.strategy, 2), not unweighted, key.driver, key.strategy
 
 
 def _case(task: Task, key: Key, records: Mapping[Key, Record], loss: str, base: Record, draws: int) -> Case:
@@ -231,14 +239,14 @@ def _estimates(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: Estimate(**each) if isinstance(each, dict) else each for name, each in fields.items()}
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: Any, digits: int = _DIGITS - 1) -> Any:
     """Numbers of a few digits, and those that JSON has not as text."""
     if isinstance(value, dict):
-        return {name: _encoded(each) for name, each in value.items()}
+        return {name: _encoded(each, _DIGITS if name == "curve" else digits) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_encoded(each) for each in value]
+        return [_encoded(each, digits) for each in value]
     if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else str(value)
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else str(value)
     return value
 
 

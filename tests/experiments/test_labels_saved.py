@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -250,7 +251,7 @@ def test_a_fixed_order_is_followed_whatever_the_belief():
 
 
 def test_a_rival_that_is_not_installed_is_left_out_with_the_reason(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "skactiveml", None)
+    monkeypatch.setitem(sys.modules, "skactiveml", None)
     table = blobs()
     key = Key("blobs", REFERENCE, rivals.ERROR_REDUCTION)
     found = one_run(table, 0, [key], 2)
@@ -277,6 +278,7 @@ def studies(tmp_path_factory):
     """Two runs of two labels of both beliefs on two tables: the tables, their store, and what was left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beliefs, "TREES", 20)
+        patch.setitem(sys.modules, "skactiveml", None)
         patch.setattr(default_model, "_TREES", 20)
         store, said = Store(tmp_path_factory.mktemp("store")), {}
         tables = [line(), blobs()]
@@ -287,8 +289,9 @@ def studies(tmp_path_factory):
 
 
 def records_of(table, store):
-    keys = [key for belief in BELIEFS for key in keys_of(table, belief)]
-    return {key: record for key in keys if (record := store.load(key)) is not None}
+    found = store.records(table.name, settings_of(table, 2))
+    assert {*found} == {each for b in BELIEFS for each in keys_of(table, b) if each.strategy != rivals.ERROR_REDUCTION}
+    return found
 
 
 def test_every_strategy_is_measured_by_every_loss_of_the_table(studies):
@@ -462,6 +465,21 @@ def made_up(table, fall, harm=0.0, runs=20, bought=10):
     }
 
 
+def test_the_summary_of_a_table_is_small_enough_to_keep(tmp_path):
+    """32 tables are to stay below 2 MB: 60 kB each, with three beliefs and full runs."""
+    named, records = made_up(line(), 5.0, runs=50, bought=60)
+    some = [Key(named.name, REFERENCE, rival) for rival in loop.RIVALS["numbers"]]
+    whole = {**records, **dict.fromkeys(some, records[Key(named.name, REFERENCE, RANDOM)])}
+    noisy = {
+        key: later(record, 0, 0.1 * np.random.default_rng(0).normal(size=(50, 61))) for key, record in whole.items()
+    }
+    beliefs_of = {
+        Key(k.table, f"{b}{k.belief}", k.strategy, k.driver): r for b in ("", "a", "b") for k, r in noisy.items()
+    }
+    path = write(summarised(named, beliefs_of, draws=50), tmp_path)
+    assert path.stat().st_size < 60_000
+
+
 def test_a_summary_needs_the_reference():
     with pytest.raises(StakesError, match=r"the yardstick of line is \(reference, random\), which has not been run"):
         summarised(line(), {})
@@ -469,13 +487,14 @@ def test_a_summary_needs_the_reference():
 
 def test_strategies_without_a_run_in_common_are_refused():
     named, records = made_up(line(), 5.0)
-    moved = {key: record if key.strategy == RANDOM else later(record) for key, record in records.items()}
+    moved = {key: record if key.strategy == RANDOM else later(record, 100) for key, record in records.items()}
     with pytest.raises(StakesError, match="these have no run in common"):
         summarised(named, moved, draws=10)
 
 
-def later(record):
-    return loop.Record(**{**record.__dict__, "runs": record.runs + 100})
+def later(record, by, noise=0.0):
+    losses = {name: values + noise for name, values in record.losses.items()}
+    return loop.Record(**{**record.__dict__, "runs": record.runs + by, "losses": losses})
 
 
 # the command
