@@ -10,7 +10,8 @@ from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.__main__ import main
-from experiments.labels_saved import beliefs, loop, rivals
+from experiments.datasets import DatasetError
+from experiments.labels_saved import beliefs, command, loop, rivals
 from experiments.labels_saved.beliefs import BELIEFS, DEFAULT, REFERENCE, ReferenceForest, ReferenceProcess, model_of
 from experiments.labels_saved.command import write_page
 from experiments.labels_saved.densities import log_densities, nearest, pair_log_densities
@@ -535,6 +536,19 @@ def test_the_command_lists_tables_and_names_those_that_are_none(capsys, tmp_path
     assert shown.splitlines() == [str(load("wine")), str(load("diabetes"))]
     with pytest.raises(SystemExit, match="there is no table yatch; there are yacht"):
         main(["labels_saved", "--tables", "yatch"])
+
+
+def test_a_page_of_nothing_and_a_table_that_cannot_be_had_are_said(capsys, tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match="there is no summary of a table in"):
+        main(["labels_saved", "--report", "--results", str(tmp_path)])
+
+    def absent(name):
+        raise DatasetError(f"{name} was not found")
+
+    monkeypatch.setattr(command, "load", absent)
+    with pytest.raises(SystemExit, match="there is no summary of a table in"):
+        main(["labels_saved", "--tables", "yacht", "--store", str(tmp_path)])
+    assert "left out: yacht: yacht was not found" in capsys.readouterr().err
 
 
 def test_settings_are_those_of_the_table_and_the_sizes():
