@@ -18,7 +18,7 @@ import numpy as np
 from stakes._utils.arguments import as_seed
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.frame import Frame, Host, cell_kind, place_of
+from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, place_of
 from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
 from stakes.files.write import Cell, write_csv
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
@@ -61,6 +61,7 @@ class Brief:
         missing: Marks that stand for gaps among features.
         text: Columns that are text although they look like numbers.
         delimiter: What stands between the cells of a CSV; found in its first line without.
+        max_cells: How large a table may be that is read whole, in rows times columns, and in characters 50 times that.
 
     Raises:
         StakesError: If two of them contradict each other, or a number is out of range.
@@ -85,6 +86,7 @@ class Brief:
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     delimiter: str | None = None
+    max_cells: int = MAX_CELLS
 
     def __post_init__(self) -> None:
         for name in _LISTS:
@@ -343,7 +345,10 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
 
         if stays_in_file(path):
             return read_streamed(path, brief)
-    return worksheet_of(read_table(path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text), brief)
+    table = read_table(
+        path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text, max_cells=brief.max_cells
+    )
+    return worksheet_of(table, brief)
 
 
 def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:
@@ -446,10 +451,12 @@ def read_filled_labels(
 
     Rows without a label are passed over. `old` is the fingerprint of the table and `ids` [N] are its rows.
     """
-    plain = read_table(path, delimiter=brief.delimiter)
+    plain = read_table(path, delimiter=brief.delimiter, max_cells=brief.max_cells)
     same = set(changes(old, fingerprint(plain))) <= {f"column {brief.target!r} changed"}
     # A file that was written here has apostrophes to take off; those of the table itself are its own.
-    source = plain if same else read_table(path, delimiter=brief.delimiter, unescape=True)
+    source = plain
+    if not same:
+        source = read_table(path, delimiter=brief.delimiter, unescape=True, max_cells=brief.max_cells)
     if brief.target not in source.names:
         raise StakesError(f"{path} has no column {brief.target!r}, which holds the labels; nothing was recorded")
     labels = [None if label is None else label.strip() for label in source.texts(brief.target)]
