@@ -480,7 +480,7 @@ def of_a_stranger(luck: random.Random, folder: Path) -> None:
             )
             journal.update_settings(brief={**brief, **spec})
         uses = ("ask", "status", "status --no-refresh", "tell r5 1.5 --replace", "skip r10", "doctor")
-        words = luck.choice((*uses, "report -o r.html", "export -o e.csv")).split()
+        words = luck.choice((*uses, f"report -o {folder / 'r.html'}", f"export -o {folder / 'e.csv'}")).split()
         command(words[0], str(path), *words[1:])
         assert not (folder / "imported").exists(), f"{words} imported a module of a stranger"
     finally:
