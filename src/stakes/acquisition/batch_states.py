@@ -113,10 +113,10 @@ class EnsembleBatch:
         rng: np.random.Generator,
         max_configurations: int,
         configurations: Array = None,
-        several: VectorNormalEnsemble | None = None,
+        several: Any = None,
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
-        self.several = belief if several is None else several  # with fewer cells, for more labels than one
+        self.several: Any = belief if several is None else several  # with fewer cells, for more labels than one
         reference = belief.reference(loss)
         self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
         self.log_weights = log_weights  # [M]
@@ -176,8 +176,8 @@ class EnsembleBatch:
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
         loss = variance_of(self.belief)
-        settings = self.log_weights, self.rng, self.most, self.configurations
-        same = EnsembleBatch(loss, self.belief, *settings, None if self.several is self.belief else self.several)
+        settings = self.log_weights, self.rng, self.most, self.configurations, self.several
+        same = EnsembleBatch(loss, self.belief, *settings)
         xp = namespace(self.expected)
         gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
         return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
@@ -634,10 +634,12 @@ def _normal_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
     return EnsembleBatch(loss, belief.refined().refined() if loss.finite_actions else belief, *settings)
 
 
-def _vector_normal_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
+def _vector_normal_batch(
+    loss: AnyLoss, belief: Any, log_weights: Array, rng: np.random.Generator, max_configurations: int
+) -> Batch:
     """By the nodes of members for several labels: those of a grid are too many to be enumerated."""
     nested = replaced(belief, rule=replaced(belief.rule, grid=0))
-    return EnsembleBatch(loss, belief, *settings, several=nested)
+    return EnsembleBatch(loss, belief, log_weights, rng, max_configurations, several=nested)
 
 
 _STARTERS: Mapping[type, Starter] = MappingProxyType(

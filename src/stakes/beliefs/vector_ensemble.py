@@ -239,7 +239,7 @@ class VectorNormalEnsemble:
 
     def _counts(self) -> tuple[int, ...]:
         """Points of the grid on each axis, enough for every candidate that it resolves."""
-        xp, size = namespace(self.context_mean), self.candidate_mean.shape[2]
+        xp, size = namespace(self.context_mean), int(self.candidate_mean.shape[2])
         some = xp.nonzero(self._resolved())[0]
         if not some.shape[0]:
             return (0,) * size
