@@ -128,14 +128,21 @@ def weights(target: Target, rng: np.random.Generator, kind: str) -> tuple[Any, P
     return (lambda z: 1.0 + height * np.exp(-0.5 * ((z - low) / width) ** 2)), one() + bump
 
 
+def _stated(message: Any) -> float:
+    """The relative error that a warning states."""
+    if hasattr(message, "relative_error"):
+        return float(message.relative_error)
+    return float(re.findall(r"about ([\d.e+-]+) only", str(message))[0])
+
+
 def compare(loss: Any, belief: Any, wanted: list[Any], what: str, most: Any = 0, **options: Any) -> None:
     """Scores against the reference, each relative to itself, or to 1e-12 of the most that a label can be worth."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scores, log_scale = score(loss, belief, return_log_scale=True, **options)
-    stated = [float(each) for one in caught for each in re.findall(r"about ([\d.e+-]+) only", str(one.message))]
     for one in caught:
         assert issubclass(one.category, AccuracyWarning), one.message
+    stated = [_stated(one.message) for one in caught]
     allowed = max([TOLERANCE, *stated])
     for n, (found, right) in enumerate(zip(scores.tolist(), wanted, strict=True)):
         given = mpf(found) * mp.exp(mpf(log_scale))
