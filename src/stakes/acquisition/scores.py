@@ -31,8 +31,9 @@ from stakes._utils.array import (
     slices,
 )
 from stakes._utils.compute import in_parts
-from stakes.acquisition.forms import Form, check_pair, find_form, general_form, is_meant_for, today
+from stakes.acquisition.forms import Form, check_pair, find_form, general_form, is_meant_for, resolve, today
 from stakes.beliefs import Belief, GaussianBelief, Integrand, Reference
+from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import StakesError
 from stakes.losses import (
     AbsoluteError,
@@ -153,18 +154,21 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Reference, Array]:
     if isinstance(loss, DistributionLoss):
         reference, distribution, marks = today(loss, block)
         return reference, loss.uncertainty(distribution, marks)
-    reference = block.reference(loss)
-    action = loss.action(block.moments(loss, reference))  # [m, d]
-    return reference, block.moments(_of_action(loss, action, loss.pointwise), reference)[:, 0]
+    integrand = resolve(loss, block)
+    reference = block.reference(integrand)
+    action = loss.action(block.moments(integrand, reference))  # [m, d]
+    return reference, block.moments(_of_action(loss, integrand, action, loss.pointwise), reference)[:, 0]
 
 
 def best_of_knowing(loss: Loss, belief: Belief) -> Array:
     """[M]: the reduction by a label that tells the target itself, the most that labels can be worth."""
     values, scales = [], []
     for block in context_blocks(belief):
-        reference = block.reference(loss)
-        action = loss.action(block.moments(loss, reference))  # [m, d]
-        values.append(block.moments(_of_action(loss, action, partial(_regret_of_target, loss)), reference)[:, 0])
+        integrand = resolve(loss, block)
+        reference = block.reference(integrand)
+        action = loss.action(block.moments(integrand, reference))  # [m, d]
+        regret = partial(_regret_of_target, loss)
+        values.append(block.moments(_of_action(loss, integrand, action, regret), reference)[:, 0])
         scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
@@ -202,7 +206,7 @@ Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
 """Targets z, an action and the reference point to costs [...]."""
 
 
-def _of_action(loss: Loss, action: Array, cost: Cost) -> Integrand:
+def _of_action(loss: Loss, integrand: Any, action: Array, cost: Cost) -> Integrand:
     """What a fixed action [M, d] at each context costs, as the one statistic to take the moment of."""
 
     def statistics(z: Array, reference: Array | None = None) -> Array:
@@ -210,14 +214,14 @@ def _of_action(loss: Loss, action: Array, cost: Cost) -> Integrand:
         here = namespace(z).reshape(action, (action.shape[0], *between, action.shape[1]))
         return cost(z, here, reference)[..., None]
 
-    integrand: Any = SimpleNamespace(
+    of_action: Any = SimpleNamespace(
         domain=loss.domain,
         breakpoints=loss.breakpoints,
         finite_actions=False,
         log_magnitudes=loss.log_magnitudes,
         statistics=statistics,
     )
-    return integrand  # type: ignore[no-any-return]
+    return integrand.with_integrand(of_action) if isinstance(integrand, Resolved) else of_action  # type: ignore[no-any-return]
 
 
 def blocks(

@@ -7,7 +7,7 @@ be. Sizes: N candidates, M contexts, K members, C classes, J cells of the label 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from stakes._utils.array import Array, namespace
 from stakes.losses.distributions import Distribution
@@ -228,6 +228,14 @@ class BatchBelief(Protocol):
         Returns:
             A belief over the same candidates and contexts.
         """
+
+
+@runtime_checkable
+class ResolvingBelief(Protocol):
+    """A belief under which statistics are integrated by rules that adapt to where they are steep, jump or kink."""
+
+    def resolved(self, integrand: Integrand) -> Any:
+        """The same integrand with what it takes to integrate it; all methods of the belief take it for the loss."""
 
 
 Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]

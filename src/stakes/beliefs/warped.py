@@ -20,6 +20,8 @@ from stakes._utils.array import Array, constant, double, log_of, namespace, norm
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
+from stakes.beliefs.quadrature import Resolved
+from stakes.beliefs.roughness import resolved, scanned
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes, derivative
 from stakes.losses.domains import POSITIVE, REAL, Domain, Interval
@@ -266,7 +268,8 @@ class WarpedGaussianBelief:
 
     def reference(self, integrand: Integrand) -> Reference:
         """The reference of the latent belief, as a target."""
-        reference = self.latent.reference(self.unwarped(integrand))
+        plain = isinstance(integrand, Resolved) and isinstance(integrand.of, Unwarped)
+        reference = self.latent.reference(integrand if plain else Unwarped(integrand, self.warp, self.latent.mean))
         return Reference(self.warp.forward(reference.point), reference.log_scale)
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
@@ -320,22 +323,36 @@ class WarpedGaussianBelief:
         """A block of candidates and contexts."""
         return replaced(self, latent=self.latent.take(candidates, contexts))
 
-    def unwarped(self, integrand: Any) -> Unwarped:
+    def resolved(self, integrand: Integrand) -> Resolved:
+        """The same integrand, with what it takes to integrate it; all methods take it in place of the loss.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The integrand as one of the latent f, and where it is steep, jumps or kinks.
+        """
+        return self.unwarped(integrand)
+
+    def unwarped(self, integrand: Any) -> Resolved:
         """The loss as an integrand of the latent f.
 
         Args:
             integrand: The loss, or any integrand of z.
 
         Returns:
-            Statistics S o g.
+            Statistics S o g, and what it takes to integrate them.
 
         Raises:
             FloatingPointError: If the loss turns on f where the warp is only a continuation.
         """
+        if isinstance(integrand, Resolved) and isinstance(integrand.of, Unwarped):
+            return integrand
         latent = Unwarped(integrand, self.warp, self.latent.mean)
         if self.warp.latent != REAL:
             self._check_reach(latent)
-        return latent
+        mean, sd = double(self.latent.mean), namespace(self.latent.mean).sqrt(double(self.latent.variance))
+        return scanned(latent, mean, sd) if hasattr(integrand, "regret") else resolved(latent, mean, sd)
 
     def _check_reach(self, integrand: Unwarped) -> None:
         """Refuse what turns on f where the warp is only a continuation, however little mass is there."""
