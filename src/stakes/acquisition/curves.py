@@ -160,7 +160,7 @@ def _taken(flat: Array, positions: Array) -> Array:
 _FEWEST = 9  # nodes, of which each tripling keeps those before
 _LAST = 3  # coefficients whose sum stands for those that are left out
 _PIECES, _SHORTEST = 24, 1e-5  # of a curve in pieces: how many, and an sd below which none is split
-_GAIN = 0.5  # of the error, that a shorter piece must leave at most: what is left otherwise is that of integration
+_GAIN, _NOISE = 0.5, 1e-3  # of the error, that a shorter piece must leave at most: below, the rest is that of integration
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _PAIRS = 2**15  # of a block: 256 KiB, of which a few are in the cache at a time
 
@@ -288,7 +288,7 @@ def interpolated(values: _AtShares, enough: float, low: float, most: int = 81) -
     while waiting:
         bottom, top, before = waiting.pop()
         found, error = _polynomial(values, enough, bottom, top, most)
-        splits = len(parts) + len(waiting) < _PIECES and top > _SHORTEST and error < _GAIN * before
+        splits = len(parts) + len(waiting) < _PIECES and top > _SHORTEST and (error < _GAIN * before or error > _NOISE)
         if error >= enough and splits:
             waiting += [(*each, error) for each in reversed(_split(bottom, top))]
             continue

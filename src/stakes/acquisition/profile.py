@@ -31,7 +31,7 @@ from stakes.acquisition.curves import (
     smallest_sd,
     with_totals,
 )
-from stakes.acquisition.forms import ANY, Form, Reduction, prepare_general, register, resolve, warn_of_error
+from stakes.acquisition.forms import ANY, Form, Reduction, prepare_general, register, relative_gap, resolve, warn_of_error
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -160,7 +160,9 @@ def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
 _ENOUGH = 2e-7  # relative error of interpolation that is aimed at
 _MOST_NODES, _MOST_IN_PANELS = 81, 27  # of a polynomial: even nodes of integration are quick, panels are not
-_SAMPLE, _CHECKED = 16, (0.3, 0.97)  # contexts and rho whose integration is checked
+_SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked
+_SMALL_SAMPLE, _CHECKED_IN_PANELS = 3, (0.3, 0.97)  # the same where panels are needed, and the rho that tells most
+_MOST_CHECKED = 1.0 - 1e-12
 
 
 def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> Reduction:
@@ -222,16 +224,14 @@ def _extended(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
 def _integration_error(
     loss: Any, integrand: Any, belief: GaussianBelief, under: Under, split: SharedSplit | None
 ) -> float:
-    """How far two rules of integration differ for some of the contexts: far only if the statistics are not smooth."""
-    step = max(1, belief.n_contexts // _SAMPLE)
-    if split is None:
-        return 0.0
-    few = split.every(step)
-    xp, worst = namespace(split.reference.log_scale), 0.0
-    for rho in _CHECKED[-1:]:
-        even, panels = (shared_reductions(loss, each, rho) for each in (few, replaced(few, panels=True)))
-        worst = max(worst, float(xp.max(abs(even - panels) / xp.where(panels > 0, panels, xp.ones_like(panels)))))
-    return worst
+    """By how much two rules of integration differ for some of the contexts, at rho that the candidates have."""
+    if split is not None:
+        few = split.every(max(1, belief.n_contexts // _SAMPLE))
+        return relative_gap(*(shared_reductions(loss, each, _CHECKED) for each in (few, replaced(few, panels=True))))
+    some = belief.take(slice(0, 0), slice(0, None, max(1, belief.n_contexts // _SMALL_SAMPLE)))
+    rho = np.asarray(sorted({min(1.0 - smallest_sd(belief) ** 2, _MOST_CHECKED), *_CHECKED_IN_PANELS}))
+    rules = (tabulator(loss, each, some, under)[0](rho) for each in (integrand, integrand.refined()))
+    return relative_gap(*rules)
 
 
 def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:

@@ -63,6 +63,7 @@ _NARROW_TAIL, _NARROW_PANEL = 7.0, 14.0 / 3.0  # sds: three panels that integrat
 # Split moments whose nodes all contexts share
 _FINER = 3  # nodes of a narrow posterior for each even node
 _FINEST_SD = _WIDE_SD / _FINER  # posterior sd, in spacings of even nodes, that they resolve, to 1e-21
+_FINER_ETA = 0.7  # of the spacing of eta, to check it by
 _CHECK_PANEL = 5.2  # spacings: width of a panel that checks the even nodes, and resolves posteriors of a quarter of it
 _ETA_PER_SD = 2.0  # nodes of eta to the sd of a posterior: a square of what it smooths has exp(-4 pi^2) beyond them
 # A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
@@ -174,12 +175,13 @@ class GaussianSplit:
         spacing = self.integrand.spacing or SPACING
         if not self.integrand.breakpoints:  # to eta, statistics are no sharper than the posterior that smooths them
             spacing = max(spacing, min(SPACING, self._smallest(self.rest, 1.0) / _ETA_PER_SD))
-        return trapezoid(low, high, min(COARSEST, spacing / steepest, smooth / _NODES_PER_SD))
+        widest = min(COARSEST, spacing / steepest, smooth / _NODES_PER_SD)
+        return trapezoid(low, high, self.integrand.width * widest)
 
     def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
         """[N, M, J] each: eta in panels around every edge of z and between `more` points [N, M, B]."""
         cuts = layers(self.cuts, self.scales, self.root, self.rest)
-        return panels(low, high, self.xp.concat([cuts, *more], axis=-1))
+        return panels(low, high, self.xp.concat([cuts, *more], axis=-1), self.integrand.width * PANEL)
 
     def _smallest(self, values: Array, default: float) -> float:
         return float(self.xp.min(values)) if math.prod(values.shape) else default
@@ -234,7 +236,7 @@ class GaussianSplit:
             low, high = low[:, None], high[:, None]
             cuts = self._cuts_within(part, centre + rest[:, None] * low, centre + rest[:, None] * high)
             cuts = (cuts - centre[..., None]) / rest[:, None, None]  # [p, J, b]
-            nodes, weights = panels(low, high, cuts, _NARROW_PANEL)  # [p, J, Q]
+            nodes, weights = panels(low, high, cuts, self.integrand.width * _NARROW_PANEL)  # [p, J, Q]
         u = centre[..., None] + rest[:, None, None] * nodes  # [p, J, Q]
         z = self.mean[part, None, None] + self.sd[part, None, None] * u
         statistics = self.integrand.statistics(z, self.point[part, None, None])  # [p, J, Q, D]
@@ -295,7 +297,7 @@ class SharedSplit:
     def moments(self, rho: float) -> Iterator[tuple[slice, Array]]:
         """Contexts in blocks: which, and [m, J, D]: E[S | eta_j] times the mass of eta_j."""
         root, rest = math.sqrt(rho), math.sqrt(1.0 - rho)
-        eta = _eta_nodes(*self.window, root, rest, self.spacing)
+        eta = _eta_nodes(*self.window, root, rest, self.spacing * (_FINER_ETA if self.panels else 1.0))
         narrow = rest < _FINEST_SD * self.spacing
         conditional = self._narrow(eta, root, rest) if narrow else self._wide(eta, root, rest)
         mass = constant((eta[1] - eta[0]) * _normal_density(eta), self.reference.log_scale)  # [J]
@@ -465,11 +467,12 @@ class GaussianCells:
         )  # [M]
         if self.switches or (kinked and float(xp.min(rest)) < WIDE_SD_AT_KINKS):
             width = min(_POSTERIOR_PANEL, _PRIOR_PANEL / float(xp.max(root)))  # what is sharp in z is wider to eta
+            width *= self.integrand.width
             eta, weights = panel_nodes(_edges(low, high, self._kinks(low, high, root, rest, some), width))
             eta, weights = (xp.reshape(each, (low.shape[0], -1)) for each in (eta, weights))
         else:
             smooth = float(xp.min(rest / root)) if kinked else 1.0
-            spacing = _ETA_SPACING / (_PASSING if self.marks.shape[1] else 1.0)
+            spacing = self.integrand.width * _ETA_SPACING / (_PASSING if self.marks.shape[1] else 1.0)
             eta, weights = trapezoid(
                 low, high, min(COARSEST, spacing / float(xp.max(root)), smooth / _NODES_PER_SD)
             )
@@ -519,7 +522,7 @@ class GaussianCells:
 
     def _wide_panels(self, eta: Array, root: Array, rest: Array, few: slice) -> tuple[Array, Array, Array, Array]:
         """Edges u [p, 1, P + 1], nodes u and their lengths [p, 1, P, G] for all eta, and epsilon [p, J, P, G]."""
-        width = min(_PRIOR_PANEL, _POSTERIOR_PANEL * float(self.xp.min(rest)))
+        width = self.integrand.width * min(_PRIOR_PANEL, _POSTERIOR_PANEL * float(self.xp.min(rest)))
         edges = _edges(self.low[few], self.high[few], self.cuts[few, :], width)[:, None, :]
         u, length = panel_nodes(edges)
         return edges, u, length, (u - (root[:, None] * eta)[..., None, None]) / rest[:, None, None, None]

@@ -28,6 +28,7 @@ COARSEST = 0.5  # spacing at which the trapezoid rule still integrates the norma
 _NEGLIGIBLE = 40.0  # in logarithms
 _FURTHEST = 70.0  # standard deviations: beyond, a weight relative to its largest leaves the range of numbers
 PANEL = 2.0  # widest panel of ten Gauss-Legendre nodes, in standard deviations
+_FINER = 0.7  # of the width of panels, for a second rule
 _NODES, _WEIGHTS = leggauss(10)
 Edges: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 """Targets in order, and how far from each the statistics look smooth."""
@@ -45,6 +46,8 @@ class Resolved:
     error: float = 0.0
     """Of what could not be resolved, as a fraction of its moments"""
     find_edges: Callable[[], Edges] = field(default=lambda: ((), ()))
+    width: float = 1.0
+    """Of panels and spacings, over the usual: below 1 for a second rule, to see what is left of the error"""
 
     @cached_property
     def _found(self) -> Edges:
@@ -82,6 +85,10 @@ class Resolved:
     def statistics(self, z: Array, reference: Array | None = None) -> Array:
         """[..., D]: those of the integrand."""
         return self.of.statistics(z, reference)
+
+    def refined(self) -> Resolved:
+        """The same by a finer rule."""
+        return replace(self, width=_FINER, spacing=_FINER * self.spacing, find_edges=lambda: self._found)
 
     def with_integrand(self, other: Integrand) -> Resolved:
         """Another integrand that is rough in the same places, such as the weight times something smooth."""
@@ -207,7 +214,7 @@ def standard_nodes(
     """Nodes u and weights (without the density) [..., Q] to integrate the statistics, and their window [...] twice."""
     low, high = windows(integrand, mean, sd)
     if integrand.breakpoints:
-        nodes, weights = panels(low, high, standard_units(integrand.breakpoints, mean, sd), width)
+        nodes, weights = panels(low, high, standard_units(integrand.breakpoints, mean, sd), integrand.width * width)
     else:
         nodes, weights = trapezoid(low, high, integrand.spacing)
     return nodes, namespace(mean).broadcast_to(weights, nodes.shape), low, high

@@ -41,6 +41,7 @@ _MOST_CELLS = 1024  # panels that are halved at once: more of them are noise, no
 _MOST_SAMPLES = 2**21
 _MOST_CONTEXTS = 4096  # whose densities are compared
 _SHARP = 1e-4  # standard deviations: what is as steep as that is a jump or a kink
+_MOST_STATISTICS = 4  # that are looked at each for itself
 _FEW = 24  # samples of a panel that is looked at alone
 
 
@@ -147,6 +148,8 @@ class _Scan:
         mean, sd, point, mode = (each[own, None] for each in (self.mean, self.sd, self.point, self.mode))
         z = low[:, None] + (high - low)[:, None] * x  # [P, n]
         found = on_host(self.integrand.statistics(constant(z, self.like), constant(point, self.like)))
+        if found.shape[-1] > _MOST_STATISTICS:  # what is rough in one of many is rough in sums of all
+            found = found @ _mixing(found.shape[-1])
         values = np.array(np.moveaxis(found, -1, 1), dtype=float, order="C")  # [P, D, n]
         if not costs:  # which may be of any size, and each of which may matter somewhere
             values *= np.exp(np.minimum(0.5 * mode**2 - 0.5 * ((z - mean) / sd) ** 2, 700.0))[:, None, :]
@@ -186,33 +189,35 @@ class _Scan:
                 values = np.reshape(np.moveaxis(parts, 2, 1), (-1, bad.shape[1], bad.shape[2] // 2))
             else:
                 low, high = low[~good], high[~good]
-        if len(low) > _MOST_CELLS:
-            error = float(np.max(abs(values)) / max(self.scale[0], 1e-300))
-            return self._in_order([*found, np.stack([low, high])]), 0, min(1.0, error)
         leaves = np.concatenate(found, axis=1)
         good = self._alone(*leaves)  # what happens between the samples of two panels
         low, high = np.concatenate([low, leaves[0, ~good]]), np.concatenate([high, leaves[1, ~good]])
         if not len(low):
             return self._in_order([leaves]), level, 0.0
-        return self._in_order([leaves[:, good], *self._bisected(low, high)]), _LEVELS, 0.0
+        finer, lost = self._bisected(low, high)
+        if lost:  # noise: panels would not help
+            return self._in_order([leaves, np.stack([low, high])]), 0, lost
+        return self._in_order([leaves[:, good], *finer]), _LEVELS, 0.0
 
     def _alone(self, low: _Vector, high: _Vector) -> Any:
         """[P]: whether a polynomial resolves panels, at a few places up to their ends."""
         return self._resolves(self._sampled(low, high, _PLACES), low, high, _BASIS)
 
-    def _bisected(self, low: _Vector, high: _Vector) -> list[_Vector]:
-        """Leaves [2, L] of panels that the samples do not resolve, down to those that hold a jump."""
+    def _bisected(self, low: _Vector, high: _Vector) -> tuple[list[_Vector], float]:
+        """Leaves [2, L] of panels that the samples do not resolve, down to those that hold a jump; what is lost."""
         found: list[_Vector] = []
         while len(low):
+            if len(low) > _MOST_CELLS // 2:
+                values = self._sampled(low, high, _PLACES)
+                scale = np.max(abs(values), axis=(0, 2)) if self.integrand.finite_actions else self.scale
+                return found, min(1.0, float(np.max(np.ptp(values, axis=2) / np.maximum(scale, 1e-300))))
             low, high = _halves(low, high)
             near = np.maximum(abs(low), abs(high)) * 1e-15
             done = (high - low) <= np.maximum(_SMALLEST * self.smallest, near)
             done |= self._alone(low, high)
             found.append(np.stack([low[done], high[done]]))
             low, high = low[~done], high[~done]
-            if len(low) > _MOST_CELLS:
-                return [*found, np.stack([low, high])]
-        return found
+        return found, 0.0
 
     @staticmethod
     def _in_order(parts: list[_Vector]) -> _Vector:
@@ -272,6 +277,12 @@ def _halves(low: _Vector, high: _Vector) -> tuple[_Vector, _Vector]:
     """[2 P] each: both halves of each panel."""
     middle = (low + high) / 2.0
     return np.stack([low, middle], axis=1).ravel(), np.stack([middle, high], axis=1).ravel()
+
+
+@lru_cache(maxsize=8)
+def _mixing(count: int) -> _Vector:
+    """[D, 4]: weights of four sums of statistics."""
+    return np.asarray(np.random.default_rng(0).uniform(0.5, 1.5, (count, _MOST_STATISTICS)))
 
 
 @lru_cache(maxsize=32)
