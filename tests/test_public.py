@@ -32,8 +32,8 @@ NAMES = {
     """,
     "stakes.beliefs": """
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
-        Integrand LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule Reference
-        SymmetricNodes
+        Integrand LogMomentBelief LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule
+        Reference SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """

@@ -95,7 +95,7 @@ def walks() -> Iterator[tuple[str, Walk]]:
 
 def _ask(folder: Path) -> Callable[[], None]:
     """`stakes ask` on a campaign of its own."""
-    from stakes.cli.main import cli
+    from stakes.cli.commands import cli
 
     def run(*words: str) -> None:
         cli.main(list(words), prog_name="stakes", standalone_mode=False)

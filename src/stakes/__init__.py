@@ -1,9 +1,11 @@
 """Loss-driven Bayesian active learning: which label to buy next so that your own loss falls fastest."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # that of `typing`; nothing is imported here, so that the command line hears Ctrl-C early
 if TYPE_CHECKING:
+    from typing import Any
+
     from stakes.acquisition import (
         AccuracyWarning,
         Selection,
@@ -125,6 +127,8 @@ _ELSEWHERE |= dict.fromkeys(("Bootstrap", "GaussianProcess", "default"), "stakes
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'stakes' has no attribute {name!r}")
+    from importlib import import_module
+
     homes = (_ELSEWHERE[name],) if name in _ELSEWHERE else _HOMES
     home = next(module for module in map(import_module, homes) if hasattr(module, name))
     globals()[name] = getattr(home, name)

@@ -9,8 +9,8 @@ from numpy.polynomial.chebyshev import chebval
 from stakes import GaussianBelief, SquaredError, Weight, score
 from stakes._utils.compute import has_jit
 from stakes.acquisition import curves
-from tests.brute import gaussian_pair
 from stakes.acquisition.curves import Curves, PanelCurves, clenshaw, interpolated, smallest_sd
+from tests.brute import gaussian_pair
 
 needs_jit = pytest.mark.skipif(not has_jit(), reason="numba is not installed")
 

@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -255,3 +256,90 @@ def test_an_expensive_row_goes_back_when_another_asker_was_quicker(path, folder)
         leased = campaign.journal.lease(["p0", "p2", "p3"], 3)
         assert campaign._within_budget(leased, None) == ["p0", "p3"]
         assert campaign.journal.states()["p2"].status == "open"
+
+
+@pytest.mark.parametrize("budget", [None, 100.0])
+@pytest.mark.parametrize("lease", [1e-4, 0.02])
+def test_a_lease_shorter_than_a_fit_hands_out_each_row_once_and_ends(path, table, monkeypatch, lease, budget):
+    with Campaign.create(path, table, "y", "squared-error", budget=budget, **FIELDS) as campaign:
+        campaign.skip(["r6", "r7", "r8", "r9"])
+        suggested, fits = Campaign._suggested, []
+
+        def slow(*rest):
+            fits.append(1)
+            assert len(fits) < 10, "asked for ever"
+            time.sleep(2.0 * lease)
+            ranking, *more = suggested(*rest)
+            one = {name: getattr(ranking, name)[:1] for name in ("indices", "row_ids", "scores", "reasons")}
+            return replace(ranking, **one), *more  # so that a second ranking is needed, when the lease has ended
+
+        monkeypatch.setattr(Campaign, "_suggested", slow)
+        asked = campaign.ask(5, lease=lease)
+        assert sorted(asked.row_ids) == ["r10", "r11"]
+        assert note(asked, NO_MORE)["why"] == "no row is open; 2 are asked for"
+        assert note(asked, LEASE)["until"] == campaign.history(asked.row_ids[0])[-1].until
+
+
+def test_rows_of_an_ended_lease_are_paid_for_once_within_a_call(path, folder):
+    settings = dict(cost_column="cost", budget=4, **FIELDS)
+    with Campaign.create(path, priced(folder, [1, 1, 4, 1, 1]), "y", "squared-error", **settings) as campaign:
+        leased = campaign.journal.lease(["p0", "p1", "p3", "p4"], 4, seconds=1e-4)
+        time.sleep(0.01)
+        more = campaign.journal.lease(["p2"], 1, seconds=1e-4)
+        time.sleep(0.01)
+        assert campaign._within_budget(more, None, leased) == []
+        assert campaign.journal.states()["p2"].status == "open"
+
+
+def test_an_asker_whose_rows_others_always_take_is_told_so(campaign, monkeypatch):
+    lease = type(campaign.journal).lease
+    monkeypatch.setattr(type(campaign.journal), "lease", lambda *_, **__: ())
+    asked = campaign.ask(2)
+    assert len(asked) == 0
+    assert "others took the rows 5 times" in note(asked, NO_MORE)["why"]
+    monkeypatch.setattr(type(campaign.journal), "lease", lease)
+    assert len(campaign.ask(2)) == 2
+
+
+@pytest.mark.parametrize("lease", [0.0, -1.0, math.nan, math.inf, 1e-300, 1e-12, 1e12, "7", True])
+def test_a_lease_that_no_clock_can_tell_is_refused_before_a_model_is_fitted(campaign, monkeypatch, lease):
+    monkeypatch.setattr(Campaign, "_suggested", broken)
+    with pytest.raises(StakesError, match="lease"):
+        campaign.ask(1, lease=lease)
+    assert len(campaign.history()) == 6
+
+
+CALLS = {
+    "ask": lambda campaign: campaign.ask(1),
+    "tell": lambda campaign: campaign.tell("r8", 1.0),
+    "skip": lambda campaign: campaign.skip(["r8"]),
+    "status": lambda campaign: campaign.status(),
+    "settings": lambda campaign: campaign.journal.update_settings(table="t.csv"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("seconds", [-11644473600.0, -1.0, 0.0, 253402300800.0, 1.0e12, math.inf])
+def test_a_clock_without_a_date_is_named_and_nothing_is_recorded(campaign, path, monkeypatch, call, seconds):
+    before = path.read_bytes()
+    monkeypatch.setattr(time, "time", lambda: seconds)
+    with pytest.raises(StakesError, match="the clock of this machine is wrong"):
+        CALLS[call](campaign)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("jump", [-1e9, -3600.0, 3600.0, 1e9])
+def test_a_clock_that_jumps_while_rows_are_asked_for_loses_nothing(campaign, monkeypatch, jump):
+    suggested, real = Campaign._suggested, time.time
+
+    def jumping(*rest):
+        monkeypatch.setattr(time, "time", lambda: real() + jump)
+        return suggested(*rest)
+
+    monkeypatch.setattr(Campaign, "_suggested", jumping)
+    asked = campaign.ask(3, lease=60.0)
+    monkeypatch.setattr(Campaign, "_suggested", suggested)
+    assert len(set(asked.row_ids)) == 3
+    monkeypatch.setattr(time, "time", real)
+    assert campaign.tell(asked.row_ids[0], 1.5).new == (asked.row_ids[0],)
+    campaign.journal.check()

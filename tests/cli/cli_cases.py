@@ -7,7 +7,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
-from stakes.cli.main import _run
+from stakes.cli import commands
 
 NUMBERS = "--target y --id id --loss squared-error"
 CLASSES = "--target kind --id id --loss log-loss"
@@ -29,7 +29,7 @@ def run(*arguments):
     words = [word for each in arguments for word in (each.split() if isinstance(each, str) else map(str, each))]
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = _run(words)
+        code = commands.run(words)
     return Answer(code, out.getvalue(), err.getvalue())
 
 

@@ -2,7 +2,10 @@
 
 import csv
 import os
+import re
 import shutil
+import subprocess
+import time
 
 import pytest
 
@@ -246,3 +249,66 @@ def test_status_says_what_it_lacks_or_whether_to_go_on():
     assert "(± " in answer.out
     run("init d.stakes numbers.csv --decisions 1 --label-cost 1e6", NUMBERS)
     assert run("status d.stakes --json").json["advice"].startswith("Stop")
+
+
+EVIL = "r\x1b]0;owned\x07\x1b[31m\u202ered\x9b5n"
+
+
+def evil_campaign(here):
+    rows = [("id", "x", "y"), *((f"r{i}", f"{i}", f"{i}") for i in range(4)), (EVIL, "9", "")]
+    write(here / "evil.csv", rows)
+    return run("init e.stakes evil.csv", NUMBERS)
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_no_command_prints_what_a_terminal_obeys(here, form):
+    lines = [
+        evil_campaign(here),
+        run("ask e.stakes", form),
+        run(["release", "e.stakes", EVIL], form),
+        run(["skip", "e.stakes", EVIL], form),
+        run(["release", "e.stakes", EVIL], form),
+        run(["tell", "e.stakes", EVIL, "\x1b[31m1"], form),
+        run(["tell", "e.stakes", f"{EVIL}?", "1"], form),
+        run(["tell", "e.stakes", EVIL, "1"], form),
+        run(["withdraw", "e.stakes", EVIL], form),
+        run("status e.stakes", form),
+        run("suggest evil.csv", NUMBERS, form),
+        run(["export", "e.stakes", "-o", f"{EVIL}.csv"], form),
+        run(["losses", EVIL], form),
+        run(["ask", f"{EVIL}.stakes"], form),
+        run(["ask", "e.stakes", f"--{EVIL}"], form),
+    ]
+    for answer in lines:
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]", answer.out + answer.err), answer
+    assert sum(bool(re.search("u001b|x1b", answer.out + answer.err)) for answer in lines) >= 10
+
+
+def test_an_id_that_a_terminal_would_obey_can_be_pasted_back(here):
+    evil_campaign(here)
+    word = run("ask e.stakes").out.split("stakes tell e.stakes ")[1].removesuffix(" LABEL\n")
+    shell = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, check=True)
+    assert shell.stdout == EVIL
+
+
+@pytest.mark.usefixtures("campaign")
+def test_a_lease_shorter_than_a_fit_ends():
+    run(["skip", "c.stakes", "r6", "r7", "r8", "r9"])
+    answer = run("ask c.stakes -n 5 --days 1e-9 --json")
+    assert sorted(row["row_id"] for row in answer.json["rows"]) == ["r10", "r11"]
+    for days in ("1e300", "nan", "1e-30", "1e7"):
+        refused = run("ask c.stakes --days", days)
+        assert refused.code == 1, days
+        assert "lease" in refused.err
+
+
+@pytest.mark.usefixtures("campaign")
+def test_a_lease_until_the_last_day_of_the_calendar_is_shown(monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")  # 14 hours ahead: in the year 10000 already
+    time.tzset()
+    try:
+        days = (253402300799.0 - time.time()) / 86400.0
+        assert "9999-12-31" in run("ask c.stakes --days", f"{days:.9f}").out
+    finally:
+        monkeypatch.undo()
+        time.tzset()

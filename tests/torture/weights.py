@@ -9,30 +9,13 @@ warning states; for decisions 1e-12 of the most that a label can be worth is as 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legint, legvander
-
-from stakes import (
-    CRPS,
-    AccuracyWarning,
-    FiniteActions,
-    GaussianBelief,
-    Linex,
-    LogScore,
-    LogWarp,
-    NormalEnsemble,
-    Pinball,
-    SquaredError,
-    WarpedGaussianBelief,
-    expected_reduction,
-)
-from tests.torture.harness import Area
 
 X, LENGTHS = leggauss(12)
 _SERIES = (legvander(X, 11) * (np.arange(12) + 0.5)).T  # masses at the nodes of a panel to a Legendre series
@@ -61,7 +44,9 @@ def random_rough(rng: Any) -> Rough:
         centre, height = float(rng.uniform(-3, 3)), float(np.exp(rng.uniform(np.log(0.1), np.log(10.0))))
         sign, width = float(rng.choice([-1.0, 1.0])), float(np.exp(rng.uniform(np.log(1e-3), 0.0)))
         if kind == "sigmoid":
-            parts.append(lambda u, c=centre, h=height, k=sign / width: h / (1.0 + np.exp(-np.clip(k * (u - c), -700, 700))))
+            parts.append(
+                lambda u, c=centre, h=height, k=sign / width: h / (1.0 + np.exp(-np.clip(k * (u - c), -700, 700)))
+            )
             places.append((centre, width))
         elif kind == "step":
             parts.append(lambda u, c=centre, h=height, s=sign: np.where(s * (u - c) > 0, h, 0.0))
@@ -103,8 +88,19 @@ def bell(x: Any) -> Any:
     return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
 
 
-# What keeping today's answer costs under posteriors, whose panels have edges [J, P + 1] and masses [J, P, 12] at nodes u.
-# A regret is made of today's edges [P + 1] and the density of weighted targets today.
+@dataclass(frozen=True)
+class Posterior:
+    """J posteriors: panels with edges [J, P + 1], masses [J, P, 12] at nodes u, and both on other edges."""
+
+    edges: Any
+    again: Callable[[Any], tuple[Any, Any]]
+
+    def at_nodes(self) -> tuple[Any, Any]:
+        """Nodes and masses."""
+        return self.again(self.edges)
+
+
+# What keeping today's answer costs under posteriors: made of today's edges [P + 1] and the density of weighted targets.
 
 
 def moment_regret(transform: Callable[[Any], Any], divergence: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -115,7 +111,8 @@ def moment_regret(transform: Callable[[Any], Any], divergence: Callable[[Any, An
         before = lengths * today(u)
         answer = (before * transform(u)).sum() / before.sum()
 
-        def regret(u: Any, after: Any, edges: Any, again: Any) -> Any:
+        def regret(posterior: Posterior) -> Any:
+            u, after = posterior.at_nodes()
             mass, first = after.sum((-2, -1)), (after * transform(u)).sum((-2, -1))
             some = mass > 1e-290
             return mass * divergence(np.where(some, first / np.where(some, mass, 1.0), answer), answer)
@@ -143,11 +140,12 @@ def log_regret(edges: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
     u, lengths = nodes_between(edges)
     total = (lengths * today(u)).sum()
 
-    def regret(u: Any, after: Any, edges: Any, again: Any) -> Any:
+    def regret(posterior: Posterior) -> Any:
+        u, after = posterior.at_nodes()
         mass = after.sum((-2, -1))
         some = (mass > 1e-290)[..., None, None]
         share = np.where(some, after / np.where(some, mass[..., None, None], 1.0), 0.0)
-        prior = nodes_between(edges)[1] * today(u) / total
+        prior = nodes_between(posterior.edges)[1] * today(u) / total
         fine = prior > 0
         r = np.where(fine, share / np.where(fine, prior, 1.0) - 1.0, 0.0)
         e = np.where(abs(r) < 1e-3, r, 0.0)
@@ -163,9 +161,10 @@ def log_regret(edges: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
 def crps_regret(scale: float) -> Callable[..., Any]:
     """W_y times the integral of (F_y - F)^2 over targets, `scale` of them to a unit; edges must cover all."""
 
-    def made(edges: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
-        def regret(u: Any, after: Any, edges: Any, again: Any) -> Any:
-            lengths = nodes_between(edges)[1]
+    def made(_: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
+        def regret(posterior: Posterior) -> Any:
+            u, after = posterior.at_nodes()
+            lengths = nodes_between(posterior.edges)[1]
             before = lengths * today(u)
             mass, total = after.sum((-2, -1)), before.sum((-2, -1))
             some = (mass > 1e-290)[..., None, None]
@@ -203,10 +202,11 @@ def pinball_regret(tau: float, scale: float) -> Callable[..., Any]:
         u, lengths = nodes_between(edges)
         answer = quantile_of(tau, (lengths * today(u))[None], edges[None])[0]
 
-        def regret(u: Any, after: Any, edges: Any, again: Any) -> Any:
+        def regret(posterior: Posterior) -> Any:
+            edges, (_, after) = posterior.edges, posterior.at_nodes()
             best = quantile_of(tau, after, edges)
             ends = np.clip(np.stack([np.full_like(best, answer), best], axis=1), edges[:, :1], edges[:, -1:])
-            nodes, weights = again(np.sort(np.concatenate([edges, ends], axis=1), axis=1))
+            nodes, weights = posterior.again(np.sort(np.concatenate([edges, ends], axis=1), axis=1))
             first, second = (
                 np.maximum(tau * (nodes - end), (tau - 1.0) * (nodes - end)) for end in (answer, best[:, None, None])
             )
@@ -248,11 +248,13 @@ def gaussian_worth(
     if tau is not None:
         u, lengths = nodes_between(still)
         answer = quantile_of(tau, (lengths * weight(u) * bell(u))[None], still[None])[0]
-        kinks = [passing(weight, still, place, tau, rest) for place, width in [*weight.places, (answer, 0.0)] if not width]
+        kinks = [
+            passing(weight, still, place, tau, rest) for place, width in [*weight.places, (answer, 0.0)] if not width
+        ]
         more = [*edges_of([(answer, 0.0)], -REACH * root, REACH * root, rest, 99.0), *kinks]
         outer = np.unique(np.clip(np.concatenate([outer, more]), outer[0], outer[-1]))
     total = 0.0
-    for low, high in zip(outer[:-1], outer[1:], strict=True):
+    for low, high in pairwise(outer):
         centre = low + (high - low) * (1.0 + X) / 2.0  # root eta
         mass = (high - low) / 2.0 * LENGTHS / root * bell(centre / root)
         edges = posterior_panels(still, centre, rest)
@@ -263,5 +265,5 @@ def gaussian_worth(
             u, lengths = nodes_between(edges)
             return u, lengths * weight(u) * bell((u - centre[:, None, None]) / rest) / rest
 
-        total += float((mass * regret(*again(edges), edges, again)).sum())
+        total += float((mass * regret(Posterior(edges, again))).sum())
     return total

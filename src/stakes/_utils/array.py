@@ -201,6 +201,14 @@ def log_of(values: Array) -> Array:
     return xp.where(positive, xp.log(xp.where(positive, values, xp.ones_like(values))), -xp.inf * xp.ones_like(values))
 
 
+def log_sum(logs: Array, axis: int = -1) -> Array:
+    """The log of the sum of exp(logs) along an axis, -inf standing for 0: no sum leaves the range of numbers."""
+    xp = namespace(logs)
+    top = xp.max(logs, axis=axis, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    return log_of(xp.sum(xp.exp(logs - top), axis=axis)) + xp.squeeze(top, axis=axis)
+
+
 _SMALL = 0.1
 # Both series below are cut where the next term is under 1e-13 of the sum at |r| = _SMALL.
 _EXCESS = [(-1) ** k / (k * (k - 1)) for k in range(2, 14)]
@@ -220,6 +228,13 @@ def log_shortfall(r: Array) -> Array:
     """`r - log(1 + r)` for r > -1, to full relative accuracy also near 0."""
     xp = namespace(r)
     return xp.where(xp.abs(r) < _SMALL, _series(_SHORTFALL, r), r - xp.log1p(r))
+
+
+def linex(d: Array) -> Array:
+    """`exp(d) - d - 1`, to full relative accuracy also near 0."""
+    xp = namespace(d)
+    near = abs(d) < 0.5
+    return xp.where(near, log_shortfall(xp.expm1(xp.where(near, d, xp.zeros_like(d)))), xp.exp(d) - d - 1.0)
 
 
 def _series(coefficients: list[float], r: Array) -> Array:

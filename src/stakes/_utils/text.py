@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from itertools import islice
+
+_COMPARED = 3000  # words, which takes a tenth of a second
+_LONG = 100  # letters of a word that are looked at
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -38,10 +43,25 @@ def utc_time(seconds: float) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A sentence with the known word nearest to `word`; nothing where none is near."""
-    by_small_letters = {each.casefold(): each for each in known}
+    """A sentence with the known word nearest to `word`; nothing where none is near.
+
+    Of very many words the first few thousand are looked at of those that are not too long or short to be near.
+    """
+    word = word[:_LONG]
+    close = (each for each in known if 2 * min(len(each), len(word)) >= 0.6 * (len(each) + len(word)))
+    by_small_letters = {each.casefold(): each for each in islice(close, _COMPARED)}
     near = get_close_matches(word.casefold(), by_small_letters, n=1)
     return f" Did you mean {by_small_letters[near[0]]!r}?" if near else ""
+
+
+# What a terminal obeys, or reads backwards, instead of showing it: control characters (all but the tab), line ends of
+# Unicode, marks of direction, and halves of characters, which cannot be written at all.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """One line that a terminal shows as it is: what would colour or move things is shown by its number."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:

@@ -45,6 +45,7 @@ from stakes._utils.array import (
 from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, with_totals
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
+from stakes.acquisition.scores import log_mean_weight
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import Resolved, standard_units
 from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
@@ -76,37 +77,18 @@ def _variance_reduction(block: GaussianBelief) -> Array:
     return reduction
 
 
-def log_mean_weight(weight: ExponentialWeight, belief: GaussianBelief) -> Array:
-    """[M]: log E[exp(a z)] = a m + a^2 v / 2."""
-    return weight.rate * belief.mean + weight.rate**2 * belief.variance / 2.0
-
-
-def _squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:  # noqa: ARG001 (nothing to set)
-    return _variance_reduction, namespace(belief.mean).zeros_like(belief.mean)
-
-
-def _weighted_squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:
-    assert isinstance(loss.weight, ExponentialWeight)
-    return _variance_reduction, log_mean_weight(loss.weight, belief)
+def _squared_error(loss: SquaredError, belief: GaussianBelief) -> Reduction:
+    return _variance_reduction, _log_scale(loss, belief)
 
 
 def _linex(loss: Linex, belief: GaussianBelief) -> Reduction:
-    half = loss.alpha**2 / 2.0
-    return lambda block: half * _variance_reduction(block), namespace(belief.mean).zeros_like(belief.mean)
-
-
-def _weighted_linex(loss: Linex, belief: GaussianBelief) -> Reduction:
-    assert isinstance(loss.weight, ExponentialWeight)
-    return _linex(loss, belief)[0], log_mean_weight(loss.weight, belief)
+    return _variance_reduction, _log_scale(loss, belief)
 
 
 def _flat(loss: SquaredError | Linex, belief: GaussianBelief) -> tuple[Extend, Array]:
     """EUR_c / rho, which does not depend on rho here."""
-    xp, half = namespace(belief.mean), loss.alpha**2 / 2.0 if isinstance(loss, Linex) else 1.0
-    weight, level = loss.weight, half * belief.variance
-    scale = log_mean_weight(weight, belief) if isinstance(weight, ExponentialWeight) else xp.zeros_like(level)
-    curves = Curves(xp.stack([level, xp.zeros_like(level)], axis=0))
-    return lambda smallest: curves, scale
+    curves = Curves(namespace(belief.mean).stack([belief.variance, 0.0 * belief.variance], axis=0))
+    return lambda smallest: curves, _log_scale(loss, belief)
 
 
 def _form(name: str, prepare: Callable[[Any, Any], Reduction]) -> Form:
@@ -114,9 +96,9 @@ def _form(name: str, prepare: Callable[[Any, Any], Reduction]) -> Form:
 
 
 register(SquaredError, None, GaussianBelief, _form("rho v", _squared_error))
-register(SquaredError, ExponentialWeight, GaussianBelief, _form("E[w] rho v", _weighted_squared_error))
+register(SquaredError, ExponentialWeight, GaussianBelief, _form("E[w] rho v", _squared_error))
 register(Linex, None, GaussianBelief, _form("alpha^2 rho v / 2", _linex))
-register(Linex, ExponentialWeight, GaussianBelief, _form("E[w] alpha^2 rho v / 2", _weighted_linex))
+register(Linex, ExponentialWeight, GaussianBelief, _form("E[w] alpha^2 rho v / 2", _linex))
 
 
 def _information(block: GaussianBelief | WarpedGaussianBelief) -> Array:
@@ -152,10 +134,11 @@ def _spread(loss: CRPS | AbsoluteError | Pinball, belief: GaussianBelief) -> Red
 
 
 def _log_scale(loss: Any, belief: Any) -> Array:
-    """[M]: log wbar, 0 without a weight."""
+    """[M]: log wbar, 0 without a weight; for Linex, also that of alpha^2 / 2, which may be beyond numbers itself."""
+    factor = math.log(abs(loss.alpha)) * 2.0 - math.log(2.0) if isinstance(loss, Linex) else 0.0
     if loss.weight is None:
-        return namespace(belief.like).zeros_like(belief.like)
-    return log_mean_weight(loss.weight, belief)
+        return filled(belief.n_contexts, factor, belief.like)
+    return log_mean_weight(loss.weight, belief) + factor
 
 
 def _weighted_log_score(loss: LogScore, belief: GaussianBelief) -> Reduction:
@@ -338,11 +321,7 @@ def _mahalanobis(loss: Mahalanobis, belief: VectorGaussianBelief) -> Reduction:
 
 
 def _weighted_mahalanobis(loss: Mahalanobis, belief: VectorGaussianBelief) -> Reduction:
-    assert isinstance(loss.weight, ExponentialLinearWeight)
-    xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
-    rates = constant(loss.weight.rates, mean)
-    log_mean_weight = xp.matmul(mean, rates) + xp.matmul(xp.matmul(variance, rates), rates) / 2.0  # [M]
-    return lambda block: _trace_reduction(loss, block), log_mean_weight
+    return lambda block: _trace_reduction(loss, block), log_mean_weight(loss.weight, belief)
 
 
 def _numbers(loss: Mahalanobis, belief: VectorGaussianBelief) -> int:  # noqa: ARG001 (any such loss)

@@ -1,7 +1,7 @@
 """Curves EUR_c(rho), one for each context, tabulated once and looked up for every candidate: Chebyshev series.
 
 Smooth losses have `Curves`, EUR_c / rho in the posterior sd s = sqrt(1 - rho); weights with features much narrower than
-a standard deviation, which the curve sees once s is as narrow, `PanelCurves` of several pieces. Decisions have a `LogTable`:
+a standard deviation, which the curve sees once s is as narrow, `PanelCurves` in pieces. Decisions have a `LogTable`:
 at indifference EUR grows like sqrt(rho), and k standard deviations from a switch it is exp(-k^2 / (2 rho)) small, so it
 is the logarithm that is interpolated, in panels: in s where rho is large, below in log2(sqrt(rho)), a panel an octave.
 
@@ -144,7 +144,7 @@ def _doubt(series: Array, values: Array, top: Array) -> Array:
 
 
 def _gathered_series(flat: Array, start: Array, size: int, step: int, x: Array) -> Array:
-    """[n, M]: the Chebyshev series at x whose coefficients are `size` entries of `flat`, from `start` on, a step apart."""
+    """[n, M]: Chebyshev series at x, whose coefficients are `size` entries of `flat` from `start` on, a step apart."""
     xp = namespace(x)
     ahead, further = xp.zeros_like(x), xp.zeros_like(x)
     for r in range(size - 1, 0, -1):
@@ -160,7 +160,10 @@ def _taken(flat: Array, positions: Array) -> Array:
 _FEWEST = 9  # nodes, of which each tripling keeps those before
 _LAST = 3  # coefficients whose sum stands for those that are left out
 _PIECES, _SHORTEST = 24, 1e-5  # of a curve in pieces: how many, and an sd below which none is split
-_GAIN, _NOISE = 0.5, 1e-3  # of the error, that a shorter piece must leave at most: below, the rest is that of integration
+_GAIN, _NOISE = (
+    0.5,
+    1e-3,
+)  # of the error, that a shorter piece must leave at most: below, the rest is that of integration
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _PAIRS = 2**15  # of a block: 256 KiB, of which a few are in the cache at a time
 
@@ -283,7 +286,8 @@ def interpolated(values: _AtShares, enough: float, low: float, most: int = 81) -
     if error < enough:
         curves = Curves(series(found, found.shape[0]), low)
         return curves.truncated(_SPARE * enough), error
-    edges, parts, errors = [1.0], [], []
+    edges, errors = [1.0], []
+    parts: list[Array] = []
     waiting = [(*each, error) for each in reversed(_split(low, 1.0))]  # the one nearest to s = 1 last
     while waiting:
         bottom, top, before = waiting.pop()

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from stakes._utils.array import Array, filled, namespace
-from stakes.beliefs import Belief, DistributionBelief, Reference
-from stakes.beliefs.base import ResolvingBelief
+from stakes._utils.array import Array, filled, log_sum, namespace
+from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Reference
+from stakes.beliefs.base import RefinableBelief, ResolvingBelief
 from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import AccuracyWarning, StakesError
-from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
+from stakes.losses.bregman import LogDomainLoss, log_domain
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Vectors
 
@@ -249,9 +250,24 @@ def _kind(domain: Domain) -> str:
     return {Classes: "class", Vectors: "vector"}.get(type(domain), "real")
 
 
+_LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
+
+
+def by_logarithms(loss: AnyLoss, belief: Belief) -> LogDomainLoss | None:
+    """The loss by logarithms, where it has them, the belief knows such moments and plain numbers do not hold them."""
+    if not isinstance(loss, WeightedBregman) or not isinstance(belief, LogMomentBelief):
+        return None
+    logs = log_domain(loss)
+    return logs if logs is not None and belief.log_span(logs) > _LOG_SPAN else None
+
+
 def resolve(loss: AnyLoss, belief: Belief) -> Any:
     """The loss as the belief integrates it: with the places where it is steep, found once."""
-    return belief.resolved(loss) if isinstance(belief, ResolvingBelief) else loss
+    if not isinstance(belief, ResolvingBelief):
+        return loss
+    if by_logarithms(loss, belief) is not None:  # a rule of its own
+        return belief.resolved(Resolved(loss))
+    return belief.resolved(loss)
 
 
 def prepare_general(loss: AnyLoss, belief: Any, integrand: Any) -> Reduction:
@@ -263,10 +279,11 @@ def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
     """Compare two rules for a few pairs where the statistics are rough."""
     if not isinstance(integrand, Resolved) or not (integrand.edges or integrand.error):
         return
-    few = belief.take(slice(0, _FEW_PAIRS), slice(0, _FEW_PAIRS))
-    error = integrand.error
+    few, error = belief.take(slice(0, _FEW_PAIRS), slice(0, _FEW_PAIRS)), integrand.error
     if belief.n_candidates and not loss.finite_actions:
-        error += relative_gap(*(prepare_general(loss, few, each)[0](few) for each in (integrand, integrand.refined())))
+        finer = few.refined() if isinstance(few, RefinableBelief) else few
+        values = prepare_general(loss, few, integrand)[0](few)
+        error += relative_gap(values, prepare_general(loss, finer, integrand.refined())[0](finer))
     warn_of_error(loss, error)
 
 
@@ -278,7 +295,9 @@ def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
 
 def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
-    reference = belief.reference(integrand)
+    logs, reference = by_logarithms(loss, belief), belief.reference(integrand)
+    if logs is not None:
+        return lambda block: _regret_by_logarithms(logs, block, reference), reference.log_scale
     point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
     def of(block: Belief) -> Array:
@@ -290,8 +309,17 @@ def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     return of, reference.log_scale
 
 
+def _regret_by_logarithms(logs: LogDomainLoss, block: Any, reference: Reference) -> Array:
+    """[n, M]: the same from the logarithms of split moments."""
+    split = block.log_split_moments(logs, reference)  # [n, M, J, 2]
+    action = logs.action(log_sum(split, axis=2))  # [n, M, 1]
+    return namespace(split).sum(logs.regret(split, action[:, :, None, :]), axis=2)
+
+
 def _cell_numbers(loss: Loss, belief: Belief) -> int:
     """J D for the split moments, and as much for each of the few temporaries of the regret."""
+    if by_logarithms(loss, belief) is not None:
+        return _LOG_NUMBERS
     one = belief.take(slice(None), slice(0, 1))
     n_statistics = one.moments(loss, one.reference(loss)).shape[-1]
     return int(8 * belief.n_cells(loss) * n_statistics)
@@ -322,12 +350,11 @@ def _caller() -> int:
     return level
 
 
+_LOG_NUMBERS = 2**15  # of a thousand cells or so, and a few temporaries
 GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers, context_numbers=2048)
 
 
-def today(
-    loss: DistributionLoss, belief: Any, integrand: Any = None
-) -> tuple[Reference, Distribution, Array]:
+def today(loss: DistributionLoss, belief: Any, integrand: Any = None) -> tuple[Reference, Distribution, Array]:
     """The reference, the distribution w(z) p(z | c) of each context, and the marks [M, B] where its panels split."""
     integrand = resolve(loss, belief) if integrand is None else integrand
     reference = belief.reference(integrand)

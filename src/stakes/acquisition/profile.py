@@ -31,7 +31,17 @@ from stakes.acquisition.curves import (
     smallest_sd,
     with_totals,
 )
-from stakes.acquisition.forms import ANY, Form, Reduction, prepare_general, register, relative_gap, resolve, warn_of_error
+from stakes.acquisition.forms import (
+    ANY,
+    Form,
+    Reduction,
+    by_logarithms,
+    prepare_general,
+    register,
+    relative_gap,
+    resolve,
+    warn_of_error,
+)
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -57,7 +67,9 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
         shares, shape = constant(rho, mean)[:, None], (len(rho), mean.shape[0])
-        values = _reductions(loss, integrand, under, *(xp.broadcast_to(each, shape) for each in (mean, variance, shares)))
+        values = _reductions(
+            loss, integrand, under, *(xp.broadcast_to(each, shape) for each in (mean, variance, shares))
+        )
         resolved = values > math.exp(-_RESOLVED) * _worst_cost(integrand, under, mean, variance)
         return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
 
@@ -124,7 +136,8 @@ def tabulator(
     """
     mean, variance = double(belief.mean), double(belief.variance)
     empty = GaussianBelief(mean, variance, filled((0,), 1.0, mean), filled((0, mean.shape[0]), 0.0, mean))
-    split = None if isinstance(loss, DistributionLoss) else under(empty).shared_split(integrand)
+    alone = isinstance(loss, DistributionLoss) or by_logarithms(loss, under(empty)) is not None
+    split = None if alone else under(empty).shared_split(integrand)
     if split is not None:
         return _rows(lambda rho: shared_reductions(loss, split, rho)), split.reference.log_scale, split
     (of, log_scale), xp = prepare_general(loss, under(empty), integrand), namespace(mean)

@@ -21,6 +21,7 @@ from stakes._utils.array import (
     asarrays,
     check_all,
     check_shape,
+    constant,
     double,
     filled,
     log_of,
@@ -31,17 +32,30 @@ from stakes._utils.array import (
     slices,
 )
 from stakes._utils.compute import in_parts
-from stakes.acquisition.forms import Form, check_pair, find_form, general_form, is_meant_for, resolve, today
-from stakes.beliefs import Belief, GaussianBelief, Integrand, Reference
+from stakes.acquisition.forms import (
+    Form,
+    by_logarithms,
+    check_pair,
+    find_form,
+    general_form,
+    is_meant_for,
+    resolve,
+    today,
+)
+from stakes.beliefs import Belief, GaussianBelief, Integrand, VectorGaussianBelief
 from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import StakesError
 from stakes.losses import (
+    CRPS,
     AbsoluteError,
     AnyLoss,
     DistributionLoss,
+    ExponentialLinearWeight,
     ExponentialWeight,
     Linex,
+    LogScore,
     Loss,
+    Mahalanobis,
     Pinball,
     SquaredError,
 )
@@ -118,18 +132,29 @@ def expected_regret(loss: AnyLoss, belief: Belief, *, memory_limit: int | None =
     return _matrix(general_form(loss), loss, belief, memory_limit)
 
 
-def uncertainty(loss: AnyLoss, belief: Belief) -> Array:
+@overload
+def uncertainty(loss: AnyLoss, belief: Belief, *, return_log_scale: Literal[False] = False) -> Array: ...
+
+
+@overload
+def uncertainty(loss: AnyLoss, belief: Belief, *, return_log_scale: Literal[True]) -> tuple[Array, float]: ...
+
+
+def uncertainty(loss: AnyLoss, belief: Belief, *, return_log_scale: bool = False) -> Array | tuple[Array, float]:
     """The generalised entropy h = min_a E[l(z, a)] at each context: the expected loss of acting well today.
 
     Args:
         loss: What being wrong costs.
         belief: What is believed of the targets of M contexts.
+        return_log_scale: Whether to return losses relative to the largest, and the log of their scale: the expected
+            loss is `values * exp(log_scale)`, however large or small.
 
     Returns:
-        [M], in units of the loss.
+        [M], in units of the loss; with `return_log_scale`, also the log of the scale.
 
     Raises:
         TypeError: If the loss is not defined wherever the target can fall.
+        FloatingPointError: If an expected loss is out of the range of numbers.
 
     Examples:
         >>> from stakes import GaussianBelief, SquaredError, ThresholdDecision, uncertainty
@@ -138,37 +163,87 @@ def uncertainty(loss: AnyLoss, belief: Belief) -> Array:
         array([4.])
         >>> uncertainty(ThresholdDecision(0.0), belief)  # wrong half of the time
         array([0.5])
+        >>> from stakes import ExponentialWeight
+        >>> heavy = SquaredError(ExponentialWeight(100.0))  # E[w] is exp(20000)
+        >>> uncertainty(heavy, belief, return_log_scale=True)
+        (array([1.]), 20001.38629436112)
     """
     check_pair(loss, belief)
-    values, scales = [], []
+    values, scales, xp = [], [], namespace(belief.like)
     for block in context_blocks(belief):
-        reference, value = _uncertainty(loss, block)
-        values.append(value)
-        scales.append(reference.log_scale)
-    xp = namespace(belief.like)
-    return unscaled(xp.concat(values), xp.concat(scales), belief)
+        value, log_scale = _uncertainty(loss, block)
+        values.append(double(value))
+        scales.append(double(log_scale))
+    value, log_scale = check_finite(xp.concat(values)), xp.concat(scales)
+    if not return_log_scale:
+        return unscaled(value, log_scale, belief)
+    relative, sign = _relative(log_of(abs(value)) + log_scale), xp.sign(value)
+    return xp.astype(sign * relative[0], belief.like.dtype), relative[1]
 
 
-def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Reference, Array]:
-    """[m]: h over the scale of the reference, and that."""
+def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Array, Array]:
+    """[m] each: h, and the log of a scale that was taken out."""
+    if (closed := _closed_uncertainty(loss, block)) is not None:
+        return closed
     if isinstance(loss, DistributionLoss):
         reference, distribution, marks = today(loss, block)
-        return reference, loss.uncertainty(distribution, marks)
-    integrand = resolve(loss, block)
-    reference = block.reference(integrand)
-    action = loss.action(block.moments(integrand, reference))  # [m, d]
-    return reference, block.moments(_of_action(loss, integrand, action, loss.pointwise), reference)[:, 0]
+        return loss.uncertainty(distribution, marks), reference.log_scale
+    action, reference = _action_today(loss, block), block.reference(loss)
+    of_action = _of_action(loss, resolve(loss, block), action, cost_of(loss, block))
+    return block.moments(of_action, reference)[:, 0], reference.log_scale
+
+
+def _closed_uncertainty(loss: AnyLoss, belief: Belief) -> tuple[Array, Array] | None:
+    """[M] each: h = EUR_c(1) and its log scale, where that has a closed form, which no weight takes out of range."""
+    weight, kind = getattr(loss, "weight", None), type(loss)
+    if weight is not None and not isinstance(weight, ExponentialWeight | ExponentialLinearWeight):
+        return None
+    if type(belief) is GaussianBelief and kind in (SquaredError, Linex, AbsoluteError, Pinball, CRPS):
+        xp, variance = namespace(belief.like), double(belief.variance)
+        one = filled(1, 1.0, belief.like)
+        known = GaussianBelief(double(belief.mean), variance, one, xp.sqrt(variance)[None, :])
+        of, log_scale = find_form(loss, known).prepare(loss, known)
+        return of(known)[0, :], log_scale
+    if type(belief) is VectorGaussianBelief and kind is Mahalanobis:
+        xp, variance = namespace(belief.like), double(belief.variance)
+        priced = xp.matmul(constant(loss.matrix, variance), variance)  # type: ignore[union-attr]
+        return xp.sum(xp.linalg.diagonal(priced), axis=-1), log_mean_weight(weight, belief)
+    return None
+
+
+def log_mean_weight(weight: Any, belief: Any) -> Array:
+    """[M]: log E[w], for w = exp(a z) a m + a^2 v / 2, for vectors b . m + b' V b / 2; 0 without a weight."""
+    xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
+    if weight is None:
+        return filled(belief.n_contexts, 0.0, belief.mean)
+    if isinstance(weight, ExponentialLinearWeight):
+        rates = constant(weight.rates, mean)
+        return xp.matmul(mean, rates) + xp.matmul(xp.matmul(variance, rates), rates) / 2.0
+    return weight.rate * mean + weight.rate**2 * variance / 2.0
+
+
+def _action_today(loss: Loss, block: Any) -> Array:
+    """[m, d]: the best action, as `cost_of` takes it: its logarithm where plain numbers do not hold it."""
+    logs, reference = by_logarithms(loss, block), block.reference(loss)
+    if logs is not None:
+        return logs.action(block.log_moments(logs, reference))
+    return loss.action(block.moments(loss, reference))
+
+
+def cost_of(loss: Loss, block: Belief) -> Cost:
+    """What an action costs for each target, of `_action_today`."""
+    logs = by_logarithms(loss, block)
+    return loss.pointwise if logs is None else logs.pointwise
 
 
 def best_of_knowing(loss: Loss, belief: Belief) -> Array:
     """[M]: the reduction by a label that tells the target itself, the most that labels can be worth."""
     values, scales = [], []
     for block in context_blocks(belief):
-        integrand = resolve(loss, block)
-        reference = block.reference(integrand)
-        action = loss.action(block.moments(integrand, reference))  # [m, d]
-        regret = partial(_regret_of_target, loss)
-        values.append(block.moments(_of_action(loss, integrand, action, regret), reference)[:, 0])
+        logs, reference = by_logarithms(loss, block), block.reference(loss)
+        cost: Cost = partial(_regret_of_target, loss) if logs is None else logs.pointwise
+        of_action = _of_action(loss, resolve(loss, block), _action_today(loss, block), cost)
+        values.append(block.moments(of_action, reference)[:, 0])
         scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
@@ -199,7 +274,11 @@ def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limi
         >>> expected_posterior_uncertainty(SquaredError(), belief)
         array([[3.]])
     """
-    return uncertainty(loss, belief) - expected_reduction(loss, belief, memory_limit=memory_limit)
+    before, reduction = uncertainty(loss, belief), expected_reduction(loss, belief, memory_limit=memory_limit)
+    xp, left = namespace(before), before - reduction
+    if isinstance(loss, LogScore):  # whose uncertainty may be below 0
+        return left
+    return xp.where(left > 0, left, xp.zeros_like(left))  # below by rounding only, where a label tells nearly all
 
 
 Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
@@ -221,7 +300,7 @@ def _of_action(loss: Loss, integrand: Any, action: Array, cost: Cost) -> Integra
         log_magnitudes=loss.log_magnitudes,
         statistics=statistics,
     )
-    return integrand.with_integrand(of_action) if isinstance(integrand, Resolved) else of_action  # type: ignore[no-any-return]
+    return integrand.with_integrand(of_action) if isinstance(integrand, Resolved) else of_action
 
 
 def blocks(
@@ -548,14 +627,23 @@ def effective_context_weights(loss: AnyLoss, belief: Belief, *, context_weights:
     weights = checked_context_weights(context_weights, belief)
     if getattr(loss, "weight", None) is None:
         return xp.astype(weights, belief.like.dtype)
-    log_means = []  # log E[w | c] of each block
-    for block in context_blocks(belief):
-        reference = block.reference(loss)
-        log_means.append(log_of(double(block.moments(loss, reference)[:, 0])) + double(reference.log_scale))
-    log_weights = log_of(weights) + xp.concat(log_means)
+    log_weights = log_of(weights) + xp.concat([_log_mean_weight(loss, block) for block in context_blocks(belief)])
     top = xp.max(log_weights)
     check_all(xp.isfinite(top), "the loss puts no weight on any target that the belief thinks possible")
     return xp.astype(shares("the weights of contexts", xp.exp(log_weights - top)), belief.like.dtype)
+
+
+def _log_mean_weight(loss: Any, block: Any) -> Array:
+    """[m]: log E[w | c], in closed form where there is one."""
+    kinds = {GaussianBelief: ExponentialWeight, VectorGaussianBelief: ExponentialLinearWeight}
+    if kinds.get(type(block)) is type(loss.weight):
+        return log_mean_weight(loss.weight, block)
+    logs, reference = by_logarithms(loss, block), block.reference(loss)
+    if logs is not None:
+        log_mean = block.log_moments(logs, reference)[:, 0]
+    else:
+        log_mean = log_of(double(block.moments(loss, reference)[:, 0]))
+    return log_mean + double(reference.log_scale)
 
 
 def integration_error(loss: AnyLoss, belief: Any, *, context_weights: Any = None) -> Array:
@@ -668,8 +756,8 @@ def integrated_answer(loss: AnyLoss, belief: Belief) -> Any:
         answer = loss.prediction(given.distribution(loss, given.reference(loss), no_marks))
         return xp.astype(answer, belief.like.dtype) if is_array_api_obj(answer) else answer
     for block in context_blocks(belief):
-        reference = block.reference(loss)
-        moments = check_finite(block.moments(loss, reference))  # [m, D]
-        answers.append(loss.prediction(loss.action(moments), reference.point))
+        logs, reference = by_logarithms(loss, block), block.reference(loss)
+        action = check_finite(_action_today(loss, block))  # [m, d]
+        answers.append((loss if logs is None else logs).prediction(action, reference.point))
     answer = xp.concat(answers)
     return xp.astype(answer, belief.like.dtype) if xp.isdtype(answer.dtype, "real floating") else answer

@@ -1,6 +1,14 @@
 """What is believed: labels of candidates and targets of contexts, jointly."""
 
-from stakes.beliefs.base import BatchBelief, Belief, DistributionBelief, Integrand, Reference, reference_at
+from stakes.beliefs.base import (
+    BatchBelief,
+    Belief,
+    DistributionBelief,
+    Integrand,
+    LogMomentBelief,
+    Reference,
+    reference_at,
+)
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.normal import Automatic, MemberNodes, MemberPanels, MixtureGrid, NormalEnsemble, OutcomeRule
@@ -20,6 +28,7 @@ __all__ = [
     "DistributionBelief",
     "GaussianBelief",
     "Integrand",
+    "LogMomentBelief",
     "LogWarp",
     "MemberNodes",
     "MemberPanels",

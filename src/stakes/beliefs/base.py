@@ -202,6 +202,53 @@ class Belief(Protocol):
 
 
 @runtime_checkable
+class LogMomentBelief(Protocol):
+    """A belief that also knows the logarithms of moments of positive statistics, however far apart those lie.
+
+    Linex and other losses with phi = -log ask for them where plain numbers do not hold E[w T] and E[w] together; a
+    belief without these methods serves them as far as plain numbers go.
+
+    Examples:
+        >>> from stakes import CategoricalEnsemble, GaussianBelief
+        >>> from stakes.beliefs import LogMomentBelief
+        >>> issubclass(GaussianBelief, LogMomentBelief), issubclass(CategoricalEnsemble, LogMomentBelief)
+        (True, False)
+    """
+
+    def log_span(self, integrand: Any) -> float:
+        """Over how many units log T ranges where the loss may look: beyond 300, logarithms are asked for.
+
+        Args:
+            integrand: The loss by logarithms.
+
+        Returns:
+            The range.
+        """
+
+    def log_moments(self, integrand: Any, reference: Reference) -> Array:
+        """Log E[S(z) | c], with `integrand.log_statistics(z, point)`, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, 2].
+        """
+
+    def log_split_moments(self, integrand: Any, reference: Reference) -> Array:
+        """Log E[S(z) 1{y in cell j} | c], of which the log of the sum over cells is `log_moments`.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [N, M, J, 2].
+        """
+
+
+@runtime_checkable
 class BatchBelief(Protocol):
     """A belief whose labels can be chosen together: `select` and `rank(batch=True)` serve it, as they do our own.
 
@@ -236,6 +283,14 @@ class ResolvingBelief(Protocol):
 
     def resolved(self, integrand: Integrand) -> Any:
         """The same integrand with what it takes to integrate it; all methods of the belief take it for the loss."""
+
+
+@runtime_checkable
+class RefinableBelief(Protocol):
+    """A belief whose labels are integrated by a rule that can be made finer."""
+
+    def refined(self) -> Any:
+        """The same belief with a rule of twice the effort."""
 
 
 Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]

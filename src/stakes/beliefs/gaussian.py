@@ -37,6 +37,7 @@ from stakes.beliefs.gaussian_integration import (
     distribution_today,
     shared_split,
 )
+from stakes.beliefs.log_moments import LogIntegrand, LogSplit, log_span, normal_log_moments
 from stakes.beliefs.quadrature import Resolved, modes_and_window, normal_moments
 from stakes.beliefs.roughness import resolved
 from stakes.exceptions import StakesError
@@ -200,6 +201,44 @@ class GaussianBelief:
         """[N, M, J, D]: E[S(z) | eta_j] times the mass of node j."""
         mean, sd = self._mean_and_sd()
         return GaussianSplit(self.resolved(integrand), mean, sd, double(self.rho), reference).moments()
+
+    def log_span(self, integrand: LogIntegrand) -> float:
+        """Over how many units log T ranges where the loss may look.
+
+        Args:
+            integrand: The loss by logarithms.
+
+        Returns:
+            The range.
+        """
+        mean, sd = self._mean_and_sd()
+        return log_span(integrand, mean[:, None], sd[:, None])
+
+    def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) | c] of positive statistics, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, 2].
+        """
+        mean, sd = self._mean_and_sd()
+        return normal_log_moments(integrand, mean[:, None], sd[:, None], reference)[:, 0, :]
+
+    def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [N, M, J, 2].
+        """
+        mean, sd = self._mean_and_sd()
+        return LogSplit(integrand, mean, sd, double(self.rho), reference).moments()
 
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:
         """Split moments of labels that tell the same share of every context.

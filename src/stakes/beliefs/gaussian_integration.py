@@ -28,7 +28,18 @@ import numpy as np
 from array_api_compat import device
 from numpy.polynomial.hermite_e import hermegauss
 
-from stakes._utils.array import Array, constant, density, filled, namespace, normal_between, on_host, ratio, replaced, slices
+from stakes._utils.array import (
+    Array,
+    constant,
+    density,
+    filled,
+    namespace,
+    normal_between,
+    on_host,
+    ratio,
+    replaced,
+    slices,
+)
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.quadrature import (
     CHUNK,
@@ -473,9 +484,7 @@ class GaussianCells:
         else:
             smooth = float(xp.min(rest / root)) if kinked else 1.0
             spacing = self.integrand.width * _ETA_SPACING / (_PASSING if self.marks.shape[1] else 1.0)
-            eta, weights = trapezoid(
-                low, high, min(COARSEST, spacing / float(xp.max(root)), smooth / _NODES_PER_SD)
-            )
+            eta, weights = trapezoid(low, high, min(COARSEST, spacing / float(xp.max(root)), smooth / _NODES_PER_SD))
         return eta, weights * density(eta, (root * root * self.inside[some])[:, None])
 
     def _kinks(self, low: Array, high: Array, root: Array, rest: Array, some: slice) -> Array:
@@ -575,9 +584,7 @@ class GaussianCells:
         return _in_target_units(self.mean[part], self.sd[part], self.point[part], edges, u, length, mass)
 
 
-def distribution_today(
-    integrand: Resolved, mean: Array, sd: Array, reference: Reference, marks: Array
-) -> Distribution:
+def distribution_today(integrand: Resolved, mean: Array, sd: Array, reference: Reference, marks: Array) -> Distribution:
     """[M]: w(z) p(z | c) for targets N(mean, sd^2), each [M], before any label is known."""
     assert reference.point is not None
     low, high = windows(integrand, mean, sd)
@@ -607,7 +614,7 @@ def _cuts(integrand: Resolved, mean: Array, sd: Array, reference: Reference, mar
 
 
 def _steep_places(integrand: Resolved, sd: Array) -> Any:
-    """[b]: positions of edges at which the weight jumps, or is steep; of those that are close together, the steepest."""
+    """[b]: positions of edges at which the weight jumps, or is steep; of those close together, the steepest."""
     places, scales, spread = np.asarray(integrand.edges), np.asarray(integrand.scales), on_host(sd)
     largest = float(np.max(spread))
     smallest = float(np.min(spread[spread > 0])) if np.any(spread > 0) else 1.0

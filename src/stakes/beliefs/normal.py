@@ -31,6 +31,7 @@ from stakes._utils.array import (
     filled,
     log_normal,
     log_of,
+    log_sum,
     namespace,
     normal_between,
     ratio,
@@ -39,6 +40,7 @@ from stakes._utils.array import (
 )
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_member_weights
+from stakes.beliefs.log_moments import LogIntegrand, log_span, normal_log_moments, split_by_member
 from stakes.beliefs.quadrature import (
     CHUNK,
     TAIL,
@@ -465,6 +467,54 @@ class NormalEnsemble:
             return xp.matmul(self._between_switches(expected), expected)
         return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
 
+    def log_span(self, integrand: LogIntegrand) -> float:
+        """Over how many units log T ranges where the loss may look.
+
+        Args:
+            integrand: The loss by logarithms.
+
+        Returns:
+            The range.
+        """
+        return log_span(integrand, double(self.context_mean), double(self.context_sd))
+
+    def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) | c] of positive statistics, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, 2].
+        """
+        weighted = log_of(double(self.member_weights))[:, None] + self.member_log_moments(integrand, reference)
+        return log_sum(weighted, axis=1)
+
+    def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [N, M, J, 2].
+        """
+        return split_by_member(self._log_masses(), self.member_log_moments(integrand, reference))
+
+    def member_log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) | c, k] of positive statistics, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, K, 2].
+        """
+        return normal_log_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """E[S(z) | c, k].
 
@@ -563,6 +613,14 @@ class NormalEnsemble:
     def _masses(self) -> Array:
         """[N, J, K]: the probability of cell j and member k."""
         return self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
+
+    def _log_masses(self) -> Array:
+        """[N, J, K]: the log of the probability of cell j and member k, which may be out of the range of numbers."""
+        mean, sd, weights = (double(each) for each in (self.candidate_mean, self.candidate_sd, self.member_weights))
+        y = self.rule.outcomes(mean, sd)  # [N, J]
+        joint = log_of(weights) + log_normal(y[..., None], mean[:, None, :], sd[:, None, :])  # [N, J, K]
+        cell = log_of(namespace(mean).sum(self.rule.masses(mean, sd, weights), axis=2))  # [N, J]
+        return joint + (cell - log_sum(joint))[..., None]
 
 
 @dataclass(frozen=True, eq=False)

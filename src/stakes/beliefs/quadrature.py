@@ -144,7 +144,7 @@ def modes_and_window(
     low, high = xp.min(places, axis=(-2, -1)), xp.max(places, axis=(-2, -1))
     u = xp.sum(xp.where(is_first_largest(heights), places, xp.zeros_like(heights)), axis=-2)  # [..., t]
     for _ in range(8):
-        before, u = u, _newton_step(lambda u: _log_heights(integrand, mean, sd, u), u)
+        before, u = u, newton_step(lambda u: _log_heights(integrand, mean, sd, u), u)
         if bool(xp.all(u == before)):  # no step moves from there
             break
     if math.prod(u.shape) and (furthest := float(xp.max(abs(u)))) > _FURTHEST:
@@ -173,7 +173,7 @@ def _log_heights(integrand: Integrand, mean: Array, sd: Array, u: Array) -> Arra
     return xp.sum(xp.where(own, magnitudes, xp.zeros_like(magnitudes)), axis=-1) - 0.5 * u * u
 
 
-def _newton_step(height: Callable[[Array], Array], u: Array) -> Array:
+def newton_step(height: Callable[[Array], Array], u: Array) -> Array:
     """One safeguarded Newton step towards a maximum of `height`."""
     xp = namespace(u)
     step = 0.25

@@ -1,9 +1,9 @@
 """Where the statistics of a loss are steep, jump or kink: looked for once, before they are integrated.
 
-A weight is a function of the target alone, so where it is steep is a place on the axis of targets, whatever the context.
-The stretch that the contexts cover is sampled evenly, 1536 times to the smallest standard deviation, and cut into
+A weight is a function of the target alone, so where it is steep is a place on the axis of targets, in all contexts. The
+stretch that the contexts cover is sampled evenly, 1536 times to the smallest standard deviation, and cut into
 panels that are halved until a polynomial resolves statistics times density on each. Statistics that are as steep in
-all places as even nodes can follow have a `spacing`; the others, and losses of whole distributions, have `edges`: panels
+all places as even nodes can follow have a `spacing`; the others, and losses of whole distributions, `edges`: panels
 between them resolve the statistics, however steep, and jumps and kinks are among them.
 Sizes: C contexts, P panels, n samples of a panel, D statistics.
 """
@@ -169,7 +169,7 @@ class _Scan:
         return np.asarray(_RESOLVED * scale + 1e-14 * largest + 2e-15 * reach * variation)
 
     def _resolves(self, values: _Vector, low: _Vector, high: _Vector, basis: _Vector) -> Any:
-        """[P]: whether a polynomial resolves values [P, D, n] at places where `basis` [n, degree + 1] is orthonormal."""
+        """[P]: whether polynomials resolve values [P, D, n] at places where `basis` [n, degree + 1] is orthonormal."""
         rest = values - np.matmul(np.matmul(values, basis), basis.T)
         return np.all(np.max(abs(rest), axis=2) <= self._allowed(values, low, high), axis=1)
 
@@ -265,7 +265,9 @@ class _Scan:
         """Whether a polynomial resolves the leaves together: at even places, and at those of the narrowest of them."""
         low, high = self.leaves[0, first : first + 1], self.leaves[1, last : last + 1]
         some = np.linspace(first, last, min(12, last - first + 1)).astype(int)
-        own = self.leaves[0, some, None] + (self.leaves[1] - self.leaves[0])[some, None] * np.array([1e-6, 0.5, 1.0 - 1e-6])
+        own = self.leaves[0, some, None] + (self.leaves[1] - self.leaves[0])[some, None] * np.array(
+            [1e-6, 0.5, 1.0 - 1e-6]
+        )
         x = np.unique(np.concatenate([_PLACES, np.clip(((own - low) / (high - low)).ravel(), _PLACES[0], _PLACES[-1])]))
         values = self._sampled(low, high, x)  # [1, D, n]
         basis = legvander(2.0 * x - 1.0, _DEGREE)
@@ -297,5 +299,7 @@ def _even_basis(count: int) -> _Vector:
     return np.asarray(np.linalg.qr(legvander(2.0 * _even_places(count) - 1.0, _DEGREE))[0])
 
 
-_PLACES = np.clip((1.0 - np.cos(np.linspace(0.0, np.pi, _FEW))) / 2.0, 1e-9, 1.0 - 1e-9)  # all but the ends, which may jump
+_PLACES = np.clip(
+    (1.0 - np.cos(np.linspace(0.0, np.pi, _FEW))) / 2.0, 1e-9, 1.0 - 1e-9
+)  # all but the ends, which may jump
 _BASIS = np.asarray(np.linalg.qr(legvander(2.0 * _PLACES - 1.0, _DEGREE))[0])

@@ -20,6 +20,7 @@ from stakes._utils.array import Array, constant, double, log_of, namespace, norm
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
+from stakes.beliefs.log_moments import LogIntegrand
 from stakes.beliefs.quadrature import Resolved
 from stakes.beliefs.roughness import resolved, scanned
 from stakes.exceptions import StakesError
@@ -280,6 +281,46 @@ class WarpedGaussianBelief:
         """[N, M, J, D]: E[S(g(f)) | eta_j] times the mass of node j."""
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
 
+    def log_span(self, integrand: LogIntegrand) -> float:
+        """Over how many units log T(g(f)) ranges where the loss may look.
+
+        Args:
+            integrand: The loss by logarithms.
+
+        Returns:
+            The range.
+
+        Raises:
+            FloatingPointError: If the expectation of T(g(f)) is infinite.
+        """
+        latent = self._unwarped(integrand)
+        _check_finite_expectation(latent, self.latent)
+        return self.latent.log_span(latent)
+
+    def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(g(f)) | c] of positive statistics, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, 2].
+        """
+        return self.latent.log_moments(self._unwarped(integrand), self._latent(reference))
+
+    def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(g(f)) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [N, M, J, 2].
+        """
+        return self.latent.log_split_moments(self._unwarped(integrand), self._latent(reference))
+
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:
         """Split moments of labels that tell the same share of every context, from the reference as a target.
 
@@ -348,11 +389,17 @@ class WarpedGaussianBelief:
         """
         if isinstance(integrand, Resolved) and isinstance(integrand.of, Unwarped):
             return integrand
+        if isinstance(integrand, Resolved):
+            return integrand.with_integrand(self._unwarped(integrand.of))
+        latent = self._unwarped(integrand)
+        mean, sd = double(self.latent.mean), namespace(self.latent.mean).sqrt(double(self.latent.variance))
+        return scanned(latent, mean, sd) if hasattr(integrand, "regret") else resolved(latent, mean, sd)
+
+    def _unwarped(self, integrand: Any) -> Unwarped:
         latent = Unwarped(integrand, self.warp, self.latent.mean)
         if self.warp.latent != REAL:
             self._check_reach(latent)
-        mean, sd = double(self.latent.mean), namespace(self.latent.mean).sqrt(double(self.latent.variance))
-        return scanned(latent, mean, sd) if hasattr(integrand, "regret") else resolved(latent, mean, sd)
+        return latent
 
     def _check_reach(self, integrand: Unwarped) -> None:
         """Refuse what turns on f where the warp is only a continuation, however little mass is there."""
@@ -403,6 +450,30 @@ def _mass_outside(interval: Interval, belief: GaussianBelief) -> Array:
     return below + above
 
 
+_FURTHEST_SD = 1e12  # to where growth that outruns a normal density is looked for
+
+
+def _check_finite_expectation(integrand: Unwarped, belief: GaussianBelief) -> None:
+    """Refuse a T whose logarithm grows as u^2 / 2 or faster, however little of that shows within reach."""
+    xp = namespace(belief.mean)
+    mean, sd = double(belief.mean)[:, None], xp.sqrt(double(belief.variance))[:, None]
+
+    def log_t(u: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return integrand.log_ratio(mean + sd * u, mean + xp.zeros_like(u))
+
+    for side in (1.0, -1.0):
+        u = constant(side * np.geomspace(1.0, _FURTHEST_SD, 240), mean) + xp.zeros_like(mean)  # [M, U]
+        u = side * xp.max(xp.where(xp.isfinite(log_t(u)), side * u, xp.ones_like(u)), axis=1, keepdims=True)
+        here, halfway = (log_t(share * u) / (share * u) ** 2 for share in (1.0, 0.5))
+        if bool(xp.any((here > 0.5) & (here > 0.75 * halfway) & (sd > 0))):
+            raise FloatingPointError(
+                f"the expected loss is infinite: under {type(integrand.warp).__name__} the transform of the target "
+                "grows faster than a normal density falls. Linex on a log-warped belief needs a positive alpha, which "
+                "charges overestimates; or use a loss of the logarithm, such as BoxCox(0.0)."
+            )
+
+
 @dataclass(frozen=True, eq=False)
 class Unwarped:
     """A loss (or any integrand) of z = g(f) as an integrand of f: statistics S o g."""
@@ -435,6 +506,14 @@ class Unwarped:
     def statistics(self, f: Array, reference: Array | None = None) -> Array:
         """[..., D]: S(g(f)) about g(reference)."""
         return self.of_target.statistics(self.warp.forward(f), self._point(reference))
+
+    def log_statistics(self, f: Array, reference: Array) -> Array:
+        """[..., D]: log S(g(f)) about g(reference)."""
+        return self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
+
+    def log_ratio(self, f: Array, reference: Array) -> Array:
+        """[...]: log T(g(f)) / T(g(reference))."""
+        return self.of_target.log_ratio(self.warp.forward(f), self.warp.forward(reference))
 
     def _point(self, reference: Array | None) -> Array | None:
         return None if reference is None else self.warp.forward(reference)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from stakes.campaign import Campaign
 from stakes.campaign.campaign import LEASE, NO_MORE, STALE
-from stakes.cli.options import force_option, json_option, table_moved, who_option
-from stakes.cli.output import as_json_or, local_time, note_lines, ranking_json, ranking_lines, waiting, wrapped
+from stakes.cli.options import force_option, json_option, table_moved, trust_option, who_option
+from stakes.cli.output import (
+    as_json_or,
+    local_time,
+    note_lines,
+    ranking_json,
+    ranking_lines,
+    shell_word,
+    waiting,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from stakes.ranking import Ranking
@@ -28,6 +36,7 @@ _DAY = 24 * 3600.0
 @force_option
 @who_option
 @table_moved
+@trust_option
 @json_option
 def ask_command(
     campaign: str,
@@ -37,10 +46,11 @@ def ask_command(
     force: bool,
     who: str | None,
     table: str | None,
+    trust: bool,
     as_json: bool,
 ) -> None:
     """Hand out the rows of CAMPAIGN to label next. Nobody else gets them until they come back."""
-    with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
+    with Campaign.open(campaign, table, trust=trust) as opened, waiting("reading the table") as progress:
         if output is not None:
             opened.check_output(output, overwrite=force)
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)
@@ -69,8 +79,9 @@ def _write(campaign: Campaign, rows: tuple[str, ...], output: str, force: bool, 
 def _lines(asked: Ranking, more: dict[str, Any], notes: list[Any], campaign: str, output: str | None) -> list[str]:
     if not len(asked):
         return [f"Nothing to hand out: {more['done']}."]
-    filled = f"Fill in {output}, then: stakes import {campaign} {output}"
-    how = filled if output else f"Tell a label: stakes tell {campaign} {quote(asked.row_ids[0])} LABEL"
+    file = shell_word(campaign)
+    filled = f"Fill in {output}, then: stakes import {file} {shell_word(output or '')}"
+    how = filled if output else f"Tell a label: stakes tell {file} {shell_word(asked.row_ids[0])} LABEL"
     fewer = [str(note) for note in asked.notes if note.kind == NO_MORE]
     return [
         f"Label these rows. They come back on {local_time(more['until'])}.",

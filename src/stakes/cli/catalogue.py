@@ -50,9 +50,9 @@ def models_command(as_json: bool) -> None:
 @json_option
 def completion_command(shell: str, as_json: bool) -> None:
     """Print the script that completes commands in SHELL; in bash: eval "$(stakes completion bash)"."""
-    from stakes.cli.main import cli
+    from stakes.cli.commands import cli
 
     kind = get_completion_class(shell)
     assert kind is not None  # click knows the three
     script = kind(cli, {}, "stakes", "_STAKES_COMPLETE").source()
-    as_json_or(as_json, {"shell": shell, "script": script}, [script])
+    as_json_or(as_json, {"shell": shell, "script": script}, script.split("\n"))

@@ -1,147 +1,109 @@
-"""The command `stakes` and its exit codes. Commands are imported when they are called, so that help is there at once.
+"""Where the command `stakes` begins: signals are seen to before anything else is loaded.
 
-0    Done, also where there is nothing to do.
-1    Refused: the input cannot be used (`StakesError`), and nothing was changed; a class of your own raised an exception
-     (the message names it); a file cannot be read or written (`OSError`), or memory is short (`MemoryError`); an extra
-     is not installed (`ImportError`).
-2    The command line was wrong.
-3    A bug in stakes: any other exception.
-130  Interrupted, and 143 terminated; what was recorded is kept.
-
-With STAKES_DEBUG=1 the traceback is printed before the message.
+A signal ends the command with 128 and its number: 130 for an interrupt (Ctrl-C), 143 for a termination, 129 where the
+terminal is gone. It is raised as a KeyboardInterrupt, so that what is not recorded yet is rolled back and half-written
+files are removed. Libraries swallow one now and then: while they are imported, in what is called by C, by catching
+everything. So the process is left at once where a signal comes during an import, where its exception was dropped, and
+at a second signal; and after a moment where the command goes on nevertheless. A campaign takes no harm from that: it
+outlives a loss of power.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
-import traceback
-from collections.abc import Sequence
-from importlib import import_module
-from types import FrameType
 
-import click
+TYPE_CHECKING = False  # that of `typing`, which takes longer to import than all that is here
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import FrameType
+    from typing import NoReturn
 
-from stakes import __version__
-from stakes.exceptions import StakesError
-
-_COMMANDS = {
-    "suggest": ("suggest", "Which rows of a table to label next. Keeps nothing."),
-    "init": ("init", "Begin a campaign: a file that remembers rows, labels and who is at work on what."),
-    "ask": ("ask", "Hand out the rows to label next, to nobody else for a while."),
-    "tell": ("tell", "Record the label of a row."),
-    "import": ("tell", "Record the labels of a filled-in CSV."),
-    "skip": ("rows", "Never ask for rows again, until they are released."),
-    "release": ("rows", "Give rows that are asked for, or skipped, back to the pool."),
-    "withdraw": ("rows", "Take labels back; their history is kept."),
-    "status": ("status", "Where a campaign stands, what the next labels are worth, and whether to go on."),
-    "report": ("report", "Write a report with pictures, one HTML file."),
-    "export": ("export", "Write a campaign as a CSV that a spreadsheet opens."),
-    "simulate": ("simulate", "Try on labelled rows whether choosing by your loss helps."),
-    "losses": ("catalogue", "The losses by name, what each is for, and its options."),
-    "models": ("catalogue", "The models by name, and what each is good for."),
-    "doctor": ("doctor", "Check the installation, and a campaign file."),
-    "demo": ("demo", "A whole example on data of real patients, in a folder of its own, in a minute."),
-    "sample": ("demo", "Write a table to try things on."),
-    "completion": ("catalogue", "Print the script that completes commands in your shell."),
-}
-_EPILOG = (
-    "Exit codes: 0 done, 1 refused (nothing was changed), 2 wrong usage, 3 a bug in stakes, 130 interrupted, 143 "
-    "terminated. Every command has --help and --json."
-)
-
-
-class Commands(click.Group):
-    """A group that imports a command when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order in which they are met."""
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now."""
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"stakes.cli.{_COMMANDS[cmd_name][0]}"), f"{cmd_name}_command")
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A line for each, without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, what) for name, (_, what) in _COMMANDS.items()])
-
-
-@click.command(cls=Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, package_name="stakes")
-def cli() -> None:
-    """Which label to buy next so that your own loss falls fastest, what it is worth, and when to stop.
-
-    Begin with `stakes suggest table.csv --target COLUMN --loss squared-error`: rows whose target is empty are the
-    pool, the others are the labels.
-    """
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is not known everywhere
+_GRACE = 3.0  # seconds for what is half done to be undone
+_KEPT = "interrupted; what was recorded is kept"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code.
+
+    Args:
+        arguments: Those after the name of the command; of the process where none are given.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(_run(given))
-
-
-def _run(arguments: list[str]) -> int:
-    as_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
+    stop = _Stop(given)
+    stop.listen()
     try:
-        code = cli.main(arguments, prog_name="stakes", standalone_mode=False)
-        return code if isinstance(code, int) else 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
-        return 2
-    except click.ClickException as error:
-        return _usage(error, as_json)
-    except (KeyboardInterrupt, click.Abort) as error:
-        message = str(error) or str(error.__cause__ or "")  # click puts an Abort in place of an interrupt
-        _complain(message or "interrupted; what was recorded is kept", as_json)
-        return 130
-    except Exception as error:
-        if os.environ.get("STAKES_DEBUG"):
-            traceback.print_exc()
-        message, code = explained_error(error)
-        _complain(message, as_json)
-        return code
+        from stakes.cli.commands import run
+
+        code = run(given)
+    except KeyboardInterrupt:  # while another error was being explained
+        stop.leave()
+    sys.exit(stop.finished(code))
 
 
-def _usage(error: click.ClickException, as_json: bool) -> int:
-    if as_json:
-        _complain(error.format_message(), as_json)
-    else:
-        error.show()
-    return error.exit_code
+class _Stop:
+    """What signals do to the command that runs in this process."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.as_json = "--json" in arguments
+        self.number = 0  # of the signal that came
+        self.code: int | None = None  # of the command, once it has ended
+
+    def listen(self) -> None:
+        """From now on; signals that the process was started to ignore, as by nohup, stay ignored."""
+        for name in _SIGNALS:
+            if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
+                signal.signal(getattr(signal, name), self.heard)
+        before = sys.unraisablehook
+
+        def dropped(unraisable: sys.UnraisableHookArgs) -> None:
+            if self.number and issubclass(unraisable.exc_type, KeyboardInterrupt):
+                self.leave()
+            before(unraisable)
+
+        sys.unraisablehook = dropped
+
+    def heard(self, number: int, frame: FrameType | None) -> None:
+        """Leave by an exception where that can be relied on, else at once."""
+        if self.code is not None:
+            os._exit(self.code)  # all is done and said
+        first, self.number = not self.number, number
+        if not first or _imports(frame):
+            self.leave()
+        import _thread  # a thread of `threading` would be waited for
+
+        _thread.start_new_thread(self._leave_later, ())
+        raise KeyboardInterrupt
+
+    def leave(self) -> NoReturn:
+        """End the process now, with a line that says so."""
+        message = f'{{"error": "{_KEPT}"}}\n' if self.as_json else f"stakes: {_KEPT}\n"
+        try:
+            os.write(2, message.encode())
+        except OSError:  # nobody reads it
+            pass
+        finally:
+            os._exit(128 + self.number)
+
+    def finished(self, code: int) -> int:
+        """The code of a command that has ended, whatever comes from now on; that of the signal where one came."""
+        self.code = 128 + self.number if self.number else code
+        return self.code
+
+    def _leave_later(self) -> None:
+        import time
+
+        time.sleep(_GRACE)
+        if self.code is None:
+            self.leave()
 
 
-def explained_error(error: Exception) -> tuple[str, int]:
-    """What to say of an exception, and the exit code."""
-    lacking = isinstance(error, ImportError) and "pip install" in str(error)  # an extra, and how to get it
-    if isinstance(error, StakesError | FloatingPointError) or lacking:
-        return str(error), 1
-    if isinstance(error, OSError):
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        return f"{where}{error.strerror or error} ({type(error).__name__}, from the system)", 1
-    if isinstance(error, MemoryError):
-        more = f" ({error})" if str(error) else ""
-        return f"out of memory{more}; take fewer rows, or a machine with more memory", 1
-    return (
-        f"this is a bug in stakes, not in what you did: {type(error).__name__}: {error}. Please report it, with the "
-        "command, what `stakes doctor` prints, and the traceback, which STAKES_DEBUG=1 shows.",
-        3,
-    )
-
-
-def _complain(message: str, as_json: bool) -> None:
-    click.echo(json.dumps({"error": message}, ensure_ascii=False) if as_json else f"stakes: {message}", err=True)
-
-
-def _terminated(number: int, _: FrameType | None) -> None:
-    """Leave as an exception does: what is not recorded yet is rolled back."""
-    raise SystemExit(128 + number)
+def _imports(frame: FrameType | None) -> bool:
+    """Whether a module is being imported, whose code may catch everything."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stakes._utils.text import number
+from stakes._utils.text import number, printable, utc_time
 
 if TYPE_CHECKING:
     from stakes.ranking import Ranking
@@ -28,12 +29,25 @@ _BAR = 20  # characters of a bar
 
 
 def as_json_or(as_json: bool, plain: Any, lines: Iterable[str]) -> None:
-    """Print one of both."""
-    text = json.dumps(plain, ensure_ascii=False, indent=2, allow_nan=False) if as_json else "\n".join(lines)
+    """Print one of both, and nothing that a terminal would obey: ids and labels come from other people's files."""
+    text = json_text(plain, indent=2) if as_json else "\n".join(map(printable, lines))
     try:
         click.echo(text)
     except BrokenPipeError:  # of `stakes losses | head`: click would take it for a failure
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def json_text(plain: Any, indent: int | None = None) -> str:
+    """JSON in which everything that a terminal would obey is escaped; line ends in texts are escaped already."""
+    text = json.dumps(plain, ensure_ascii=False, indent=indent, allow_nan=False)
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def shell_word(text: str) -> str:
+    """A word that a shell reads back as this text; what a terminal would obey in the form $'..' of bash and zsh."""
+    if printable(text) == text:
+        return quote(text)
+    return "$'" + printable(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
 def ranking_lines(ranking: Ranking) -> list[str]:
@@ -82,8 +96,12 @@ def note_lines(notes: Sequence[object]) -> list[str]:
 
 
 def local_time(seconds: float) -> str:
-    """A moment in the local time zone."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z").strip()
+    """A moment in the local time zone; in UTC where that has no date for it, at the very end of the year 9999."""
+    try:
+        moment = datetime.fromtimestamp(seconds).astimezone()
+    except (OverflowError, OSError, ValueError):
+        return utc_time(seconds)
+    return moment.strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 @contextmanager

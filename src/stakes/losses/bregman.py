@@ -10,11 +10,22 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from stakes._utils.array import Array, asarrays, log_shortfall, namespace, ratio
+import numpy as np
+
+from stakes._utils.array import Array, asarrays, linex, namespace, ratio
 from stakes.exceptions import StakesError
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Quadratic, Square, as_potential
-from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, VectorIdentity, as_transform
+from stakes.losses.transforms import (
+    Chart,
+    Exponential,
+    Identity,
+    Indicator,
+    Power,
+    TransformLike,
+    VectorIdentity,
+    as_transform,
+)
 from stakes.losses.weights import WeightFunction, WeightLike, as_vector_weight, as_weight
 
 _NEGLIGIBLE = 1e-12  # of a total mass of order one
@@ -64,7 +75,8 @@ class WeightedBregman:
         xp = namespace(z)
         t = self.chart(reference).coordinate(z)  # [..., d]
         one = xp.ones_like(t[..., :1])
-        return self._relative_weight(z, reference) * xp.concat([one, t], axis=-1)  # [..., 1 + d]
+        points = xp.concat([one, t], axis=-1)  # [..., 1 + d]
+        return points if self._weight is None else self.relative_weight(z, reference)[..., None] * points
 
     def action(self, moments: Array) -> Array:
         """[..., d]: E[w T] / E[w]."""
@@ -96,11 +108,11 @@ class WeightedBregman:
         Vectors and predictions of them have shape [..., d].
         """
         if isinstance(self.domain, Classes):
-            z, action = indicators(self.domain, z, prediction)
-            return self.pointwise(z, action)
-        z, prediction = asarrays(z=z, prediction=prediction)
-        self.domain.check("the target", z)
-        self.domain.check("the prediction", prediction)
+            z, prediction = indicators(self.domain, z, prediction)
+        else:
+            z, prediction = asarrays(z=z, prediction=prediction)
+            self.domain.check("the target", z)
+            self.domain.check("the prediction", prediction)
         z, prediction = namespace(z).broadcast_arrays(z, prediction)
         loss = self._between(z, prediction)
         if self._weight is None:
@@ -110,7 +122,7 @@ class WeightedBregman:
 
     def _between(self, z: Array, prediction: Array) -> Array:
         """[...]: D_phi(T(z), T(prediction)), from the origin where T is the target: far misses lose no digits."""
-        chart = self.chart(None if isinstance(self.transform, Identity) else prediction)
+        chart = self.chart(None if isinstance(self.transform, Identity | Indicator) else prediction)
         points = chart.coordinate(z), chart.coordinate(prediction)
         return as_potential(self.potential).divergence(*points, chart.origin)
 
@@ -129,15 +141,107 @@ class WeightedBregman:
     def _weight(self) -> WeightFunction | None:
         return as_weight(self.weight)
 
-    def _relative_weight(self, z: Array, reference: Array | None) -> Array | float:
+    def relative_weight(self, z: Array, reference: Array | None) -> Array:
+        """[...]: the weight over that at the reference, or as it is.
+
+        Args:
+            z: Targets.
+            reference: A target that broadcasts with them, or None.
+
+        Returns:
+            [...], or 1 without a weight.
+        """
         weight = self._weight
         if weight is None:
             return 1.0
         if reference is None:
-            return weight(z)[..., None]
+            return weight(z)
         xp = namespace(z)
         scale = weight.logarithm(reference)
-        return xp.exp(weight.logarithm(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))[..., None]
+        return xp.exp(weight.logarithm(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))
+
+
+_FAR = 150.0  # log E_w[T] / T(reference), beyond which the mass of w T is too far from that of w for one sum
+
+
+@dataclass(frozen=True, eq=False)
+class LogDomainLoss:
+    """A loss with phi = -log and a positive T by the logarithms of its moments, log E[w] and log E[w T].
+
+    The mass of w and that of w T may lie dozens of standard deviations apart, where the other is out of the range of
+    numbers; the regret E[w] (r - log r - 1), with r = E[w T] / (E[w] a), asks for both everywhere. Actions are
+    log(a / T(reference)) [..., 1], and moments are logarithms [..., 2].
+    """
+
+    loss: WeightedBregman
+    finite_actions: bool = False
+
+    @property
+    def domain(self) -> Domain:
+        """That of the loss."""
+        return self.loss.domain
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """Those of the loss."""
+        return self.loss.breakpoints
+
+    def log_magnitudes(self, z: Array) -> Array:
+        """[..., 2]: those of the loss."""
+        return self.loss.log_magnitudes(z)
+
+    def log_statistics(self, z: Array, reference: Array) -> Array:
+        """[..., 2]: log w(z), and log w(z) T(z) / T(reference)."""
+        xp, weight, log_t = namespace(z), as_weight(self.loss.weight), self.log_ratio(z, reference)
+        log_w = xp.zeros_like(log_t) if weight is None else weight.logarithm(z) + xp.zeros_like(log_t)
+        return xp.stack([log_w, log_w + log_t], axis=-1)
+
+    def action(self, log_moments: Array) -> Array:
+        """[..., 1]: log E[w T] - log E[w]; 0 where there is no mass."""
+        xp, mass = namespace(log_moments), log_moments[..., :1]
+        some = mass > -xp.inf
+        top, base = (xp.where(some, each, xp.zeros_like(mass)) for each in (log_moments[..., 1:], mass))
+        return top - base
+
+    def regret(self, log_moments: Array, action: Array) -> Array:
+        """[...]: E[w] (r - log r - 1), where both E[w] and E[w] r are in range though r may not be."""
+        xp, log_mass = namespace(log_moments), log_moments[..., 0]
+        some = log_mass > -xp.inf
+        log_r = xp.where(some, (self.action(log_moments) - action)[..., 0], xp.zeros_like(log_mass))
+        near, mass = abs(log_r) < 1.0, xp.exp(log_mass)
+        zero = xp.zeros_like(log_r)
+        raised = xp.exp(xp.where(some & ~near, log_mass + log_r, zero - xp.inf))  # E[w] r
+        far = raised - xp.where(mass > 0, mass * (xp.where(mass > 0, log_r, zero) + 1.0), zero)
+        return xp.where(near, mass * linex(xp.where(near, log_r, zero)), far)
+
+    def pointwise(self, z: Array, action: Array, reference: Array) -> Array:
+        """[...]: w(z) (r - log r - 1) over w(reference), with r = T(z) / a; without r - 1 where a is far from T(z).
+
+        The expectation of w (r - 1) is 0 for the action that is best today, so that of the rest is the same.
+        """
+        xp, log_r = namespace(z, action), self.log_ratio(z, reference) - action[..., 0]
+        far = abs(action[..., 0]) > _FAR
+        cost = xp.where(far, -log_r, linex(xp.where(far, xp.zeros_like(log_r), log_r)))
+        return self.loss.relative_weight(z, reference) * cost
+
+    def prediction(self, action: Array, reference: Array) -> Array:
+        """[...]: T^-1(a)."""
+        log_target = self.loss.chart(reference).log_target
+        assert log_target is not None
+        return log_target(action[..., 0])
+
+    def log_ratio(self, z: Array, reference: Array) -> Array:
+        """[...]: log T(z) / T(reference)."""
+        log_coordinate = self.loss.chart(reference).log_coordinate
+        assert log_coordinate is not None
+        return log_coordinate(z)
+
+
+def log_domain(loss: WeightedBregman) -> LogDomainLoss | None:
+    """The loss by logarithms, where phi = -log and its transform is positive; None otherwise."""
+    one = np.ones(())
+    has_logs = isinstance(loss.potential, NegativeLog) and loss.chart(one).log_coordinate is not None
+    return LogDomainLoss(loss) if has_logs else None
 
 
 @dataclass(frozen=True)
@@ -281,10 +385,7 @@ class Linex(WeightedBregman):
 
     def _between(self, z: Array, prediction: Array) -> Array:
         """[...]: exp(d) - d - 1 with d = alpha (prediction - z), in a form that loses no digits near 0."""
-        xp = namespace(z)
-        d = float(self.alpha) * (prediction - z)
-        near = abs(d) < 0.5
-        return xp.where(near, log_shortfall(xp.expm1(xp.where(near, d, xp.zeros_like(d)))), xp.exp(d) - d - 1.0)
+        return linex(float(self.alpha) * (prediction - z))
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from stakes._utils.array import Array, namespace
+from stakes._utils.array import Array, log_of, namespace
 from stakes.exceptions import StakesError
 from stakes.losses.domains import POSITIVE, REAL, Classes, Domain, Interval, Vectors
 
@@ -24,6 +24,9 @@ class Chart:
         origin: T(reference) in these coordinates, or 0.
         coordinate: A function from targets to coordinates [..., d].
         target: Its inverse, from coordinates to targets.
+        log_coordinate: Where T is positive: a function from targets to log(T(z) / T(reference)) [...], which stays in
+            the range of numbers where T leaves it.
+        log_target: The inverse of that.
 
     Examples:
         >>> import numpy as np
@@ -36,6 +39,8 @@ class Chart:
     origin: Array | float
     coordinate: Callable[[Array], Array]
     target: Callable[[Array], Array]
+    log_coordinate: Callable[[Array], Array] | None = None
+    log_target: Callable[[Array], Array] | None = None
 
 
 @runtime_checkable
@@ -94,7 +99,13 @@ class Identity:
         """`z - reference`."""
         if reference is None:
             return Chart(0.0, lambda z: z[..., None], lambda t: t[..., 0])
-        return Chart(reference[..., None], lambda z: (z - reference)[..., None], lambda t: reference + t[..., 0])
+        chart = Chart(reference[..., None], lambda z: (z - reference)[..., None], lambda t: reference + t[..., 0])
+        if self.domain not in POSITIVE:
+            return chart
+        xp = namespace(reference)
+        return replace(
+            chart, log_coordinate=lambda z: _log_ratio(z, reference), log_target=lambda t: reference * xp.exp(t)
+        )
 
     def log_size(self, z: Array) -> Array:
         """2 log(1 + |z|)."""
@@ -149,8 +160,10 @@ class Indicator:
     domain: Classes = Classes()  # noqa: RUF009 (frozen)
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """Class probabilities."""
-        return Chart(0.0, lambda z: z, lambda t: t)
+        """Class probabilities, less those of the reference."""
+        if reference is None:
+            return Chart(0.0, lambda z: z, lambda t: t)
+        return Chart(reference, lambda z: z - reference, lambda t: t + reference)
 
     def log_size(self, z: Array) -> None:
         """None: classes need no integration."""
@@ -196,9 +209,7 @@ class Power:
 
     def _difference(self, z: Array, reference: Array | float) -> Array:
         xp = namespace(z, reference)
-        relative = (z - reference) / reference
-        near = abs(relative) < 0.5
-        log_ratio = xp.where(near, xp.log1p(xp.where(near, relative, xp.zeros_like(z))), xp.log(z / reference))
+        log_ratio = _log_ratio(z, reference)
         return log_ratio if self.lam == 0 else reference**self.lam * xp.expm1(self.lam * log_ratio) / self.lam
 
     def _back(self, t: Array, reference: Array | float) -> Array:
@@ -243,6 +254,8 @@ class Exponential:
             0.0,
             lambda z: namespace(z).exp(self.rate * (z - reference))[..., None],
             lambda t: reference + namespace(t).log(t[..., 0]) / self.rate,
+            lambda z: self.rate * (z - reference),
+            lambda t: reference + t / self.rate,
         )
 
     def log_size(self, z: Array) -> Array:
@@ -294,6 +307,14 @@ class Function:
                 "this transform has no inverse, so its act has no target units; give Function(T, inverse=...)"
             )
         return self.inverse(t[..., 0] if t.shape[-1] == 1 else t)
+
+
+def _log_ratio(z: Array, reference: Array | float) -> Array:
+    """[...]: log(z / reference) of positive numbers, to full relative accuracy also near 0."""
+    xp = namespace(z, reference)
+    relative = (z - reference) / reference
+    near = abs(relative) < 0.5
+    return xp.where(near, xp.log1p(xp.where(near, relative, xp.zeros_like(relative))), log_of(z / reference))
 
 
 TransformLike = Transform | Callable[[Array], Array]

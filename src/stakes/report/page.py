@@ -10,7 +10,6 @@ import html
 import math
 import os
 import re
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +18,7 @@ import stakes
 from stakes._utils.arguments import Progress, as_progress
 from stakes._utils.text import counted, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
+from stakes.campaign.states import checked_clock
 from stakes.files.write import checked_output, output_file
 from stakes.report.estimates import contexts, learning_curve
 from stakes.report.evidence import Evidence, attempted, gather
@@ -303,7 +303,7 @@ def report(evidence: Evidence, show: Progress) -> Markup:
         pictures(drawn),
         assumptions(notes),
         history(evidence),
-        origin(evidence, time.time()),
+        origin(evidence, checked_clock()),
     ]
     return page(f"{evidence.brief.target}: report of {evidence.name}", STYLE, content)
 

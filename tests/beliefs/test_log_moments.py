@@ -1,0 +1,113 @@
+"""Losses by logarithms: what Linex makes of beliefs under which its two statistics have no number in common."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from stakes import (
+    BregmanLoss,
+    ExponentialWeight,
+    GaussianBelief,
+    InterpolatedWeight,
+    Linex,
+    LogWarp,
+    NormalEnsemble,
+    WarpedGaussianBelief,
+    expected_posterior_uncertainty,
+    expected_reduction,
+    expected_regret,
+    score,
+    select,
+    uncertainty,
+)
+from stakes.evaluation import bayes_prediction
+from stakes.losses import Exponential, NegativeLog
+
+
+def half_known(mean=0.0, sd=1.0, rho=0.5):
+    return GaussianBelief([mean], [sd**2], [1.0], [[rho**0.5 * sd]])
+
+
+def sigmoid(z):
+    return 1.0 / (1.0 + np.exp(-2.0 * z))
+
+
+@pytest.mark.parametrize("alpha", [10.0, 22.0, 32.0, 60.0, -32.0])
+def test_linex_without_a_weight_is_its_closed_form_by_the_general_route_too(alpha):
+    """Beyond alpha sd = 22 the moment of w underflows where that of w T has its mass."""
+    belief = half_known()
+    own = BregmanLoss(NegativeLog(), Exponential(-alpha))  # has no closed form
+    for loss in (Linex(alpha), own):
+        assert_allclose(uncertainty(loss, belief), alpha**2 / 2, rtol=1e-9)
+        assert_allclose(expected_regret(loss, belief), alpha**2 / 4, rtol=1e-9)
+        assert_allclose(score(loss, belief), alpha**2 / 4, rtol=1e-6)
+        assert_allclose(expected_posterior_uncertainty(loss, belief), alpha**2 / 4, rtol=1e-6)
+        assert_allclose(bayes_prediction(loss, belief), -alpha / 2, rtol=1e-9)
+
+
+def test_a_sigmoid_weight_beyond_the_range_of_plain_numbers():
+    assert_allclose(score(Linex(40.0, weight=sigmoid), half_known()), 186.304934, rtol=1e-6)
+
+
+def test_prices_are_ranked_by_what_labels_are_worth():
+    belief = GaussianBelief(
+        [250_000.0] * 2,
+        [60_000.0**2, 10_000.0**2],
+        [1.0, 1.0],
+        [[60_000 * 0.5**0.5, 0.0], [0.0, 10_000 * 0.9**0.5]],
+    )
+    loss = Linex(0.001, InterpolatedWeight([0.0], [2.0]))
+    assert_allclose(score(loss, belief), [900.0, 45.0], rtol=1e-6)
+    assert_allclose(score(loss, belief), score(Linex(0.001), belief) * 2.0, rtol=1e-6)
+
+
+def test_an_ensemble_of_wide_normals():
+    """With the same sd, exp(alpha^2 sd^2 / 2) is common to all members and drops out."""
+    wide, narrow = (NormalEnsemble([[0.0, 3.0]], 1.0, [[0.0, 3.0]], sd) for sd in (30.0, 0.5))
+    assert_allclose(score(Linex(1.0), wide), score(Linex(1.0), narrow), rtol=1e-9)
+
+
+def test_an_ensemble_whose_members_are_far_apart():
+    """A cell that one member alone explains still knows how unlikely the other is: log p(1 | y) T_1 counts."""
+    belief = NormalEnsemble([[0.0, 50.0]], 1.0, [[0.0, 1000.0]], 1.0)
+    y = np.linspace(-9.0, 59.0, 68001)
+    log_one, log_two = -0.5 * y**2, -0.5 * (y - 50.0) ** 2
+    log_mass = np.logaddexp(log_one, log_two)
+    log_raised = np.logaddexp(log_one, log_two - 1000.0)
+    r = log_raised - log_mass - (np.log(np.exp(log_raised).sum()) - np.log(np.exp(log_mass).sum()))
+    regret = np.exp(log_mass + r) - np.exp(log_mass) * (r + 1.0)
+    assert_allclose(score(Linex(1.0), belief), regret.sum() / np.exp(log_mass).sum(), rtol=1e-6)
+
+
+def test_linex_of_a_log_normal_target():
+    """T = exp(-exp(f)) underflows twice as fast as anything else; its expectations are finite."""
+    belief = WarpedGaussianBelief(half_known(rho=0.97), LogWarp())
+    assert_allclose(uncertainty(Linex(1.0), belief), 0.685749, rtol=1e-6)
+    assert_allclose(expected_reduction(Linex(1.0), belief), 0.598647, rtol=1e-6)
+    assert_allclose(expected_regret(Linex(1.0), belief), 0.598647, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sd", [1e-3, 1.0])
+def test_an_infinite_expectation_is_refused_however_little_of_it_shows(sd):
+    with pytest.raises(FloatingPointError, match="infinite"):
+        score(Linex(-1.0), WarpedGaussianBelief(half_known(sd=sd), LogWarp()))
+
+
+def test_batches_under_gaussian_and_warped_beliefs():
+    latent = GaussianBelief([0.0], [1.0], [1.0, 1.0], [[0.6], [0.5]], candidate_covariance=[[1.0, 0.1], [0.1, 1.0]])
+    cov, joint = np.array([0.6, 0.5]), np.array([[1.0, 0.1], [0.1, 1.0]])
+    rho = cov @ np.linalg.solve(joint, cov)
+    own = BregmanLoss(NegativeLog(), Exponential(-30.0))
+    assert_allclose(select(own, latent, n=2).joint_reduction[-1], 450.0 * rho, rtol=1e-6)
+    warped = WarpedGaussianBelief(latent, LogWarp())
+    both = WarpedGaussianBelief(half_known(rho=rho), LogWarp())
+    assert_allclose(select(Linex(1.0), warped, n=2).joint_reduction[-1], score(Linex(1.0), both)[0], rtol=1e-6)
+
+
+def test_an_exponential_weight_that_no_number_holds():
+    belief = GaussianBelief([0.0, 0.01], [1.0, 1.0], [1.0], [[0.5, 0.5]])
+    loss = Linex(2.0, ExponentialWeight(100.0))
+    with pytest.raises(FloatingPointError, match="return_log_scale"):
+        uncertainty(loss, belief)
+    values, log_scale = uncertainty(loss, belief, return_log_scale=True)
+    assert_allclose(np.log(values) + log_scale, 5000.0 + np.array([0.0, 1.0]) + np.log(2.0), rtol=1e-12)
