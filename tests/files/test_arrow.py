@@ -190,7 +190,7 @@ def test_a_file_that_holds_fewer_rows_than_it_says_is_refused(tmp_path):
     assert pool.n_rows == 778
     path = tmp_path / "t.parquet"
     for look in (lambda: list(pool.chunks(100)), lambda: pool.take(np.arange(3)), lambda: read_table(path)):
-        with pytest.raises(StakesError, match=r"t.parquet, rows 0 to 777, .* it says it holds 778 and holds 777 there"):
+        with pytest.raises(StakesError, match=r"t.parquet, rows 0 to 777, .*that it holds 778 and holds 777 there"):
             look()
 
 
