@@ -74,6 +74,7 @@ HALF_LIGHTEST = 2e-5
 """Of member weights: p / mean may be as large as its inverse, and half precision ends at 65504."""
 _LIGHTEST = 1e-6  # the same in single precision
 _WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which single precision keeps five digits
+_AGREED = 64 * float(np.finfo(float).eps)  # by which members differ that agree: rounding
 _NEGLIGIBLE = 1e-300  # a probability whose inverse leaves the range of numbers
 _NEAR = 1e-2  # below, the series of (1 + q) log(1 + q) - q is good to 1e-11
 _PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
@@ -163,12 +164,13 @@ def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, log_scale: 
 
 
 def centred(probabilities: Array, weights: Array) -> tuple[Array, Array]:
-    """[n, C], [n, C, K]: the means of members, and p / mean - 1, 0 where the mean is nothing."""
+    """[n, C], [n, C, K]: the means of members, and p / mean - 1, 0 where that is rounding or the mean is nothing."""
     xp = namespace(probabilities)
     members = xp.permute_dims(single(probabilities), (0, 2, 1))  # [n, C, K]
     means = xp.sum(members * xp.astype(weights, members.dtype), axis=2)
     inverse = ratio(xp.ones_like(means), xp.where(means > SINGLE_NOTHING, means, xp.zeros_like(means)))
-    return means, (members - means[..., None]) * inverse[..., None]
+    gaps = (members - means[..., None]) * inverse[..., None]
+    return means, xp.where(abs(gaps) > _AGREED, gaps, xp.zeros_like(gaps))
 
 
 def within_reach(loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGHTEST) -> bool:
@@ -299,7 +301,8 @@ def _centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
         for c in range(probabilities.shape[2]):
             scale = 1.0 / means[n, c] if means[n, c] > _NEGLIGIBLE else 0.0
             for k in range(probabilities.shape[1]):
-                centred[n, c, k] = (per_row[k] * probabilities[n, k, c] - means[n, c]) * scale
+                gap = (per_row[k] * probabilities[n, k, c] - means[n, c]) * scale
+                centred[n, c, k] = gap if abs(gap) > _AGREED else 0.0
 
 
 @loop
