@@ -583,18 +583,24 @@ def plain_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system as sentences that say what to do."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last one: of a message about damaged names
         if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
             raise StakesError(
                 f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
             ) from error
-        primary = (
-            -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0) & 0xFF
-        )  # the higher bits say where in SQLite it happened
+        code = -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_READONLY and _may_write(path):
+            raise damaged(path, "its header says that it can only be read") from error
+        primary = code & 0xFF  # the higher bits of a code say where in SQLite it happened
         if primary not in _DAMAGE:
             said = _SENTENCES.get(primary, "it could not be used; nothing was recorded")
             raise StakesError(f"{path}: {said} ({error})") from error
         raise damaged(path, f"SQLite says: {error}") from error
+
+
+def _may_write(path: Path) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(each, os.W_OK, effective_ids=effective) for each in (path, path.parent))
 
 
 def path_of_file(path: str | os.PathLike[str]) -> Path:
