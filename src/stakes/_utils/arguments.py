@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RandomState: TypeAlias = int | np.random.Generator | None
 """A whole number, a generator, or None (which is 0: the same call gives the same answer)."""
 
-SUBSAMPLE, TIES, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
+SUBSAMPLE, TIES, DRAWS, ROWS = range(4)  # what a stream of random numbers is for: one seed, several independent streams
 
 
 def as_seed(random_state: Any) -> int:
@@ -58,7 +58,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def generator(seed: int, purpose: int) -> np.random.Generator:
-    """Random numbers for one purpose (`SUBSAMPLE`, `TIES`, `DRAWS`)."""
+    """Random numbers for one purpose (`SUBSAMPLE`, `TIES`, `DRAWS`, `ROWS`)."""
     return np.random.default_rng([seed, purpose])
 
 

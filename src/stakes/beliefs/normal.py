@@ -379,6 +379,7 @@ class NormalEnsemble:
     context_sd: Array
     member_weights: Array = None
     rule: OutcomeRule = field(default_factory=Automatic)
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # of the contexts, for all candidates
 
     def __post_init__(self) -> None:
         candidate_mean, candidate_sd, context_mean, context_sd, weights = asarrays(
@@ -512,7 +513,11 @@ class NormalEnsemble:
         Returns:
             [M, K, D].
         """
-        return normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+        known = self._known.get("moments", (None, None, None))
+        if known[0] is not integrand or known[1] is not reference:  # blocks of candidates ask for the same ones
+            moments = normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+            known = self._known["moments"] = integrand, reference, moments
+        return known[2]
 
     def member_outcomes(self) -> Array:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
@@ -562,6 +567,7 @@ class NormalEnsemble:
             candidate_sd=self.candidate_sd[candidates, :],
             context_mean=self.context_mean[contexts, :],
             context_sd=self.context_sd[contexts, :],
+            _known=self._known if contexts == slice(None) else {},
         )
 
     def refined(self) -> NormalEnsemble:
