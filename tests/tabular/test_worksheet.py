@@ -1,11 +1,14 @@
 """Labels: numbers within the domain of a loss, classes by name."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import BayesianRidge
 
+from stakes import SquaredError
 from stakes.exceptions import StakesError
-from stakes.tabular import LossSpec
+from stakes.tabular import Brief, LossSpec, ModelSpec
 from stakes.tabular.worksheet import as_targets, checked_class, checked_real, classes_of, domain_of, loss_task
 
 NAMES = st.text(min_size=1).filter(lambda text: text.strip() == text)
@@ -75,3 +78,39 @@ def test_a_weight_for_a_class_that_is_not_there_is_refused():
 def test_targets_are_numbers_or_names():
     assert as_targets(["1", "2.5"], "real").tolist() == [1.0, 2.5]
     assert as_targets(["NA", "1"], "classes").tolist() == ["NA", "1"]
+
+
+def test_what_a_brief_would_import_is_found_however_deep():
+    inner = {"model": "one.two:Three", "parameters": {"steps": [["a", {"model": "four:Five"}]]}}
+    brief = Brief("y", LossSpec("mine:Loss"), ModelSpec("bootstrap", {"estimator": inner}))
+    assert brief.imports() == ("mine:Loss", "one.two:Three", "four:Five")
+    assert brief.imports(model=False) == ("mine:Loss",)
+    assert Brief("y", LossSpec("squared-error")).imports() == ()
+    assert Brief("y", LossSpec("squared-error"), ModelSpec("a.b:C")).imports() == ("a.b:C",)
+
+
+def test_a_text_in_place_of_a_list_is_a_list_of_one():
+    brief = Brief("y", LossSpec("squared-error"), ignore="ab", missing="NA", text="cd", classes="van")
+    assert (brief.ignore, brief.missing, brief.text, brief.classes) == (("ab",), ("NA",), ("cd",), ("van",))
+    assert Brief("y", "linex", "random-forest") == Brief("y", LossSpec("linex"), ModelSpec("random-forest"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"budget": True}, "budget must be a positive number; got True"),
+        ({"label_cost": np.True_}, "label_cost must be a positive number"),
+        ({"decisions": True}, "decisions must be a positive number; got True"),
+        ({"max_cells": True}, "max_cells must be a whole number"),
+        ({"target": None}, "target must be a text, the name of a column or a sign; got None"),
+        ({"id_column": 3}, "id_column must be a text"),
+        ({"cost_column": ["x"]}, "cost_column must be a text"),
+        ({"delimiter": 3}, "delimiter must be a text"),
+        ({"ignore": 3}, "ignore must be a text or a list of texts; got 3"),
+        ({"model": BayesianRidge()}, "the model of a table is kept in words.*or a ModelSpec.*; got BayesianRidge"),
+        ({"loss": SquaredError()}, "the loss of a table is kept in words.*or a LossSpec.*; got SquaredError"),
+    ],
+)
+def test_what_a_brief_cannot_hold_is_refused_in_words(given, said):
+    with pytest.raises(StakesError, match=said):
+        Brief(**{"target": "y", "loss": LossSpec("squared-error"), **given})

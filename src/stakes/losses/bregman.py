@@ -16,7 +16,16 @@ from stakes._utils.array import Array, asarrays, linex, namespace, ratio
 from stakes.exceptions import StakesError
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Quadratic, Square, as_potential
-from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, VectorIdentity, as_transform
+from stakes.losses.transforms import (
+    Chart,
+    Exponential,
+    Identity,
+    Indicator,
+    Power,
+    TransformLike,
+    VectorIdentity,
+    as_transform,
+)
 from stakes.losses.weights import WeightFunction, WeightLike, as_vector_weight, as_weight
 
 _NEGLIGIBLE = 1e-12  # of a total mass of order one
@@ -99,11 +108,11 @@ class WeightedBregman:
         Vectors and predictions of them have shape [..., d].
         """
         if isinstance(self.domain, Classes):
-            z, action = indicators(self.domain, z, prediction)
-            return self.pointwise(z, action)
-        z, prediction = asarrays(z=z, prediction=prediction)
-        self.domain.check("the target", z)
-        self.domain.check("the prediction", prediction)
+            z, prediction = indicators(self.domain, z, prediction)
+        else:
+            z, prediction = asarrays(z=z, prediction=prediction)
+            self.domain.check("the target", z)
+            self.domain.check("the prediction", prediction)
         z, prediction = namespace(z).broadcast_arrays(z, prediction)
         loss = self._between(z, prediction)
         if self._weight is None:
@@ -113,7 +122,7 @@ class WeightedBregman:
 
     def _between(self, z: Array, prediction: Array) -> Array:
         """[...]: D_phi(T(z), T(prediction)), from the origin where T is the target: far misses lose no digits."""
-        chart = self.chart(None if isinstance(self.transform, Identity) else prediction)
+        chart = self.chart(None if isinstance(self.transform, Identity | Indicator) else prediction)
         points = chart.coordinate(z), chart.coordinate(prediction)
         return as_potential(self.potential).divergence(*points, chart.origin)
 

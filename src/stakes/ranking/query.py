@@ -23,6 +23,7 @@ from stakes._utils.arguments import (
     as_seed,
     check_budget,
     generator,
+    is_true_or_false,
     no_progress,
 )
 from stakes._utils.array import asarrays, check_all, check_shape, double, namespace, shares, slices
@@ -431,8 +432,8 @@ def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | 
         most = query.size
     else:
         most = enough_contexts(query.size, query.wanted, _class_count(query))
-    if max_contexts is None and isinstance(belief := query.first(), NormalEnsemble):
-        most = min(most, max(_FEWEST_CONTEXTS, _MAX_MEMBER_CONTEXTS // belief.member_weights.shape[0]))
+        if isinstance(belief := query.first(), NormalEnsemble):
+            most = min(most, max(_FEWEST_CONTEXTS, _MAX_MEMBER_CONTEXTS // belief.member_weights.shape[0]))
     positions, weights, note = _pool_contexts(context_weights, query.size, most, query.seed)
     return _about(query, pool_rows(query.pool, positions), positions, weights, note)
 
@@ -548,6 +549,8 @@ def row_costs(costs: Any, size: int) -> Host | None:
     """[N]: the costs, checked; one number is the cost of each."""
     if costs is None:
         return None
+    if np.asarray(costs).dtype == bool:
+        raise StakesError(f"costs must be positive numbers: what it takes to label each row; got {costs!r:.100}")
     given = np.asarray(costs, dtype=float)
     (prices,) = asarrays(costs=np.broadcast_to(given, size) if given.ndim == 0 else given)
     check_shape("costs", prices, (size,))
@@ -571,6 +574,8 @@ def at_least_one(name: str, value: Any) -> int:
         number = operator.index(value)
     except TypeError as error:
         raise TypeError(f"{name} must be a whole number; got {value!r}") from error
+    if is_true_or_false(value):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
     if number < 1:
         raise StakesError(f"{name} must be 1 or more; got {value!r}")
     return number
