@@ -277,7 +277,8 @@ class Query:
         key = self.target, joint
         if key not in self.prepared:
             self.prepared[key] = prepare_belief(self.model, self.contexts, **self._options(joint))
-        return self.prepared[key]
+        prepared: Callable[[Table], Belief] = self.prepared[key]
+        return prepared
 
     def scores(self, belief: Belief) -> tuple[Any, float]:
         """[n]: what each label of a belief over the contexts is worth, over exp(log scale), and that log scale.
