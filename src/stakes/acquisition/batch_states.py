@@ -113,8 +113,10 @@ class EnsembleBatch:
         rng: np.random.Generator,
         max_configurations: int,
         configurations: Array = None,
+        several: Any = None,
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
+        self.several: Any = belief if several is None else several  # with fewer cells, for more labels than one
         reference = belief.reference(loss)
         self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
         self.log_weights = log_weights  # [M]
@@ -174,7 +176,8 @@ class EnsembleBatch:
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
         loss = variance_of(self.belief)
-        same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, self.configurations)
+        settings = self.log_weights, self.rng, self.most, self.configurations, self.several
+        same = EnsembleBatch(loss, self.belief, *settings)
         xp = namespace(self.expected)
         gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
         return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
@@ -183,7 +186,7 @@ class EnsembleBatch:
         """Extend the configurations by the candidate's label; sample them when they are too many."""
         xp, here = namespace(self.expected), slice(candidate, candidate + 1)
         error = self._sampling_error(here) if self.sampled else 0.0
-        extended = self._extended(here)[0, ...]  # [Q J, K]
+        extended = self._joint(self.several.take(here, slice(None)).member_outcomes())[0, ...]  # [Q J, K]
         mass = xp.sum(extended, axis=1)
         possible = xp.nonzero(mass > 0)[0]
         extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
@@ -198,7 +201,7 @@ class EnsembleBatch:
 
     def _n_cells(self, count: int) -> int:
         """J, or the number R of ways to share out `count` repeats among J cells."""
-        cells = self.belief.n_cells(self.loss)
+        cells = self._of_next_label().n_cells(self.loss)
         return cells if count == 1 else math.comb(count + cells - 1, count)
 
     def _log_worth(self, regrets: Array) -> Array:
@@ -212,10 +215,17 @@ class EnsembleBatch:
 
     def _extended(self, part: slice, count: int = 1) -> Array:
         """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
+        outcomes = double(self._of_next_label().take(part, slice(None)).member_outcomes())  # [n, J, K]
+        return self._joint(outcomes if count == 1 else _repeated(outcomes, count))  # [n, R, K]
+
+    def _of_next_label(self) -> Any:
+        """The belief whose cells are those of the next label."""
+        return self.belief if self.configurations.shape[0] == 1 else self.several
+
+    def _joint(self, outcomes: Array) -> Array:
+        """[n, Q J, K]: configurations with outcomes [n, J, K] of one more label."""
         xp = namespace(self.expected)
-        outcomes = double(self.belief.take(part, slice(None)).member_outcomes())  # [n, J, K]
-        outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
-        joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
+        joint = self.configurations[None, :, None, :] * double(outcomes)[:, None, :, :]  # [n, Q, J, K]
         return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
 
     def _sampling_error(self, here: slice) -> float:
@@ -624,6 +634,14 @@ def _normal_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
     return EnsembleBatch(loss, belief.refined().refined() if loss.finite_actions else belief, *settings)
 
 
+def _vector_normal_batch(
+    loss: AnyLoss, belief: Any, log_weights: Array, rng: np.random.Generator, max_configurations: int
+) -> Batch:
+    """By the nodes of members for several labels: those of a grid are too many to be enumerated."""
+    nested = replaced(belief, rule=replaced(belief.rule, grid=0))
+    return EnsembleBatch(loss, belief, log_weights, rng, max_configurations, several=nested)
+
+
 _STARTERS: Mapping[type, Starter] = MappingProxyType(
     {
         GaussianBelief: _gaussian_batch,
@@ -631,7 +649,7 @@ _STARTERS: Mapping[type, Starter] = MappingProxyType(
         VectorGaussianBelief: _vector_batch,
         VoteEnsemble: EnsembleBatch,
         CategoricalEnsemble: EnsembleBatch,
-        VectorNormalEnsemble: EnsembleBatch,
+        VectorNormalEnsemble: _vector_normal_batch,
         NormalEnsemble: _normal_batch,
     }
 )
