@@ -45,6 +45,7 @@ def test_rows_of_a_belief_that_has_no_summary_are_drawn(rng, monkeypatch):
     rows = rng.standard_normal((80, 3))
     forest = RandomForestClassifier(20, random_state=0).fit(rows, rows[:, 0] > 0)
     monkeypatch.setattr(stakes.ranking.query, "_MAX_NUMBERS", 20_000)
+    monkeypatch.setattr(stakes.ranking.query, "_FEW_PAIRS", 0)
     pool = rng.standard_normal((400, 3))
     settings = {"contexts": pool[:50], "batch": False}
     ranking = rank(forest, stakes.LogLoss(), pool, n=3, **settings)

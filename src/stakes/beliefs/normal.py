@@ -11,6 +11,7 @@ panel, Q = P G, B marks, D statistics.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 

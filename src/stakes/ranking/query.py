@@ -73,6 +73,7 @@ _MAX_JOINT_CELLS = 300_000_000  # computed to choose rows together, under an ens
 _CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
 _MAX_MEMBER_CONTEXTS = 25_000  # pairs of a member of an ensemble of normals and a context, integrated one by one
 _MAX_NUMBERS = 100_000_000  # that forms go through to score rows of a table in memory, some nanoseconds each
+_FEW_PAIRS = 1_000_000  # of rows and contexts that any form gets through, but under an ensemble of normals
 _PER_SWITCH = 25  # numbers under an ensemble of normals, where switching points are searched for, cost as many others
 _SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
 _ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
@@ -472,8 +473,11 @@ def _within_seconds(query: Query, about: Callable[[Query], Query]) -> Query:
 
     Where that is next to none, members are summarised.
     """
+    normals = isinstance(query.first(), NormalEnsemble)
+    if not normals and query.size * len(query.weights) <= _FEW_PAIRS:
+        return query
     fewest, most = 2 * (query.wanted + len(query.pending)), enough_rows(query)
-    if most < fewest and isinstance(query.first(), NormalEnsemble):
+    if most < fewest and normals:
         query = about(replace(query, summarised=True, prepared={}))
         query = replace(query, notes=(*query.notes, Note("summarised members", {})))
         most = enough_rows(query)
