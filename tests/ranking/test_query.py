@@ -223,7 +223,7 @@ def test_rows_that_cannot_be_read_are_named(rows, forest, tmp_path):
     begin = group.dictionary_page_offset or group.data_page_offset
     data[begin : begin + group.total_compressed_size] = b"\xff" * group.total_compressed_size
     path.write_bytes(data)
-    with pytest.raises(StakesError, match=r"pool.parquet: rows 140 to 209, counted from 0, cannot be read"):
+    with pytest.raises(StakesError, match=r"pool.parquet, rows 140 to 209, counted from 0, cannot be read"):
         stakes.rank(forest, stakes.LogLoss(), path)
 
 

@@ -9,6 +9,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -404,18 +405,18 @@ def make_query(
     )
     if contexts is not None:
         contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
-
-    def about(query: Query) -> Query:
-        if contexts is not None:
-            return _with_contexts(query, contexts, context_weights)
-        return _with_pool_contexts(query, context_weights, max_contexts)
-
+    about = partial(_with_some_contexts, given=contexts, weights=context_weights, most=max_contexts)
     query = _within_seconds(about(query), about) if max_rows is None else about(query)
     if batch is False:
         return query
     listed, cheap = enough_listed(len(query.weights), query.wanted, query.first(joint=True))
     listed = listed if shortlist is None else query.shortlist
     return replace(query, shortlist=listed, batch=False if batch is None and not cheap else batch)
+
+
+def _with_some_contexts(query: Query, given: Table | None, weights: Any, most: int | None) -> Query:
+    """The query about contexts that were given, or about rows of the pool."""
+    return _with_pool_contexts(query, weights, most) if given is None else _with_contexts(query, given, weights)
 
 
 def _with_contexts(query: Query, contexts: Table, context_weights: Any) -> Query:
