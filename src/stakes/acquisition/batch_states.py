@@ -28,8 +28,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from stakes._utils.array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
-from stakes.acquisition.forms import find_form, today
+from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
+from stakes.acquisition.forms import by_logarithms, find_form, today
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
     best_of_knowing,
@@ -51,6 +51,7 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
+from stakes.beliefs.log_moments import split_by_member
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
 from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.distributions import Distribution
@@ -115,18 +116,25 @@ class EnsembleBatch:
         configurations: Array = None,
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
-        reference = belief.reference(loss)
+        logs, reference = by_logarithms(loss, belief), belief.reference(loss)
+        self.in_logs = logs is not None  # then configurations, too, are logarithms
         self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
         self.log_weights = log_weights  # [M]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
         members = double(belief.member_weights)[None, :]
-        self.configurations = members if configurations is None else configurations  # [Q, K]
+        given = members if configurations is None else configurations
+        self.configurations = log_of(given) if self.in_logs else given  # [Q, K]
         self.loss: Any = loss
         if isinstance(loss, DistributionLoss):
             assert isinstance(belief, NormalEnsemble)
             self.loss = Tabulated.under(loss, belief)
             self.expected = self.loss.member_moments()  # [M, K, D]
             self.action = namespace(self.expected).matmul(members, self.expected)[:, 0, :]  # [M, D]
+        elif logs is not None:
+            assert isinstance(belief, NormalEnsemble)
+            self.loss = logs
+            self.expected = belief.member_log_moments(logs, reference)  # [M, K, 2]
+            self.action = logs.action(belief.log_moments(logs, reference))  # [M, 1]
         else:
             self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
             self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
@@ -156,7 +164,12 @@ class EnsembleBatch:
 
     def log_most(self) -> Array:
         """[M]: the log of p(c) times the regret of today's action once the member is known."""
-        known = regret_of_members(self.loss, self.belief.member_weights, self.expected, self.action, self.point)
+        if self.in_logs:
+            members = log_of(double(self.belief.member_weights))[:, None] + self.expected
+            regrets = self.loss.regret(members, self.action[:, None, :])  # [M, K]
+            known = namespace(regrets).sum(regrets, axis=1)
+        else:
+            known = regret_of_members(self.loss, self.belief.member_weights, self.expected, self.action, self.point)
         return log_of(known) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
@@ -173,9 +186,9 @@ class EnsembleBatch:
 
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
-        loss = variance_of(self.belief)
-        same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, self.configurations)
-        xp = namespace(self.expected)
+        xp, loss = namespace(self.expected), variance_of(self.belief)
+        plain = xp.exp(self.configurations) if self.in_logs else self.configurations
+        same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, plain)
         gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
         return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
 
@@ -184,14 +197,15 @@ class EnsembleBatch:
         xp, here = namespace(self.expected), slice(candidate, candidate + 1)
         error = self._sampling_error(here) if self.sampled else 0.0
         extended = self._extended(here)[0, ...]  # [Q J, K]
-        mass = xp.sum(extended, axis=1)
+        mass = xp.exp(log_sum(extended)) if self.in_logs else xp.sum(extended, axis=1)
         possible = xp.nonzero(mass > 0)[0]
         extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
         if extended.shape[0] > self.most:
             share = np.asarray([float(each) for each in mass])
             drawn = self.rng.choice(share.shape[0], size=self.most, p=share / share.sum())
             drawn = xp.asarray(drawn, device=getattr(mass, "device", None))
-            extended = xp.take(extended, drawn, axis=0) / xp.take(mass, drawn)[:, None] / float(self.most)
+            each, own = xp.take(extended, drawn, axis=0), float(self.most) * xp.take(mass, drawn)[:, None]
+            extended = each - xp.log(own) if self.in_logs else each / own
             self.sampled = True
         self.configurations = extended
         return error
@@ -207,15 +221,21 @@ class EnsembleBatch:
     def _regrets(self, cells: Array) -> Array:
         """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
         xp = namespace(self.expected)
+        if self.in_logs:
+            return self.loss.regret(split_by_member(cells, self.expected), self.action[:, None, :])
         split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q, D]
         return self.loss.regret(split, self.action[:, None, :], self.point)
 
     def _extended(self, part: slice, count: int = 1) -> Array:
         """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
         xp = namespace(self.expected)
-        outcomes = double(self.belief.take(part, slice(None)).member_outcomes())  # [n, J, K]
-        outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
-        joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
+        block: Any = self.belief.take(part, slice(None))
+        if self.in_logs:  # of an ensemble of normals, whose repeats are not known
+            joint = self.configurations[None, :, None, :] + block.member_log_outcomes()[:, None, :, :]
+        else:
+            outcomes = double(block.member_outcomes())  # [n, J, K]
+            outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
+            joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
         return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
 
     def _sampling_error(self, here: slice) -> float:

@@ -279,43 +279,17 @@ class WarpedGaussianBelief:
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T(g(f)) ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-
-        Raises:
-            FloatingPointError: If the expectation of T(g(f)) is infinite.
-        """
+        """That of the latent belief, refused where the expectation of T is infinite."""
         latent = self.unwarped(integrand)
         _check_finite_expectation(latent, self.latent)
         return self.latent.log_span(latent)
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(g(f)) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
+        """[M, 2]: log E[S(z) | c]."""
         return self.latent.log_moments(self.unwarped(integrand), self._latent(reference))
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(g(f)) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
         return self.latent.log_split_moments(self.unwarped(integrand), self._latent(reference))
 
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:

@@ -194,7 +194,7 @@ class LogDomainLoss:
         top, base = (xp.where(some, each, xp.zeros_like(mass)) for each in (log_moments[..., 1:], mass))
         return top - base
 
-    def regret(self, log_moments: Array, action: Array) -> Array:
+    def regret(self, log_moments: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: E[w] (r - log r - 1), where both E[w] and E[w] r are in range though r may not be."""
         xp, log_mass = namespace(log_moments), log_moments[..., 0]
         some = log_mass > -xp.inf
