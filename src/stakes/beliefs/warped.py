@@ -458,8 +458,13 @@ class Unwarped:
         """[..., D]: S(g(f)) about g(reference)."""
         return self.of_target.statistics(self.warp.forward(f), self._point(reference))
 
-    def log_statistics(self, f: Array, reference: Array) -> Array:
-        """[..., D]: log S(g(f)) about g(reference)."""
+    @property
+    def weighted(self) -> bool:
+        """Whether the loss has a weight."""
+        return bool(self.of_target.weighted)
+
+    def log_statistics(self, f: Array, reference: Array) -> tuple[Array, Array]:
+        """[...] each: log S(g(f)) about g(reference)."""
         return self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
 
     def log_ratio(self, f: Array, reference: Array) -> Array:

@@ -181,11 +181,18 @@ class LogDomainLoss:
         """[..., 2]: those of the loss."""
         return self.loss.log_magnitudes(z)
 
-    def log_statistics(self, z: Array, reference: Array) -> Array:
-        """[..., 2]: log w(z), and log w(z) T(z) / T(reference)."""
+    @property
+    def weighted(self) -> bool:
+        """Whether there is a weight."""
+        return self.loss.weight is not None
+
+    def log_statistics(self, z: Array, reference: Array) -> tuple[Array, Array]:
+        """[...] each: log w(z), and log w(z) T(z) / T(reference)."""
         xp, weight, log_t = namespace(z), as_weight(self.loss.weight), self.log_ratio(z, reference)
-        log_w = xp.zeros_like(log_t) if weight is None else weight.logarithm(z) + xp.zeros_like(log_t)
-        return xp.stack([log_w, log_w + log_t], axis=-1)
+        if weight is None:
+            return xp.zeros_like(log_t), log_t
+        log_w = weight.logarithm(z)
+        return log_w, log_w + log_t
 
     def action(self, log_moments: Array) -> Array:
         """[..., 1]: log E[w T] - log E[w]; 0 where there is no mass."""
