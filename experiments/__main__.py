@@ -1,7 +1,8 @@
 """The paper's experiments, and a report that puts what was printed beside them: `python -m experiments` in a checkout.
 
 A run that was stopped goes on where it was, from its store. Summaries go to the folder of results, from which
-`python -m experiments report` makes the report again without running anything.
+`python -m experiments report` makes the report again without running anything. `python -m experiments labels_saved` is
+a study of its own, with options of its own: how many labels beliefs and strategies save on real tables.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from experiments.datasets import DatasetError
+from experiments.labels_saved import command as labels_saved
 from experiments.paper import classification, linex, regression, table2
 from experiments.paper.blocks import html
 from experiments.paper.classification import Classification
@@ -36,8 +38,12 @@ _QUICK_RUNS = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    given = _parser().parse_args(arguments)
-    command = shlex.join(["python", "-m", "experiments", *(sys.argv[1:] if arguments is None else arguments)])
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["labels_saved"]:
+        labels_saved.main(words[1:])
+        return
+    given = _parser().parse_args(words)
+    command = shlex.join(["python", "-m", "experiments", *words])
     results = given.results or given.store / "results"
     for study in _asked_for(given):
         try:

@@ -35,7 +35,7 @@ def settings(outcomes: Outcomes) -> str:
         pool = 2 * sizes["n_rows"] - sum(sizes.values())
         counts = [sizes["n_rows"], pool, sizes["n_initial"], each.n, each.runs]
         lines.append([place, problem.table, problem.description, problem.model.description, *counts])
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def finals(outcomes: Outcomes) -> str:
@@ -47,7 +47,7 @@ def finals(outcomes: Outcomes) -> str:
         means = [number(each.curves(name)[:, -1].mean()) for name in names]
         gaps = [_estimate(each.compare("loss", rival).final) for rival in ("random", "plain", problem.usual)]
         lines.append([place, problem.table, number(each.curves("loss")[:, 0].mean()), *means, *gaps])
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def areas(outcomes: Outcomes) -> str:
@@ -59,7 +59,7 @@ def areas(outcomes: Outcomes) -> str:
         reached = each.labels_to_reach()
         labels = [_labels(reached[name].labels.value) for name in ("random", "plain", problem.usual, "loss")]
         lines.append([place, problem.table, *gaps, number(reached["loss"].level), *labels])
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def purchases(outcomes: Outcomes) -> str:
@@ -69,7 +69,7 @@ def purchases(outcomes: Outcomes) -> str:
     for place, (problem, each) in enumerate(outcomes.items(), 1):
         values = [_measured(problem, each, targets) for targets in (each.targets[0], *_bought(problem, each))]
         lines.append([place, problem.table, _what(problem, each), *values, f"{shared(each, 'loss', 'plain'):.0%}"])
-    return _table(head, lines)
+    return table(head, lines)
 
 
 def shared(simulation: Simulation, first: str, second: str) -> float:
@@ -117,6 +117,6 @@ def number(value: float) -> str:
     return np.format_float_positional(value, precision=3, unique=False, fractional=False, trim="-")
 
 
-def _table(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def table(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     rows = [head, ["---"] * len(head), *lines]
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)

@@ -50,6 +50,14 @@ def xp(request):
     module.set_default_device(None)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def settings_of_nobody(tmp_path_factory):
+    """What is remembered in the user's settings, such as which campaigns are trusted, is not that of whoever tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("settings")))
+        yield
+
+
 @pytest.fixture
 def host():
     """A function that brings any array back to NumPy."""

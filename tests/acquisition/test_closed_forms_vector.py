@@ -336,3 +336,12 @@ def test_bald_needs_noise_and_labels_that_include_it(rng):
         bald(VectorGaussianBelief(**given, noise_variance=100 * given["candidate_variance"]))
     known = VectorGaussianBelief([[0.0]], [[[1.0]]], [np.ones((2, 2))], np.full((1, 1, 2, 1), 0.1))
     assert predictive_entropy(known)[0] == -np.inf
+
+
+def test_the_price_of_one_output_is_not_lost_beside_that_of_another():
+    units = np.array([4e-3, 6e3, 1e-5])  # of outputs whose errors cost alike
+    price = np.array([[2.0, 0.5, 0.3], [0.5, 1.0, -0.4], [0.3, -0.4, 1.5]])
+    covariance = np.array([0.5, -0.3, 0.7])
+    belief = VectorGaussianBelief([[0.0] * 3], [np.diag(units**2)], [[[2.0]]], (covariance * units)[None, None, None])
+    found = score(Mahalanobis(price / units[:, None] / units), belief)
+    np.testing.assert_allclose(found, covariance @ price @ covariance / 2.0, rtol=1e-12)

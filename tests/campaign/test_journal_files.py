@@ -43,7 +43,7 @@ def campaign_of_other_program(path):
 
 def from_the_future(path):
     small(path)
-    marked(path, "PRAGMA user_version = 3")
+    marked(path, "PRAGMA user_version = 4")
 
 
 def truncated(path):
@@ -72,9 +72,9 @@ def headless(path):
         (lambda path: path.write_bytes(b"SQLite format 3\0"), "it is not a campaign file"),
         (foreign, "is an SQLite file of another program"),
         (campaign_of_other_program, "is an SQLite file of another program"),
-        (from_the_future, "has schema 3 and this stakes reads 2"),
-        (truncated, "it is damaged"),
-        (scribbled, "it is damaged"),
+        (from_the_future, "has schema 4 and this stakes reads 3"),
+        (truncated, "is damaged, or was changed by another program"),
+        (scribbled, "is damaged, or was changed by another program"),
         (headless, "it is not a campaign file"),
     ],
 )

@@ -3,7 +3,6 @@
 import itertools
 import os
 import re
-import sqlite3
 import sys
 import threading
 
@@ -38,7 +37,10 @@ OURS = re.compile(r"stakes.campaign.\w+\.py$|contextlib\.py$")
         (lambda j: j.lease(["a"], 0), "the number of rows must be a whole number from 1"),
         (lambda j: j.lease(["a"], 1.5), "the number of rows must be a whole number from 1"),
         (lambda j: j.lease(["a"], 1, seconds=0), "the seconds of a lease must be a positive finite number"),
-        (lambda j: j.lease(["a"], 1, seconds=1e300), "the end of a lease must lie before the year 10000"),
+        (
+            lambda j: j.lease(["a"], 1, seconds=1e300),
+            "a lease must end .* before the year 10000",
+        ),
         (
             lambda j: j.save_record("ranking", 2, {}),
             "the version of a record must be a whole number from 0 to 1, not 2",
@@ -53,34 +55,6 @@ def test_what_is_refused_changes_nothing(journal, call, words):
     with pytest.raises(StakesError, match=words):
         call(journal)
     assert (journal.history(), journal.settings, journal.records("ranking")) == before
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE events SET label = 'dog'",
-        "DELETE FROM events",
-        "INSERT OR REPLACE INTO events (number, at, kind, row, label) VALUES (1, 1.0, 'label', '7', 'dog')",
-        "INSERT INTO events (number, at, kind, row, label) VALUES (9, 1.0, 'label', '7', 'dog')",
-        "INSERT INTO events (number, at, kind, row) VALUES (2, 1.0, 'label', '7')",
-        "INSERT INTO events (number, at, kind, row) VALUES (2, 1.0, 'forget', '7')",
-        "INSERT INTO events (number, at, kind, row, label) VALUES (2, 1.0, 'label', 'nobody', 'dog')",
-        "UPDATE rows SET id = '8' WHERE id = '7'",
-        "DELETE FROM records",
-    ],
-)
-def test_the_file_itself_refuses_to_be_rewritten(journal, statement):
-    with pytest.raises(sqlite3.IntegrityError):
-        journal.connection.execute(statement)
-    journal.check()
-
-
-def test_a_check_finds_events_that_break_the_rules(journal):
-    journal.connection.execute(
-        "INSERT INTO events (number, at, kind, row, label) VALUES (2, 1.0, 'label', '007', 'dog')"
-    )
-    with pytest.raises(StakesError, match=r"its events break the rules .row '007' has the label 'cat'"):
-        journal.check()
 
 
 def interrupted(call, line):
@@ -129,7 +103,7 @@ def test_ctrl_c_at_any_line_leaves_all_or_nothing_and_no_lock(path, call):
 
 def test_what_a_second_ctrl_c_leaves_is_rolled_back_by_the_next_call(journal):
     journal.connection.execute("BEGIN IMMEDIATE")
-    journal.connection.execute("INSERT INTO records VALUES (2, 1.0, 'ranking', 1, '{}')")
+    journal.connection.execute("INSERT INTO records VALUES (2, 1.0, 'ranking', 1, '{}', x'00')")
     assert journal.tell_many([("a", "cat")]).new == ("a",)
     assert journal.records("ranking") == ()
 

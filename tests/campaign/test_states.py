@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stakes.campaign import Event, RowState
-from stakes.campaign.states import after, checked, needless, replay
+from stakes.campaign.states import after, checked, needless
 from stakes.exceptions import StakesError
 
 KINDS = ("label", "replace", "ask", "release", "skip", "withdraw")
@@ -20,6 +20,11 @@ attempts = st.lists(
     ),
     max_size=30,
 )
+
+
+def replay(events):
+    """The states of the rows that anything has happened to: the last event of each decides."""
+    return {row: after(event) for row, event in {event.row: event for event in events}.items()}
 
 
 def event(kind, row="7", label="cat", at=10.0, until=20.0, number=1):
@@ -94,13 +99,6 @@ def test_what_is_allowed_and_what_comes_of_it_are_as_in_a_plain_model(tries):
         for row, state in replay(events).items():
             assert state.at(wanted.at).status == plain.status(row, wanted.at)
             assert state.label == plain.labels.get(row)
-
-
-@given(attempts, st.integers(0, 30))
-def test_a_history_can_be_replayed_in_parts(tries, cut):
-    events = [wanted for wanted, taken, _, _ in lived(tries) if taken]
-    assert replay(events[:cut]) | replay(events[cut:]) == replay(events)
-    assert replay(events) == {row: replay(e for e in events if e.row == row)[row] for row in {e.row for e in events}}
 
 
 @given(attempts)

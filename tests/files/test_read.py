@@ -1,6 +1,7 @@
 """Tables from files: what is read, and what is refused with the place and a way out."""
 
 import re
+import time
 
 import numpy as np
 import pytest
@@ -199,3 +200,25 @@ def test_ids(csv):
         row_ids(source, "other")
     with pytest.raises(StakesError, match="the id at line 3, column 'gap', is empty"):
         row_ids(source, "gap")
+
+
+def test_a_header_of_a_million_columns_is_refused_at_once(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(f"c{i}" for i in range(10**6)) + "\n" + ",".join(["1"] * 10**6) + "\n")
+    begin = time.process_time()
+    with pytest.raises(StakesError, match=r"has 1,000,000 columns; at most 20,000 are read. Leave some out"):
+        read_table(path)
+    assert time.process_time() - begin < 20.0  # each name compared with all others would take hours
+
+
+def test_a_table_of_twenty_thousand_columns_is_read_in_linear_time(tmp_path):
+    path, n = tmp_path / "t.csv", 20_000
+    path.write_text(",".join(f"c{i}" for i in range(n)) + "\n" + (",".join(["1"] * n) + "\n") * 3)
+    begin = time.process_time()
+    source = read_table(path)
+    frame = source.features().drop([f"c{i}" for i in range(0, n, 2)])
+    assert frame.shape == (3, n // 2)
+    assert source.remarks() == ()
+    with pytest.raises(StakesError, match="there is no column 'c30000'"):
+        source.texts("c30000")
+    assert time.process_time() - begin < 10.0

@@ -201,3 +201,10 @@ def test_the_domain():
 def test_a_potential_of_positive_numbers_is_refused():
     with pytest.raises(ValueError, match=r"the potential needs points in \(0, inf\)"):
         BregmanLoss(NegativeLog(), VectorIdentity(2))
+
+
+def test_a_price_of_0_by_rounding_is_one():
+    noisy = Mahalanobis([[-1e-17, 1e-17], [1e-17, 1.0]])
+    np.testing.assert_allclose(noisy([3.0, 2.0], [0.0, 0.0]), 4.0)
+    with pytest.raises(ValueError, match=r"positive semi-definite.*smallest eigenvalue is -1"):
+        Mahalanobis([[0.0, 1.0], [1.0, 0.0]])

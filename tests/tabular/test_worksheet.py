@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stakes.exceptions import StakesError
-from stakes.tabular import LossSpec
+from stakes.tabular import Brief, LossSpec, ModelSpec
 from stakes.tabular.worksheet import as_targets, checked_class, checked_real, classes_of, domain_of, loss_task
 
 NAMES = st.text(min_size=1).filter(lambda text: text.strip() == text)
@@ -75,3 +75,12 @@ def test_a_weight_for_a_class_that_is_not_there_is_refused():
 def test_targets_are_numbers_or_names():
     assert as_targets(["1", "2.5"], "real").tolist() == [1.0, 2.5]
     assert as_targets(["NA", "1"], "classes").tolist() == ["NA", "1"]
+
+
+def test_what_a_brief_would_import_is_found_however_deep():
+    inner = {"model": "one.two:Three", "parameters": {"steps": [["a", {"model": "four:Five"}]]}}
+    brief = Brief("y", LossSpec("mine:Loss"), ModelSpec("bootstrap", {"estimator": inner}))
+    assert brief.imports() == ("mine:Loss", "one.two:Three", "four:Five")
+    assert brief.imports(model=False) == ("mine:Loss",)
+    assert Brief("y", LossSpec("squared-error")).imports() == ()
+    assert Brief("y", LossSpec("squared-error"), ModelSpec("a.b:C")).imports() == ("a.b:C",)

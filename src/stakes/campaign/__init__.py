@@ -1,7 +1,7 @@
 """A labelling project on disk: which rows are labelled, which are handed out, which are open."""
 
-from stakes.campaign.campaign import Campaign, Status
+from stakes.campaign.campaign import Campaign
 from stakes.campaign.journal import Journal
-from stakes.campaign.states import Event, Recorded, RowState
+from stakes.campaign.states import Event, Recorded, RowState, Status
 
 __all__ = ["Campaign", "Event", "Journal", "Recorded", "RowState", "Status"]

@@ -11,7 +11,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,16 +19,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress
-from stakes.campaign.journal import WEEK, Journal
+from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
+from stakes.campaign.kept import check_ranking_kept, failure_kept, ranking_kept
 from stakes.campaign.states import (
     Event,
     Record,
     Recorded,
     RowState,
+    Status,
     checked_clock,
+    checked_count,
     checked_lease,
+    checked_text,
     unknown_row,
 )
+from stakes.campaign.trust import refuse_untrusted, remember_trust
 from stakes.exceptions import StakesError
 from stakes.files import Fingerprint, changes, fingerprint, write_csv
 from stakes.files.write import checked_output
@@ -51,53 +56,6 @@ _IN_VAIN = 5  # rankings of which others took every row, after which an asker is
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Status:
-    """Where a campaign stands.
-
-    Attributes:
-        rows: How many there are.
-        labelled: How many have a label.
-        asked: How many are handed out.
-        skipped: How many are not to be asked for.
-        open: How many can be asked for.
-        spent: The cost of labels since the start, in units of the costs (1 each without).
-        pending: The cost of labels on their way.
-        budget: For all labels since the start; None where there is no limit.
-        outlook: What the next labels are worth, as `stakes.ranking.Outlook.to_dict` has it; None before the first
-            ranking, and in a cold start.
-        outlook_labels: How many labels the outlook knew of.
-        stale: Why the outlook is an old one; None where it is not.
-        advice: Whether to go on, and why.
-
-    Examples:
-        >>> Status(3, 1, 1, 0, 1, 2.0, 1.0, 5.0, None, None, None, "Ask for rows.").budget_left
-        2.0
-    """
-
-    rows: int
-    labelled: int
-    asked: int
-    skipped: int
-    open: int
-    spent: float
-    pending: float
-    budget: float | None
-    outlook: dict[str, Any] | None
-    outlook_labels: int | None
-    stale: str | None
-    advice: str
-
-    @property
-    def budget_left(self) -> float | None:
-        """What may still be spent; None where there is no limit."""
-        return None if self.budget is None else max(0.0, self.budget - self.spent - self.pending)
-
-    def to_dict(self) -> dict[str, Any]:
-        """All fields, for JSON."""
-        return {**asdict(self), "budget_left": self.budget_left}
 
 
 class _Now(NamedTuple):
@@ -124,6 +82,7 @@ class Campaign:
     Attributes:
         path: The file.
         journal: Its rows, events and records.
+        trusted: Whether the classes that it names by "module:Name" may be imported, whatever was answered before.
 
     Examples:
         >>> import tempfile
@@ -145,6 +104,7 @@ class Campaign:
 
     path: Path
     journal: Journal
+    trusted: bool = False
 
     @staticmethod
     def create(
@@ -186,29 +146,40 @@ class Campaign:
             "initial": len(sheet.labels),
         }
         known = {sheet.ids[row]: label for row, label in sheet.labels.items()}
-        return Campaign(where, Journal.create(where, zip(sheet.ids, costs, strict=True), kept, known))
+        campaign = Campaign(where, Journal.create(where, zip(sheet.ids, costs, strict=True), kept, known), trusted=True)
+        if sheet.brief.imports():
+            remember_trust(where, sheet.brief)
+        return campaign
 
     @staticmethod
-    def open(path: str | os.PathLike[str], table: str | os.PathLike[str] | None = None) -> Campaign:
+    def open(
+        path: str | os.PathLike[str], table: str | os.PathLike[str] | None = None, *, trust: bool = False
+    ) -> Campaign:
         """Open a campaign file.
 
         Args:
             path: The file.
             table: Where its table is now, if it was moved.
+            trust: Whether the classes that it names by "module:Name" may be imported, which runs their modules. The
+                answer is remembered for this file, outside of it; a campaign that was created here is trusted.
 
         Returns:
             The campaign, open.
 
         Raises:
-            StakesError: If the file is no campaign, or the table is not the one that it was made with.
+            StakesError: If the file is no campaign, is damaged, or the table is not the one that it was made with.
         """
-        campaign = Campaign(Path(path), Journal.open(path))
+        campaign = Campaign(Path(path), Journal.open(path), trust)
         try:
+            campaign._check_settings()
+            if trust and campaign.brief.imports():
+                remember_trust(campaign.path, campaign.brief)
             if table is not None:
+                campaign._refuse_untrusted(model=False)
                 campaign._refuse_changes(read_worksheet(table, campaign.brief))
                 if (moved := _kept_path(table, campaign.path)) != campaign._settings["table"]:
                     campaign.journal.update_settings(table=moved)
-                    return Campaign(campaign.path, campaign.journal)
+                    return Campaign(campaign.path, campaign.journal, trust)
             return campaign
         except BaseException:
             campaign.close()
@@ -219,10 +190,25 @@ class Campaign:
         return self.journal.settings
 
     def _setting(self, name: str, read: Callable[[Any], T]) -> T:
-        try:
+        with kept_in(self.path, f"its setting {name!r}"):
             return read(self._settings[name])
-        except (KeyError, TypeError, ValueError) as error:
-            raise StakesError(f"the settings of the campaign cannot be used: {error}") from error
+
+    def _check_settings(self) -> None:
+        """Refuse settings and labels that cannot be what was written, before anything is done with them."""
+        events, rows = self.journal.history(), self.journal.costs()
+        if self.n_initial > len(events) or any(event.kind != "label" for event in events[: self.n_initial]):
+            raise damaged(self.path, f"{self.n_initial} labels came with its table, and its events are others")
+        if self.fingerprint.rows != len(rows):
+            raise damaged(self.path, f"its table has {self.fingerprint.rows} rows, and {len(rows)} are there")
+        if self.table and not self.brief.imports(model=False):
+            self._check_labels()
+
+    def _check_labels(self) -> None:
+        """Refuse a label in the file that the loss cannot judge."""
+        named = tuple(self.brief.classes or self.brief.loss.cost_matrix or ())
+        with kept_in(self.path, "a label"):
+            for label in self.journal.known_labels():
+                self._check_label(label, named)
 
     @cached_property
     def brief(self) -> Brief:
@@ -232,17 +218,42 @@ class Campaign:
     @cached_property
     def n_initial(self) -> int:
         """How many labels came with the table; others are paid for."""
-        return self._setting("initial", int)
+        return self._setting("initial", lambda kept: checked_count(kept, "the number of labels", 0))
 
     @cached_property
     def table(self) -> Path:
         """Where the table is."""
-        return self.path.resolve().parent / self._setting("table", str)
+        return self.path.resolve().parent / self._setting("table", lambda kept: checked_text(kept, "the table"))
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
         """What the table was when the campaign was made."""
         return self._setting("fingerprint", Fingerprint.from_dict)
+
+    def check(self) -> None:
+        """Read the whole file again, every record of it too; `open` has looked at everything else.
+
+        Raises:
+            StakesError: If anything is wrong.
+        """
+        self.journal.check()
+        for record in self.journal.records(RANKING):
+            ranking_kept(self.path, record)
+        for record in self.journal.records(FAILURE):
+            failure_kept(self.path, record)
+
+    def check_trust(self) -> None:
+        """Refuse to import what the campaign names by "module:Name", unless it is trusted.
+
+        Raises:
+            StakesError: If it is not; nothing was imported then.
+        """
+        self._refuse_untrusted()
+
+    def _refuse_untrusted(self, *, model: bool = True) -> None:
+        """The same; for the loss alone where the model is not needed."""
+        if not self.trusted and self.brief.imports(model=model):
+            refuse_untrusted(self.path, self.brief, model=model)
 
     @cached_property
     def sheet(self) -> Worksheet:
@@ -251,8 +262,12 @@ class Campaign:
             raise StakesError(
                 f"the table of the campaign, {self.table}, is not there. Put it back, or say where it is (--table)."
             )
+        self._refuse_untrusted(model=False)
         sheet = read_worksheet(self.table, self.brief)
         self._refuse_changes(sheet)
+        if sheet.ids != self.journal.ids():
+            raise damaged(self.path, "its rows are not those of its table")
+        self._check_labels()
         return sheet
 
     def ask(
@@ -348,10 +363,11 @@ class Campaign:
         Raises:
             StakesError: If one of them is no label for its row; nothing is recorded then.
         """
+        self._refuse_untrusted(model=False)
         labels = [(str(row), str(label).strip()) for row, label in pairs]
         self._refuse_bad_labels(labels, new_class)
-        if loss_task(self.brief.loss) == "real":
-            labels = [(row, self._first_written(row, label)) for row, label in labels]
+        if self._numbers:
+            labels = [(row, _first_written(self.journal.state(row).label, label)) for row, label in labels]
         return self.journal.tell_many(labels, replace=replace, who=who)
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
@@ -403,10 +419,10 @@ class Campaign:
         Raises:
             StakesError: If the rows cannot be ranked and never were.
         """
-        now, last = self._now(), self.journal.last_record(RANKING)
+        now, last = self._now(), self._last_ranked()
         if refresh and not self._why_none(now) and (last is None or self._label_changes(last)):
             self._ranked(now, 1, as_progress(progress))
-            last = self.journal.last_record(RANKING)
+            last = self._last_ranked()
         counts = Counter(state.status for state in now.states.values())
         return Status(
             len(now.states),
@@ -578,6 +594,7 @@ class Campaign:
 
     def _ranked(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, str | None]:
         """The ranking by the model as it is now, which is kept; or the last one, and why."""
+        self.check_trust()
         self.sheet  # noqa: B018 (a table that is gone or changed is refused, and is no failure of the model)
         try:
             ranking, outlook, labels = self._suggested(now, n, progress)
@@ -608,18 +625,16 @@ class Campaign:
 
     def _last_ranking(self, now: _Now, n: int, error: Exception) -> tuple[Ranking, str | None]:
         """The last good ranking with what is still open of it, then rows spread over the pool; and why."""
-        from stakes.ranking import Ranking
-
         why = str(error) if isinstance(error, StakesError) else f"{type(error).__name__}: {error}"
         if not isinstance(error, StakesError | OSError | MemoryError):
             why += " (a bug of stakes; please report it)"
         self.journal.save_record(FAILURE, now.version, {"error": why})
-        last = self.journal.last_record(RANKING)
+        last = self._last_ranked()
         if last is None:
             if isinstance(error, StakesError):
                 raise StakesError(f"there is no ranking to go by: {why}") from error
             raise error
-        old, free, left = Ranking.from_dict(last.payload["ranking"]), set(now.those("open")), self._budget_left(now)
+        old, free, left = ranking_kept(self.path, last), set(now.those("open")), self._budget_left(now)
         kept = affordable([(row, now.due[row]) for row in old.row_ids if row in free], left)
         left = None if left is None else left - sum(now.due[row] for row in kept)
         spread = self._spread(free.difference(kept), n - len(kept), left)
@@ -667,6 +682,12 @@ class Campaign:
             notes.append(Note(LEASE, {"until": until, "text": f"The rows come back at {_time(until)}."}))
         return replace(ranking, notes=(*ranking.notes, *notes))
 
+    def _last_ranked(self) -> Record | None:
+        """The last ranking that was kept, and what labels are worth by it."""
+        if (last := self.journal.last_record(RANKING)) is not None:
+            check_ranking_kept(self.path, last)
+        return last
+
     def _label_changes(self, record: Record) -> int:
         """How many labels were recorded, replaced or withdrawn since a record."""
         changed = ("label", "replace", "withdraw")
@@ -677,7 +698,8 @@ class Campaign:
         if last is None or not (since := self._label_changes(last)):
             return None
         failed = self.journal.last_record(FAILURE)
-        why = f" The last attempt failed: {failed.payload['error']}" if failed and failed.number > last.number else ""
+        late = failed is not None and failed.number > last.number
+        why = f" The last attempt failed: {failure_kept(self.path, failed)}" if failed and late else ""
         return f"It is older than the last {since} change{'s' * (since > 1)} of labels.{why}"
 
     def _advice(self, now: _Now, last: Record | None) -> str:
@@ -698,25 +720,30 @@ class Campaign:
 
     def _refuse_bad_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
         """Refuse the first label that cannot be one, with its row."""
-        loss, named = self.brief.loss, tuple(self.brief.classes or self.brief.loss.cost_matrix or ())
-        numbers = loss_task(loss) == "real"
-        domain = domain_of(loss) if numbers else None
+        named, numbers = tuple(self.brief.classes or self.brief.loss.cost_matrix or ()), self._numbers
         classes = named if numbers or named or new_class else self.journal.known_labels()
         for row, label in labels:
             try:
-                if numbers:
-                    checked_real(label, loss, domain)
-                else:
-                    checked_class(label, classes)
+                self._check_label(label, classes)
             except StakesError as error:
                 fixed = numbers or named or not label
                 more = "" if fixed else " A class that is new is told as such (--new-class)."
                 raise StakesError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
 
-    def _first_written(self, row: str, label: str) -> str:
-        """A number as it was first written, where it is the same: 3.50 is no other label than 3.5."""
-        before = [event.label for event in self.journal.history(row)[-1:]]
-        return next((known for known in before if known is not None and float(known) == float(label)), label)
+    @cached_property
+    def _numbers(self) -> bool:
+        return loss_task(self.brief.loss) == "real"
+
+    @cached_property
+    def _domain(self) -> Any:
+        return domain_of(self.brief.loss) if self._numbers else None
+
+    def _check_label(self, label: str, classes: Sequence[str]) -> None:
+        """Refuse what is no label for the loss."""
+        if self._numbers:
+            checked_real(label, self.brief.loss, self._domain)
+        else:
+            checked_class(label, classes)
 
 
 def _kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
@@ -724,6 +751,11 @@ def _kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
     named, folder = Path(table), campaign.resolve().parent
     path = named.parent.resolve() / named.name  # a link to a table stays a link: it may be pointed elsewhere
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _first_written(known: str | None, label: str) -> str:
+    """A number as it was first written, where it is the same: 3.50 is no other label than 3.5."""
+    return known if known is not None and float(known) == float(label) else label
 
 
 def _only(ranking: Ranking, rows: Sequence[str]) -> Ranking:

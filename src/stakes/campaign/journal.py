@@ -1,31 +1,34 @@
 """The durable part of a campaign: rows, events and records in one SQLite file.
 
-Nothing in the file is ever changed or deleted, and the file itself sees to it (triggers). A file is made whole or not
-at all, opened only if it is what it should be, and never overwritten. Writers take turns; what a call returned from is
+Nothing that was added is ever changed or deleted. A file is made whole or not at all, and never overwritten. Before
+anything in it is run, its tables are compared with ours, word for word: a file with a trigger, a view, an index or a
+column more is refused. Then its chain of hashes is gone through, every value is checked, and the events are replayed by
+the rules; what is new in an open file is verified before it is used. Writers take turns; what a call returned from is
 on the disk. A change looks at its own rows only: its cost does not grow with the campaign.
 """
 
 from __future__ import annotations
 
-import errno
 import itertools
-import json
 import os
+import shlex
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
-from uuid import uuid4
 
+from stakes._utils.text import printable
 from stakes.campaign.states import (
     Event,
+    Head,
     Kind,
     Record,
     Recorded,
+    Replay,
     RowState,
     checked,
     checked_clock,
@@ -37,73 +40,37 @@ from stakes.campaign.states import (
     checked_rows,
     checked_text,
     checked_who,
+    link,
     needless,
-    replay,
+    record_parsed,
+    record_read,
     unknown_row,
 )
 from stakes.exceptions import StakesError
 
 WEEK = 7 * 24 * 3600.0
 APPLICATION = 0x53746B73  # "Stks": marks a campaign among SQLite files
-VERSION = 2
-"""The version of the tables and of what is kept in them; a file of another version is refused, not converted."""
+VERSION = 3
+"""The version of the tables and of what is kept in them."""
+UNCHAINED = 2
+"""The version before there were hashes; such a file is converted when it is opened."""
 
 _WAIT = 30.0  # seconds that a writer waits for the others
-_AT_ONCE = 500  # ids in one query: some builds of SQLite take 999
-_NEXT = "(SELECT coalesce(max(number), 0) + 1 FROM {})"
+_ADVICE = "Put a backup in its place, or take what is sound into a new file: stakes doctor {path} --recover NEW"
+
+TABLES = (
+    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL, cost REAL)",
+    "CREATE TABLE events (number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, row TEXT NOT NULL, "
+    "label TEXT, until REAL, batch INTEGER, who TEXT, hash BLOB NOT NULL)",
+    "CREATE TABLE records (number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL, "
+    "payload TEXT NOT NULL, hash BLOB NOT NULL)",
+    "CREATE TABLE head (number INTEGER PRIMARY KEY, rows INTEGER NOT NULL, events INTEGER NOT NULL, "
+    "records INTEGER NOT NULL, hash BLOB NOT NULL)",
+)
+ROWS = "SELECT number, id, cost FROM rows ORDER BY number"
+EVENTS = "SELECT number, at, kind, row, label, until, batch, who{} FROM events WHERE number > ? ORDER BY number"
+RECORDS = "SELECT number, at, kind, version, payload{} FROM records WHERE number > ? ORDER BY number"
 _OPEN = RowState()
-
-_TABLES = (
-    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
-    """CREATE TABLE events (
-        number INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        kind TEXT NOT NULL,
-        row TEXT NOT NULL REFERENCES rows (id),
-        label TEXT,
-        until REAL,
-        batch INTEGER,
-        who TEXT
-    )""",
-    "CREATE INDEX events_of_row ON events (row)",
-    "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
-    """CREATE TABLE records (
-        number INTEGER PRIMARY KEY,
-        at REAL NOT NULL,
-        kind TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        payload TEXT NOT NULL
-    )""",
-    "CREATE INDEX records_of_kind ON records (kind)",
-)
-
-# Not CHECK clauses: those are gone through again, for every line, whenever a campaign is opened.
-_SHAPE = """CREATE TRIGGER events_shape BEFORE INSERT ON events
-    WHEN NEW.kind NOT IN ('label', 'replace', 'ask', 'release', 'skip', 'withdraw')
-        OR (NEW.label IS NOT NULL) <> (NEW.kind IN ('label', 'replace'))
-        OR (NEW.until IS NOT NULL) <> (NEW.kind = 'ask')
-        OR (NEW.batch IS NOT NULL) <> (NEW.kind = 'ask')
-    BEGIN SELECT RAISE(ABORT, 'an event of a campaign lacks something or has too much'); END"""
-
-
-def _guards(table: str) -> tuple[str, str, str]:
-    """Triggers that refuse every change of a table but a line added at its end (INSERT OR REPLACE deletes silently)."""
-    refusal = f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
-    last = f"(SELECT coalesce(max(number), 0) FROM {table})"
-    return (
-        f"CREATE TRIGGER {table}_updated BEFORE UPDATE ON {table} {refusal}",
-        f"CREATE TRIGGER {table}_deleted BEFORE DELETE ON {table} {refusal}",
-        f"CREATE TRIGGER {table}_inserted BEFORE INSERT ON {table} WHEN NEW.number <> {last} + 1 {refusal}",
-    )
-
-
-_STATEMENTS = (
-    f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
-    *_TABLES,
-    _SHAPE,
-    *(guard for table in ("rows", "events", "records") for guard in _guards(table)),
-)
 
 _SENTENCES = {
     sqlite3.SQLITE_BUSY: f"others have been writing to it for {_WAIT:.0f} s; repeat the call",
@@ -112,12 +79,11 @@ _SENTENCES = {
     sqlite3.SQLITE_READONLY: "it cannot be written to; allow writing to the file and to its folder",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened for this; allow writing to the file and to its folder",
     sqlite3.SQLITE_PERM: "access to it is not allowed; change its permissions",
-    sqlite3.SQLITE_CORRUPT: "it is damaged; put a backup in its place, or rescue what is there with sqlite3's .recover",
     sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path",
 }
 
-# What file systems without hard links answer, by kind of system and of file system.
-_NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
+# What SQLite answers where a file is not what it was; 0: a text that is not UTF-8, which Python finds.
+_DAMAGE = {0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +98,7 @@ class Journal:
         path: The file.
         connection: SQLite's, of the thread and the process that opened it.
         process: The number of that process.
+        replay: What was read and verified of the file so far; every call reads what is new.
 
     Examples:
         >>> import tempfile
@@ -146,6 +113,7 @@ class Journal:
     path: Path
     connection: sqlite3.Connection
     process: int = field(default_factory=os.getpid)
+    replay: Replay = field(default_factory=lambda: Replay.begin([]), repr=False)
 
     @staticmethod
     def create(
@@ -176,19 +144,18 @@ class Journal:
         if unknown := known.keys() - costs.keys():
             raise unknown_row(min(unknown), tuple(costs))
 
-        def fill(journal: Journal) -> None:
-            lines = ((number, row, cost) for number, (row, cost) in enumerate(costs.items(), start=1))
-            journal.connection.executemany("INSERT INTO rows VALUES (?, ?, ?)", lines)
-            journal._add_record(at, "settings", 0, text)
-            for row, label in known.items():
-                journal._add_event(Event(0, at, "label", row, label))
+        from stakes.campaign.new_files import create_file  # here, as most calls open a file that is there
 
-        _create_file(_path_without_nul(path), fill)
+        events = [Event(0, at, "label", row, label) for row, label in known.items()]
+        create_file(path_of_file(path), list(costs.items()), events, [(at, "settings", 0, text)])
         return Journal.open(path)
 
     @staticmethod
     def open(path: str | os.PathLike[str]) -> Journal:
         """Open a campaign file; anything else that the file may be is refused and left as it is.
+
+        The tables of the file are compared with ours before anything in it is run, then every value, rule and hash is
+        checked. A file without hashes, of the version before, gets them now.
 
         Args:
             path: The file.
@@ -199,7 +166,22 @@ class Journal:
         Raises:
             StakesError: If there is no file, or it is no campaign, is damaged, or is of another version.
         """
-        return _open_file(_path_without_nul(path))
+        where = path_of_file(path)
+        connection, version = _open_file(where)
+        try:
+            with plain_errors(where):
+                if version == UNCHAINED:
+                    from stakes.campaign.new_files import add_hashes  # here, as few files need it
+
+                    add_hashes(where, connection)
+                with kept_in(where, "its rows"):
+                    replay = Replay.begin(connection.execute(ROWS).fetchall())
+            journal = Journal(where, connection, replay=replay)
+            journal._synced()
+        except BaseException:
+            connection.close()
+            raise
+        return journal
 
     def close(self) -> None:
         """Let go of the file."""
@@ -214,7 +196,8 @@ class Journal:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings as they are now; `records("settings")` are all their changes."""
-        return {name: value for record in self.records("settings") for name, value in record.payload.items()}
+        with kept_in(self.path, "its settings"):
+            return {name: value for record in self.records("settings") for name, value in record.payload.items()}
 
     def update_settings(self, /, **settings: Any) -> None:
         """Change some settings; what they were is kept.
@@ -224,20 +207,19 @@ class Journal:
         """
         text = checked_json(settings, "the settings")
         with self.writing():
-            self._add_record(checked_clock(), "settings", self.version(), text)
+            self._append(records=[(checked_clock(), "settings", len(self.replay.events), text)])
 
     def ids(self) -> tuple[str, ...]:
         """The ids of all rows, in their order."""
-        return tuple(self.costs())
+        return tuple(self._synced().rows)
 
     def costs(self) -> dict[str, float | None]:
         """What a label of each row costs, by id in their order; None where it is not known."""
-        return dict(self.read("SELECT id, cost FROM rows ORDER BY number"))
+        return dict(self._synced().rows)
 
     def version(self) -> int:
         """The number of the last event, 0 before the first."""
-        ((number,),) = self.read("SELECT coalesce(max(number), 0) FROM events")
-        return int(number)
+        return len(self._synced().events)
 
     def history(self, row: str | None = None, *, since: int = 0) -> tuple[Event, ...]:
         """The events in their order.
@@ -253,17 +235,15 @@ class Journal:
             StakesError: If there is no such row.
         """
         first = checked_count(since, "the version", 0)
+        events = self._synced().events
         if row is None:
-            found = self.read("SELECT * FROM events WHERE number > ? ORDER BY number", first)
-        else:
-            self._refuse_unknown(checked_ids([row]))
-            found = self.read("SELECT * FROM events WHERE row = ? AND number > ? ORDER BY number", row, first)
-        return tuple(map(Event._make, found))
+            return tuple(events[first:])
+        self._refuse_unknown(checked_ids([row]))
+        return tuple(event for event in events[first:] if event.row == row)
 
     def known_labels(self) -> tuple[str, ...]:
         """Every label that any row has had, each once."""
-        found = self.read("SELECT DISTINCT label FROM events WHERE label IS NOT NULL ORDER BY label")
-        return tuple(label for (label,) in found)
+        return tuple(sorted({event.label for event in self._synced().events if event.label is not None}))
 
     def states(self, now: float | None = None) -> dict[str, RowState]:
         """The states of all rows by id, in their order: the replay of the events.
@@ -274,8 +254,25 @@ class Journal:
         Returns:
             The state of each row.
         """
-        at, happened = checked_clock(now), replay(self.history())
-        return {row: happened.get(row, _OPEN).at(at) for row in self.costs()}
+        at, verified = checked_clock(now), self._synced()
+        return {row: verified.states.get(row, _OPEN).at(at) for row in verified.rows}
+
+    def state(self, row: str, now: float | None = None) -> RowState:
+        """The state of one row.
+
+        Args:
+            row: Its id.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            Its state.
+
+        Raises:
+            StakesError: If there is no such row.
+        """
+        at, verified = checked_clock(now), self._synced()
+        self._refuse_unknown(checked_ids([row]))
+        return verified.states.get(row, _OPEN).at(at)
 
     def lease(
         self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
@@ -300,10 +297,9 @@ class Journal:
         most, by = checked_count(n, "the number of rows", 1), checked_who(who)
         self._refuse_unknown(rows)
         with self.writing():
-            ((batch,),) = self.read("SELECT coalesce(max(batch), 0) + 1 FROM events WHERE batch IS NOT NULL")
+            batch = next((event.batch for event in reversed(self.replay.events) if event.batch), 0) + 1
             free = tuple(itertools.islice((row for row in rows if self._state(row).at(at).status == "open"), most))
-            for row in free:
-                self._add(Event(0, at, "ask", row, None, until, batch, by))
+            self._append([checked(self._state(row), Event(0, at, "ask", row, None, until, batch, by)) for row in free])
         return free
 
     def tell_many(
@@ -331,9 +327,9 @@ class Journal:
         labels, at, by = checked_label_pairs(pairs), checked_clock(now), checked_who(who)
         self._refuse_unknown(labels)
         with self.writing():
-            became = [
-                (self._tell(Event(0, at, "label", row, label, who=by), replace), row) for row, label in labels.items()
-            ]
+            events = [self._told(Event(0, at, "label", row, label, who=by), replace) for row, label in labels.items()]
+            self._append([event for event in events if event is not None])
+        became = [(None if event is None else event.kind, row) for row, event in zip(labels, events, strict=True)]
         return Recorded(*(tuple(row for kind, row in became if kind == which) for which in ("label", None, "replace")))
 
     def skip(self, rows: Iterable[str], *, who: str | None = None, now: float | None = None) -> None:
@@ -380,7 +376,7 @@ class Journal:
             raise StakesError("records of the kind 'settings' are kept by update_settings; use that, or another kind")
         number = checked_count(version, "the version of a record", 0, self.version())
         with self.writing():
-            self._add_record(at, kind, number, text)
+            self._append(records=[(at, kind, number, text)])
 
     def records(self, kind: str) -> tuple[Record, ...]:
         """All records of a kind, in their order.
@@ -391,7 +387,8 @@ class Journal:
         Returns:
             The records.
         """
-        return tuple(map(_record, self.read("SELECT * FROM records WHERE kind = ? ORDER BY number", kind)))
+        kinds = self._synced().records
+        return tuple(self._record(number) for number, (each, _) in enumerate(kinds, start=1) if each == kind)
 
     def last_record(self, kind: str) -> Record | None:
         """The last record of a kind; those before it, which may be large, are not read.
@@ -402,28 +399,19 @@ class Journal:
         Returns:
             The record, None if there is none.
         """
-        found = self.read("SELECT * FROM records WHERE kind = ? ORDER BY number DESC LIMIT 1", kind)
-        return _record(found[0]) if found else None
+        kinds = self._synced().records
+        number = next((number for number in range(len(kinds), 0, -1) if kinds[number - 1][0] == kind), None)
+        return None if number is None else self._record(number)
 
     def check(self) -> None:
-        """Look through the whole file and replay every event by the rules.
+        """Read the whole file again: every page, hash, value and record, and the replay of all events.
 
         Raises:
             StakesError: If anything is wrong.
         """
-        with self.reading():
-            _refuse_damage(self.path, self.connection, "integrity_check")
-            if self.read("PRAGMA foreign_key_check"):
-                raise StakesError(f"{self.path}: it is damaged (events of unknown rows); put a backup in its place")
-            recorded = self.history()
-        try:
-            states: dict[str, RowState] = {}
-            for number, event in enumerate(recorded, start=1):
-                if event.number != number:
-                    raise StakesError(f"event {number} is missing")
-                states |= replay([checked(states.get(event.row, _OPEN), event)])
-        except StakesError as error:
-            raise StakesError(f"{self.path}: its events break the rules ({error}); put a backup in place") from error
+        with Journal.open(self.path) as again:
+            for number in range(1, len(again.replay.records) + 1):
+                again._record(number)
 
     def read(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         """All that a query finds, at once: a query left half read would keep writers out.
@@ -444,78 +432,140 @@ class Journal:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """A block whose changes are on the disk together when it ends, or not at all; one at a time."""
-        with self._guarded(), _transaction(self.connection, "BEGIN IMMEDIATE"):
+        with self._guarded(), transaction(self.connection, "BEGIN IMMEDIATE"):
+            self._sync()
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         """A block whose queries all see the same moment."""
-        with self._guarded(), _transaction(self.connection, "BEGIN"):
+        with self._guarded(), transaction(self.connection, "BEGIN"):
             yield
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
         if os.getpid() != self.process:  # a lock of SQLite is lost in a fork, and the file with it
             raise StakesError(f"{self.path} was opened by another process; open it again in this one")
-        with _plain_errors(self.path):
+        with plain_errors(self.path):
             yield
+
+    def _synced(self) -> Replay:
+        """All that is in the file now, verified."""
+        with self.reading():
+            self._sync()
+        return self.replay
+
+    def _sync(self) -> None:
+        """Within a transaction: read and verify what is new in the file."""
+        found = self.connection.execute("SELECT rows, events, records, hash FROM head LIMIT 2").fetchall()
+        head = Head._make(found[0]) if len(found) == 1 else None
+        if head == self.replay.head():
+            return
+        try:
+            extend(self.replay, self.connection, head)
+        except StakesError as error:
+            count = len(self.replay.hashes)
+            sound = f"events 1 to {count} are sound" if count else "no event is known to be sound"
+            raise damaged(self.path, f"{error}; {sound}") from error
+
+    def _append(self, events: Sequence[Event] = (), records: Sequence[tuple[float, str, int, str]] = ()) -> None:
+        """Within `writing`: add events, and records (at, kind, version, JSON)."""
+        if events or records:
+            append(self.connection, self.replay, events, records)
+
+    def _record(self, number: int) -> Record:
+        """A record, read again and compared with the hash that it had."""
+        found = self.read(RECORDS.format("").replace(">", "="), number)
+        try:
+            expected = link(self.replay.hash_before(number), record_read(found[0], number)) if len(found) == 1 else b""
+            if expected != self.replay.records[number - 1][1]:
+                raise StakesError(f"record {number} is not what was written")
+            return record_parsed(found[0])
+        except StakesError as error:
+            raise damaged(self.path, str(error)) from error
 
     def _refuse_unknown(self, rows: Iterable[str]) -> None:
         """Refuse ids that the campaign does not have; rows never change, so this needs no transaction."""
-        asked, known = list(rows), set[str]()
-        for start in range(0, len(asked), _AT_ONCE):
-            some = asked[start : start + _AT_ONCE]
-            marks = ", ".join("?" * len(some))
-            known |= {row for (row,) in self.read(f"SELECT id FROM rows WHERE id IN ({marks})", *some)}
-        for row in asked:
+        known = self.replay.rows
+        for row in rows:
             if row not in known:
-                raise unknown_row(row, self.ids())
+                raise unknown_row(row, tuple(known))
 
     def _state(self, row: str) -> RowState:
-        """The state of one row: the last of its events decides."""
-        found = self.read("SELECT * FROM events WHERE row = ? ORDER BY number DESC LIMIT 1", row)
-        return replay(map(Event._make, found)).get(row, _OPEN)
-
-    def _add(self, event: Event) -> bool:
-        """Record an event if the row can take it; False, and nothing recorded, if it is already so."""
-        state = self._state(event.row)
-        if needless(state, event):
-            return False
-        self._add_event(checked(state, event))
-        return True
+        """The state of one row, within `writing`."""
+        return self.replay.states.get(row, _OPEN)
 
     def _add_all(self, kind: Kind, given: Iterable[str], who: str | None, now: float | None) -> None:
         """Record an event of one kind for each row, all or none."""
         rows, by, at = checked_ids(given), checked_who(who), checked_clock(now)
         self._refuse_unknown(rows)
         with self.writing():
-            for row in rows:
-                self._add(Event(0, at, kind, row, who=by))
+            events = [(self._state(row), Event(0, at, kind, row, who=by)) for row in rows]
+            self._append([checked(state, event) for state, event in events if not needless(state, event)])
 
-    def _tell(self, event: Event, replace: bool) -> Kind | None:
-        """Record a label; as what it was recorded, None if it was known."""
-        if replace and self._state(event.row).status == "labelled":
+    def _told(self, event: Event, replace: bool) -> Event | None:
+        """A label as it is to be recorded; None if it is known."""
+        state = self._state(event.row)
+        if replace and state.status == "labelled":
             event = event._replace(kind="replace")
-        return event.kind if self._add(event) else None
-
-    def _add_event(self, event: Event) -> None:
-        """Add an event, inside `writing`; its number is the next one."""
-        number = _NEXT.format("events")
-        self.connection.execute(f"INSERT INTO events VALUES ({number}, ?, ?, ?, ?, ?, ?, ?)", event[1:])
-
-    def _add_record(self, at: float, kind: str, version: int, payload: str) -> None:
-        """Add a record, inside `writing`; its payload is JSON."""
-        number = _NEXT.format("records")
-        self.connection.execute(f"INSERT INTO records VALUES ({number}, ?, ?, ?, ?)", (at, kind, version, payload))
+        return None if needless(state, event) else checked(state, event)
 
 
-def _record(line: tuple[Any, ...]) -> Record:
-    number, at, kind, version, payload = line
-    return Record(number, at, kind, version, json.loads(payload))
+def append(
+    connection: sqlite3.Connection,
+    replay: Replay,
+    events: Sequence[Event],
+    records: Sequence[tuple[float, str, int, str]],
+) -> None:
+    """Add lines, with their numbers and hashes, after what a replay has, and write the head."""
+    before, made = replay.event_hash, replay.record_hash
+    for number, event in enumerate(events, start=len(replay.hashes) + 1):
+        before = link(before, (number, *event[1:]))
+        connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *event[1:], before))
+    for number, record in enumerate(records, start=len(replay.records) + 1):
+        made = link(made, (number, *record))
+        connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", (number, *record, made))
+    counts = (len(replay.rows), len(replay.hashes) + len(events), len(replay.records) + len(records))
+    head = Head.of(replay.start, counts, before, made)
+    connection.execute("INSERT OR REPLACE INTO head VALUES (1, ?, ?, ?, ?)", head)
+
+
+def extend(replay: Replay, connection: sqlite3.Connection, head: Head | None) -> None:
+    """Read and verify what a file has beyond a replay, up to its head."""
+    replay.drop_half_done()
+    for line in connection.execute(EVENTS.format(", hash"), (len(replay.events),)).fetchall():
+        replay.take_event(line[:-1], line[-1])
+    for line in connection.execute(RECORDS.format(", hash"), (len(replay.records),)):
+        replay.take_record(line[:-1], line[-1])
+    if head is None:
+        raise StakesError("its head is gone, or there are several")
+    found = replay.head()
+    for name, wanted, got in zip(("rows", "events", "records"), head, found, strict=False):
+        if wanted != got:
+            raise StakesError(f"{wanted!r:.50} {name} were written and {got} are there")
+    if head != found:
+        raise StakesError("its rows, or its head, are not what was written")
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+def kept_in(path: Path, what: str) -> Iterator[None]:
+    """A block that reads what was kept; whatever it stumbles over is damage of the file."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        lacking = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise damaged(path, f"{what} cannot be used ({lacking})") from error
+
+
+def damaged(path: Path, what: str) -> StakesError:
+    """The refusal of a file that is not what was written."""
+    return StakesError(
+        f"{path} is damaged, or was changed by another program: {what}. {_ADVICE.format(path=shlex.quote(str(path)))}"
+    )
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
     """A block that is committed when it ends and rolled back when anything, Ctrl-C too, ends it early."""
     if connection.in_transaction:  # a second Ctrl-C can come while the first one is being seen to
         connection.execute("ROLLBACK")
@@ -530,146 +580,116 @@ def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
 
 
 @contextmanager
-def _plain_errors(path: Path) -> Iterator[None]:
+def plain_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system as sentences that say what to do."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
-        raise StakesError(f"{path}: {_sentence(error)} ({error})") from error
+        if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
+            raise StakesError(
+                f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
+            ) from error
+        primary = (
+            -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0) & 0xFF
+        )  # the higher bits say where in SQLite it happened
+        if primary not in _DAMAGE:
+            said = _SENTENCES.get(primary, "it could not be used; nothing was recorded")
+            raise StakesError(f"{path}: {said} ({error})") from error
+        raise damaged(path, f"SQLite says: {error}") from error
 
 
-def _sentence(error: Exception) -> str:
-    if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
-        return "this campaign is closed, or was opened in another thread; open it again here"
-    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the higher bits say where in SQLite it happened
-    return _SENTENCES.get(primary, "it could not be used; nothing was recorded")
-
-
-def _path_without_nul(path: str | os.PathLike[str]) -> Path:
+def path_of_file(path: str | os.PathLike[str]) -> Path:
     """The path of a file; old names that are not Unicode are names too."""
     if "\0" in str(path):
         raise StakesError(f"the path holds a NUL: {str(path)!r}; remove it")
     return Path(path)
 
 
-def _create_file(path: Path, fill: Callable[[Journal], None]) -> None:
-    """Make a campaign beside `path` and put it there when it is whole; what is there already stays."""
-    _refuse_taken(path)
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
-        with _plain_errors(path):
-            _write_new(part, fill)
-            _sync(part)
-            _put(part, path)
-            _sync(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _open_file(path: Path) -> Journal:
-    """A campaign file, opened for reading and, where allowed, writing."""
-    with _plain_errors(path):
-        _refuse_other_things(path)
-        _refuse_other_programs(path)
-        connection = _connect(path, "mode=rw")
+def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
+    """A connection to a campaign file whose tables and pages are sound, and the version of its tables."""
+    with plain_errors(path):
+        refuse_other_things(path)
+        version = _refuse_other_programs(path)
+        connection = connect(path, "mode=rw")
         try:
+            harden(connection)
+            refuse_other_tables(path, connection, version)  # again: an unfinished write has been undone by now
             connection.execute("PRAGMA journal_mode = DELETE")
             # EXTRA: a commit is on the disk, and so is the end of its journal, before it is acknowledged.
             connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA foreign_keys = ON")
-            _refuse_damage(path, connection, "quick_check")
+            _refuse_bad_pages(path, connection)
         except BaseException:
             connection.close()
             raise
-    return Journal(path, connection)
+    return connection, version
 
 
-def _refuse_damage(path: Path, connection: sqlite3.Connection, check: str) -> None:
-    """Let SQLite look through the file: quick_check for its pages, integrity_check for its indexes as well."""
-    found = [text for (text,) in connection.execute(f"PRAGMA {check}(3)").fetchall()]
+def harden(connection: sqlite3.Connection) -> None:
+    """Let nothing that is in a stranger's file run, and have every page looked at before it is used."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    for limit in (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, sqlite3.SQLITE_LIMIT_ATTACHED):
+        connection.setlimit(limit, 0)
+    if hasattr(connection, "setconfig"):  # from Python 3.12 on
+        for name in ("SQLITE_DBCONFIG_ENABLE_TRIGGER", "SQLITE_DBCONFIG_ENABLE_VIEW"):
+            connection.setconfig(getattr(sqlite3, name), False)
+
+
+def refuse_other_tables(path: Path, connection: sqlite3.Connection, version: int) -> None:
+    """Refuse a file whose tables are not word for word those of its version: nothing else in it was looked at yet."""
+    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
+    ours: frozenset[str | None] = frozenset(TABLES)
+    if version == UNCHAINED:
+        from stakes.campaign.new_files import UNCHAINED_TABLES
+
+        ours = UNCHAINED_TABLES
+    if strange := [f"the {kind} {name}" for kind, name, sql in found if sql not in ours]:
+        raise damaged(path, f"{', '.join(map(printable, strange[:3]))} is not as stakes makes it, and nothing was run")
+    if len(found) != len(ours) or len({sql for _, _, sql in found}) != len(ours):
+        names = ", ".join(printable(str(name)) for _, name, _ in found) or "none"
+        raise damaged(path, f"its tables are not those of a campaign but {names}")
+
+
+def _refuse_bad_pages(path: Path, connection: sqlite3.Connection) -> None:
+    """Let SQLite look through all pages of the file."""
+    found = [str(text) for (text,) in connection.execute("PRAGMA quick_check(3)").fetchall()]
     if found != ["ok"]:
-        raise StakesError(f"{path}: it is damaged ({'; '.join(found)}); put a backup in its place")
+        raise damaged(path, "; ".join(" ".join(text.split()) for text in found))
 
 
-def _connect(path: Path, how: str) -> sqlite3.Connection:
+def connect(path: Path, how: str) -> sqlite3.Connection:
+    """A connection in which transactions are begun and ended by hand."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_WAIT, isolation_level=None)
 
 
-def _write_new(part: Path, fill: Callable[[Journal], None]) -> None:
-    connection = _connect(part, "mode=rwc")
-    try:
-        connection.execute("PRAGMA journal_mode = OFF")  # on any failure the whole file goes
-        with _transaction(connection, "BEGIN IMMEDIATE"):
-            for statement in _STATEMENTS:
-                connection.execute(statement)
-            fill(Journal(part, connection))
-    finally:
-        connection.close()
-
-
-def _put(part: Path, path: Path) -> None:
-    """Give a file its name, unless the name was taken meanwhile."""
-    try:
-        _link(part, path)
-    except FileExistsError as error:
-        raise _taken(path) from error
-
-
-def _taken(path: Path) -> StakesError:
-    return StakesError(f"{path} is there already and was left as it is; open it, or give another path")
-
-
-def _link(part: Path, path: Path) -> None:
-    try:
-        os.link(part, path)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # the name is ours now: nobody's file is replaced
-        os.replace(part, path)
-
-
-def _sync(path: Path) -> None:
-    """Have a file, or the names in a folder, on the disk; Windows does the latter by itself."""
-    if os.name == "nt" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDWR if path.is_file() else os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _refuse_taken(path: Path) -> None:
-    """A name is free where its journal's is too: an old journal would be played back into the new file."""
-    if not path.parent.is_dir():
-        raise StakesError(f"there is no folder {path.parent}; make it first, or give another path")
-    if os.path.lexists(path):
-        raise _taken(path)
-    for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-journal", "-wal")):
-        if os.path.lexists(left):
-            raise StakesError(f"{left} is left from a file that is gone; move it away, or give another path")
-
-
-def _refuse_other_things(path: Path) -> None:
+def refuse_other_things(path: Path) -> None:
+    """Refuse what is no file, or has something beside it that SQLite would write into it."""
     if not path.exists():
         raise StakesError(f"there is no campaign at {path}; check the path, or create one")
     if not stat.S_ISREG(path.stat().st_mode):
         raise StakesError(f"{path} is a folder or a device, not a campaign file; give the path of a file")
     if path.stat().st_size == 0:
         raise StakesError(f"{path} is empty: no campaign was ever in it; delete it and create one")
+    if os.path.lexists(wal := path.with_name(f"{path.name}-wal")):  # SQLite would write it into the file
+        raise StakesError(f"{wal} is there, which stakes never makes; close the program that did, or move it away")
 
 
-def _refuse_other_programs(path: Path) -> None:
-    """Look at the numbers in the header without taking part: no lock is asked for, no foreign journal played back."""
-    connection = _connect(path, "mode=ro&immutable=1")
+def _refuse_other_programs(path: Path) -> int:
+    """The version in the header, read without taking part: no lock is asked for, no foreign journal played back."""
+    connection = connect(path, "mode=ro&immutable=1")
     try:
+        harden(connection)
         connection.execute("PRAGMA writable_schema = ON")  # so that a header newer than the rest can still be read
         ((application,),) = connection.execute("PRAGMA application_id").fetchall()
         ((version,),) = connection.execute("PRAGMA user_version").fetchall()
+        if application != APPLICATION:
+            raise StakesError(f"{path} is an SQLite file of another program, not a campaign; give another path")
+        if version not in (VERSION, UNCHAINED):
+            raise StakesError(
+                f"{path} has schema {version} and this stakes reads {VERSION}; use the stakes that made it"
+            )
+        if not os.path.lexists(path.with_name(f"{path.name}-journal")):  # else the tables may be half written
+            refuse_other_tables(path, connection, version)
     finally:
         connection.close()
-    if application != APPLICATION:
-        raise StakesError(f"{path} is an SQLite file of another program, not a campaign; give another path")
-    if version != VERSION:
-        raise StakesError(f"{path} has schema {version} and this stakes reads {VERSION}; use the stakes that made it")
+    return int(version)

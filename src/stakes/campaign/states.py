@@ -5,17 +5,24 @@ and open again when it is released or its lease ends. A label makes it labelled,
 welcome whenever they come. A label can be replaced, or withdrawn, which makes the row open. An open or asked row can be
 skipped; only a release brings it back.
 
-Ids, labels, times and counts are checked here, before they reach the file.
+Ids, labels, times and counts are checked here, before they reach the file, and again when they are read.
+
+Every event and every record has a hash: that of the hash before it and of what is in its line. The first ones follow
+the hash of all rows, and the head of the file has the numbers of lines and a hash of the last ones. What was changed,
+left out, added or put in another order is found so; a history that was rewritten together with all hashes is not, as
+there is no secret in them.
 """
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import heapq
 import json
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -101,6 +108,9 @@ class RowState(NamedTuple):
         return RowState(event=self.event) if self.until is not None and self.until <= now else self
 
 
+_OPEN = RowState()
+
+
 class Recorded(NamedTuple):
     """What became of labels that were reported: ids of rows, in the order given.
 
@@ -119,6 +129,53 @@ class Recorded(NamedTuple):
     replaced: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Status:
+    """Where a campaign stands.
+
+    Attributes:
+        rows: How many there are.
+        labelled: How many have a label.
+        asked: How many are handed out.
+        skipped: How many are not to be asked for.
+        open: How many can be asked for.
+        spent: The cost of labels since the start, in units of the costs (1 each without).
+        pending: The cost of labels on their way.
+        budget: For all labels since the start; None where there is no limit.
+        outlook: What the next labels are worth, as `stakes.ranking.Outlook.to_dict` has it; None before the first
+            ranking, and in a cold start.
+        outlook_labels: How many labels the outlook knew of.
+        stale: Why the outlook is an old one; None where it is not.
+        advice: Whether to go on, and why.
+
+    Examples:
+        >>> Status(3, 1, 1, 0, 1, 2.0, 1.0, 5.0, None, None, None, "Ask for rows.").budget_left
+        2.0
+    """
+
+    rows: int
+    labelled: int
+    asked: int
+    skipped: int
+    open: int
+    spent: float
+    pending: float
+    budget: float | None
+    outlook: dict[str, Any] | None
+    outlook_labels: int | None
+    stale: str | None
+    advice: str
+
+    @property
+    def budget_left(self) -> float | None:
+        """What may still be spent; None where there is no limit."""
+        return None if self.budget is None else max(0.0, self.budget - self.spent - self.pending)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, for JSON."""
+        return {**asdict(self), "budget_left": self.budget_left}
+
+
 class Record(NamedTuple):
     """Something kept beside the events, such as settings or a ranking."""
 
@@ -135,11 +192,6 @@ def after(event: Event) -> RowState:
     """The state of a row after an event; what was before plays no part."""
     who = None if _BECOMES[event.kind] == "open" else event.who
     return RowState(_BECOMES[event.kind], event.label, event.until, event.batch, who, event.number)
-
-
-def replay(events: Iterable[Event]) -> dict[str, RowState]:
-    """The states of the rows that anything has happened to, leases that have ended among them: see `RowState.at`."""
-    return {row: after(event) for row, event in {event.row: event for event in events}.items()}
 
 
 def needless(state: RowState, event: Event) -> bool:
@@ -181,6 +233,187 @@ def _is(state: RowState) -> str:
         case "asked":
             return f"is asked until {datetime.fromtimestamp(state.until or 0.0, UTC):%Y-%m-%d %H:%M} UTC"
     return f"is {state.status}"
+
+
+_CELLS: dict[type, Callable[[Any], str]] = {
+    str: json.encoder.encode_basestring_ascii,
+    float: float.hex,
+    int: str,
+    type(None): lambda _: "null",
+}
+
+
+def link(before: bytes, line: Iterable[str | float | None]) -> bytes:
+    """The hash of a line: SHA-256 of the hash before it and of its cells, with commas between them.
+
+    Texts are written as JSON does in ASCII, floating numbers in hexadecimal (`float.hex`), nothing as null: the same on
+    every machine and in every version of Python.
+    """
+    return hashlib.sha256(before + _line(line).encode("ascii")).digest()
+
+
+def _line(cells: Iterable[Any]) -> str:
+    return ",".join([_CELLS[type(cell)](cell) for cell in cells])
+
+
+class Head(NamedTuple):
+    """How many lines a campaign has, and a hash of where its chains end."""
+
+    rows: int
+    events: int
+    records: int
+    hash: bytes
+
+    @staticmethod
+    def of(start: bytes, counts: tuple[int, int, int], event_hash: bytes, record_hash: bytes) -> Head:
+        """From the hash of the rows, the numbers of rows, events and records, and the hashes of the last ones."""
+        return Head(*counts, link(start + event_hash + record_hash, counts))
+
+
+class Replay(NamedTuple):
+    """What was read of a campaign and found to be as it was written, and what it comes to.
+
+    It only grows. The hash of an event is added last: an event without one was left half done by an interrupt.
+    """
+
+    rows: dict[str, float | None]
+    """What a label of each row costs, by id in their order."""
+    start: bytes
+    """The hash of all rows, which the chains of events and of records begin with."""
+    events: list[Event]
+    hashes: list[bytes]
+    """Of the events."""
+    states: dict[str, RowState]
+    """Of the rows that anything has happened to, leases that have ended among them: see `RowState.at`."""
+    records: list[tuple[str, bytes]]
+    """Kinds and hashes of the records."""
+
+    @staticmethod
+    def begin(lines: Sequence[tuple[Any, ...]]) -> Replay:
+        """Of a campaign with these rows (number, id, cost), in which nothing has happened."""
+        rows: dict[str, float | None] = {}
+        for number, line in enumerate(lines, start=1):
+            row, cost = _row_read(line, number)
+            if row in rows:
+                raise StakesError(f"row {number} has the id of another, {row!r:.100}")
+            rows[row] = cost
+        start = hashlib.sha256("\n".join(map(_line, lines)).encode("ascii")).digest()
+        return Replay(rows, start, [], [], {}, [])
+
+    @property
+    def event_hash(self) -> bytes:
+        """Of the last event."""
+        return self.hashes[-1] if self.hashes else self.start
+
+    @property
+    def record_hash(self) -> bytes:
+        """Of the last record."""
+        return self.hash_before(len(self.records) + 1)
+
+    def hash_before(self, number: int) -> bytes:
+        """The hash that a record follows."""
+        return self.records[number - 2][1] if number > 1 else self.start
+
+    def head(self) -> Head:
+        """What the head of the file must be."""
+        counts = (len(self.rows), len(self.hashes), len(self.records))
+        return Head.of(self.start, counts, self.event_hash, self.record_hash)
+
+    def drop_half_done(self) -> None:
+        """Take back an event that has no hash."""
+        sound = self.events[: len(self.hashes)]
+        for event in self.events[len(sound) :]:
+            self.states[event.row] = next((after(each) for each in reversed(sound) if each.row == event.row), _OPEN)
+        del self.events[len(sound) :]
+
+    def take_event(self, line: tuple[Any, ...], made: object = None, *, hashed: bool = True) -> None:
+        """Verify the next event, with the hash that it has, and let it happen."""
+        number = len(self.hashes) + 1
+        event = _event_read(line, number)
+        expected = link(self.event_hash, event)
+        if hashed and made != expected:
+            raise StakesError(f"event {number} is not what was written")
+        if event.row not in self.rows:
+            raise StakesError(f"event {number} is of the row {event.row!r:.100}, which there is not")
+        try:
+            state = after(checked(self.states.get(event.row, _OPEN), event))
+        except StakesError as error:
+            raise StakesError(f"event {number} breaks the rules ({error})") from error
+        self.events.append(event)
+        self.states[event.row] = state
+        self.hashes.append(expected)
+
+    def take_record(self, line: tuple[Any, ...], made: object = None, *, hashed: bool = True) -> None:
+        """Verify the next record, with the hash that it has; its payload is not looked into."""
+        number = len(self.records) + 1
+        expected = link(self.record_hash, record_read(line, number))
+        if hashed and made != expected:
+            raise StakesError(f"record {number} is not what was written")
+        self.records.append((line[2], expected))
+
+
+def _row_read(line: tuple[Any, ...], number: int) -> tuple[str, float | None]:
+    """The id and the cost in a line of a file, if they can be that."""
+    came, row, cost = line
+    if type(came) is not int or came != number:
+        raise StakesError(f"row {number} is missing")
+    if type(row) is not str or not row or "\0" in row:
+        raise StakesError(f"row {number} has no id but {row!r:.100}")
+    if cost is not None and not (type(cost) is float and 0 < cost <= sys.float_info.max):
+        raise StakesError(f"row {number} has no cost but {cost!r:.100}")
+    return row, cost
+
+
+def _event_read(line: tuple[Any, ...], number: int) -> Event:
+    """The event in a line of a file, if it can be one: types, ranges, and what belongs to its kind."""
+    event = Event._make(line)
+    came, at, kind, row, label, until, batch, who = event
+    if type(came) is not int or came != number:
+        raise StakesError(f"event {number} is missing")
+    sound = (
+        type(kind) is str
+        and kind in _BECOMES
+        and _is_time(at)
+        and type(row) is str
+        and (who is None or _is_text(who))
+        and (_is_text(label) if kind in ("label", "replace") else label is None)
+        and (_is_time(until) and type(batch) is int and batch > 0 if kind == "ask" else until is None and batch is None)
+    )
+    if not sound:
+        raise StakesError(f"event {number} cannot be one: {line!r:.200}")
+    return event
+
+
+def record_read(line: tuple[Any, ...], number: int) -> tuple[Any, ...]:
+    """The line of a record, if it can be one; its payload is not looked into."""
+    came, at, kind, version, payload = line
+    if type(came) is not int or came != number:
+        raise StakesError(f"record {number} is missing")
+    sound = _is_time(at) and _is_text(kind) and type(version) is int and version >= 0 and type(payload) is str
+    if not sound:
+        raise StakesError(f"record {number} cannot be one: {line!r:.200}")
+    return line
+
+
+def record_parsed(line: tuple[Any, ...]) -> Record:
+    """A record with what its payload holds."""
+    number, at, kind, version, payload = line
+    try:
+        return Record(number, at, kind, version, json.loads(payload, parse_constant=_no_number))
+    except (ValueError, RecursionError) as error:
+        raise StakesError(f"record {number} ({kind!r:.50}) is no JSON: {error}") from error
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _is_time(at: object) -> bool:
+    return type(at) is float and 0 < at < _YEAR_10000
+
+
+def _is_text(text: object) -> bool:
+    return type(text) is str and "\0" not in text
 
 
 def unknown_row(row: str, ids: Sequence[str]) -> StakesError:

@@ -8,7 +8,7 @@ import click
 
 from stakes.campaign import Campaign
 from stakes.campaign.campaign import LEASE, NO_MORE, STALE
-from stakes.cli.options import force_option, json_option, table_moved, who_option
+from stakes.cli.options import force_option, json_option, table_moved, trust_option, who_option
 from stakes.cli.output import (
     as_json_or,
     local_time,
@@ -36,6 +36,7 @@ _DAY = 24 * 3600.0
 @force_option
 @who_option
 @table_moved
+@trust_option
 @json_option
 def ask_command(
     campaign: str,
@@ -45,10 +46,11 @@ def ask_command(
     force: bool,
     who: str | None,
     table: str | None,
+    trust: bool,
     as_json: bool,
 ) -> None:
     """Hand out the rows of CAMPAIGN to label next. Nobody else gets them until they come back."""
-    with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
+    with Campaign.open(campaign, table, trust=trust) as opened, waiting("reading the table") as progress:
         if output is not None:
             opened.check_output(output, overwrite=force)
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import sqlite3
+from typing import Any
 
 import click
 
 from stakes import __version__
 from stakes.campaign import Campaign
-from stakes.cli.options import json_option, table_moved
+from stakes.campaign.new_files import recover
+from stakes.campaign.trust import is_trusted
+from stakes.cli.options import json_option, table_moved, trust_option
 from stakes.cli.output import as_json_or, waiting
 
 _NEEDED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "array-api-compat", "click")
@@ -19,23 +22,49 @@ _EXTRAS = {"matplotlib": "plot", "pyarrow": "parquet", "torch": "torch"}
 
 @click.command("doctor")
 @click.argument("campaign", required=False)
+@click.option("--recover", "new", help="Take what is sound in CAMPAIGN, up to the first damage, into this new file.")
 @table_moved
+@trust_option
 @json_option
-def doctor_command(campaign: str | None, table: str | None, as_json: bool) -> None:
-    """Check what is installed; with CAMPAIGN, also every page, every event and the table of a campaign."""
+def doctor_command(campaign: str | None, new: str | None, table: str | None, trust: bool, as_json: bool) -> None:
+    """Check what is installed; with CAMPAIGN, also every page, event, hash and label and the table of a campaign."""
+    if new is not None:
+        _recover(campaign, new, as_json)
+        return
     found = {name: _version(name) for name in (*_NEEDED, *_EXTRAS)}
     system = {"stakes": __version__, "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     lines = [f"{name} {version}" for name, version in system.items()]
     lines += [_line(name, version) for name, version in found.items()]
+    checked: dict[str, Any] = {}
     if campaign is not None:
-        with Campaign.open(campaign, table) as opened, waiting("looking through the campaign"):
-            opened.journal.check()
-            rows = len(opened.sheet.ids)
-        lines.append(f"{campaign}: sound; its table has the {rows} rows that it had")
-    checked = {} if campaign is None else {"campaign": "sound"}
+        with Campaign.open(campaign, table, trust=trust) as opened, waiting("looking through the campaign"):
+            text, checked = _examined(opened, campaign)
+        lines += text
     as_json_or(as_json, {**system, **found, **checked}, lines)
     if missing := [name for name in _NEEDED if found[name] is None]:
         raise click.ClickException(f"not installed: {', '.join(missing)}")
+
+
+def _examined(campaign: Campaign, name: str) -> tuple[list[str], dict[str, Any]]:
+    """Whether a campaign is sound, and what it would import."""
+    campaign.check()
+    imports = list(campaign.brief.imports())
+    trusted = not imports or campaign.trusted or is_trusted(campaign.path, campaign.brief)
+    checked = {"campaign": "sound", "imports": imports, "trusted": trusted}
+    if not trusted and campaign.brief.imports(model=False):
+        what = f"{name}: sound; its labels and its table were not looked at, which takes its loss (--trust)"
+    else:
+        what = f"{name}: sound; its table has the {len(campaign.sheet.ids)} rows that it had"
+    allowed = "is trusted" if trusted else "is not trusted, and was not imported (--trust)"
+    return [what, *(f"{name}: it names {each}, which {allowed}" for each in imports)], checked
+
+
+def _recover(campaign: str | None, new: str, as_json: bool) -> None:
+    if campaign is None:
+        raise click.UsageError("--recover needs the damaged CAMPAIGN: stakes doctor CAMPAIGN --recover NEW")
+    events, why = recover(campaign, new)
+    text = f"{new}: {events} events were taken over from {campaign}, which is as it was. After them: {why}."
+    as_json_or(as_json, {"campaign": new, "events": events, "then": why}, [text])
 
 
 def _version(name: str) -> str | None:

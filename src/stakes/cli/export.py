@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from stakes.campaign import Campaign
-from stakes.cli.options import force_option, json_option, table_moved
+from stakes.cli.options import force_option, json_option, table_moved, trust_option
 from stakes.cli.output import as_json_or, waiting
 
 
@@ -15,13 +15,16 @@ from stakes.cli.output import as_json_or, waiting
 @click.option("--events", is_flag=True, help="All events instead of the rows.")
 @force_option
 @table_moved
+@trust_option
 @json_option
-def export_command(campaign: str, output: str, events: bool, force: bool, table: str | None, as_json: bool) -> None:
+def export_command(
+    campaign: str, output: str, events: bool, force: bool, table: str | None, trust: bool, as_json: bool
+) -> None:
     """Write the rows of CAMPAIGN with labels and status, for a spreadsheet. `stakes import` takes it back, filled in.
 
     A cell that a spreadsheet would run as a formula gets an apostrophe in front, which import takes off.
     """
-    with Campaign.open(campaign, table) as opened, waiting("writing rows"):
+    with Campaign.open(campaign, table, trust=trust) as opened, waiting("writing rows"):
         count = opened.export(output, events=events, overwrite=force)
     text = f"Wrote {count} {'events' if events else 'rows'} to {output}."
     as_json_or(as_json, {"file": output, "lines": count}, [text])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from stakes.campaign import Campaign
-from stakes.cli.options import force_option, json_option, table_moved
+from stakes.cli.options import force_option, json_option, table_moved, trust_option
 from stakes.cli.output import as_json_or, waiting
 
 
@@ -14,14 +14,15 @@ from stakes.cli.output import as_json_or, waiting
 @click.option("-o", "--output", default="report.html", show_default=True, help="The file to write.")
 @force_option
 @table_moved
+@trust_option
 @json_option
-def report_command(campaign: str, output: str, force: bool, table: str | None, as_json: bool) -> None:
+def report_command(campaign: str, output: str, force: bool, table: str | None, trust: bool, as_json: bool) -> None:
     """Write a report on CAMPAIGN: one HTML file with pictures, that needs no network.
 
     A report that was written before is replaced; any other file that is there is left as it is without --force.
     """
     from stakes.report import write_report
 
-    with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
+    with Campaign.open(campaign, table, trust=trust) as opened, waiting("reading the table") as progress:
         write_report(opened, output, overwrite=force, progress=progress)
     as_json_or(as_json, {"report": output}, [f"Wrote {output}; open it in a browser."])

@@ -8,7 +8,7 @@ import click
 
 from stakes._utils.text import number, plus_minus, short
 from stakes.campaign import Campaign, Status
-from stakes.cli.options import json_option, table_moved
+from stakes.cli.options import json_option, table_moved, trust_option
 from stakes.cli.output import as_json_or, waiting, wrapped
 
 
@@ -16,10 +16,11 @@ from stakes.cli.output import as_json_or, waiting, wrapped
 @click.argument("campaign")
 @click.option("--refresh/--no-refresh", default=True, show_default=True, help="Fit the model to the latest labels.")
 @table_moved
+@trust_option
 @json_option
-def status_command(campaign: str, refresh: bool, table: str | None, as_json: bool) -> None:
+def status_command(campaign: str, refresh: bool, table: str | None, trust: bool, as_json: bool) -> None:
     """Where CAMPAIGN stands, what the next labels are worth, and whether to go on."""
-    with Campaign.open(campaign, table) as opened, waiting("reading the table") as progress:
+    with Campaign.open(campaign, table, trust=trust) as opened, waiting("reading the table") as progress:
         status = opened.status(refresh=refresh, progress=progress)
     as_json_or(as_json, status.to_dict(), status_lines(status))
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from stakes.campaign import Campaign, Recorded
-from stakes.cli.options import applied, json_option, who_option
+from stakes.cli.options import applied, json_option, trust_option, who_option
 from stakes.cli.output import as_json_or, waiting
 
 _labels = applied(
     click.option("--replace", is_flag=True, help="Replace the labels that rows have."),
     click.option("--new-class", is_flag=True, help="A class that no row has had is no mistake."),
     who_option,
+    trust_option,
     json_option,
 )
 
@@ -22,10 +23,10 @@ _labels = applied(
 @click.argument("label")
 @_labels
 def tell_command(
-    campaign: str, row: str, label: str, replace: bool, new_class: bool, who: str | None, as_json: bool
+    campaign: str, row: str, label: str, replace: bool, new_class: bool, who: str | None, trust: bool, as_json: bool
 ) -> None:
     """Record LABEL of ROW. It is on the disk when the command returns; once more, it changes nothing."""
-    with Campaign.open(campaign) as opened:
+    with Campaign.open(campaign, trust=trust) as opened:
         recorded = opened.tell(row, label, replace=replace, new_class=new_class, who=who)
     _show(recorded, as_json)
 
@@ -34,9 +35,11 @@ def tell_command(
 @click.argument("campaign")
 @click.argument("file")
 @_labels
-def import_command(campaign: str, file: str, replace: bool, new_class: bool, who: str | None, as_json: bool) -> None:
+def import_command(
+    campaign: str, file: str, replace: bool, new_class: bool, who: str | None, trust: bool, as_json: bool
+) -> None:
     """Record the labels in FILE, all or none: a filled-in export, a file of `ask -o`, or the filled-in table itself."""
-    with Campaign.open(campaign) as opened, waiting("recording labels"):
+    with Campaign.open(campaign, trust=trust) as opened, waiting("recording labels"):
         recorded = opened.import_labels(file, replace=replace, new_class=new_class, who=who)
     _show(recorded, as_json)
 

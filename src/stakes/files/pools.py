@@ -79,7 +79,7 @@ def open_pool(
     """
     where = Path(path)
     if where.is_dir():
-        return _shaped(open_arrow(_files(where), columns), plain)
+        return _shaped(open_arrow(arrow_files(where), columns), plain)
     if where.suffix.lower() == ".npy":
         return MappedPool(_mapped(where))
     if checked_path(where).suffix.lower() in ARROW:
@@ -87,8 +87,10 @@ def open_pool(
     return read_table(where).features(columns)
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files of a folder in the order of their names, all of one kind."""
+def arrow_files(folder: Path) -> list[Path]:
+    """The files of a folder in the order of their names, all of one kind; or the file itself, where it is one."""
+    if not folder.is_dir():
+        return [checked_path(folder)]
     found = sorted(each for each in folder.iterdir() if each.suffix.lower() in ARROW)
     kinds = sorted({each.suffix.lower() for each in found})
     if len(kinds) != 1:

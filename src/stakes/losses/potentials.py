@@ -25,6 +25,7 @@ from stakes._utils.array import (
     namespace,
     ratio,
 )
+from stakes.exceptions import StakesError
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Interval
 
 
@@ -112,18 +113,31 @@ class Quadratic:
         largest = np.max(abs(matrix), initial=0.0)
         check_all(np.asarray(largest > 0), "matrix must not be empty or all 0: no error would cost anything")
         check_all(abs(matrix - matrix.T) <= 1e-9 * largest, "matrix must be symmetric: give (A + A') / 2")
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
-        check_all(
-            values >= -1e-9 * largest,
-            f"matrix must be positive semi-definite: no error may gain; its smallest eigenvalue is {values[0]:g}",
-        )
         object.__setattr__(self, "matrix", (matrix + matrix.T) / 2.0)
-        object.__setattr__(self, "root", np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T)
+        object.__setattr__(self, "root", _root_of(self.matrix, largest))
 
     def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
         """[...]: |R (x - y)|^2, a sum of squares, so that rounding never makes it negative."""
         step = x - y
         return _sum(namespace(step).matmul(step, constant(self.root.T, step)) ** 2)
+
+
+def _root_of(matrix: np.ndarray[Any, Any], largest: float) -> np.ndarray[Any, Any]:
+    """R with R'R = matrix, positive semi-definite: in units of its diagonal, then in units of its largest entry.
+
+    In the first, no output is lost beside one whose unit makes its price 1e20 times as large; a price of 0 that is not
+    quite 0 by rounding has a unit in the second only.
+    """
+    for scale in (np.sqrt(np.clip(np.diagonal(matrix), 0.0, None)), np.full(len(matrix), np.sqrt(largest))):
+        unit = ratio(np.ones_like(scale), scale)
+        values, vectors = np.linalg.eigh(unit[:, None] * matrix * unit)
+        within = np.all(abs(matrix) <= (1.0 + 1e-9) * scale[:, None] * scale)
+        if within and values[0] >= -1e-9:
+            return np.asarray(np.sqrt(np.clip(values, 0.0, None))[:, None] * vectors.T * scale)
+    raise StakesError(
+        "matrix must be positive semi-definite: no error may gain; its smallest eigenvalue is "
+        f"{np.linalg.eigvalsh(matrix)[0]:g}"
+    )
 
 
 @dataclass(frozen=True)

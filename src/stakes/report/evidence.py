@@ -18,6 +18,7 @@ from stakes._utils.array import constant, on_host
 from stakes._utils.tables import Host
 from stakes.campaign import Campaign, Event, Status
 from stakes.campaign.campaign import RANKING
+from stakes.campaign.kept import ranking_kept
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
@@ -104,6 +105,7 @@ class Evidence:
 
 def gather(campaign: Campaign) -> Evidence:
     """All that there is to report, with rows ranked anew if labels have come since the last time."""
+    campaign.check_trust()
     status, failure = _status(campaign)
     sheet, states, history = campaign.sheet, campaign.journal.states(), campaign.history()
     record = campaign.journal.last_record(RANKING)
@@ -115,7 +117,7 @@ def gather(campaign: Campaign) -> Evidence:
         failure=failure,
         known=standing_labels(history, sheet.ids, campaign.n_initial),
         pool=tuple(place for place, row in enumerate(sheet.ids) if states[row].status in ("open", "asked")),
-        ranking=None if record is None else Ranking.from_dict(record.payload["ranking"]),
+        ranking=None if record is None else ranking_kept(campaign.path, record),
         open_ids=frozenset(row for row, state in states.items() if state.status == "open"),
         history=history,
     )

@@ -87,16 +87,19 @@ def _known_rule(name: str) -> Rule | None:
     return lambda belief, loss, random_state: BASELINES[name](belief, random_state)
 
 
-def _reductions(loss: AnyLoss, belief: Belief) -> Host:
-    """[N]: the expected reduction by each label, up to a factor; by `fallback_scores` where none reduces the loss."""
+def reductions(loss: AnyLoss, belief: Belief) -> tuple[Host, float]:
+    """[N], and the log of a factor: the expected reduction by each label is exp(factor) times the number.
+
+    Where none reduces the loss the numbers are `fallback_scores`, which are no reductions: the factor is -inf.
+    """
     relative, log_scale = score(loss, belief, return_log_scale=True)
     scores = on_host(relative)
     if float(log_of(scores.max())) + log_scale > worth_floor(loss, belief):
-        return scores
-    return on_host(fallback_scores(loss, belief)[0])
+        return scores, float(log_scale)
+    return on_host(fallback_scores(loss, belief)[0]), -math.inf
 
 
 _BY_LOSS: Mapping[str, Rule] = {
-    "loss": lambda belief, loss, random_state: _reductions(loss, belief),
-    "plain": lambda belief, loss, random_state: _reductions(plain_loss(loss), belief),
+    "loss": lambda belief, loss, random_state: reductions(loss, belief)[0],
+    "plain": lambda belief, loss, random_state: reductions(plain_loss(loss), belief)[0],
 }

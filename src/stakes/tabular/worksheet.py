@@ -18,10 +18,10 @@ import numpy as np
 from stakes._utils.arguments import as_seed
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.frame import Frame, Host, cell_kind, place_of
+from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, place_of
 from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
 from stakes.files.write import Cell, write_csv
-from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss
+from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
 from stakes.tabular.model_specs import ModelSpec, Task
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 
 _POSITIVE = ("label_cost", "decisions", "budget")
 _LISTS = ("ignore", "classes", "missing", "text")
+_KEPT: dict[str, tuple[tuple[type, ...], bool, bool]] = {  # kinds of values, whether in a list, whether None will do
+    "target": ((str,), False, False),
+    **dict.fromkeys(("id_column", "cost_column", "delimiter"), ((str,), False, True)),
+    **dict.fromkeys(("label_cost", "decisions", "budget"), ((int, float), False, True)),
+    **dict.fromkeys(("ignore", "missing", "text"), ((str,), True, False)),
+    "classes": ((str,), True, True),
+    "random_state": ((int,), False, False),
+    **dict.fromkeys(("loss", "model"), ((dict,), False, False)),
+}
 _FEW = 10  # classes that may well be called by numbers
 _ROW = "row"  # the column of ids where the table has none
 
@@ -52,6 +61,7 @@ class Brief:
         missing: Marks that stand for gaps among features.
         text: Columns that are text although they look like numbers.
         delimiter: What stands between the cells of a CSV; found in its first line without.
+        max_cells: How large a table may be that is read whole, in rows times columns, and in characters 50 times that.
 
     Raises:
         StakesError: If two of them contradict each other, or a number is out of range.
@@ -76,6 +86,7 @@ class Brief:
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     delimiter: str | None = None
+    max_cells: int = MAX_CELLS
 
     def __post_init__(self) -> None:
         for name in _LISTS:
@@ -103,6 +114,18 @@ class Brief:
         named = (self.target, self.id_column, self.cost_column, *self.ignore)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
+    def imports(self, *, model: bool = True) -> tuple[str, ...]:
+        """What is named by "module:Name", and imported when it is used.
+
+        Args:
+            model: Whether to look at the model, and what is in its parameters, beside the loss.
+
+        Returns:
+            The names, each once.
+        """
+        loss = [self.loss.name] if is_path(self.loss.name) else []
+        return tuple(dict.fromkeys([*loss, *(_import_paths(self.model.to_dict()) if model else ())]))
+
     def to_dict(self) -> dict[str, Any]:
         """All fields, as JSON keeps them."""
         kept = {each.name: getattr(self, each.name) for each in fields(self)}
@@ -123,10 +146,31 @@ class Brief:
             StakesError: If it is something else.
         """
         known = {each.name for each in fields(Brief)}
+        _check_kept(kept)
         if unknown := sorted(set(kept) - known):
             raise StakesError(f"a brief has no {unknown[0]!r}; was it written by a newer stakes?")
         specs = {"loss": LossSpec.from_dict(kept["loss"]), "model": ModelSpec.from_dict(kept["model"])}
         return Brief(**{**kept, **specs})
+
+
+def _import_paths(spec: Any) -> list[str]:
+    """Every "module:Name" of a model and in its parameters, however deep."""
+    if isinstance(spec, Mapping):
+        here = [spec[name] for name in ("name", "model") if isinstance(spec.get(name), str) and ":" in spec[name]]
+        return here + [each for value in spec.values() for each in _import_paths(value)]
+    return [each for value in spec for each in _import_paths(value)] if isinstance(spec, list | tuple) else []
+
+
+def _check_kept(kept: Any) -> None:
+    """Refuse a brief from JSON in which a field is missing or of another kind."""
+    for name, (kinds, listed, empty) in _KEPT.items():
+        if not isinstance(kept, Mapping) or name not in kept:
+            raise StakesError(f"a brief needs {name!r}; got {kept!r:.100}")
+        value = kept[name]
+        values = value if listed and isinstance(value, list | tuple) else [value]
+        right = (empty and value is None) or (listed == isinstance(value, list | tuple))
+        if not right or not all((empty and value is None) or type(each) in kinds for each in values):
+            raise StakesError(f"{name} of a brief cannot be {value!r:.100}")
 
 
 def loss_task(loss: LossSpec) -> Task:
@@ -301,7 +345,10 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
 
         if stays_in_file(path):
             return read_streamed(path, brief)
-    return worksheet_of(read_table(path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text), brief)
+    table = read_table(
+        path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text, max_cells=brief.max_cells
+    )
+    return worksheet_of(table, brief)
 
 
 def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:
@@ -404,10 +451,12 @@ def read_filled_labels(
 
     Rows without a label are passed over. `old` is the fingerprint of the table and `ids` [N] are its rows.
     """
-    plain = read_table(path, delimiter=brief.delimiter)
+    plain = read_table(path, delimiter=brief.delimiter, max_cells=brief.max_cells)
     same = set(changes(old, fingerprint(plain))) <= {f"column {brief.target!r} changed"}
     # A file that was written here has apostrophes to take off; those of the table itself are its own.
-    source = plain if same else read_table(path, delimiter=brief.delimiter, unescape=True)
+    source = plain
+    if not same:
+        source = read_table(path, delimiter=brief.delimiter, unescape=True, max_cells=brief.max_cells)
     if brief.target not in source.names:
         raise StakesError(f"{path} has no column {brief.target!r}, which holds the labels; nothing was recorded")
     labels = [None if label is None else label.strip() for label in source.texts(brief.target)]
