@@ -29,7 +29,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
-from stakes.acquisition.forms import by_logarithms, find_form, today
+from stakes.acquisition.forms import find_form, in_domain, today
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
     best_of_knowing,
@@ -54,6 +54,7 @@ from stakes.beliefs import (
 from stakes.beliefs.log_moments import split_by_member
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
 from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses.bregman import LogDomainLoss
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Vectors
 
@@ -116,8 +117,8 @@ class EnsembleBatch:
         configurations: Array = None,
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
-        logs, reference = by_logarithms(loss, belief), belief.reference(loss)
-        self.in_logs = logs is not None  # then configurations, too, are logarithms
+        loss, reference = in_domain(loss, belief), belief.reference(loss)
+        self.in_logs = isinstance(loss, LogDomainLoss)  # then configurations, too, are logarithms
         self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
         self.log_weights = log_weights  # [M]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
@@ -130,11 +131,10 @@ class EnsembleBatch:
             self.loss = Tabulated.under(loss, belief)
             self.expected = self.loss.member_moments()  # [M, K, D]
             self.action = namespace(self.expected).matmul(members, self.expected)[:, 0, :]  # [M, D]
-        elif logs is not None:
+        elif isinstance(loss, LogDomainLoss):
             assert isinstance(belief, NormalEnsemble)
-            self.loss = logs
-            self.expected = belief.member_log_moments(logs, reference)  # [M, K, 2]
-            self.action = logs.action(belief.log_moments(logs, reference))  # [M, 1]
+            self.expected = belief.member_log_moments(loss, reference)  # [M, K, 2]
+            self.action = loss.action(belief.log_moments(loss, reference))  # [M, 1]
         else:
             self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
             self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]

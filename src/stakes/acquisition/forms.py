@@ -16,7 +16,7 @@ from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Referenc
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
-from stakes.losses.bregman import LogDomainLoss, log_domain
+from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Vectors
 
@@ -247,21 +247,32 @@ def _kind(domain: Domain) -> str:
 
 
 _LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
+_LOG_SPAN_AT_KINKS = 150.0  # the same where panels split at breakpoints, but not in steps that a steep T asks for
+_NEAR_SPAN = 20.0  # of log T, up to which T / T(reference) - 1 has all digits that T has
 
 
 def by_logarithms(loss: AnyLoss, belief: Belief) -> LogDomainLoss | None:
     """The loss by logarithms, where it has them, the belief knows such moments and plain numbers do not hold them."""
+    found = in_domain(loss, belief)
+    return found if isinstance(found, LogDomainLoss) else None
+
+
+def in_domain(loss: Any, belief: Belief) -> Any:
+    """The loss as plain numbers hold its moments: by logarithms, near 1, or as it is."""
     if not isinstance(loss, WeightedBregman) or not isinstance(belief, LogMomentBelief):
-        return None
-    logs = log_domain(loss)
-    return logs if logs is not None and belief.log_span(logs) > _LOG_SPAN else None
+        return loss
+    if (logs := log_domain(loss)) is None:
+        return loss
+    span, most = belief.log_span(logs), _LOG_SPAN_AT_KINKS if loss.breakpoints else _LOG_SPAN
+    return logs if span > most else near_domain(loss) if span < _NEAR_SPAN else loss
 
 
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
-    logs, reference = by_logarithms(loss, belief), belief.reference(loss)
-    if logs is not None:
-        return lambda block: _regret_by_logarithms(logs, block, reference), reference.log_scale
+    own, reference = in_domain(loss, belief), belief.reference(loss)
+    if isinstance(own, LogDomainLoss):
+        return lambda block: _regret_by_logarithms(own, block, reference), reference.log_scale
+    loss = own
     point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
     def of(block: Belief) -> Array:

@@ -34,11 +34,12 @@ from stakes.acquisition.curves import (
     smallest_sd,
     with_totals,
 )
-from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, by_logarithms, general_form, register, today
+from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, general_form, in_domain, register, today
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import Belief, GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
 from stakes.losses import DistributionLoss, Loss
+from stakes.losses.bregman import LogDomainLoss
 
 _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
 _PAIRS = 1024  # that are integrated at once
@@ -123,10 +124,11 @@ def tabulator(loss: Any, belief: GaussianBelief, under: Under) -> tuple[Values, 
     """
     mean, variance = double(belief.mean), double(belief.variance)
     empty = GaussianBelief(mean, variance, filled((0,), 1.0, mean), filled((0, mean.shape[0]), 0.0, mean))
-    alone = isinstance(loss, DistributionLoss) or by_logarithms(loss, under(empty)) is not None
-    split = None if alone else under(empty).shared_split(loss)
+    own = in_domain(loss, under(empty))
+    alone = isinstance(loss, DistributionLoss) or isinstance(own, LogDomainLoss)
+    split = None if alone else under(empty).shared_split(own)
     if split is not None:
-        return _rows(lambda rho: shared_reductions(loss, split, rho)), split.reference.log_scale, split
+        return _rows(lambda rho: shared_reductions(own, split, rho)), split.reference.log_scale, split
     (of, log_scale), xp = general_form(loss).prepare(loss, under(empty)), namespace(mean)
 
     def row(rho: float) -> Array:
@@ -241,7 +243,8 @@ def _integration_error(loss: Any, belief: GaussianBelief, under: Under, split: S
     step = max(1, belief.n_contexts // _SAMPLE)
     if split is not None:
         few = split.every(step)
-        even, panels = (shared_reductions(loss, each, _CHECKED) for each in (few, replaced(few, panels=True)))
+        own = in_domain(loss, under(belief.take(slice(0, 0), slice(None))))  # whose statistics the split has
+        even, panels = (shared_reductions(own, each, _CHECKED) for each in (few, replaced(few, panels=True)))
     else:
         some, rho = belief.take(slice(0, 0), slice(0, None, step)), np.asarray([_CHECKED])
         cut = _with_breakpoints(loss, _cuts(loss, under(some)))

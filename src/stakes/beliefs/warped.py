@@ -465,7 +465,8 @@ class Unwarped:
 
     def log_statistics(self, f: Array, reference: Array) -> tuple[Array, Array]:
         """[...] each: log S(g(f)) about g(reference)."""
-        return self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
+        logs: tuple[Array, Array] = self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
+        return logs
 
     def log_ratio(self, f: Array, reference: Array) -> Array:
         """[...]: log T(g(f)) / T(g(reference))."""

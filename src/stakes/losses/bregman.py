@@ -12,11 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.array import Array, asarrays, linex, namespace, ratio
+from stakes._utils.array import Array, asarrays, linex, namespace, ratio, replaced
 from stakes.exceptions import StakesError
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Quadratic, Square, as_potential
-from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, VectorIdentity, as_transform
+from stakes.losses.transforms import (
+    Chart,
+    Exponential,
+    Identity,
+    NearExponential,
+    Power,
+    TransformLike,
+    VectorIdentity,
+    as_transform,
+)
 from stakes.losses.weights import WeightFunction, WeightLike, as_vector_weight, as_weight
 
 _NEGLIGIBLE = 1e-12  # of a total mass of order one
@@ -152,9 +161,6 @@ class WeightedBregman:
         return xp.exp(weight.logarithm(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))
 
 
-_FAR = 150.0  # log E_w[T] / T(reference), beyond which the mass of w T is too far from that of w for one sum
-
-
 @dataclass(frozen=True, eq=False)
 class LogDomainLoss:
     """A loss with phi = -log and a positive T by the logarithms of its moments, log E[w] and log E[w T].
@@ -213,14 +219,12 @@ class LogDomainLoss:
         return xp.where(near, mass * linex(xp.where(near, log_r, zero)), far)
 
     def pointwise(self, z: Array, action: Array, reference: Array) -> Array:
-        """[...]: w(z) (r - log r - 1) over w(reference), with r = T(z) / a; without r - 1 where a is far from T(z).
+        """[...]: -w(z) log r over w(reference), with r = T(z) / a: what is expected of it is the loss of the best a.
 
-        The expectation of w (r - 1) is 0 for the action that is best today, so that of the rest is the same.
+        The expectation of w (r - 1) is 0 for the action that is best today, and its mass is where that of w is not.
         """
-        xp, log_r = namespace(z, action), self.log_ratio(z, reference) - action[..., 0]
-        far = abs(action[..., 0]) > _FAR
-        cost = xp.where(far, -log_r, linex(xp.where(far, xp.zeros_like(log_r), log_r)))
-        return self.loss.relative_weight(z, reference) * cost
+        cost = action[..., 0] - self.log_ratio(z, reference)
+        return cost if self.loss.weight is None else self.loss.relative_weight(z, reference) * cost
 
     def prediction(self, action: Array, reference: Array) -> Array:
         """[...]: T^-1(a)."""
@@ -240,6 +244,13 @@ def log_domain(loss: WeightedBregman) -> LogDomainLoss | None:
     one = np.ones(())
     has_logs = isinstance(loss.potential, NegativeLog) and loss.chart(one).log_coordinate is not None
     return LogDomainLoss(loss) if has_logs else None
+
+
+def near_domain(loss: WeightedBregman) -> WeightedBregman:
+    """The same loss in coordinates that keep their digits where T = exp(rate z) varies little."""
+    if not isinstance(loss.transform, Exponential) or not as_potential(loss.potential).scale_free:
+        return loss
+    return replaced(loss, transform=NearExponential(loss.transform.rate, loss.transform.domain))
 
 
 @dataclass(frozen=True)
