@@ -68,6 +68,8 @@ def _carry_out(table: Table, given: argparse.Namespace, results: Path) -> None:
 def write_page(results: Path) -> None:
     """`report.md` and its pictures beside the summaries; without pictures where matplotlib is not installed."""
     found = summary.read(results)
+    if not found:
+        sys.exit(f"there is no summary of a table in {results}: run some tables, or name the folder with --results")
     try:
         pictures = draw(found, results)
     except ImportError:

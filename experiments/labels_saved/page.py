@@ -288,6 +288,6 @@ def _draw_curves(axis: Any, summaries: Sequence[Summary], loss: str) -> None:
         if len(lengths) == 1:
             axis.plot(np.exp(np.mean(logs, axis=0)), label=pair)
     axis.axhline(1.0, color="0.3", lw=0.8)
-    axis.set(xlabel="labels bought", ylabel="loss, of (reference, random) at the end", yscale="log")
+    axis.set(xlabel="labels bought", ylabel="loss, of (reference, random) at the end")
     if axis.lines[:-1]:
         axis.legend(fontsize=7)

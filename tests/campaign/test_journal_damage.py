@@ -103,6 +103,7 @@ LINES = [
     ("DELETE FROM records", "2 records were written and 0 are there"),
     ("DELETE FROM head", "its head is gone, or there are several"),
     ("INSERT INTO head SELECT 2, rows, events, records, hash FROM head", "its head is gone, or there are several"),
+    ("UPDATE head SET number = 2", "its head is gone, or there are several"),
     ("UPDATE head SET events = 'many'", "'many' events were written and 5 are there"),
     ("UPDATE head SET hash = x'00'", "its rows, or its head, are not what was written"),
 ]
@@ -158,6 +159,17 @@ def test_what_others_add_to_an_open_campaign_is_verified_too(made):
         for use in (journal.states, journal.version, lambda: journal.tell_many([("c", "cat")])):
             with pytest.raises(StakesError, match=r"event 7 is not what was written.*events 1 to 6 are sound"):
                 use()
+
+
+def test_a_file_that_another_program_has_put_into_wal_mode_is_put_back_if_it_is_sound(made):
+    changed(made, "PRAGMA journal_mode = WAL")
+    with Journal.open(made) as journal:
+        assert journal.read("PRAGMA journal_mode") == [("delete",)]
+    changed(made, "UPDATE events SET label = 'bat' WHERE number = 1; PRAGMA journal_mode = WAL")
+    before = made.read_bytes()
+    with pytest.raises(StakesError, match="event 1 is not what was written"):
+        Journal.open(made)
+    assert made.read_bytes() == before
 
 
 def test_an_older_copy_put_in_place_of_an_open_campaign_is_noticed(made):

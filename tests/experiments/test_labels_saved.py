@@ -10,8 +10,9 @@ from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.__main__ import main
-from experiments.labels_saved import beliefs, loop, rivals
-from experiments.labels_saved.beliefs import BELIEFS, DEFAULT, REFERENCE, ReferenceProcess, model_of
+from experiments.datasets import DatasetError
+from experiments.labels_saved import beliefs, command, loop, rivals
+from experiments.labels_saved.beliefs import BELIEFS, DEFAULT, REFERENCE, ReferenceForest, ReferenceProcess, model_of
 from experiments.labels_saved.command import write_page
 from experiments.labels_saved.densities import log_densities, nearest, pair_log_densities
 from experiments.labels_saved.loop import LOSS, RANDOM, carry_out, keys_of, one_run, settings_of
@@ -150,12 +151,26 @@ FROZEN_MEAN = [-1.1753135, 2.0838762, 0.2836624]
 FROZEN_VARIANCE = [1.8355527, 1.2472190, 1.1080967]
 
 
-def test_the_reference_for_classes_is_a_forest_of_200_trees():
-    table = blobs()
-    found = model_of(REFERENCE, table, split(table, 0, 10))
-    assert isinstance(found, RandomForestClassifier)
-    assert found.n_estimators == 200
-    assert found.get_params() == {**RandomForestClassifier().get_params(), "n_estimators": 200}
+@pytest.mark.parametrize(("rows", "n_classes", "seed"), [(12, 2, 0), (50, 3, 1), (90, 11, 7)])
+def test_the_reference_for_classes_is_scikit_learns_forest_of_200_trees(rows, n_classes, seed):
+    table = blobs(rows, n_classes)
+    features, labels = table.standardised, table.y + 5
+    ours = ReferenceForest(seed).fit(features, labels).forest_
+    theirs = RandomForestClassifier(200, random_state=seed).fit(features, labels)
+    for one, other in zip(ours.estimators_, theirs.estimators_, strict=True):
+        for part in ("feature", "threshold", "value", "children_left"):
+            assert np.array_equal(getattr(one.tree_, part), getattr(other.tree_, part))
+    assert np.array_equal(ours.predict_proba(features), theirs.predict_proba(features))
+    assert np.array_equal(ours.predict(features), theirs.predict(features))
+    wanted = list(range(4, n_classes + 5))  # one more than there are labels of
+    beliefs_of = [belief_of(each, features[:5], features[5:], classes=wanted) for each in (ours, theirs)]
+    assert np.array_equal(beliefs_of[0].contexts, beliefs_of[1].contexts)
+    assert isinstance(beliefs_of[0], VoteEnsemble)
+
+
+def test_the_reference_is_another_kind_of_model_for_each_task():
+    found = [model_of(REFERENCE, each, split(each, 0, 10)) for each in (line(), blobs())]
+    assert [type(each) for each in found] == [ReferenceProcess, ReferenceForest]
 
 
 @pytest.mark.parametrize("table", [line(), blobs()], ids=["numbers", "classes"])
@@ -521,6 +536,19 @@ def test_the_command_lists_tables_and_names_those_that_are_none(capsys, tmp_path
     assert shown.splitlines() == [str(load("wine")), str(load("diabetes"))]
     with pytest.raises(SystemExit, match="there is no table yatch; there are yacht"):
         main(["labels_saved", "--tables", "yatch"])
+
+
+def test_a_page_of_nothing_and_a_table_that_cannot_be_had_are_said(capsys, tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match="there is no summary of a table in"):
+        main(["labels_saved", "--report", "--results", str(tmp_path)])
+
+    def absent(name):
+        raise DatasetError(f"{name} was not found")
+
+    monkeypatch.setattr(command, "load", absent)
+    with pytest.raises(SystemExit, match="there is no summary of a table in"):
+        main(["labels_saved", "--tables", "yacht", "--store", str(tmp_path)])
+    assert "left out: yacht: yacht was not found" in capsys.readouterr().err
 
 
 def test_settings_are_those_of_the_table_and_the_sizes():

@@ -186,8 +186,11 @@ def test_rows_without_any_value_are_told(csv):
 def test_options_are_checked(csv):
     with pytest.raises(StakesError, match=r"no column 'hat'.*Did you mean 'heat'"):
         csv("heat\n1\n", text=("hat",))
-    with pytest.raises(StakesError, match=r"missing must be a list of texts, such as \('NA',\)"):
-        csv("heat\n1\n", missing="NA")
+    assert csv("heat\n1\nNA\n", missing="NA").features().column(0)[0] == 1.0  # a list of one
+    assert csv("heat\n1\n", text="heat").features("heat").column(0).tolist() == ["1"]
+    for given in (3, ["NA", 3], [None]):
+        with pytest.raises(StakesError, match="missing must be a text or a list of texts; got"):
+            csv("heat\n1\n", missing=given)
     with pytest.raises(StakesError, match="no column 'x'"):
         csv("heat\n1\n").texts("x")
 

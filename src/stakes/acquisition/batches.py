@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from stakes._utils.arguments import affords, as_generator, check_budget, left_to_spend
+from stakes._utils.arguments import affords, as_generator, check_budget, is_true_or_false, left_to_spend
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace
 from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, obstacle, start_batch, variance_of
 from stakes.acquisition.forms import by_logarithms, check_pair
@@ -173,7 +173,7 @@ def select(
 
 
 def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
-    if not isinstance(n, Integral) or not 0 < n <= belief.n_candidates:
+    if is_true_or_false(n) or not isinstance(n, Integral) or not 0 < n <= belief.n_candidates:
         raise StakesError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
     check_budget(budget)
     if not isinstance(max_configurations, int) or max_configurations < 1:

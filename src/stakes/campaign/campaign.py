@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from stakes._utils.arguments import Progress, affordable, as_progress
+from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
 from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
 from stakes.campaign.kept import check_ranking_kept, failure_kept, ranking_kept
 from stakes.campaign.states import (
@@ -485,7 +485,7 @@ class Campaign:
             write_csv(path, names, lines, overwrite=overwrite, inputs=[self.path, self.table])
             return len(lines)
         sheet, states = self.sheet, self.journal.states()
-        wanted = list(sheet.ids if rows is None else rows)
+        wanted = list(sheet.ids if rows is None else as_texts_of("rows", rows))
         if unknown := [row for row in wanted if row not in states]:
             raise unknown_row(unknown[0], sheet.ids)
         standing: dict[str, list[str | None]] = {

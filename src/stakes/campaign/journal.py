@@ -56,7 +56,6 @@ UNCHAINED = 2
 """The version before there were hashes; such a file is converted when it is opened."""
 
 _WAIT = 30.0  # seconds that a writer waits for the others
-_ADVICE = "Put a backup in its place, or take what is sound into a new file: stakes doctor {path} --recover NEW"
 
 TABLES = (
     "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL, cost REAL)",
@@ -70,6 +69,7 @@ TABLES = (
 ROWS = "SELECT number, id, cost FROM rows ORDER BY number"
 EVENTS = "SELECT number, at, kind, row, label, until, batch, who{} FROM events WHERE number > ? ORDER BY number"
 RECORDS = "SELECT number, at, kind, version, payload{} FROM records WHERE number > ? ORDER BY number"
+_MOST_BYTES = 2**31 - 1  # of a value, as far as SQLite goes
 _OPEN = RowState()
 
 _SENTENCES = {
@@ -178,6 +178,8 @@ class Journal:
                     replay = Replay.begin(connection.execute(ROWS).fetchall())
             journal = Journal(where, connection, replay=replay)
             journal._synced()
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+            journal.read("PRAGMA journal_mode = DELETE")  # where another program has chosen another one
         except BaseException:
             connection.close()
             raise
@@ -457,8 +459,8 @@ class Journal:
 
     def _sync(self) -> None:
         """Within a transaction: read and verify what is new in the file."""
-        found = self.connection.execute("SELECT rows, events, records, hash FROM head LIMIT 2").fetchall()
-        head = Head._make(found[0]) if len(found) == 1 else None
+        found = self.connection.execute("SELECT number, rows, events, records, hash FROM head LIMIT 2").fetchall()
+        head = Head._make(found[0][1:]) if len(found) == 1 and found[0][0] == 1 else None
         if head == self.replay.head():
             return
         try:
@@ -557,11 +559,11 @@ def kept_in(path: Path, what: str) -> Iterator[None]:
         raise damaged(path, f"{what} cannot be used ({lacking})") from error
 
 
-def damaged(path: Path, what: str) -> StakesError:
+def damaged(path: Path, what: str, *, recoverable: bool = True) -> StakesError:
     """The refusal of a file that is not what was written."""
-    return StakesError(
-        f"{path} is damaged, or was changed by another program: {what}. {_ADVICE.format(path=shlex.quote(str(path)))}"
-    )
+    recover = f", or take what is sound into a new file: stakes doctor {shlex.quote(str(path))} --recover NEW"
+    advice = f"Put a backup in its place{recover if recoverable else ''}"
+    return StakesError(f"{path} is damaged, or was changed by another program: {what}. {advice}")
 
 
 @contextmanager
@@ -612,9 +614,8 @@ def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
         version = _refuse_other_programs(path)
         connection = connect(path, "mode=rw")
         try:
-            harden(connection)
+            harden(path, connection)
             refuse_other_tables(path, connection, version)  # again: an unfinished write has been undone by now
-            connection.execute("PRAGMA journal_mode = DELETE")
             # EXTRA: a commit is on the disk, and so is the end of its journal, before it is acknowledged.
             connection.execute("PRAGMA synchronous = EXTRA")
             _refuse_bad_pages(path, connection)
@@ -624,8 +625,9 @@ def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
     return connection, version
 
 
-def harden(connection: sqlite3.Connection) -> None:
-    """Let nothing that is in a stranger's file run, and have every page looked at before it is used."""
+def harden(path: Path, connection: sqlite3.Connection) -> None:
+    """Let nothing in a stranger's file run, have every page looked at, and take no value for longer than the file."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(path.stat().st_size, 1_000_000))
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     for limit in (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, sqlite3.SQLITE_LIMIT_ATTACHED):
@@ -643,11 +645,13 @@ def refuse_other_tables(path: Path, connection: sqlite3.Connection, version: int
         from stakes.campaign.new_files import UNCHAINED_TABLES
 
         ours = UNCHAINED_TABLES
-    if strange := [f"the {kind} {name}" for kind, name, sql in found if sql not in ours]:
-        raise damaged(path, f"{', '.join(map(printable, strange[:3]))} is not as stakes makes it, and nothing was run")
+    strange = [printable(f"the {kind} {name}")[:80] for kind, name, sql in found if sql not in ours]
+    if strange:
+        what = f"{', '.join(strange[:3])} is not as stakes makes it, and nothing was run"
+        raise damaged(path, what, recoverable=False)
     if len(found) != len(ours) or len({sql for _, _, sql in found}) != len(ours):
-        names = ", ".join(printable(str(name)) for _, name, _ in found) or "none"
-        raise damaged(path, f"its tables are not those of a campaign but {names}")
+        names = ", ".join(printable(str(name))[:80] for _, name, _ in found[:9]) or "none"
+        raise damaged(path, f"its tables are not those of a campaign but {names}", recoverable=False)
 
 
 def _refuse_bad_pages(path: Path, connection: sqlite3.Connection) -> None:
@@ -678,7 +682,7 @@ def _refuse_other_programs(path: Path) -> int:
     """The version in the header, read without taking part: no lock is asked for, no foreign journal played back."""
     connection = connect(path, "mode=ro&immutable=1")
     try:
-        harden(connection)
+        harden(path, connection)
         connection.execute("PRAGMA writable_schema = ON")  # so that a header newer than the rest can still be read
         ((application,),) = connection.execute("PRAGMA application_id").fetchall()
         ((version,),) = connection.execute("PRAGMA user_version").fetchall()

@@ -157,7 +157,7 @@ def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[
         connection = _open_damaged(where)
         try:
             replay, records, why = _sound_part(connection)
-        except (StakesError, sqlite3.Error) as error:
+        except (StakesError, sqlite3.Error, MemoryError) as error:
             raise StakesError(f"{where}: nothing can be recovered ({error}); put a backup in its place") from error
         finally:
             connection.close()
@@ -170,7 +170,7 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
     refuse_other_things(path)
     connection = connect(path, "mode=ro&immutable=1")
     try:
-        harden(connection)
+        harden(path, connection)
         connection.execute("PRAGMA writable_schema = ON")
         refuse_other_tables(path, connection, VERSION)
     except BaseException:
@@ -186,15 +186,15 @@ def _sound_part(connection: sqlite3.Connection) -> tuple[Replay, list[Any], str]
         for *line, made in connection.execute(RECORDS.format(", hash"), (0,)):
             replay.take_record(tuple(line), made)
             records.append(tuple(line[1:]))
-    except (StakesError, sqlite3.Error) as error:
+    except (StakesError, sqlite3.Error, MemoryError) as error:
         if not records:  # the first one is the settings, and its hash follows that of the rows
             raise
-        why = str(error)
+        why = str(error) or "a line without end"  # of which SQLite says that memory is short
     try:
         for *line, made in connection.execute(EVENTS.format(", hash"), (0,)):
             replay.take_event(tuple(line), made)
-    except (StakesError, sqlite3.Error) as error:
-        why = str(error)
+    except (StakesError, sqlite3.Error, MemoryError) as error:
+        why = str(error) or "a line without end"  # of which SQLite says that memory is short
     return replay, [record for record in records if record[2] <= len(replay.events)], why
 
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from stakes._utils.arguments import as_texts_of
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 
@@ -139,7 +140,7 @@ class Frame:
         Raises:
             StakesError: If there is no such column.
         """
-        chosen = tuple(names)
+        chosen = as_texts_of("names", names)
         places = places_of(chosen, self.names)
         return Frame(chosen, tuple(self.arrays[place] for place in places), self.count)
 
@@ -155,7 +156,7 @@ class Frame:
         Raises:
             StakesError: If there is no such column.
         """
-        gone = set(places_of(names, self.names))
+        gone = set(places_of(as_texts_of("names", names), self.names))
         return self.select(name for place, name in enumerate(self.names) if place not in gone)
 
 

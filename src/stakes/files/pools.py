@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from stakes._utils.arguments import as_texts_of
 from stakes.exceptions import StakesError
 from stakes.files.arrow import ArrowPool, library, open_arrow
 from stakes.files.frame import Frame, Host
@@ -78,6 +79,7 @@ def open_pool(
         3
     """
     where = Path(path)
+    columns = None if columns is None else as_texts_of("columns", columns)
     if where.is_dir():
         return _shaped(open_arrow(arrow_files(where), columns), plain)
     if where.suffix.lower() == ".npy":

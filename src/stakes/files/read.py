@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stakes._utils.arguments import as_texts_of
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 from stakes.files.arrow import Columns, read_columns, text_columns
@@ -142,7 +143,7 @@ class Source:
         Raises:
             StakesError: If a column holds both numbers and text, or a number that is not finite.
         """
-        chosen = self.names if names is None else tuple(names)
+        chosen = self.names if names is None else as_texts_of("names", names)
         cells = self._without_marks(chosen)
         arrays = {name: self._typed(name, each) for name, each in cells.items()}
         bad = {name: not_finite(cells[name], values) for name, values in arrays.items() if values.dtype.kind == "f"}
@@ -158,7 +159,7 @@ class Source:
         Returns:
             A sentence for each such column.
         """
-        chosen = self.names if names is None else tuple(names)
+        chosen = self.names if names is None else as_texts_of("names", names)
         cells = self._without_marks(chosen)
         texts = {name: each for name, each in cells.items() if self._typed(name, each).dtype.kind == "O"}
         return tuple(sentence for name, each in texts.items() for sentence in remarks(name, each))
@@ -408,7 +409,7 @@ def is_arrow(path: Path) -> bool:
 
 def _with_marks(table: Source, missing: Sequence[str], text: Sequence[str]) -> Source:
     """The table with marks for gaps, and columns that are text whatever they look like."""
-    marks, texts = _as_set("missing", missing), _as_set("text", text)
+    marks, texts = frozenset(as_texts_of("missing", missing)), frozenset(as_texts_of("text", text))
     for name in texts:
         place_of(name, table.names)
     return replace(table, missing=marks, text=table.text | texts)
@@ -457,12 +458,6 @@ def _blank_sentence(lines: list[int]) -> tuple[str, ...]:
         return ()
     rows = "row has" if len(lines) == 1 else "rows have"
     return (f"{len(lines)} {rows} no value in any column, the first at line {lines[0]}; all are kept.",)
-
-
-def _as_set(name: str, given: Sequence[str]) -> frozenset[str]:
-    if isinstance(given, str):
-        raise StakesError(f"{name} must be a list of texts, such as ({given!r},); got the text {given!r}")
-    return frozenset(given)
 
 
 class Fingerprint(NamedTuple):

@@ -20,6 +20,7 @@ from stakes.losses.transforms import (
     Chart,
     Exponential,
     Identity,
+    Indicator,
     NearExponential,
     Power,
     TransformLike,
@@ -108,11 +109,11 @@ class WeightedBregman:
         Vectors and predictions of them have shape [..., d].
         """
         if isinstance(self.domain, Classes):
-            z, action = indicators(self.domain, z, prediction)
-            return self.pointwise(z, action)
-        z, prediction = asarrays(z=z, prediction=prediction)
-        self.domain.check("the target", z)
-        self.domain.check("the prediction", prediction)
+            z, prediction = indicators(self.domain, z, prediction)
+        else:
+            z, prediction = asarrays(z=z, prediction=prediction)
+            self.domain.check("the target", z)
+            self.domain.check("the prediction", prediction)
         z, prediction = namespace(z).broadcast_arrays(z, prediction)
         loss = self._between(z, prediction)
         if self._weight is None:
@@ -122,7 +123,7 @@ class WeightedBregman:
 
     def _between(self, z: Array, prediction: Array) -> Array:
         """[...]: D_phi(T(z), T(prediction)), from the origin where T is the target: far misses lose no digits."""
-        chart = self.chart(None if isinstance(self.transform, Identity) else prediction)
+        chart = self.chart(None if isinstance(self.transform, Identity | Indicator) else prediction)
         points = chart.coordinate(z), chart.coordinate(prediction)
         return as_potential(self.potential).divergence(*points, chart.origin)
 

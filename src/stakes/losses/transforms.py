@@ -160,8 +160,10 @@ class Indicator:
     domain: Classes = Classes()  # noqa: RUF009 (frozen)
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """Class probabilities."""
-        return Chart(0.0, lambda z: z, lambda t: t)
+        """Class probabilities, less those of the reference."""
+        if reference is None:
+            return Chart(0.0, lambda z: z, lambda t: t)
+        return Chart(reference, lambda z: z - reference, lambda t: t + reference)
 
     def log_size(self, z: Array) -> None:
         """None: classes need no integration."""

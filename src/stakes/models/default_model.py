@@ -377,7 +377,7 @@ def check_classes(labels: Host, classes: Sequence[Any] | None) -> Host:
     """[C]: the classes given, each once, with every label among them; those of the labels, sorted, without."""
     if classes is None:
         return np.asarray(sorted(set(labels.tolist()), key=lambda name: (str(type(name)), name)), dtype=labels.dtype)
-    names = list(classes)
+    names = [classes] if isinstance(classes, str) else list(classes)
     if len(set(names)) != len(names) or not names:
         raise StakesError(f"classes must name each class once; got {names}")
     if bad := [row for row, label in enumerate(labels.tolist()) if label not in names]:

@@ -23,6 +23,7 @@ from stakes._utils.arguments import (
     as_seed,
     check_budget,
     generator,
+    is_true_or_false,
     no_progress,
 )
 from stakes._utils.array import asarrays, check_all, check_shape, shares, slices
@@ -479,6 +480,8 @@ def row_costs(costs: Any, size: int) -> Host | None:
     """[N]: the costs, checked; one number is the cost of each."""
     if costs is None:
         return None
+    if np.asarray(costs).dtype == bool:
+        raise StakesError(f"costs must be positive numbers: what it takes to label each row; got {costs!r:.100}")
     given = np.asarray(costs, dtype=float)
     (prices,) = asarrays(costs=np.broadcast_to(given, size) if given.ndim == 0 else given)
     check_shape("costs", prices, (size,))
@@ -502,6 +505,8 @@ def at_least_one(name: str, value: Any) -> int:
         number = operator.index(value)
     except TypeError as error:
         raise TypeError(f"{name} must be a whole number; got {value!r}") from error
+    if is_true_or_false(value):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
     if number < 1:
         raise StakesError(f"{name} must be 1 or more; got {value!r}")
     return number

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from stakes._utils.arguments import TIES, Progress, RandomState, affords, generator
+from stakes._utils.arguments import TIES, Progress, RandomState, affords, generator, is_positive
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
@@ -244,7 +244,7 @@ def outlook(
         >>> [offer.size for offer in ahead.offers]
         [1, 2, 3, 4]
     """
-    if decisions is not None and not 0 < decisions < np.inf:
+    if decisions is not None and not is_positive(decisions):
         raise StakesError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")
     query = make_query(
         model,
