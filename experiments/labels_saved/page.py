@@ -40,7 +40,7 @@ of medians. Ratios are of final mean losses, combined by their geometric mean. L
 
 def page(summaries: Sequence[Summary], pictures: Sequence[str] = ()) -> str:
     """The page in Markdown; pictures are names of files beside it."""
-    parts = [_ABOUT, *(f"![]({name})\n" for name in pictures)]
+    parts = [_ABOUT, *(f"![{Path(name).stem.replace('_', ' of ')}]({name})\n" for name in pictures)]
     for task, heading in _TASKS.items():
         if of_task := [each for each in summaries if each.task == task]:
             parts.append(f"## {heading}\n\n{_run(of_task)}\n")

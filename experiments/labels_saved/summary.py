@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from experiments.labels_saved import measures
 from experiments.labels_saved.beliefs import REFERENCE
@@ -43,8 +44,8 @@ class Case:
     runs: int
     curve: Sequence[float]
     """[B + 1]: the mean over runs"""
-    standard_error: float
-    """of the mean after the last label"""
+    standard_errors: Sequence[float]
+    """of the mean after each tenth label and the last, `error_counts`; infinite for one run"""
     finals: Sequence[float]
     """[R]: after the last label"""
     share: Estimate
@@ -168,7 +169,8 @@ def _case(task: Task, key: Key, records: Mapping[Key, Record], loss: str, base: 
             "ratio_against": measures.final_ratio(own, rival, draws),
             "p_worse_against": measures.worse(own[:, -1], rival[:, -1]),
         }
-    spread = float(of_all[:, -1].std(ddof=1) / math.sqrt(len(of_all))) if len(of_all) > 1 else math.inf
+    at = error_counts(of_all.shape[1] - 1)
+    errors = stats.sem(of_all[:, at], axis=0).tolist() if len(of_all) > 1 else [math.inf] * len(at)
     return Case(
         belief=key.belief,
         strategy=key.strategy,
@@ -176,13 +178,18 @@ def _case(task: Task, key: Key, records: Mapping[Key, Record], loss: str, base: 
         unweighted=key.strategy == LOSS and key.driver != loss,
         runs=len(of_all),
         curve=of_all.mean(axis=0).tolist(),
-        standard_error=spread,
+        standard_errors=errors,
         finals=of_all[:, -1].tolist(),
         share=measures.share_needed(ours, reference, draws),
         ratio=measures.final_ratio(ours, reference, draws),
         p_worse=measures.worse(ours[:, -1], reference[:, -1]),
         **against,
     )
+
+
+def error_counts(bought: int) -> list[int]:
+    """The counts of labels at which standard errors are kept: every tenth, and the last."""
+    return sorted({*range(0, bought + 1, 10), bought})
 
 
 def _density(key: Key, record: Record) -> Density:

@@ -164,8 +164,15 @@ def test_all_libraries_and_single_precision(xp, host):
     assert host(score(wanted_actions, belief)) == pytest.approx(score(wanted_actions, plain), rel=1e-7)
 
 
-def test_jumps_that_are_not_declared_are_told():
+@pytest.mark.parametrize("rho", [0.01, 0.5, 0.999])
+def test_jumps_that_are_not_declared_are_found(rho):
     loss = FiniteActions(lambda z: np.stack([0.0 * z, np.where(z > 0.3217, -1.0, 1.0)], axis=-1))
+    wanted = expected_reduction(ThresholdDecision(0.3217), gaussian_pair(0.0, 1.0, rho))
+    assert expected_reduction(loss, gaussian_pair(0.0, 1.0, rho)) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_noise_is_told_of():
+    loss = FiniteActions(lambda z: np.stack([0.0 * z, np.sin(1e6 * z)], axis=-1))
     with pytest.warns(AccuracyWarning, match=r"breakpoints=\(\.\.\.\)"):
         expected_reduction(loss, gaussian_pair(0.0, 1.0, 0.5))
 

@@ -39,7 +39,7 @@ def candidates(mean, variance):
 def test_regrets_are_those_of_the_general_route_at_all_rho(name):
     belief = candidates(*contexts())
     assert belief.shared_split(LOSSES[name]) is not None
-    values, log_scale, _ = tabulator(LOSSES[name], belief, lambda table: table)
+    values, log_scale, _ = tabulator(LOSSES[name], belief.resolved(LOSSES[name]), belief, lambda table: table)
     wanted, scale = general(LOSSES[name], belief)
     np.testing.assert_allclose(log_scale, scale, atol=1e-12)
     np.testing.assert_allclose(values(RHO), wanted, rtol=3e-8)

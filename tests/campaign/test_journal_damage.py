@@ -172,6 +172,23 @@ def test_a_file_that_another_program_has_put_into_wal_mode_is_put_back_if_it_is_
     assert made.read_bytes() == before
 
 
+def test_a_header_that_forbids_writing_is_damage_where_the_file_may_be_written(made):
+    data = bytearray(made.read_bytes())
+    data[18] = 9  # the version of the format that is needed for writing
+    made.write_bytes(data)
+    with Journal.open(made) as journal:
+        assert journal.version() == 5
+        with pytest.raises(StakesError, match="its header says that it can only be read"):
+            journal.tell_many([("d", "cat")])
+    assert recover(made, made.with_name("new.stakes"))[0] == 5
+
+
+def test_names_that_are_no_text_are_refused(made):
+    made.write_bytes(made.read_bytes().replace(b"CREATE TABLE events", b"CREATE TABLE \xef\xffents"))
+    with pytest.raises(StakesError, match="is damaged, or was changed by another program"):
+        Journal.open(made)
+
+
 def test_an_older_copy_put_in_place_of_an_open_campaign_is_noticed(made):
     old = made.read_bytes()
     with Journal.open(made) as journal:

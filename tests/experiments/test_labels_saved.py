@@ -20,7 +20,7 @@ from experiments.labels_saved.page import page
 from experiments.labels_saved.problems import DRIVERS, LEAST, UNWEIGHTED, problems, rarest
 from experiments.labels_saved.splits import sizes, split
 from experiments.labels_saved.store import Key, Store
-from experiments.labels_saved.summary import read, summarised, write
+from experiments.labels_saved.summary import error_counts, read, summarised, write
 from experiments.labels_saved.tables import Table, load
 from stakes import CategoricalEnsemble, GaussianBelief, NormalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
@@ -408,6 +408,7 @@ def test_a_summary_survives_its_file(studies, tmp_path):
     assert back["line"].runs == 2
     for case in back["line"].cases:
         assert len(case.curve) == 3
+        assert len(case.standard_errors) == 2
         assert case.share.value in (0.0, 0.5, 1.0, math.inf)
         own = case.strategy == LOSS and not case.unweighted and case.loss != UNWEIGHTED["numbers"]
         assert (case.against is not None) == own
@@ -493,6 +494,15 @@ def test_the_summary_of_a_table_is_small_enough_to_keep(tmp_path):
     }
     path = write(summarised(named, beliefs_of, draws=50), tmp_path)
     assert path.stat().st_size < 60_000
+
+
+def test_standard_errors_are_kept_at_every_tenth_label():
+    named, records = made_up(line(), 5.0, runs=8, bought=25)
+    case = summarised(named, records, draws=10).cases[0]
+    values = records[Key(named.name, REFERENCE, RANDOM)].losses[case.loss]
+    assert error_counts(25) == [0, 10, 20, 25]
+    wanted = values[:, [0, 10, 20, 25]].std(axis=0, ddof=1) / math.sqrt(8)
+    assert case.standard_errors == pytest.approx(wanted.tolist())
 
 
 def test_a_summary_needs_the_reference():

@@ -1,5 +1,6 @@
 """Tables from files: what is read, and what is refused with the place and a way out."""
 
+import os
 import re
 import time
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from stakes.exceptions import StakesError
-from stakes.files import read_table, row_ids
+from stakes.files import open_pool, read_table, row_ids
 
 
 @pytest.fixture
@@ -225,3 +226,22 @@ def test_a_table_of_twenty_thousand_columns_is_read_in_linear_time(tmp_path):
     with pytest.raises(StakesError, match="there is no column 'c30000'"):
         source.texts("c30000")
     assert time.process_time() - begin < 10.0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_what_never_ends_is_not_read(tmp_path, ending):
+    os.mkfifo(tmp_path / f"pipe.{ending}")
+    (tmp_path / f"zero.{ending}").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        for look in (read_table, open_pool):
+            with pytest.raises(StakesError, match="is a pipe or a device, which may never end"):
+                look(tmp_path / f"{name}.{ending}")
+
+
+def test_a_pool_of_numbers_from_a_csv_gives_arrays_where_that_is_asked_for(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,x\n3,,y\n5,6,z\n")
+    plain = open_pool(tmp_path / "t.csv", ["b", "a"], plain=True)
+    assert [start for start, _ in plain.chunks(2)] == [0, 2]
+    assert plain.take(np.asarray([2, 0])).tolist() == [[6.0, 5.0], [2.0, 1.0]]
+    assert open_pool(tmp_path / "t.csv", plain=True).names == ("a", "b", "c")  # there is text among them

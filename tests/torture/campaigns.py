@@ -268,7 +268,7 @@ def forge(path: Path, statements: tuple[str, ...], luck: random.Random) -> None:
         "other": luck.randrange(1, 12),
     }
     connection = sqlite3.connect(path, isolation_level=None)
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):  # the last one: of names that are damaged already
         connection.executescript(luck.choice(statements).format(**words))
     connection.close()
 
@@ -321,10 +321,11 @@ def check_damaged(base: Base, path: Path, luck: random.Random, *, undone: bool =
     else:
         assert answer == base.content, "a file that was changed was read"
         with Journal.open(path) as journal:
-            journal.tell_many([("r0", "bus" if base is bases()[1] else "2.5")])
-            told = journal.history()[-1]
+            label = "bus" if base is bases()[1] else "2.5"
+            wrote, _ = plain(lambda: journal.tell_many([("r0", label)]), path)
+            told = journal.history()[-1:] if wrote else ()
         after = read_all(path)
-        assert after["events"] == (*base.content["events"], told), "writing to a file changed what was in it"
+        assert after["events"] == base.content["events"] + told, "writing to a file changed what was in it"
         assert after["records"] == base.content["records"]
         assert after["rows"] == base.content["rows"]
     out = str(path.with_name("events.csv"))

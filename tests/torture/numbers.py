@@ -12,7 +12,7 @@ import numpy as np
 from mpmath import mp, mpf
 
 import stakes
-from stakes import AccuracyWarning, GaussianBelief, LogWarp, WarpedGaussianBelief, score
+from stakes import AccuracyWarning, BoxCoxWarp, GaussianBelief, LogWarp, WarpedGaussianBelief, score
 from stakes.losses import ConvexFunction
 from tests.torture import reference
 from tests.torture.harness import Area
@@ -42,6 +42,10 @@ class Target:
         exact = [mpf(c) ** 2 / (mpf(variance) * mpf(v)) for c, v in zip(covariance.tolist(), own.tolist(), strict=True)]
         return latent if self.warp is None else WarpedGaussianBelief(latent, self.warp), exact
 
+    def describe(self) -> str:
+        """Which one."""
+        return f"{self.warp or 'plain'} N({self.mean!r}, {self.sd!r}^2)"
+
     @property
     def centre(self) -> Any:
         """The mean of f, as mpmath has it."""
@@ -65,6 +69,25 @@ def log_target(rng: np.random.Generator) -> Target:
     """z = exp(f)."""
     sd, mean = float(10.0 ** rng.uniform(-6, 0.3)), float(rng.choice([0.0, rng.normal(), 13.8, -13.8]))
     return Target(mean, sd, LogWarp(), Pieces.of((1, 0, 1)), mp.exp, lambda z: mp.log(mpf(z)))
+
+
+def box_cox_target(rng: np.random.Generator) -> Target:
+    """z = (1 + lam f)^(1 / lam), a polynomial of f."""
+    power = int(rng.choice([1, 2, 3]))
+    lam, mean = 1.0 / power, float(rng.choice([0.5, 3.0, 50.0, 1e4]))
+    sd = (mean + power) / 20.0 * float(10.0 ** rng.uniform(-5, 0))  # next to no mass where the map is a continuation
+    root = Pieces.of((1,), (mpf(lam), 1))
+    z = root
+    for _ in range(power - 1):
+        z = z * root
+    return Target(
+        mean,
+        sd,
+        BoxCoxWarp(lam),
+        z,
+        lambda f: (1 + mpf(lam) * f) ** power,
+        lambda z: (mpf(z) ** mpf(lam) - 1) / mpf(lam),
+    )
 
 
 def one() -> Pieces:
@@ -193,8 +216,8 @@ def gaussian_quantile(rng: np.random.Generator) -> None:
 
 
 def warped_bregman(rng: np.random.Generator) -> None:
-    """Losses of positive targets under a log warp."""
-    target = log_target(rng)
+    """Losses of positive targets under a log warp, and under one of Box and Cox."""
+    target = log_target(rng) if rng.random() < 0.6 else box_cox_target(rng)
     weight, w = weights(target, rng, str(rng.choice(["none", "interpolated", "power"])))
     which = int(rng.integers(4))
     if which == 0:
@@ -203,13 +226,15 @@ def warped_bregman(rng: np.random.Generator) -> None:
         loss, ours = stakes.ItakuraSaito(weight), Bregman("negative log", w, w * target.z)
     elif which == 2:
         loss, ours = stakes.PoissonDeviance(weight), Bregman("negative entropy", w, w * target.z)
+    elif isinstance(target.warp, BoxCoxWarp):
+        loss, ours = stakes.BoxCox(target.warp.lam, weight), Bregman("square", w, w * Pieces.of((1, 1)))
     else:
         lam = float(rng.choice([0.0, 0.5, -0.5, 1.0, 2.0, -2.0, 0.001]))
         t = Pieces.of((1, 1)) if lam == 0 else Pieces.of((1 / mpf(lam), 0, lam), (-1 / mpf(lam),))
         loss, ours = stakes.BoxCox(lam, weight), Bregman("square", w, w * t)
     belief, rhos = target.belief(pick_rhos(rng), rng)
     wanted = [reference.gaussian_expected(ours, target.centre, target.variance, rho) for rho in rhos]
-    compare(loss, belief, wanted, f"{loss} log N({target.mean!r}, {target.sd!r}^2) rho {[float(r) for r in rhos]}")
+    compare(loss, belief, wanted, f"{loss} {target.describe()} rho {[float(r) for r in rhos]}")
 
 
 def threshold(rng: np.random.Generator) -> None:
@@ -232,13 +257,56 @@ def threshold(rng: np.random.Generator) -> None:
     )
 
 
+def orders(rng: np.random.Generator) -> None:
+    """Some actions with costs that kink: an order that is too small or too large."""
+    target = plain_target(rng, 1e3)
+    stock = sorted(float(target.mean + u * target.sd) for u in rng.normal(size=int(rng.integers(2, 5))))
+    over, under = (float(10.0 ** rng.uniform(-1, 1)) for _ in range(2))
+    costs = tuple(
+        Pieces.of((over * mpf(a),), (-over, 1), high=a) + Pieces.of((-under * mpf(a),), (under, 1), low=a)
+        for a in stock
+    )
+    ours = Finite(costs)
+    levels = np.array(stock)
+
+    def rows(z: np.ndarray) -> np.ndarray:
+        short = z[..., None] - levels
+        return np.maximum(-over * short, under * short)
+
+    belief, rhos = target.belief(pick_rhos(rng), rng)
+    wanted = [reference.gaussian_expected(ours, target.centre, target.variance, rho) for rho in rhos]
+    most = min(ours.moments(target.centre, mp.sqrt(target.variance)))
+    what = f"orders {stock} {over} {under} {target.describe()} rho {[float(r) for r in rhos]}"
+    compare(stakes.FiniteActions(rows, tuple(stock)), belief, wanted, what, most)
+
+
+def ensemble_distribution(rng: np.random.Generator) -> None:
+    """Log score and CRPS under an ensemble of normals."""
+    belief, numbers = ensemble(rng)
+    centre = float(np.mean(belief.context_mean))
+    spread = float(np.mean(belief.context_sd) + np.std(belief.context_mean))
+    rate, slope = float(rng.uniform(-1.5, 1.5)), float(rng.uniform(0.5, 3.0))
+    weight = (
+        None,
+        lambda z: np.exp(rate * (z - centre) / spread),
+        lambda z: 1.0 + ((z - centre) / spread) ** 2,
+        lambda z: 0.1 + 1.0 / (1.0 + np.exp(-slope * (z - centre) / spread)),
+    )[int(rng.integers(4))]
+    rule = str(rng.choice(["log", "crps"]))
+    loss = stakes.LogScore(weight) if rule == "log" else stakes.CRPS(weight)
+    wanted = mpf(reference.distribution_expected(rule, weight or np.ones_like, *numbers))
+    compare(loss, belief, [wanted], f"{rule} {weight} {belief}")
+
+
 def ensemble(rng: np.random.Generator) -> tuple[Any, tuple[Any, ...]]:
     """An ensemble of normals with one candidate and one context, and the same numbers in mpmath."""
     count, unit, label_unit = int(rng.integers(2, 6)), 10.0 ** rng.uniform(-6, 6), 10.0 ** rng.uniform(-6, 6)
     apart = 10.0 ** rng.uniform(-4, 0.7)  # how far labels of members are apart, in their sds
     offset, label_offset = (float(rng.choice([0.0, 1.0, 1e4])) for _ in range(2))
     means = label_unit * (label_offset + apart * rng.normal(size=count))
-    sds = label_unit * rng.uniform(0.5, 1.5, count)
+    sds = (
+        label_unit * rng.uniform(0.5, 1.5, count) * (10.0 ** rng.uniform(-1.5, 0, count) if rng.random() < 0.2 else 1.0)
+    )
     centres = unit * (offset + 10.0 ** rng.uniform(-3, 0.5) * rng.normal(size=count))
     spreads = unit * rng.uniform(0.3, 1.5, count)
     shares = rng.dirichlet(np.full(count, 3.0))
@@ -377,6 +445,8 @@ FAMILIES = (
     ensemble_bregman,
     ensemble_threshold,
     ensemble_quantile,
+    ensemble_distribution,
+    orders,
     classes,
     vectors,
 )

@@ -115,8 +115,10 @@ class EnsembleBatch:
         rng: np.random.Generator,
         max_configurations: int,
         configurations: Array = None,
+        several: Any = None,
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
+        self.several: Any = belief if several is None else several  # with fewer cells, for more labels than one
         loss, reference = in_domain(loss, belief), belief.reference(loss)
         self.in_logs = isinstance(loss, LogDomainLoss)  # then configurations, too, are logarithms
         self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
@@ -188,7 +190,8 @@ class EnsembleBatch:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
         xp, loss = namespace(self.expected), variance_of(self.belief)
         plain = xp.exp(self.configurations) if self.in_logs else self.configurations
-        same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, plain)
+        settings = self.log_weights, self.rng, self.most, plain, self.several
+        same = EnsembleBatch(loss, self.belief, *settings)
         gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
         return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
 
@@ -196,7 +199,7 @@ class EnsembleBatch:
         """Extend the configurations by the candidate's label; sample them when they are too many."""
         xp, here = namespace(self.expected), slice(candidate, candidate + 1)
         error = self._sampling_error(here) if self.sampled else 0.0
-        extended = self._extended(here)[0, ...]  # [Q J, K]
+        extended = self._joint(self._outcomes(self.several, here))[0, ...]  # [Q J, K]
         mass = xp.exp(log_sum(extended)) if self.in_logs else xp.sum(extended, axis=1)
         possible = xp.nonzero(mass > 0)[0]
         extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
@@ -212,7 +215,7 @@ class EnsembleBatch:
 
     def _n_cells(self, count: int) -> int:
         """J, or the number R of ways to share out `count` repeats among J cells."""
-        cells = self.belief.n_cells(self.loss)
+        cells = self._of_next_label().n_cells(self.loss)
         return cells if count == 1 else math.comb(count + cells - 1, count)
 
     def _log_worth(self, regrets: Array) -> Array:
@@ -228,14 +231,25 @@ class EnsembleBatch:
 
     def _extended(self, part: slice, count: int = 1) -> Array:
         """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
+        outcomes = self._outcomes(self._of_next_label(), part)
+        return self._joint(outcomes if count == 1 else _repeated(double(outcomes), count))  # [n, R, K]
+
+    def _outcomes(self, belief: Any, part: slice) -> Array:
+        """[n, J, K]: the probability of each outcome under each member, or its logarithm."""
+        block = belief.take(part, slice(None))
+        return block.member_log_outcomes() if self.in_logs else block.member_outcomes()
+
+    def _of_next_label(self) -> Any:
+        """The belief whose cells are those of the next label."""
+        return self.belief if self.configurations.shape[0] == 1 else self.several
+
+    def _joint(self, outcomes: Array) -> Array:
+        """[n, Q J, K]: configurations with outcomes [n, J, K] of one more label."""
         xp = namespace(self.expected)
-        block: Any = self.belief.take(part, slice(None))
-        if self.in_logs:  # of an ensemble of normals, whose repeats are not known
-            joint = self.configurations[None, :, None, :] + block.member_log_outcomes()[:, None, :, :]
+        if self.in_logs:
+            joint = self.configurations[None, :, None, :] + outcomes[:, None, :, :]
         else:
-            outcomes = double(block.member_outcomes())  # [n, J, K]
-            outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
-            joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
+            joint = self.configurations[None, :, None, :] * double(outcomes)[:, None, :, :]  # [n, Q, J, K]
         return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
 
     def _sampling_error(self, here: slice) -> float:
@@ -644,6 +658,14 @@ def _normal_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
     return EnsembleBatch(loss, belief.refined().refined() if loss.finite_actions else belief, *settings)
 
 
+def _vector_normal_batch(
+    loss: AnyLoss, belief: Any, log_weights: Array, rng: np.random.Generator, max_configurations: int
+) -> Batch:
+    """By the nodes of members for several labels: those of a grid are too many to be enumerated."""
+    nested = replaced(belief, rule=replaced(belief.rule, grid=0))
+    return EnsembleBatch(loss, belief, log_weights, rng, max_configurations, several=nested)
+
+
 _STARTERS: Mapping[type, Starter] = MappingProxyType(
     {
         GaussianBelief: _gaussian_batch,
@@ -651,7 +673,7 @@ _STARTERS: Mapping[type, Starter] = MappingProxyType(
         VectorGaussianBelief: _vector_batch,
         VoteEnsemble: EnsembleBatch,
         CategoricalEnsemble: EnsembleBatch,
-        VectorNormalEnsemble: EnsembleBatch,
+        VectorNormalEnsemble: _vector_normal_batch,
         NormalEnsemble: _normal_batch,
     }
 )

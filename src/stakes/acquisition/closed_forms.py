@@ -47,7 +47,7 @@ from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
 from stakes.acquisition.scores import log_mean_weight
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
-from stakes.beliefs.quadrature import standard_units
+from stakes.beliefs.quadrature import Resolved, standard_units
 from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
 from stakes.exceptions import StakesError
 from stakes.losses import (
@@ -142,20 +142,20 @@ def _log_scale(loss: Any, belief: Any) -> Array:
 
 
 def _weighted_log_score(loss: LogScore, belief: GaussianBelief) -> Reduction:
-    return _in_parts(loss, belief)
+    return _in_parts(belief.resolved(loss), belief)
 
 
 def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction:
     """That of the latent f with weight w(g(f)): no increasing map changes what densities tell."""
-    of, log_scale = _in_parts(belief.unwarped(loss), belief.latent)
+    of, log_scale = _in_parts(belief.resolved(loss), belief.latent)
     return lambda block: of(block.latent), log_scale
 
 
-def _in_parts(integrand: Integrand, belief: GaussianBelief) -> Reduction:
+def _in_parts(integrand: Resolved, belief: GaussianBelief) -> Reduction:
     """-W log(1 - rho) / 2 + rho E[w (u^2 - 1)] / 2 - J(rho), whose integrand's statistics are w."""
     reference = belief.reference(integrand)
     mean, sd = double(belief.mean), namespace(belief.mean).sqrt(double(belief.variance))
-    moments = belief.moments(_Bend(integrand, mean, sd), reference)  # [M, 2]
+    moments = belief.moments(integrand.with_integrand(_Bend(integrand, mean, sd)), reference)  # [M, 2]
     dtype, xp = belief.mean.dtype, namespace(belief.mean)
     mass, bend = xp.astype(moments[:, 0], dtype), xp.astype(moments[:, 1], dtype)
     lost, _ = profile_curve(_Concentration(integrand), belief)

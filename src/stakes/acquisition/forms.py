@@ -7,13 +7,17 @@ Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, filled, log_sum, namespace
 from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Reference
-from stakes.exceptions import StakesError
+from stakes.beliefs.base import RefinableBelief, ResolvingBelief
+from stakes.beliefs.quadrature import Resolved
+from stakes.exceptions import AccuracyWarning, StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
@@ -267,17 +271,55 @@ def in_domain(loss: Any, belief: Belief) -> Any:
     return logs if span > most else near_domain(loss) if span < _NEAR_SPAN else loss
 
 
+def in_plain_domain(loss: Any, belief: Belief) -> Any:
+    """The loss near 1 where that keeps digits, else as it is: `by_logarithms` is asked for in its place."""
+    found = in_domain(loss, belief)
+    return loss if isinstance(found, LogDomainLoss) else found
+
+
+def resolve(loss: AnyLoss, belief: Belief) -> Any:
+    """The loss as the belief integrates it: with the places where it is steep, found once."""
+    if not isinstance(belief, ResolvingBelief):
+        return loss
+    if by_logarithms(loss, belief) is not None:  # a rule of its own
+        return belief.resolved(Resolved(loss))
+    return belief.resolved(loss)
+
+
+def prepare_general(loss: AnyLoss, belief: Any, integrand: Any) -> Reduction:
+    """The general route for a loss that was resolved already."""
+    return (_over_distributions if isinstance(loss, DistributionLoss) else _over_moments)(loss, belief, integrand)
+
+
+def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
+    """Compare two rules for a few pairs where the statistics are rough."""
+    if not isinstance(integrand, Resolved) or not (integrand.edges or integrand.error):
+        return
+    few, error = belief.take(slice(0, _FEW_PAIRS), slice(0, _FEW_PAIRS)), integrand.error
+    if belief.n_candidates and not loss.finite_actions:
+        finer = few.refined() if isinstance(few, RefinableBelief) else few
+        values = prepare_general(loss, few, integrand)[0](few)
+        error += relative_gap(values, prepare_general(loss, finer, integrand.refined())[0](finer))
+    warn_of_error(loss, error)
+
+
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
+    loss = in_plain_domain(loss, belief)
+    integrand = resolve(loss, belief)
+    _warn_where_rough(loss, belief, integrand)
+    return _over_moments(loss, belief, integrand)
+
+
+def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
-    own, reference = in_domain(loss, belief), belief.reference(loss)
-    if isinstance(own, LogDomainLoss):
-        return lambda block: _regret_by_logarithms(own, block, reference), reference.log_scale
-    loss = own
+    logs, reference = by_logarithms(loss, belief), belief.reference(integrand)
+    if logs is not None:
+        return lambda block: _regret_by_logarithms(logs, block, reference), reference.log_scale
     point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
     def of(block: Belief) -> Array:
         xp = namespace(block.like)
-        split = block.split_moments(loss, reference)  # [n, M, J, D]
+        split = block.split_moments(integrand, reference)  # [n, M, J, D]
         action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
         return xp.sum(loss.regret(split, action[:, :, None, :], point), axis=2)  # [n, M]
 
@@ -300,22 +342,54 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
     return int(8 * belief.n_cells(loss) * n_statistics)
 
 
+_FEW_PAIRS = 2  # candidates and contexts whose integration is checked
+TOLERABLE = 1e-6
+"""Relative errors that no warning is given of."""
+
+
+def relative_gap(values: Array, others: Array) -> float:
+    """A bound on the error of values, of which a finer rule makes others: twice their largest relative difference."""
+    xp = namespace(values)
+    return 2.0 * float(xp.max(abs(values - others) / xp.where(others > 0, others, xp.ones_like(others))))
+
+
+def warn_of_error(loss: Any, error: float) -> None:
+    """Warn where a relative error is more than nobody minds."""
+    if error > TOLERABLE:
+        warnings.warn(AccuracyWarning(getattr(loss, "name", type(loss).__name__), error), stacklevel=_caller())
+
+
+def _caller() -> int:
+    """The stack level, for the function that asks, of the first frame outside the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__.split(".")[0] + "."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 _LOG_NUMBERS = 2**15  # of a thousand cells or so, and a few temporaries
 GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers, context_numbers=2048)
 
 
-def today(loss: DistributionLoss, belief: Any) -> tuple[Reference, Distribution, Array]:
+def today(loss: DistributionLoss, belief: Any, integrand: Any = None) -> tuple[Reference, Distribution, Array]:
     """The reference, the distribution w(z) p(z | c) of each context, and the marks [M, B] where its panels split."""
-    reference = belief.reference(loss)
-    unmarked = belief.distribution(loss, reference, filled((belief.n_contexts, 0), 0.0, belief.like))
+    integrand = resolve(loss, belief) if integrand is None else integrand
+    reference = belief.reference(integrand)
+    unmarked = belief.distribution(integrand, reference, filled((belief.n_contexts, 0), 0.0, belief.like))
     marks = loss.marks(unmarked)
-    return reference, belief.distribution(loss, reference, marks) if marks.shape[-1] else unmarked, marks
+    return reference, belief.distribution(integrand, reference, marks) if marks.shape[-1] else unmarked, marks
 
 
 def _regret_over_distributions(loss: DistributionLoss, belief: Any) -> Reduction:
+    integrand = resolve(loss, belief)
+    _warn_where_rough(loss, belief, integrand)
+    return _over_distributions(loss, belief, integrand)
+
+
+def _over_distributions(loss: Any, belief: Any, integrand: Any) -> Reduction:
     """EUR(x; c) = sum_y of the regret of keeping today's answer under the distribution in cell y."""
-    reference, _, marks = today(loss, belief)
-    return lambda block: block.regret_over_cells(loss.regret, loss, reference, marks), reference.log_scale
+    reference, _, marks = today(loss, belief, integrand)
+    return lambda block: block.regret_over_cells(loss.regret, integrand, reference, marks), reference.log_scale
 
 
 def _node_numbers(loss: DistributionLoss, belief: Any) -> int:

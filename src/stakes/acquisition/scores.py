@@ -32,8 +32,18 @@ from stakes._utils.array import (
     slices,
 )
 from stakes._utils.compute import in_parts
-from stakes.acquisition.forms import Form, by_logarithms, check_pair, find_form, general_form, is_meant_for, today
+from stakes.acquisition.forms import (
+    Form,
+    by_logarithms,
+    check_pair,
+    find_form,
+    general_form,
+    is_meant_for,
+    resolve,
+    today,
+)
 from stakes.beliefs import Belief, GaussianBelief, Integrand, VectorGaussianBelief
+from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import StakesError
 from stakes.losses import (
     CRPS,
@@ -179,7 +189,8 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Array, Array]:
         reference, distribution, marks = today(loss, block)
         return loss.uncertainty(distribution, marks), reference.log_scale
     action, reference = _action_today(loss, block), block.reference(loss)
-    return block.moments(_of_action(loss, action, cost_of(loss, block)), reference)[:, 0], reference.log_scale
+    of_action = _of_action(loss, resolve(loss, block), action, cost_of(loss, block))
+    return block.moments(of_action, reference)[:, 0], reference.log_scale
 
 
 def _closed_uncertainty(loss: AnyLoss, belief: Belief) -> tuple[Array, Array] | None:
@@ -231,7 +242,8 @@ def best_of_knowing(loss: Loss, belief: Belief) -> Array:
     for block in context_blocks(belief):
         logs, reference = by_logarithms(loss, block), block.reference(loss)
         cost: Cost = partial(_regret_of_target, loss) if logs is None else logs.pointwise
-        values.append(block.moments(_of_action(loss, _action_today(loss, block), cost), reference)[:, 0])
+        of_action = _of_action(loss, resolve(loss, block), _action_today(loss, block), cost)
+        values.append(block.moments(of_action, reference)[:, 0])
         scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
@@ -273,7 +285,7 @@ Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
 """Targets z, an action and the reference point to costs [...]."""
 
 
-def _of_action(loss: Loss, action: Array, cost: Cost) -> Integrand:
+def _of_action(loss: Loss, integrand: Any, action: Array, cost: Cost) -> Integrand:
     """What a fixed action [M, d] at each context costs, as the one statistic to take the moment of."""
 
     def statistics(z: Array, reference: Array | None = None) -> Array:
@@ -281,14 +293,14 @@ def _of_action(loss: Loss, action: Array, cost: Cost) -> Integrand:
         here = namespace(z).reshape(action, (action.shape[0], *between, action.shape[1]))
         return cost(z, here, reference)[..., None]
 
-    integrand: Any = SimpleNamespace(
+    of_action: Any = SimpleNamespace(
         domain=loss.domain,
         breakpoints=loss.breakpoints,
         finite_actions=False,
         log_magnitudes=loss.log_magnitudes,
         statistics=statistics,
     )
-    return integrand  # type: ignore[no-any-return]
+    return integrand.with_integrand(of_action) if isinstance(integrand, Resolved) else of_action
 
 
 def blocks(

@@ -277,6 +277,22 @@ class BatchBelief(Protocol):
         """
 
 
+@runtime_checkable
+class ResolvingBelief(Protocol):
+    """A belief under which statistics are integrated by rules that adapt to where they are steep, jump or kink."""
+
+    def resolved(self, integrand: Integrand) -> Any:
+        """The same integrand with what it takes to integrate it; all methods of the belief take it for the loss."""
+
+
+@runtime_checkable
+class RefinableBelief(Protocol):
+    """A belief whose labels are integrated by a rule that can be made finer."""
+
+    def refined(self) -> Any:
+        """The same belief with a rule of twice the effort."""
+
+
 Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]
 """The distribution in each cell, today's on the same nodes and marks [..., B], to regrets [...]."""
 

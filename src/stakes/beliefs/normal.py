@@ -44,12 +44,14 @@ from stakes.beliefs.log_moments import LogIntegrand, log_span, normal_log_moment
 from stakes.beliefs.quadrature import (
     CHUNK,
     TAIL,
+    Resolved,
     is_first_largest,
     member_slices,
     modes_and_window,
     normal_moments,
     windows,
 )
+from stakes.beliefs.roughness import resolved
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
@@ -441,6 +443,17 @@ class NormalEnsemble:
         point, u = (xp.sum(xp.where(largest, each, xp.zeros_like(z)), axis=1) for each in (z, u))
         return Reference(point, log_weight(point, integrand) - 0.5 * u * u)
 
+    def resolved(self, integrand: Integrand) -> Resolved:
+        """The same integrand, with what it takes to integrate it; all methods take it in place of the loss.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The integrand, and where it is steep, jumps or kinks.
+        """
+        return resolved(integrand, double(self.context_mean), double(self.context_sd))
+
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_k q_k E[S(z) | c, k]."""
         weighted = double(self.member_weights)[:, None] * self.member_moments(integrand, reference)
@@ -489,7 +502,7 @@ class NormalEnsemble:
         Returns:
             [M, K, D].
         """
-        return normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+        return normal_moments(self.resolved(integrand), double(self.context_mean), double(self.context_sd), reference)
 
     def member_outcomes(self) -> Array:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
@@ -565,7 +578,8 @@ class NormalEnsemble:
         return weights * normal_between(xp.concat([-end, away], axis=2), xp.concat([away, end], axis=2))
 
     def _cells(self, integrand: Integrand, reference: Reference, marks: Array) -> NormalCells:
-        return NormalCells(integrand, double(self.context_mean), double(self.context_sd), reference, marks)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return NormalCells(self.resolved(integrand), mean, sd, reference, marks)
 
     def _log_weighted_density(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
         """[M, ...]: log w(z) sum_k q_k p(z | c, k), over exp(log_scale)."""
@@ -595,7 +609,7 @@ class NormalEnsemble:
 class NormalCells:
     """The distributions of members at the contexts of one belief, and mixtures of them."""
 
-    integrand: Integrand
+    integrand: Resolved
     mean: Array
     """[M, K]"""
     sd: Array
@@ -655,7 +669,7 @@ class NormalCells:
         else:
             span = low[..., None] + (high - low)[..., None] * constant(np.linspace(0.0, 1.0, 1 + own), mean)
             base = xp.reshape(mean[..., None] + sd[..., None] * span, (mean.shape[0], -1))
-        breaks = constant(self.integrand.breakpoints, mean) - self._point[:, None]
+        breaks = constant(self.integrand.edges, mean) - self._point[:, None]
         cuts = xp.concat([breaks, self.marks, *([mean] if self._certain() else [])], axis=1)
         cuts = xp.where(cuts < start, start, xp.where(cuts > stop, stop, cuts))
         return xp.sort(xp.concat([base, cuts], axis=1), axis=1)

@@ -36,6 +36,7 @@ from stakes.campaign.states import (
 from stakes.campaign.trust import refuse_untrusted, remember_trust
 from stakes.exceptions import StakesError
 from stakes.files import Fingerprint, changes, fingerprint, write_csv
+from stakes.files.frame import cell_kind
 from stakes.files.write import checked_output
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
 from stakes.tabular.worksheet import (
@@ -207,7 +208,10 @@ class Campaign:
         """Refuse a label in the file that the loss cannot judge."""
         named = tuple(self.brief.classes or self.brief.loss.cost_matrix or ())
         with kept_in(self.path, "a label"):
-            for label in self.journal.known_labels():
+            known = self.journal.known_labels()
+            if self._numbers and self._domain is None and all(cell_kind(label) == "number" for label in known):
+                return  # at once: there may be many
+            for label in known:
                 self._check_label(label, named)
 
     @cached_property

@@ -67,10 +67,9 @@ TABLES = (
     "records INTEGER NOT NULL, hash BLOB NOT NULL)",
 )
 ROWS = "SELECT number, id, cost FROM rows ORDER BY number"
-EVENTS = "SELECT number, at, kind, row, label, until, batch, who{} FROM events WHERE number > ? ORDER BY number"
-RECORDS = "SELECT number, at, kind, version, payload{} FROM records WHERE number > ? ORDER BY number"
+EVENTS = "SELECT number, at, kind, row, label, until, batch, who, {} FROM events WHERE number > ? ORDER BY number"
+RECORDS = "SELECT number, at, kind, version, payload, {} FROM records WHERE number > ? ORDER BY number"
 _MOST_BYTES = 2**31 - 1  # of a value, as far as SQLite goes
-_OPEN = RowState()
 
 _SENTENCES = {
     sqlite3.SQLITE_BUSY: f"others have been writing to it for {_WAIT:.0f} s; repeat the call",
@@ -256,8 +255,8 @@ class Journal:
         Returns:
             The state of each row.
         """
-        at, verified = checked_clock(now), self._synced()
-        return {row: verified.states.get(row, _OPEN).at(at) for row in verified.rows}
+        at, replay = checked_clock(now), self._synced()
+        return {row: replay.state(row).at(at) for row in replay.rows}
 
     def state(self, row: str, now: float | None = None) -> RowState:
         """The state of one row.
@@ -272,9 +271,9 @@ class Journal:
         Raises:
             StakesError: If there is no such row.
         """
-        at, verified = checked_clock(now), self._synced()
+        at, replay = checked_clock(now), self._synced()
         self._refuse_unknown(checked_ids([row]))
-        return verified.states.get(row, _OPEN).at(at)
+        return replay.state(row).at(at)
 
     def lease(
         self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
@@ -477,7 +476,7 @@ class Journal:
 
     def _record(self, number: int) -> Record:
         """A record, read again and compared with the hash that it had."""
-        found = self.read(RECORDS.format("").replace(">", "="), number)
+        found = [line[:-1] for line in self.read(RECORDS.format("hash").replace(">", "="), number)]
         try:
             expected = link(self.replay.hash_before(number), record_read(found[0], number)) if len(found) == 1 else b""
             if expected != self.replay.records[number - 1][1]:
@@ -495,7 +494,7 @@ class Journal:
 
     def _state(self, row: str) -> RowState:
         """The state of one row, within `writing`."""
-        return self.replay.states.get(row, _OPEN)
+        return self.replay.state(row)
 
     def _add_all(self, kind: Kind, given: Iterable[str], who: str | None, now: float | None) -> None:
         """Record an event of one kind for each row, all or none."""
@@ -535,10 +534,8 @@ def append(
 def extend(replay: Replay, connection: sqlite3.Connection, head: Head | None) -> None:
     """Read and verify what a file has beyond a replay, up to its head."""
     replay.drop_half_done()
-    for line in connection.execute(EVENTS.format(", hash"), (len(replay.events),)).fetchall():
-        replay.take_event(line[:-1], line[-1])
-    for line in connection.execute(RECORDS.format(", hash"), (len(replay.records),)):
-        replay.take_record(line[:-1], line[-1])
+    replay.take_events(connection.execute(EVENTS.format("hash"), (len(replay.events),)).fetchall())
+    replay.take_records(connection.execute(RECORDS.format("hash"), (len(replay.records),)))
     if head is None:
         raise StakesError("its head is gone, or there are several")
     found = replay.head()
@@ -586,18 +583,24 @@ def plain_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system as sentences that say what to do."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last one: of a message about damaged names
         if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
             raise StakesError(
                 f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
             ) from error
-        primary = (
-            -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0) & 0xFF
-        )  # the higher bits say where in SQLite it happened
+        code = -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0)
+        if code == sqlite3.SQLITE_READONLY and _may_write(path):
+            raise damaged(path, "its header says that it can only be read") from error
+        primary = code & 0xFF  # the higher bits of a code say where in SQLite it happened
         if primary not in _DAMAGE:
             said = _SENTENCES.get(primary, "it could not be used; nothing was recorded")
             raise StakesError(f"{path}: {said} ({error})") from error
         raise damaged(path, f"SQLite says: {error}") from error
+
+
+def _may_write(path: Path) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(each, os.W_OK, effective_ids=effective) for each in (path, path.parent))
 
 
 def path_of_file(path: str | os.PathLike[str]) -> Path:

@@ -122,19 +122,17 @@ def add_hashes(path: Path, connection: sqlite3.Connection) -> None:
         if connection.execute("PRAGMA user_version").fetchall() != [(UNCHAINED,)]:
             return  # another process was quicker
         rows = connection.execute(ROWS).fetchall()
-        events = connection.execute(EVENTS.format(""), (0,)).fetchall()
-        records = connection.execute(RECORDS.format(""), (0,)).fetchall()
+        events = connection.execute(EVENTS.format("NULL"), (0,)).fetchall()
+        records = connection.execute(RECORDS.format("NULL"), (0,)).fetchall()
         try:
             replay = Replay.begin(rows)
-            for event in events:
-                replay.take_event(event, hashed=False)
-            for record in records:
-                replay.take_record(record, hashed=False)
+            replay.take_events(events, hashed=False)
+            replay.take_records(records, hashed=False)
         except StakesError as error:
             raise StakesError(f"{path} is damaged: {error}; put a backup in its place") from error
         for table in ("events", "records", "rows"):
             connection.execute(f"DROP TABLE {table}")  # and its indexes and triggers
-        _fill_tables(connection, rows, replay.events, [(at, *rest) for _, at, *rest in records])
+        _fill_tables(connection, rows, replay.events, [(at, *rest) for _, at, *rest, _ in records])
 
 
 def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[int, str]:
@@ -183,16 +181,15 @@ def _sound_part(connection: sqlite3.Connection) -> tuple[Replay, list[Any], str]
     """What of a damaged file is as it was written, its records (at, kind, version, JSON), and what comes after."""
     replay, records, why = Replay.begin(connection.execute(ROWS).fetchall()), list[Any](), "nothing is missing"
     try:
-        for *line, made in connection.execute(RECORDS.format(", hash"), (0,)):
-            replay.take_record(tuple(line), made)
-            records.append(tuple(line[1:]))
+        for line in connection.execute(RECORDS.format("hash"), (0,)):
+            replay.take_records([line])
+            records.append(line[1:-1])
     except (StakesError, sqlite3.Error, MemoryError) as error:
         if not records:  # the first one is the settings, and its hash follows that of the rows
             raise
         why = str(error) or "a line without end"  # of which SQLite says that memory is short
     try:
-        for *line, made in connection.execute(EVENTS.format(", hash"), (0,)):
-            replay.take_event(tuple(line), made)
+        replay.take_events(connection.execute(EVENTS.format("hash"), (0,)))
     except (StakesError, sqlite3.Error, MemoryError) as error:
         why = str(error) or "a line without end"  # of which SQLite says that memory is short
     return replay, [record for record in records if record[2] <= len(replay.events)], why

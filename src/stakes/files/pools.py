@@ -23,9 +23,9 @@ from stakes.files.read import ARROW, checked_path, read_table
 
 @dataclass(frozen=True, eq=False)
 class MappedPool:
-    """The rows of an array [N, p], or N rows of any shape for networks, that is mapped from a file."""
+    """The rows of an array [N, p], or N rows of any shape for networks, that is mapped from a file where it can be."""
 
-    array: np.memmap[Any, Any]
+    array: Host
 
     @property
     def n_rows(self) -> int:
@@ -44,7 +44,9 @@ class MappedPool:
     def _copied(self, rows: slice | Host) -> Host:
         """Rows in memory; the file's own pages, which would count as memory of the process, are let go."""
         copied = np.array(self.array[rows], subok=False)
-        if self.array.mode == "r" and hasattr(mmap, "MADV_DONTNEED"):  # pages that were written to might be lost
+        if getattr(self.array, "mode", "") == "r" and hasattr(
+            mmap, "MADV_DONTNEED"
+        ):  # pages that were written to might be lost
             mapping: Any = self.array
             while not isinstance(mapping, mmap.mmap):
                 mapping = mapping.base
@@ -65,7 +67,7 @@ def open_pool(
         plain: Whether to give arrays [n, p] in place of tables, where all columns are numbers.
 
     Returns:
-        A `stakes.ranking.Pool`, or a `Frame` of a file that is read whole.
+        A `stakes.ranking.Pool`; a `Frame` of a .csv, .tsv or .txt, unless it is to give arrays.
 
     Raises:
         StakesError: If the file cannot be read, or lacks a column.
@@ -86,7 +88,9 @@ def open_pool(
         return MappedPool(_mapped(where))
     if checked_path(where).suffix.lower() in ARROW:
         return _shaped(open_arrow([where], columns), plain)
-    return read_table(where).features(columns)
+    frame = read_table(where).features(columns)
+    numbers = plain and all(values.dtype.kind == "f" for values in frame.arrays)
+    return MappedPool(np.stack(frame.arrays, axis=1)) if numbers else frame
 
 
 def arrow_files(folder: Path) -> list[Path]:

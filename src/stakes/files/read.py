@@ -428,6 +428,8 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     if not where.exists():
         beside = sorted(each.name for each in where.parent.glob("*.*")) if where.parent.is_dir() else []
         raise StakesError(f"there is no file {where}.{did_you_mean(where.name, beside)}")
+    if not where.is_file():
+        raise StakesError(f"{where} is a pipe or a device, which may never end; give a file, such as a copy of it")
     return where
 
 
