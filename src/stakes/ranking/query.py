@@ -378,8 +378,7 @@ def make_query(
     check_fitted(model)
     _check_classes(loss, classes)
     check_budget(budget)
-    rows = checked_pool(pool, model, gaps, show)
-    head = pool_rows(rows, np.arange(1))
+    head = pool_rows(rows := checked_pool(pool, model, gaps, show), np.arange(1))
     check_columns(model, "pool", head)
     query = Query(
         model,
