@@ -227,7 +227,7 @@ class LogMomentBelief(Protocol):
         """
 
     def log_moments(self, integrand: Any, reference: Reference) -> Array:
-        """Log E[S(z) | c], with `integrand.log_statistics(z, point)`, over the scale of the reference.
+        """Log E[S(z) | c] for both S of `integrand.log_statistics(z, point)`, over the scale of the reference.
 
         Args:
             integrand: The loss by logarithms.

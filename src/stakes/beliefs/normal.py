@@ -468,43 +468,20 @@ class NormalEnsemble:
         return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-        """
+        """Over how many units log T ranges where the loss may look."""
         return log_span(integrand, double(self.context_mean), double(self.context_sd))
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
+        """[M, 2]: log E[S(z) | c]."""
         weighted = log_of(double(self.member_weights))[:, None] + self.member_log_moments(integrand, reference)
         return log_sum(weighted, axis=1)
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
         return split_by_member(self._log_masses(), self.member_log_moments(integrand, reference))
 
     def member_log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c, k] of positive statistics, over the scale of the reference.
+        """Log E[S(z) | c, k] of positive statistics.
 
         Args:
             integrand: The loss by logarithms.
@@ -531,6 +508,11 @@ class NormalEnsemble:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
         masses = self._masses()
         return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
+
+    def member_log_outcomes(self) -> Array:
+        """[N, J, K]: the log of the probability of cell j under member k (-inf for a member without weight)."""
+        xp, log_weights = namespace(self.context_mean), log_of(double(self.member_weights))
+        return self._log_masses() - xp.where(log_weights > -xp.inf, log_weights, xp.zeros_like(log_weights))
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) sum_k q_k p(z | c, k)."""

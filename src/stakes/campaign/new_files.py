@@ -29,6 +29,7 @@ from stakes.campaign.journal import (
 )
 from stakes.campaign.states import Event, Replay
 from stakes.exceptions import StakesError
+from stakes.files.write import checked_output
 
 UNCHAINED_TABLES = frozenset(
     (
@@ -237,3 +238,4 @@ def _refuse_taken(path: Path) -> None:
     for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-journal", "-wal")):
         if os.path.lexists(left):
             raise StakesError(f"{left} is left from a file that is gone; move it away, or give another path")
+    checked_output(path)  # not what SQLite would take for a part of another campaign
