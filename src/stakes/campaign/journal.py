@@ -658,7 +658,7 @@ def refuse_other_tables(path: Path, connection: sqlite3.Connection, version: int
 @cache
 def _schema(version: int) -> frozenset[tuple[str, ...]]:
     """What SQLite keeps of the tables of a version: in memory, they are made anew."""
-    statements = TABLES
+    statements: tuple[str, ...] = TABLES
     if version == UNCHAINED:
         from stakes.campaign.new_files import UNCHAINED_TABLES
 
