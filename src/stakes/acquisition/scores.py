@@ -361,8 +361,8 @@ def check_finite(values: Array) -> Array:
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
         raise FloatingPointError(
             "the expected loss is not finite: the weight or the transform grows too fast for this belief. Give the "
-            "logarithm of a weight that overflows; for Linex, scale alpha so that alpha times the spread of the belief "
-            "stays below 700."
+            "logarithm of a weight that overflows, Weight(function, log=...); give targets and costs in units in which "
+            "they are not beyond 1e100."
         )
     return values
 
