@@ -66,7 +66,8 @@ class Reference(NamedTuple):
     """From where the statistics of each context are measured, and the scale that was taken out of their moments.
 
     Attributes:
-        point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); None for classes.
+        point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); for classes
+            the probabilities p_w(z | c) [M, C], or None to take statistics as they are.
         log_scale: [M]: moments are E[S] over exp(log_scale).
 
     Examples:

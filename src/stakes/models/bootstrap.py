@@ -25,6 +25,7 @@ from stakes.models.base import register_model
 from stakes.models.ensembles import (
     Members,
     is_pure,
+    label_share_of,
     means_of,
     members_of,
     moment_noise,
@@ -127,7 +128,8 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _noise(self, rows: Any, targets: Array) -> Array:
         if self.noise_sd is not None:
             return np.asarray(self.noise_sd, dtype=float)
-        return moment_noise(targets, means_of(members_of(self), rows), self.estimators_samples_)
+        members = members_of(self)
+        return moment_noise(targets, means_of(members, rows), self.estimators_samples_, members.label_share)
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Predict by all members together.
@@ -224,6 +226,7 @@ def _resampled_members(model: Bootstrap) -> Members:
             prepare=partial(_checked_rows, model),
             samples=lambda: model.estimators_samples_,
             noise=lambda means: model.noise_sd_,
+            label_share=label_share_of(model.estimators_, model.estimators_samples_),
         )
     return Members(
         predict=tuple(probabilities(member) for member in model.estimators_),

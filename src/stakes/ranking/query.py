@@ -56,6 +56,7 @@ from stakes.models.inspection import (
     check_fitted,
     known_classes,
     served_by_own_belief,
+    taken_for_granted,
 )
 from stakes.ranking.result import Note
 
@@ -397,7 +398,9 @@ def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | 
 def _about(query: Query, contexts: Table, positions: Host | None, weights: Host, note: Note) -> Query:
     target = Note("target", {"target": "own" if served_by_own_belief(query.model) else query.target})
     share = tuple(weights.tolist())
-    return replace(query, contexts=contexts, positions=positions, weights=share, notes=(note, target), prepared={})
+    granted = (Note("model", {"text": text}) for text in taken_for_granted(query.model))
+    notes = (note, target, *granted)
+    return replace(query, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
 
 
 def _class_count(query: Query) -> int | None:
