@@ -18,6 +18,8 @@ from stakes._utils.array import Array, asarrays, check_shape, column, constant, 
 from stakes.exceptions import StakesError
 from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
+_LARGEST = 1e300  # cost, whose sum with another is still a number
+
 
 class FiniteChoice:
     """The methods that all losses with a finite set of actions share; a loss says what each action costs.
@@ -193,8 +195,9 @@ class ThresholdDecision(FiniteChoice):
         for name in ("threshold", "miss", "false_alarm"):
             value = float(getattr(self, name))
             object.__setattr__(self, name, value)
-            if not math.isfinite(value) or (name != "threshold" and value <= 0):
-                wanted = "finite" if name == "threshold" else "a positive cost: an error that costs nothing decides all"
+            if not math.isfinite(value) or (name != "threshold" and not 0 < value <= _LARGEST):
+                cost = f"a positive cost, at most {_LARGEST:g}: an error that costs nothing, or all, decides all"
+                wanted = "finite" if name == "threshold" else cost
                 raise StakesError(f"{name} must be {wanted}; got {value!r}")
         object.__setattr__(self, "breakpoints", (self.threshold,))
 
