@@ -178,6 +178,22 @@ def test_offsets_and_indices_that_lead_out_of_the_file_are_refused(tmp_path, str
             look(tmp_path / "t.arrow")
 
 
+def test_a_file_that_holds_fewer_rows_than_it_says_is_refused(tmp_path):
+    data = io.BytesIO()
+    parquet.write_table(arrow.table({"a": range(777)}), data, compression="none", use_dictionary=False)
+    said = data.getvalue()
+    count = bytes([0x16, 0x92, 0x0C])  # 777 as a field of 64 bits in the footer; in pages it is one of 32
+    assert said.count(count) == 3  # of values, of rows in the group, and of rows
+    first, _, rest = said.partition(count)
+    (tmp_path / "t.parquet").write_bytes(first + count + rest.replace(count, bytes([0x16, 0x94, 0x0C])))
+    pool = open_pool(tmp_path / "t.parquet")
+    assert pool.n_rows == 778
+    path = tmp_path / "t.parquet"
+    for look in (lambda: list(pool.chunks(100)), lambda: pool.take(np.arange(3)), lambda: read_table(path)):
+        with pytest.raises(StakesError, match=r"t.parquet, rows 0 to 777, .*that it holds 778 and holds 777 there"):
+            look()
+
+
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])
 def test_what_is_decompressed_is_limited(tmp_path, codec):
     data = as_ipc(arrow.table({"a": np.zeros(5000)}), compression=codec)

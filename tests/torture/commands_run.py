@@ -20,7 +20,7 @@ NUMBERS = ["--target", "y", "--id", "id", "--loss", "squared-error", *MODEL]
 
 def stakes(folder: Path, *words: str) -> tuple[int, str]:
     """The exit code of a command in that folder, and what it wrote to both streams; refuses what is a bug."""
-    out, err = _stream(), _stream()
+    out, err = _stream("strict"), _stream("backslashreplace")  # as Python opens them
     here = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder), "STAKES_DEBUG": "1"}
     with (
         contextlib.chdir(folder),
@@ -37,8 +37,8 @@ def stakes(folder: Path, *words: str) -> tuple[int, str]:
     return code, said
 
 
-def _stream() -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict", write_through=True)
+def _stream(errors: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors=errors, write_through=True)
 
 
 def _text(stream: io.TextIOWrapper) -> str:

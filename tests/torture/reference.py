@@ -652,3 +652,19 @@ def _linear_below(t: Any, values: Any, heights: Any, mean: float, sd: float) -> 
         found = found + (constants[i] + slopes[i] * mean) * inside + slopes[i] * sd * slant
     whole = found if np.ndim(t) and np.isinf(t[0]) else _linear_below(np.array([np.inf]), values, heights, mean, sd)[1]
     return found, float(np.ravel(whole)[0])
+
+
+def vector_mixture_expected(price: Any, shares: Any, means: Any, sds: Any, centres: Any) -> float:
+    """EUR of (z - b)' A (z - b) under an ensemble whose labels are two independent normals [K, 2]: a dense grid."""
+    shares = shares / shares.sum()
+    axes = [_even_grid(means[:, i], sds[:, i], 6.0) for i in range(2)]
+    along = [
+        np.exp(-0.5 * ((y - means[:, i, None]) / sds[:, i, None]) ** 2) / (np.sqrt(2 * np.pi) * sds[:, i, None]) * dy
+        for i, (y, dy) in enumerate(axes)
+    ]
+    joint = shares[:, None, None] * along[0][:, :, None] * along[1][:, None, :]  # [K, Y, Y]
+    step = np.tensordot((centres - shares @ centres).T, joint, axes=1)  # [d, Y, Y]
+    mass = joint.sum(axis=0)
+    some = mass > 1e-280
+    moved = step[:, some]
+    return float(np.sum((moved * (price @ moved)).sum(axis=0) / mass[some]))

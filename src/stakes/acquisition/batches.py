@@ -22,7 +22,7 @@ import numpy as np
 from stakes._utils.arguments import affords, as_generator, check_budget, is_true_or_false, left_to_spend
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace
 from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, obstacle, start_batch, variance_of
-from stakes.acquisition.forms import check_pair
+from stakes.acquisition.forms import by_logarithms, check_pair
 from stakes.acquisition.scores import (
     checked_context_weights,
     checked_costs,
@@ -399,7 +399,7 @@ def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -
 
 def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
     """[M]: the log of what each context adds to the most that labels can be worth, however many."""
-    if not _is_ensemble(belief) or isinstance(loss, DistributionLoss):
+    if not _is_ensemble(belief) or isinstance(loss, DistributionLoss) or by_logarithms(loss, belief) is not None:
         return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
     ensemble: Any = belief
     reference = ensemble.reference(loss)

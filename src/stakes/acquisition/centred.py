@@ -63,6 +63,7 @@ from stakes.acquisition.votes import (
     weight_ratio,
 )
 from stakes.beliefs import CategoricalEnsemble, NormalEnsemble, VoteEnsemble
+from stakes.beliefs.categorical import member_shares, probability_rows
 from stakes.exceptions import StakesError
 from stakes.losses import BrierLoss, CostMatrix, LogLoss, Loss, SquaredError, ZeroOne
 from stakes.losses.weights import ClassWeights
@@ -73,6 +74,7 @@ HALF_LIGHTEST = 2e-5
 """Of member weights: p / mean may be as large as its inverse, and half precision ends at 65504."""
 _LIGHTEST = 1e-6  # the same in single precision
 _WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which single precision keeps five digits
+_AGREED = 64 * float(np.finfo(float).eps)  # by which members differ that agree: rounding
 _NEGLIGIBLE = 1e-300  # a probability whose inverse leaves the range of numbers
 _NEAR = 1e-2  # below, the series of (1 + q) log(1 + q) - q is good to 1e-11
 _PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
@@ -119,8 +121,8 @@ def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, A
 
 
 def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
-    xp, weights = namespace(belief.contexts), double(belief.member_weights)
-    means, gaps = centred(double(belief.contexts), weights)  # [M, C], [M, C, K]
+    xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
+    means, gaps = centred(probability_rows(belief.contexts), weights)  # [M, C], [M, C, K]
     (share, heights), gaps = shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
     if loss.class_weights is not None:
         mean = xp.sum(share[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
@@ -130,9 +132,9 @@ def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms
 
 
 def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Terms:
-    xp, weights = namespace(belief.contexts), double(belief.member_weights)
+    xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
     table, log_scale = relative_statistics(loss, belief)  # [C, A]
-    costs = xp.permute_dims(xp.matmul(double(belief.contexts), table), (0, 2, 1))  # [M, A, K]
+    costs = xp.permute_dims(xp.matmul(probability_rows(belief.contexts), table), (0, 2, 1))  # [M, A, K]
     kept = loss.action(xp.sum(costs * weights, axis=2))  # [M, 1]
     chosen = xp.astype(kept == xp.arange(costs.shape[1], device=kept.device)[None, :], costs.dtype)  # [M, A]
     gains = xp.sum(costs * chosen[..., None], axis=1, keepdims=True) - costs  # [M, A, K]: l_a - l_b
@@ -162,12 +164,13 @@ def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, log_scale: 
 
 
 def centred(probabilities: Array, weights: Array) -> tuple[Array, Array]:
-    """[n, C], [n, C, K]: the means of members, and p / mean - 1, 0 where the mean is nothing."""
+    """[n, C], [n, C, K]: the means of members, and p / mean - 1, 0 where that is rounding or the mean is nothing."""
     xp = namespace(probabilities)
     members = xp.permute_dims(single(probabilities), (0, 2, 1))  # [n, C, K]
     means = xp.sum(members * xp.astype(weights, members.dtype), axis=2)
     inverse = ratio(xp.ones_like(means), xp.where(means > SINGLE_NOTHING, means, xp.zeros_like(means)))
-    return means, (members - means[..., None]) * inverse[..., None]
+    gaps = (members - means[..., None]) * inverse[..., None]
+    return means, xp.where(abs(gaps) > _AGREED, gaps, xp.zeros_like(gaps))
 
 
 def within_reach(loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGHTEST) -> bool:
@@ -198,7 +201,7 @@ def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callabl
     row = count * contexts  # numbers of one product
 
     def few(candidates: Array, weights: Array) -> Array:
-        means, gaps = centred(candidates, weights)  # [n, C], [n, C, K]
+        means, gaps = centred(probability_rows(candidates), weights)  # [n, C], [n, C, K]
         rows = xp.reshape(xp.astype(gaps, xp.float32), (-1, members))  # [n C, K]
         r = xp.reshape(xp.matmul(rows, right), (rows.shape[0], count, contexts))
         parts = slices(rows.shape[0], max(1, at_once(right, _CACHE) // row))  # which stay in the cache
@@ -216,7 +219,7 @@ def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callabl
 
 def block_numbers(loss: Any, belief: CategoricalEnsemble) -> int:
     """The products of a candidate, and as many numbers for each of the few temporaries of what is made of them."""
-    terms = loss.statistics(constant(np.eye(belief.n_classes), belief.like), None).shape[-1]  # C + 1, or A
+    terms = loss.statistics(constant(np.eye(belief.n_classes), double(belief.like)), None).shape[-1]  # C + 1, or A
     return int(8 * belief.n_classes * terms * belief.n_contexts + 2 * belief.n_classes * belief.member_weights.shape[0])
 
 
@@ -285,15 +288,21 @@ _LIFT = np.float32(2.0**45)  # by whose square sums are multiplied: where member
 @loop
 def _centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
     """Fill `means` [n, C] with sum_k q_k p_k and `centred` [n, C, K] with p_k / mean - 1, 0 where that is nothing."""
+    per_row = np.empty(probabilities.shape[1], np.float64)
     for n in range(probabilities.shape[0]):
         means[n] = 0.0
         for k in range(probabilities.shape[1]):
+            total = 0.0
             for c in range(probabilities.shape[2]):
-                means[n, c] += weights[k] * probabilities[n, k, c]
+                total += probabilities[n, k, c]
+            per_row[k] = 1.0 / total  # rounded, rows do not sum to one
+            for c in range(probabilities.shape[2]):
+                means[n, c] += weights[k] * per_row[k] * probabilities[n, k, c]
         for c in range(probabilities.shape[2]):
             scale = 1.0 / means[n, c] if means[n, c] > _NEGLIGIBLE else 0.0
             for k in range(probabilities.shape[1]):
-                centred[n, c, k] = (probabilities[n, k, c] - means[n, c]) * scale
+                gap = (per_row[k] * probabilities[n, k, c] - means[n, c]) * scale
+                centred[n, c, k] = gap if abs(gap) > _AGREED else 0.0
 
 
 @loop
@@ -349,7 +358,7 @@ def _sides(probabilities: Any, weights: Any) -> tuple[Any, Any]:
 
 def _information(loss: LogLoss, belief: CategoricalEnsemble) -> Reduction:
     """EUR of log loss, a few candidates at a time."""
-    xp, weights = namespace(belief.contexts), np.asarray(belief.member_weights, dtype=float)
+    xp, weights = namespace(belief.contexts), np.asarray(member_shares(belief.member_weights))
     context_means, context_members = _sides(np.asarray(belief.contexts), weights)
     class_weights, log_scale = relative_weights(loss)
     heavy = context_means * np.asarray(class_weights or 1.0)  # [M, C]
@@ -412,7 +421,7 @@ register(
 
 def quadratic_form(block: CategoricalEnsemble | NormalEnsemble, matrix: Array) -> Array:
     """[n]: sum_j u_j' G u_j / P(y_j), less the same of all cells together: 0, but for the rounding of a rule."""
-    xp, weights = namespace(matrix), double(block.member_weights)
+    xp, weights = namespace(matrix), member_shares(block.member_weights)
     masses = double(block.member_outcomes()) * weights  # [n, J, K]
     all_cells = xp.sum(masses, axis=1, keepdims=True)  # [n, 1, K]
     split, whole = (_over_mass(each, matrix, weights) for each in (masses, all_cells))
@@ -436,14 +445,15 @@ def covariance_matrix(belief: Any, shares: Array, values: Callable[[Any], Array]
     xp, start, total = namespace(shares), 0, 0.0
     for block in context_blocks(belief):
         expected, part = double(values(block)), slice(start, start + block.n_contexts)
-        gaps = expected - xp.sum(double(belief.member_weights)[:, None] * expected, axis=1, keepdims=True)  # [m, K, d]
+        mean = xp.sum(member_shares(belief.member_weights)[:, None] * expected, axis=1, keepdims=True)
+        gaps = expected - mean  # [m, K, d]
         total = total + xp.tensordot(shares[part, None, None] * gaps, gaps, axes=([0, 2], [0, 2]))
         start = part.stop
     return total
 
 
 def _over_classes(loss: BrierLoss, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001 (nothing to set)
-    matrix = covariance_matrix(belief, shares, lambda block: block.contexts)
+    matrix = covariance_matrix(belief, shares, lambda block: probability_rows(block.contexts))
     return lambda block: quadratic_form(block, matrix)
 
 

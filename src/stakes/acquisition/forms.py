@@ -20,7 +20,7 @@ from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import AccuracyWarning, StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
-from stakes.losses.bregman import LogDomainLoss, log_domain
+from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Vectors
 
@@ -251,14 +251,30 @@ def _kind(domain: Domain) -> str:
 
 
 _LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
+_LOG_SPAN_AT_KINKS = 150.0  # the same where panels split at breakpoints, but not in steps that a steep T asks for
+_NEAR_SPAN = 20.0  # of log T, up to which T / T(reference) - 1 has all digits that T has
 
 
 def by_logarithms(loss: AnyLoss, belief: Belief) -> LogDomainLoss | None:
     """The loss by logarithms, where it has them, the belief knows such moments and plain numbers do not hold them."""
+    found = in_domain(loss, belief)
+    return found if isinstance(found, LogDomainLoss) else None
+
+
+def in_domain(loss: Any, belief: Belief) -> Any:
+    """The loss as plain numbers hold its moments: by logarithms, near 1, or as it is."""
     if not isinstance(loss, WeightedBregman) or not isinstance(belief, LogMomentBelief):
-        return None
-    logs = log_domain(loss)
-    return logs if logs is not None and belief.log_span(logs) > _LOG_SPAN else None
+        return loss
+    if (logs := log_domain(loss)) is None:
+        return loss
+    span, most = belief.log_span(logs), _LOG_SPAN_AT_KINKS if loss.breakpoints else _LOG_SPAN
+    return logs if span > most else near_domain(loss) if span < _NEAR_SPAN else loss
+
+
+def in_plain_domain(loss: Any, belief: Belief) -> Any:
+    """The loss near 1 where that keeps digits, else as it is: `by_logarithms` is asked for in its place."""
+    found = in_domain(loss, belief)
+    return loss if isinstance(found, LogDomainLoss) else found
 
 
 def resolve(loss: AnyLoss, belief: Belief) -> Any:
@@ -288,6 +304,7 @@ def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
 
 
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
+    loss = in_plain_domain(loss, belief)
     integrand = resolve(loss, belief)
     _warn_where_rough(loss, belief, integrand)
     return _over_moments(loss, belief, integrand)

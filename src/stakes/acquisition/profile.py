@@ -36,6 +36,7 @@ from stakes.acquisition.forms import (
     Form,
     Reduction,
     by_logarithms,
+    in_plain_domain,
     prepare_general,
     register,
     relative_gap,
@@ -188,6 +189,7 @@ def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
+    loss = in_plain_domain(loss, under(belief))
     integrand = resolve(loss, under(belief))
     rough = integrand.edges if isinstance(loss, DistributionLoss) else integrand.breakpoints
     if 0 < belief.n_candidates <= _FEW and rough:
@@ -213,6 +215,7 @@ def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
     A function from a posterior sd to curves that reach as far, and the log of the scale [M] that was taken out.
     """
+    loss = in_plain_domain(loss, under(belief))
     return _extended(loss, resolve(loss, under(belief)), belief, under)
 
 

@@ -339,7 +339,7 @@ def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
     values = check_finite(double(values))
     something = values != 0
     log_scale = xp.where(something, log_scale + xp.zeros_like(values), xp.zeros_like(values))
-    if bool(xp.any(log_scale != 0)):
+    if bool(xp.any(something)) and (dtype != xp.float64 or bool(xp.any(log_scale != 0))):
         log_values = log_scale + xp.log(xp.where(something, abs(values), xp.ones_like(values)))
         largest = float(xp.max(xp.where(something, log_values, xp.full_like(values, -xp.inf))))
         dtype = dtype if _holds(xp.finfo(dtype), largest) else xp.float64
@@ -361,8 +361,8 @@ def check_finite(values: Array) -> Array:
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
         raise FloatingPointError(
             "the expected loss is not finite: the weight or the transform grows too fast for this belief. Give the "
-            "logarithm of a weight that overflows; for Linex, scale alpha so that alpha times the spread of the belief "
-            "stays below 700."
+            "logarithm of a weight that overflows, Weight(function, log=...); give targets and costs in units in which "
+            "they are not beyond 1e100."
         )
     return values
 
@@ -679,17 +679,17 @@ def checked_context_weights(context_weights: Any, belief: Belief) -> Array:
     count = belief.n_contexts
     if context_weights is None:
         return filled(count, 1.0 / count, belief.like)
-    _, weights = asarrays(like=belief.like, context_weights=context_weights)
+    _, weights = asarrays(like=double(belief.like), context_weights=context_weights)  # of any scale
     check_shape("context_weights", weights, (count,))
-    return shares("context_weights", double(weights))
+    return shares("context_weights", weights)
 
 
 def checked_costs(costs: Any, belief: Belief) -> Array:
     """[N]: checked, in double precision."""
-    _, costs = asarrays(like=belief.like, costs=costs)
+    _, costs = asarrays(like=double(belief.like), costs=costs)  # of any scale
     check_shape("costs", costs, (belief.n_candidates,))
     check_all(costs > 0, "costs must be positive: what it takes to label each candidate")
-    return double(costs)
+    return costs
 
 
 def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:

@@ -66,7 +66,8 @@ class Reference(NamedTuple):
     """From where the statistics of each context are measured, and the scale that was taken out of their moments.
 
     Attributes:
-        point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); None for classes.
+        point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); for classes
+            the probabilities p_w(z | c) [M, C], or None to take statistics as they are.
         log_scale: [M]: moments are E[S] over exp(log_scale).
 
     Examples:
@@ -226,7 +227,7 @@ class LogMomentBelief(Protocol):
         """
 
     def log_moments(self, integrand: Any, reference: Reference) -> Array:
-        """Log E[S(z) | c], with `integrand.log_statistics(z, point)`, over the scale of the reference.
+        """Log E[S(z) | c] for both S of `integrand.log_statistics(z, point)`, over the scale of the reference.
 
         Args:
             integrand: The loss by logarithms.

@@ -122,9 +122,9 @@ class CategoricalEnsemble:
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
-        xp, weights = namespace(self.contexts), _shares_of_members(self.member_weights)
+        xp, weights = namespace(self.contexts), member_shares(self.member_weights)
         expected = self.member_moments(integrand, reference)  # [M, K, D]
-        candidates = double(self.candidates)  # [N, K, C]
+        candidates = probability_rows(self.candidates)  # [N, K, C]
         mass = xp.matmul(weights, candidates)[:, None, :]  # [N, 1, C]
         gaps = _beyond_rounding(candidates - mass, mass)
         apart = xp.max(abs(gaps), axis=1, keepdims=True) > _APART * mass
@@ -144,19 +144,17 @@ class CategoricalEnsemble:
         Returns:
             [M, K, D].
         """
-        return _member_moments(integrand, reference, self._means(), lambda part: double(self.contexts[part, ...]))
+        return _member_moments(
+            integrand, reference, self._means(), lambda part: probability_rows(self.contexts[part, ...])
+        )
 
     def _means(self) -> Array:
         """[M, C]: the mean of the members at each context."""
-        return _mean_of_members(double(self.contexts), self.member_weights)
+        return _mean_of_members(probability_rows(self.contexts), self.member_weights)
 
     def member_outcomes(self) -> Array:
         """[N, C, K]: p(y | x, k)."""
-        return namespace(self.candidates).permute_dims(self._wide(self.candidates), (0, 2, 1))
-
-    def _wide(self, side: Array) -> Array:
-        """Probabilities in the precision of the weights."""
-        return namespace(side).astype(side, self.member_weights.dtype, copy=False)
+        return namespace(self.candidates).permute_dims(probability_rows(self.candidates), (0, 2, 1))
 
     def take(self, candidates: slice, contexts: slice) -> CategoricalEnsemble:
         """A block of candidates and contexts."""
@@ -304,7 +302,13 @@ class VoteEnsemble:
         return CategoricalEnsemble(candidates, contexts, self.member_weights)
 
 
-def _shares_of_members(weights: Array) -> Array:
+def probability_rows(side: Array) -> Array:
+    """[n, K, C]: in double precision, where rows sum to one again: in what they were rounded to they do not."""
+    rows = double(side)
+    return rows / namespace(rows).sum(rows, axis=-1, keepdims=True)
+
+
+def member_shares(weights: Array) -> Array:
     """[K]: in double precision, where they sum to one again."""
     weights = double(weights)
     return weights / namespace(weights).sum(weights)
@@ -312,7 +316,7 @@ def _shares_of_members(weights: Array) -> Array:
 
 def _mean_of_members(values: Array, weights: Array) -> Array:
     """[M, D]: sum_k q_k values[:, k, :], and 0 where that is all that rounding leaves."""
-    xp, weights = namespace(values), _shares_of_members(weights)
+    xp, weights = namespace(values), member_shares(weights)
     return _beyond_rounding(xp.matmul(weights, values), xp.matmul(weights, abs(values)))
 
 
@@ -325,14 +329,14 @@ def _beyond_rounding(values: Array, sizes: Array) -> Array:
 def _reference(integrand: Integrand, means: Array) -> Reference:
     """The point p_w(z | c) [M, C] for means [M, C], and the log of the mean size of S(z) about it.
 
-    From logarithms: weights of any scale, and classes of next to no probability, leave no range of numbers.
+    From logarithms of weights, which may have any scale; their differences are exact.
     """
     xp = namespace(means)
     log_weights = integrand.log_magnitudes(constant(np.eye(means.shape[1]), means))[..., 0]  # [C]
-    logs = log_of(means) + log_weights
+    logs = xp.where(means > 0, log_weights, xp.full_like(means, -xp.inf))
     top = xp.max(logs, axis=1, keepdims=True)
     known = top > -xp.inf  # a class that counts is possible
-    heavy = xp.where(known, xp.exp(logs - xp.where(known, top, xp.zeros_like(top))), means)
+    heavy = xp.where(known, means * xp.exp(logs - xp.where(known, top, xp.zeros_like(top))), means)
     point = heavy / xp.sum(heavy, axis=1, keepdims=True)
     sizes = [
         xp.sum(means[part, :] * xp.max(abs(table), axis=2), axis=1)

@@ -203,40 +203,17 @@ class GaussianBelief:
         return GaussianSplit(self.resolved(integrand), mean, sd, double(self.rho), reference).moments()
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-        """
+        """Over how many units log T ranges where the loss may look."""
         mean, sd = self._mean_and_sd()
         return log_span(integrand, mean[:, None], sd[:, None])
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
+        """[M, 2]: log E[S(z) | c]."""
         mean, sd = self._mean_and_sd()
         return normal_log_moments(integrand, mean[:, None], sd[:, None], reference)[:, 0, :]
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
         mean, sd = self._mean_and_sd()
         return LogSplit(integrand, mean, sd, double(self.rho), reference).moments()
 

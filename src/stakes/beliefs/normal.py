@@ -11,6 +11,7 @@ panel, Q = P G, B marks, D statistics.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -381,6 +382,7 @@ class NormalEnsemble:
     context_sd: Array
     member_weights: Array = None
     rule: OutcomeRule = field(default_factory=Automatic)
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # of the contexts, for all candidates
 
     def __post_init__(self) -> None:
         candidate_mean, candidate_sd, context_mean, context_sd, weights = asarrays(
@@ -468,43 +470,20 @@ class NormalEnsemble:
         return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-        """
+        """Over how many units log T ranges where the loss may look."""
         return log_span(integrand, double(self.context_mean), double(self.context_sd))
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
+        """[M, 2]: log E[S(z) | c]."""
         weighted = log_of(double(self.member_weights))[:, None] + self.member_log_moments(integrand, reference)
         return log_sum(weighted, axis=1)
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
         return split_by_member(self._log_masses(), self.member_log_moments(integrand, reference))
 
     def member_log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c, k] of positive statistics, over the scale of the reference.
+        """Log E[S(z) | c, k] of positive statistics.
 
         Args:
             integrand: The loss by logarithms.
@@ -513,7 +492,8 @@ class NormalEnsemble:
         Returns:
             [M, K, 2].
         """
-        return normal_log_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once(integrand, reference, lambda: normal_log_moments(integrand, mean, sd, reference))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """E[S(z) | c, k].
@@ -525,12 +505,26 @@ class NormalEnsemble:
         Returns:
             [M, K, D].
         """
-        return normal_moments(self.resolved(integrand), double(self.context_mean), double(self.context_sd), reference)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once(integrand, reference, lambda: normal_moments(self.resolved(integrand), mean, sd, reference))
+
+    def _once(self, integrand: Any, reference: Reference, made: Callable[[], Array]) -> Array:
+        """What the contexts say of an integrand, which blocks of candidates ask for again and again."""
+        known = self._known.get("moments", (None, None, None))
+        if known[0] is not integrand or known[1] is not reference:
+            known = self._known["moments"] = integrand, reference, made()
+        moments: Array = known[2]
+        return moments
 
     def member_outcomes(self) -> Array:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
         masses = self._masses()
         return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
+
+    def member_log_outcomes(self) -> Array:
+        """[N, J, K]: the log of the probability of cell j under member k (-inf for a member without weight)."""
+        xp, log_weights = namespace(self.context_mean), log_of(double(self.member_weights))
+        return self._log_masses() - xp.where(log_weights > -xp.inf, log_weights, xp.zeros_like(log_weights))
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) sum_k q_k p(z | c, k)."""
@@ -575,6 +569,7 @@ class NormalEnsemble:
             candidate_sd=self.candidate_sd[candidates, :],
             context_mean=self.context_mean[contexts, :],
             context_sd=self.context_sd[contexts, :],
+            _known=self._known if contexts == slice(None) else {},
         )
 
     def refined(self) -> NormalEnsemble:

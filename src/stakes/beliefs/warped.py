@@ -282,43 +282,17 @@ class WarpedGaussianBelief:
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T(g(f)) ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-
-        Raises:
-            FloatingPointError: If the expectation of T(g(f)) is infinite.
-        """
+        """That of the latent belief, refused where the expectation of T is infinite."""
         latent = self._unwarped(integrand)
         _check_finite_expectation(latent, self.latent)
         return self.latent.log_span(latent)
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(g(f)) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
+        """[M, 2]: log E[S(z) | c]."""
         return self.latent.log_moments(self._unwarped(integrand), self._latent(reference))
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(g(f)) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
         return self.latent.log_split_moments(self._unwarped(integrand), self._latent(reference))
 
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:
@@ -507,9 +481,15 @@ class Unwarped:
         """[..., D]: S(g(f)) about g(reference)."""
         return self.of_target.statistics(self.warp.forward(f), self._point(reference))
 
-    def log_statistics(self, f: Array, reference: Array) -> Array:
-        """[..., D]: log S(g(f)) about g(reference)."""
-        return self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
+    @property
+    def weighted(self) -> bool:
+        """Whether the loss has a weight."""
+        return bool(self.of_target.weighted)
+
+    def log_statistics(self, f: Array, reference: Array) -> tuple[Array, Array]:
+        """[...] each: log S(g(f)) about g(reference)."""
+        logs: tuple[Array, Array] = self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
+        return logs
 
     def log_ratio(self, f: Array, reference: Array) -> Array:
         """[...]: log T(g(f)) / T(g(reference))."""

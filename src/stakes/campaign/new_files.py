@@ -29,12 +29,11 @@ from stakes.campaign.journal import (
 )
 from stakes.campaign.states import Event, Replay
 from stakes.exceptions import StakesError
+from stakes.files.write import checked_output
 
-UNCHAINED_TABLES = frozenset(
-    (
-        None,  # the index that UNIQUE makes
-        "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
-        """CREATE TABLE events (
+UNCHAINED_TABLES = (
+    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
+    """CREATE TABLE events (
         number INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         kind TEXT NOT NULL,
@@ -44,33 +43,32 @@ UNCHAINED_TABLES = frozenset(
         batch INTEGER,
         who TEXT
     )""",
-        "CREATE INDEX events_of_row ON events (row)",
-        "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
-        """CREATE TABLE records (
+    "CREATE INDEX events_of_row ON events (row)",
+    "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
+    """CREATE TABLE records (
         number INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         kind TEXT NOT NULL,
         version INTEGER NOT NULL,
         payload TEXT NOT NULL
     )""",
-        "CREATE INDEX records_of_kind ON records (kind)",
-        """CREATE TRIGGER events_shape BEFORE INSERT ON events
+    "CREATE INDEX records_of_kind ON records (kind)",
+    """CREATE TRIGGER events_shape BEFORE INSERT ON events
     WHEN NEW.kind NOT IN ('label', 'replace', 'ask', 'release', 'skip', 'withdraw')
         OR (NEW.label IS NOT NULL) <> (NEW.kind IN ('label', 'replace'))
         OR (NEW.until IS NOT NULL) <> (NEW.kind = 'ask')
         OR (NEW.batch IS NOT NULL) <> (NEW.kind = 'ask')
     BEGIN SELECT RAISE(ABORT, 'an event of a campaign lacks something or has too much'); END""",
-        *(
-            f"CREATE TRIGGER {table}_{done} BEFORE {change} ON {table} {when}"
-            f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
-            for table in ("rows", "events", "records")
-            for done, change, when in (
-                ("updated", "UPDATE", ""),
-                ("deleted", "DELETE", ""),
-                ("inserted", "INSERT", f"WHEN NEW.number <> (SELECT coalesce(max(number), 0) FROM {table}) + 1 "),
-            )
-        ),
-    )
+    *(
+        f"CREATE TRIGGER {table}_{done} BEFORE {change} ON {table} {when}"
+        f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
+        for table in ("rows", "events", "records")
+        for done, change, when in (
+            ("updated", "UPDATE", ""),
+            ("deleted", "DELETE", ""),
+            ("inserted", "INSERT", f"WHEN NEW.number <> (SELECT coalesce(max(number), 0) FROM {table}) + 1 "),
+        )
+    ),
 )
 """The tables of a file without hashes, word for word."""
 
@@ -133,6 +131,7 @@ def add_hashes(path: Path, connection: sqlite3.Connection) -> None:
         for table in ("events", "records", "rows"):
             connection.execute(f"DROP TABLE {table}")  # and its indexes and triggers
         _fill_tables(connection, rows, replay.events, [(at, *rest) for _, at, *rest, _ in records])
+        refuse_other_tables(path, connection, VERSION)
 
 
 def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[int, str]:
@@ -237,3 +236,4 @@ def _refuse_taken(path: Path) -> None:
     for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-journal", "-wal")):
         if os.path.lexists(left):
             raise StakesError(f"{left} is left from a file that is gone; move it away, or give another path")
+    checked_output(path)  # not what SQLite would take for a part of another campaign

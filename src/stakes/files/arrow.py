@@ -198,10 +198,16 @@ class Piece:
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Record batches of some columns, in order, validated; an error that says which rows cannot be read."""
         rows = f", rows {self.start} to {self.start + self.count - 1}, counted from 0,"
+        came = 0
         with _reading(self.path, rows):
             for batch in _batches(self, list(names)):
                 batch.validate(full=True)  # else an offset that is wrong is followed, wherever it leads
+                came += batch.num_rows
                 yield batch
+        if came != self.count:
+            raise StakesError(
+                f"{self.path}{rows} is damaged: it says that it holds {self.count} and holds {came} there"
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.array import Array, asarrays, linex, namespace, ratio
+from stakes._utils.array import Array, asarrays, linex, namespace, ratio, replaced
 from stakes.exceptions import StakesError
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Quadratic, Square, as_potential
@@ -21,6 +21,7 @@ from stakes.losses.transforms import (
     Exponential,
     Identity,
     Indicator,
+    NearExponential,
     Power,
     TransformLike,
     VectorIdentity,
@@ -161,9 +162,6 @@ class WeightedBregman:
         return xp.exp(weight.logarithm(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))
 
 
-_FAR = 150.0  # log E_w[T] / T(reference), beyond which the mass of w T is too far from that of w for one sum
-
-
 @dataclass(frozen=True, eq=False)
 class LogDomainLoss:
     """A loss with phi = -log and a positive T by the logarithms of its moments, log E[w] and log E[w T].
@@ -190,11 +188,18 @@ class LogDomainLoss:
         """[..., 2]: those of the loss."""
         return self.loss.log_magnitudes(z)
 
-    def log_statistics(self, z: Array, reference: Array) -> Array:
-        """[..., 2]: log w(z), and log w(z) T(z) / T(reference)."""
+    @property
+    def weighted(self) -> bool:
+        """Whether there is a weight."""
+        return self.loss.weight is not None
+
+    def log_statistics(self, z: Array, reference: Array) -> tuple[Array, Array]:
+        """[...] each: log w(z), and log w(z) T(z) / T(reference)."""
         xp, weight, log_t = namespace(z), as_weight(self.loss.weight), self.log_ratio(z, reference)
-        log_w = xp.zeros_like(log_t) if weight is None else weight.logarithm(z) + xp.zeros_like(log_t)
-        return xp.stack([log_w, log_w + log_t], axis=-1)
+        if weight is None:
+            return xp.zeros_like(log_t), log_t
+        log_w = weight.logarithm(z)
+        return log_w, log_w + log_t
 
     def action(self, log_moments: Array) -> Array:
         """[..., 1]: log E[w T] - log E[w]; 0 where there is no mass."""
@@ -203,7 +208,7 @@ class LogDomainLoss:
         top, base = (xp.where(some, each, xp.zeros_like(mass)) for each in (log_moments[..., 1:], mass))
         return top - base
 
-    def regret(self, log_moments: Array, action: Array) -> Array:
+    def regret(self, log_moments: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: E[w] (r - log r - 1), where both E[w] and E[w] r are in range though r may not be."""
         xp, log_mass = namespace(log_moments), log_moments[..., 0]
         some = log_mass > -xp.inf
@@ -215,14 +220,12 @@ class LogDomainLoss:
         return xp.where(near, mass * linex(xp.where(near, log_r, zero)), far)
 
     def pointwise(self, z: Array, action: Array, reference: Array) -> Array:
-        """[...]: w(z) (r - log r - 1) over w(reference), with r = T(z) / a; without r - 1 where a is far from T(z).
+        """[...]: -w(z) log r over w(reference), with r = T(z) / a: what is expected of it is the loss of the best a.
 
-        The expectation of w (r - 1) is 0 for the action that is best today, so that of the rest is the same.
+        The expectation of w (r - 1) is 0 for the action that is best today, and its mass is where that of w is not.
         """
-        xp, log_r = namespace(z, action), self.log_ratio(z, reference) - action[..., 0]
-        far = abs(action[..., 0]) > _FAR
-        cost = xp.where(far, -log_r, linex(xp.where(far, xp.zeros_like(log_r), log_r)))
-        return self.loss.relative_weight(z, reference) * cost
+        cost = action[..., 0] - self.log_ratio(z, reference)
+        return cost if self.loss.weight is None else self.loss.relative_weight(z, reference) * cost
 
     def prediction(self, action: Array, reference: Array) -> Array:
         """[...]: T^-1(a)."""
@@ -242,6 +245,13 @@ def log_domain(loss: WeightedBregman) -> LogDomainLoss | None:
     one = np.ones(())
     has_logs = isinstance(loss.potential, NegativeLog) and loss.chart(one).log_coordinate is not None
     return LogDomainLoss(loss) if has_logs else None
+
+
+def near_domain(loss: WeightedBregman) -> WeightedBregman:
+    """The same loss in coordinates that keep their digits where T = exp(rate z) varies little."""
+    if not isinstance(loss.transform, Exponential) or not as_potential(loss.potential).scale_free:
+        return loss
+    return replaced(loss, transform=NearExponential(loss.transform.rate, loss.transform.domain))
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ class ConvexFunction:
         length = xp.where(xp.isfinite(room), _REACH * room, xp.ones_like(room))
         both, found, left = length >= _START, xp.zeros_like(room), xp.any(moved, axis=1)
         length = xp.where(both, length, xp.full_like(length, _START))
-        rise = self.function(start + step) - self.function(start)
+        rise = self.function(self._inside(start + step)) - self.function(self._inside(start))
         for _ in range(_TRIES):
             if not bool(xp.any(left)):
                 break
@@ -309,8 +309,14 @@ class ConvexFunction:
         far = xp.where(rise - slope <= lost, nothing, rise - slope)
         return xp.where(smooth & (length >= 1.0), near, far), smooth
 
+    def _inside(self, point: Array) -> Array:
+        """The point, out of the domain by rounding only."""
+        low = self.domain.low
+        return point if low == -np.inf else namespace(point).clip(point, low, None)
+
     def _value(self, point: Array, step: Array) -> Array:
         """[...]: phi, or its slope in the direction of the step where the gradient is known."""
+        point = self._inside(point)
         return self.function(point) if self.gradient is None else _sum(self.gradient(point) * step)
 
 

@@ -264,6 +264,28 @@ class Exponential:
 
 
 @dataclass(frozen=True)
+class NearExponential:
+    """T(z) = exp(rate z) where that varies little: in coordinates T(z) / T(reference) - 1, which keep their digits."""
+
+    rate: float
+    domain: Interval = REAL
+
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
+        """`expm1(rate (z - reference))`, from 1."""
+        if reference is None or not scale_free:
+            return Exponential(self.rate, self.domain).chart(reference, scale_free)
+        return Chart(
+            1.0 + 0.0 * reference[..., None],
+            lambda z: namespace(z).expm1(self.rate * (z - reference))[..., None],
+            lambda t: reference + namespace(t).log1p(t[..., 0]) / self.rate,
+        )
+
+    def log_size(self, z: Array) -> Array:
+        """[...]: rate z."""
+        return self.rate * z
+
+
+@dataclass(frozen=True)
 class Function:
     """A transform T of your own.
 
