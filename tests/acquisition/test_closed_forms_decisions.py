@@ -263,5 +263,5 @@ def test_a_decision_is_never_worth_more_than_knowing_the_target():
     for miss in (1e3, 1e30, 1e100, 1e300):
         for threshold in (0.0, 3.0, 9.0):
             got = expected_reduction(ThresholdDecision(threshold, miss, 1.0), gaussian_pair(0.0, 1.0, rho))[:, 0]
-            assert np.all(got <= norm.cdf(threshold) * (1.0 + 1e-9))
-            assert np.all(np.diff(got) <= 1e-9)  # the more is told, the more it is worth
+            assert np.all(got <= norm.cdf(threshold) * (1.0 + 1e-7))
+            assert np.all(np.diff(got) <= 1e-7)  # the more is told, the more it is worth

@@ -393,19 +393,13 @@ def loss_of(
     kind: str, rng: Any, weight: Callable[[Any], Any], target: Callable[[Any], Any], sd: float, warped: bool
 ) -> tuple[Any, Any, float | None]:
     """A loss with a weight, what makes its regret, and the level of its quantile."""
-    tau, alpha = (
-        float(rng.uniform(0.1, 0.9)),
-        float(rng.uniform(0.2, 3.0) * (1.0 if warped else rng.choice([-1.0, 1.0]))),
-    )
+    tau, sign = float(rng.uniform(0.1, 0.9)), 1.0 if warped else float(rng.choice([-1.0, 1.0]))
     if kind == "squared":
         return SquaredError(weight), moment_regret(target, square), None
     if kind == "linex":
-        rate = alpha if warped else alpha / sd
-        return (
-            Linex(rate, weight),
-            moment_regret(lambda u: np.exp(-rate * (target(u) - target(0.0))), linex_divergence),
-            None,
-        )
+        rate = sign * float(rng.uniform(0.2, 3.0)) / (1.0 if warped else sd)
+        made = moment_regret(lambda u: np.exp(-rate * (target(u) - target(0.0))), linex_divergence)
+        return Linex(rate, weight), made, None
     if kind == "log":
         return LogScore(weight), log_regret, None
     if kind == "crps":

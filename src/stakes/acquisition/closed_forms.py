@@ -288,7 +288,6 @@ def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Arra
     side = xp.where(threshold >= indifferent, xp.ones_like(threshold), -xp.ones_like(threshold))
     k = side * indifferent  # [M]
     switch = (abs(threshold - indifferent) + k * rho / (1.0 + rest)) / root  # [R, M]: e
-    outside = xp.clip(switch, 0.0, None)
     slope = xp.clip(rest / root, 1e-150, None)
     # The integrand is largest at `peak`, and falls from there as fast as a normal density at least. Before `start` and
     # beyond `end` it has fallen by exp(40): by the density, or by Q.

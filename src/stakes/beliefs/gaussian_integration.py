@@ -67,11 +67,7 @@ _MODEST_BOOST = 100.0  # one that may be applied after the fact: no density has 
 _NODES_PER_SD = 1.4  # of the trapezoid rule, which then integrates a normal density to 1e-16
 _KINK_LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around an edge of z as eta sees it, in posterior sds
 _EXTREME = 5.0  # logarithms by which costs may differ without further ado
-_FAR_STEPS = (
-    3.0,
-    10.0,
-    40.0,
-)  # cuts beyond one that is k sds out, over k: the density has fallen by exp(40) at the last
+_FAR_STEPS = (3.0, 10.0, 40.0)  # cuts beyond one that is k sds out, over k: at the last, exp(-40) is left
 _FAR_LAYER = (10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0, 38.0, 42.0)  # more cuts around an edge, in posterior sds
 _SMOOTH_SCALE = 8.0  # posterior sds: an edge around which the statistics are smooth for so long needs no such cuts
 _SEARCH_SPACING = 0.25  # of eta, at which switching points are looked for
@@ -221,11 +217,9 @@ class GaussianSplit:
 
     def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
         """[N, M, J] each: eta in panels around every edge of z and between `more` points [N, M, B]."""
-        layer = (
-            *_KINK_LAYER,
-            *(side * step for step in _FAR_LAYER if step < self.further + 3.0 for side in (-1.0, 1.0)),
-        )
-        cuts = layers(self.cuts, self.scales, self.root, self.rest, layer if self.further else _KINK_LAYER)
+        further = [step for step in _FAR_LAYER if self.further and step < self.further + 3.0]
+        layer = (*_KINK_LAYER, *further, *(-step for step in further))
+        cuts = layers(self.cuts, self.scales, self.root, self.rest, layer)
         return panels(low, high, self.xp.concat([cuts, *more], axis=-1), self.integrand.width * PANEL)
 
     def _smallest(self, values: Array, default: float) -> float:
