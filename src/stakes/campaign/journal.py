@@ -9,6 +9,7 @@ on the disk. A change looks at its own rows only: its cost does not grow with th
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shlex
@@ -580,6 +581,11 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
         raise
 
 
+# What the system says of a file, as SQLite would say it.
+_OF_SYSTEM = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), sqlite3.SQLITE_CANTOPEN)
+_OF_SYSTEM |= {errno.ENOSPC: sqlite3.SQLITE_FULL}
+
+
 @contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system as sentences that say what to do."""
@@ -590,7 +596,9 @@ def plain_errors(path: Path) -> Iterator[None]:
             raise StakesError(
                 f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
             ) from error
-        code = -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0)
+        code = getattr(error, "sqlite_errorcode", 0)
+        if isinstance(error, OSError):
+            code = _OF_SYSTEM.get(error.errno or 0, -1)
         if code == sqlite3.SQLITE_READONLY and _may_write(path):
             raise damaged(path, "its header says that it can only be read") from error
         primary = code & 0xFF  # the higher bits of a code say where in SQLite it happened

@@ -87,7 +87,8 @@ def create_file(
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         with plain_errors(path):
-            connection = connect(part, "mode=rwc")
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # labels are for whoever made it
+            connection = connect(part, "mode=rw")
             try:
                 connection.execute("PRAGMA journal_mode = OFF")  # on any failure the whole file goes
                 with transaction(connection, "BEGIN IMMEDIATE"):
