@@ -374,7 +374,7 @@ def class_joint(rng: np.random.Generator) -> tuple[Any, Any, list[list[Any]]]:
         soft = [np.eye(n_classes)[side[0]] for side in sides]
         shares = np.full(count, 1.0)
     else:
-        close = 10.0 ** rng.uniform(-3, 0.7)  # members that nearly agree, or hardly
+        close = 10.0 ** rng.uniform(-6, 0.7)  # members that nearly agree, or hardly
         logits = [rng.normal(size=n_classes) * 2 + close * rng.normal(size=(count, n_classes)) for _ in range(2)]
         soft = [np.exp(each) / np.exp(each).sum(axis=1, keepdims=True) for each in logits]
         shares = rng.dirichlet(np.full(count, 3.0))
