@@ -5,14 +5,22 @@ import pytest
 from numpy.testing import assert_allclose
 
 from stakes import (
+    CRPS,
+    AbsoluteError,
     BregmanLoss,
+    ExponentialLinearWeight,
     ExponentialWeight,
     GaussianBelief,
     InterpolatedWeight,
     Linex,
+    LogScore,
     LogWarp,
+    Mahalanobis,
     NormalEnsemble,
+    SquaredError,
+    VectorGaussianBelief,
     WarpedGaussianBelief,
+    effective_context_weights,
     expected_posterior_uncertainty,
     expected_reduction,
     expected_regret,
@@ -111,3 +119,31 @@ def test_an_exponential_weight_that_no_number_holds():
         uncertainty(loss, belief)
     values, log_scale = uncertainty(loss, belief, return_log_scale=True)
     assert_allclose(np.log(values) + log_scale, 5000.0 + np.array([0.0, 1.0]) + np.log(2.0), rtol=1e-12)
+    assert_allclose(effective_context_weights(loss, belief), [1.0 / (1.0 + np.e), np.e / (1.0 + np.e)], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "plain"),
+    [
+        (SquaredError, 1.0),
+        (AbsoluteError, (2.0 / np.pi) ** 0.5),
+        (CRPS, np.pi**-0.5),
+        (LogScore, 0.5 * np.log(2.0 * np.pi * np.e)),
+    ],
+)
+def test_what_score_answers_uncertainty_answers_too(loss, plain):
+    """w = exp(100 z) on N(0, 1): E[w] = exp(5000) times what there is without a weight."""
+    belief = half_known()
+    weighted = loss(weight=ExponentialWeight(100.0))
+    assert_allclose(score(weighted, belief, return_log_scale=True)[1], 5000.0, atol=2.0)
+    values, log_scale = uncertainty(weighted, belief, return_log_scale=True)
+    assert_allclose(np.log(values[0]) + log_scale, 5000.0 + np.log(plain), rtol=1e-12)
+    assert_allclose(effective_context_weights(weighted, belief), [1.0])
+
+
+def test_vectors_with_a_weight_that_no_number_holds():
+    belief = VectorGaussianBelief([[0.0, 0.0]], [np.eye(2)], [[[1.0]]], [[[[0.5, 0.5]]]])
+    loss = Mahalanobis([[1.0, 0.0], [0.0, 2.0]], ExponentialLinearWeight([100.0, 0.0]))
+    values, log_scale = uncertainty(loss, belief, return_log_scale=True)
+    assert_allclose(np.log(values[0]) + log_scale, 5000.0 + np.log(3.0), rtol=1e-12)
+    assert_allclose(effective_context_weights(loss, belief), [1.0])

@@ -232,8 +232,9 @@ def test_what_is_sound_is_recovered_up_to_the_first_damage(made):
         recover(made, new)
 
 
-def test_rows_that_are_not_what_was_written_are_not_recovered(made):
-    changed(made, "UPDATE rows SET id = 'z' WHERE number = 4")
+@pytest.mark.parametrize("more", ["", "; DELETE FROM records"])
+def test_rows_that_are_not_what_was_written_are_not_recovered(made, more):
+    changed(made, f"UPDATE rows SET id = 'z' WHERE number = 4{more}")
     with pytest.raises(StakesError, match="nothing can be recovered"):
         recover(made, made.with_name("new.stakes"))
     assert [each.name for each in made.parent.iterdir()] == [made.name]

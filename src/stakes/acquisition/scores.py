@@ -204,6 +204,9 @@ def _closed_uncertainty(loss: AnyLoss, belief: Belief) -> tuple[Array, Array] | 
         known = GaussianBelief(double(belief.mean), variance, one, xp.sqrt(variance)[None, :])
         of, log_scale = find_form(loss, known).prepare(loss, known)
         return of(known)[0, :], log_scale
+    if type(belief) is GaussianBelief and kind is LogScore:  # the entropy, of the weighted density
+        variance = double(belief.variance)
+        return log_of(2.0 * math.pi * math.e * variance) / 2.0, log_mean_weight(weight, belief)
     if type(belief) is VectorGaussianBelief and kind is Mahalanobis:
         xp, variance = namespace(belief.like), double(belief.variance)
         priced = xp.matmul(constant(loss.matrix, variance), variance)  # type: ignore[union-attr]
@@ -345,8 +348,8 @@ def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
         dtype = dtype if _holds(xp.finfo(dtype), largest) else xp.float64
         if not _holds(xp.finfo(dtype), largest):
             raise FloatingPointError(
-                f"the largest result is exp({largest:.1f}), beyond the range of {dtype}: ask for scores "
-                "relative to a common scale, score(..., return_log_scale=True)"
+                f"the largest result is exp({largest:.1f}), beyond the range of {dtype}: ask for results relative to a "
+                "common scale, score(..., return_log_scale=True) or uncertainty(..., return_log_scale=True)"
             )
     half = xp.exp(log_scale / 2.0)  # applied twice: the scale alone may be out of range
     return xp.astype(values * half * half, dtype)

@@ -185,9 +185,11 @@ def _sound_part(connection: sqlite3.Connection) -> tuple[Replay, list[Any], str]
             replay.take_records([line])
             records.append(line[1:-1])
     except (StakesError, sqlite3.Error, MemoryError) as error:
-        if not records:  # the first one is the settings, and its hash follows that of the rows
+        if not records:
             raise
         why = str(error) or "a line without end"  # of which SQLite says that memory is short
+    if not records:  # the first one is the settings, and its hash, which follows that of the rows, vouches for them
+        raise StakesError("its settings are gone")
     try:
         replay.take_events(connection.execute(EVENTS.format("hash"), (0,)))
     except (StakesError, sqlite3.Error, MemoryError) as error:

@@ -6,7 +6,6 @@ regret of keeping `a` under a belief with moments E[S] is `E[w] D_phi(a*, a)`. S
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +25,7 @@ from stakes.losses.transforms import (
     TransformLike,
     VectorIdentity,
     as_transform,
+    checked_rate,
 )
 from stakes.losses.weights import WeightFunction, WeightLike, as_vector_weight, as_weight
 
@@ -354,8 +354,7 @@ class BoxCox(WeightedBregman):
     transform: TransformLike = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_number("lam", self.lam)
-        object.__setattr__(self, "transform", Power(float(self.lam)))
+        object.__setattr__(self, "transform", Power(self.lam))
         object.__setattr__(self, "weight", as_weight(self.weight))
 
 
@@ -387,7 +386,7 @@ class Linex(WeightedBregman):
     transform: TransformLike = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_number("alpha", self.alpha)
+        checked_rate("alpha", self.alpha)
         if self.alpha == 0:
             raise StakesError("alpha must not be 0: Linex then tends to alpha^2/2 times SquaredError(); use that")
         object.__setattr__(self, "transform", Exponential(-float(self.alpha)))
@@ -442,11 +441,6 @@ class PoissonDeviance(WeightedBregman):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", as_weight(self.weight))
-
-
-def _check_number(name: str, value: float) -> None:
-    if not math.isfinite(value):
-        raise StakesError(f"{name} must be a finite number; got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)
