@@ -30,7 +30,7 @@ def test_of_many_rows_the_best_by_a_summary_are_scored_as_they_were(rng, monkeyp
     settings = {"contexts": pool[:60], "n": 5}
     everything = rank(forest, stakes.SquaredError(), pool, **settings, max_rows=600)
     assert "screened rows" not in kinds_of(everything)
-    monkeypatch.setattr(stakes.ranking.query, "_MAX_NUMBERS", 2_000_000)
+    monkeypatch.setattr(stakes.ranking.query, "_MAX_NUMBERS", 20_000_000)
     bounded = rank(forest, stakes.SquaredError(), pool, **settings)
     scored = kinds_of(bounded)["screened rows"]
     assert 10 <= scored["count"] < scored["size"] == 600

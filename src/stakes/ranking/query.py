@@ -76,6 +76,7 @@ _CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
 _MAX_MEMBER_CONTEXTS = 25_000  # pairs of a member of an ensemble of normals and a context, integrated one by one
 _MAX_NUMBERS = 100_000_000  # that forms go through to score rows of a table in memory, some nanoseconds each
 _FEW_PAIRS = 1_000_000  # of rows and contexts that any form gets through, but under an ensemble of normals
+_PER_DENSITY = 10  # numbers where members' densities are integrated over cells cost as many others
 _PER_SWITCH = 25  # numbers under an ensemble of normals, where switching points are searched for, cost as many others
 _SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
 _ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
@@ -492,7 +493,8 @@ def enough_rows(query: Query) -> int:
     belief = query.first()
     form = find_form(query.loss, belief)
     if form.total is not None:
-        return _MAX_NUMBERS // max(1, form.total.numbers(query.loss, belief))
+        each = form.total.numbers(query.loss, belief) * (_PER_DENSITY if isinstance(belief, NormalEnsemble) else 1)
+        return _MAX_NUMBERS // max(1, each)
     each = form.numbers(query.loss, belief)
     if isinstance(belief, NormalEnsemble) and getattr(query.loss, "finite_actions", False):
         each *= _PER_SWITCH
