@@ -9,13 +9,31 @@ warning states; for decisions 1e-12 of the most that a label can be worth is as 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legint, legvander
+
+from stakes import (
+    CRPS,
+    AccuracyWarning,
+    FiniteActions,
+    GaussianBelief,
+    Linex,
+    LogScore,
+    LogWarp,
+    NormalEnsemble,
+    Pinball,
+    SquaredError,
+    WarpedGaussianBelief,
+    expected_reduction,
+)
+from tests.torture.harness import Area
 
 X, LENGTHS = leggauss(12)
 _SERIES = (legvander(X, 11) * (np.arange(12) + 0.5)).T  # masses at the nodes of a panel to a Legendre series
@@ -158,8 +176,8 @@ def log_regret(edges: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
     return regret
 
 
-def crps_regret(scale: float) -> Callable[..., Any]:
-    """W_y times the integral of (F_y - F)^2 over targets, `scale` of them to a unit; edges must cover all."""
+def crps_regret(slope: Callable[[Any], Any]) -> Callable[..., Any]:
+    """W_y times the integral of (F_y - F)^2 over targets, which grow by `slope` of u; edges must cover all."""
 
     def made(_: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
         def regret(posterior: Posterior) -> Any:
@@ -172,7 +190,7 @@ def crps_regret(scale: float) -> Callable[..., Any]:
             gap = share - before / total[..., None, None]
             sums = gap.sum(-1)
             below = (np.cumsum(sums, -1) - sums)[..., None] + gap @ _BELOW.T
-            return scale * mass * (below**2 * lengths).sum((-2, -1))
+            return mass * (below**2 * slope(u) * lengths).sum((-2, -1))
 
         return regret
 
@@ -195,8 +213,8 @@ def quantile_of(tau: float, weights: Any, edges: Any) -> Any:
     return left + (right - left) * (1.0 + low) / 2.0
 
 
-def pinball_regret(tau: float, scale: float) -> Callable[..., Any]:
-    """E[w (l(z, a) - l(z, a_y)) | y] on panels that split at both answers."""
+def pinball_regret(tau: float, target: Callable[[Any], Any]) -> Callable[..., Any]:
+    """E[w (l(z, a) - l(z, a_y)) | y] on panels that split at both answers; `target` takes u to z."""
 
     def made(edges: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
         u, lengths = nodes_between(edges)
@@ -208,9 +226,10 @@ def pinball_regret(tau: float, scale: float) -> Callable[..., Any]:
             ends = np.clip(np.stack([np.full_like(best, answer), best], axis=1), edges[:, :1], edges[:, -1:])
             nodes, weights = posterior.again(np.sort(np.concatenate([edges, ends], axis=1), axis=1))
             first, second = (
-                np.maximum(tau * (nodes - end), (tau - 1.0) * (nodes - end)) for end in (answer, best[:, None, None])
+                np.maximum(tau * (target(nodes) - end), (tau - 1.0) * (target(nodes) - end))
+                for end in (target(answer), target(best)[:, None, None])
             )
-            return scale * (weights * (first - second)).sum((-2, -1))
+            return (weights * (first - second)).sum((-2, -1))
 
         return regret
 
@@ -267,3 +286,149 @@ def gaussian_worth(
 
         total += float((mass * regret(Posterior(edges, again))).sum())
     return total
+
+
+def finite_worth(costs: list[Rough], rho: float) -> tuple[float, float]:
+    """EUR of costs of actions for a standard normal target, and the most that a label can be worth."""
+    root, rest = np.sqrt(rho), np.sqrt(1.0 - rho)
+    places = [place for cost in costs for place in cost.places]
+    still = edges_of(places, -WINDOW, WINDOW)
+
+    def expected(centre: Any) -> Any:
+        u, lengths = nodes_between(posterior_panels(still, centre, rest))
+        mass = lengths * bell((u - centre[:, None, None]) / rest) / rest
+        return np.stack([(mass * cost(u)).sum((-2, -1)) for cost in costs], axis=-1)  # [J, A]
+
+    u, lengths = nodes_between(still)
+    rows = np.stack([cost(u) for cost in costs], axis=-1)
+    mass = (lengths * bell(u))[..., None]
+    first = int(np.argmin((mass * rows).sum((0, 1))))
+    most = float((mass[..., 0] * (rows[..., first] - rows.min(-1))).sum())
+    outer = edges_of(places, -REACH * root, REACH * root, rest, 0.25 * root)
+    values = np.concatenate([expected(part) for part in np.array_split(nodes_between(outer)[0].ravel(), 40)])
+    nodes, best = nodes_between(outer)[0].ravel(), np.argmin(values, axis=1)
+    switches = [switch(expected, *nodes[at : at + 2], *best[at : at + 2]) for at in np.flatnonzero(np.diff(best))]
+    outer = np.unique(np.concatenate([outer, switches]))
+    centre, steps = (each.ravel() for each in nodes_between(outer))
+    values = np.concatenate([expected(part) for part in np.array_split(centre, 40)])
+    gains = values[:, first] - values.min(1)
+    return float((steps / root * bell(centre / root) * gains).sum()), most
+
+
+def switch(expected: Callable[[Any], Any], low: float, high: float, before: int, after: int) -> float:
+    """Where two actions cost the same between low and high."""
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        row = expected(np.array([middle]))[0]
+        low, high = (middle, high) if row[before] < row[after] else (low, middle)
+    return (low + high) / 2.0
+
+
+def ensemble_worth(weight: Rough, make: Callable[..., Any], belief: NormalEnsemble) -> float:
+    """EUR of one candidate and context of an ensemble of normals, on fine panels of the label."""
+    mean, sd, shares = belief.context_mean[0], belief.context_sd[0], belief.member_weights
+    own = (mean[:, None] + sd[:, None] * np.arange(-11.0, 11.5, 0.75)).ravel()
+    still = np.unique(np.concatenate([own, edges_of(weight.places, own.min(), own.max(), widest=99.0)]))
+
+    def members(u: Any) -> Any:
+        away = (u[..., None] - mean) / sd
+        return weight(u)[..., None] * bell(away) / sd  # [..., K]
+
+    regret = make(still, lambda u: members(u) @ shares)
+    centre, spread = belief.candidate_mean[0], belief.candidate_sd[0]
+    outer = np.unique((centre[:, None] + spread[:, None] * np.arange(-9.5, 9.6, 0.125)).ravel())
+    y, steps = (each.ravel() for each in nodes_between(outer))
+    joint = steps[:, None] * shares * bell((y[:, None] - centre) / spread) / spread  # [J, K]
+    total = 0.0
+    for part in np.array_split(joint, max(1, len(y) // 64)):
+
+        def again(edges: Any, part: Any = part) -> tuple[Any, Any]:
+            u, lengths = nodes_between(edges)
+            return u, lengths * np.einsum("jpgk,jk->jpg", np.broadcast_to(members(u), (*u.shape, len(mean))), part)
+
+        edges = np.broadcast_to(still, (len(part), len(still)))
+        total += float(regret(Posterior(edges, again)).sum())
+    return total
+
+
+def stated_and_found(loss: Any, belief: Any) -> tuple[float, Any]:
+    """The relative error that is stated, 1e-6 without a warning, and the reductions [N]."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = expected_reduction(loss, belief)[:, 0]
+    stated = [each.message.relative_error for each in caught if isinstance(each.message, AccuracyWarning)]
+    return max([1e-6, *stated]), found
+
+
+def gaussian_case(rng: Any, kind: str, warped: bool) -> None:
+    """A loss of a kind under a Gaussian or a log-normal belief."""
+    mean, sd = float(rng.uniform(-2, 2)), float(rng.uniform(0.1, 0.8) if warped else 10 ** rng.uniform(-2, 2))
+    rho = 1.0 / (1.0 + np.exp(-rng.uniform(np.log(1e-6), -np.log(1e-6), size=70 if rng.random() < 0.2 else 1)))
+    latent = GaussianBelief([mean], [sd**2], np.ones(len(rho)), sd * np.sqrt(rho)[:, None])
+    belief = WarpedGaussianBelief(latent, LogWarp()) if warped else latent
+
+    def standard(z: Any) -> Any:
+        return ((np.log(z) if warped else z) - mean) / sd
+
+    def target(u: Any) -> Any:
+        return np.exp(mean + sd * u) if warped else mean + sd * u
+
+    if kind == "decision":
+        costs = [random_rough(rng) for _ in range(rng.integers(2, 4))]
+        loss: Any = FiniteActions(lambda z: np.stack([cost(standard(z)) for cost in costs], axis=-1))
+        stated, found = stated_and_found(loss, belief)
+        for got, share in list(zip(found, rho, strict=True))[:2]:
+            wanted, most = finite_worth(costs, share)
+            assert abs(got - wanted) <= max(stated * wanted, 1e-12 * most), (kind, warped, share, got, wanted, most)
+        return
+    weight = random_rough(rng)
+    loss, make, tau = loss_of(kind, rng, lambda z: weight(standard(z)), target, sd, warped)
+    stated, found = stated_and_found(loss, belief)
+    for got, share in list(zip(found, rho, strict=True))[:2]:
+        wanted = gaussian_worth(weight, make, share, kind == "crps", tau)
+        assert abs(got - wanted) <= stated * wanted, (kind, warped, share, got, wanted, got / wanted - 1.0, stated)
+
+
+def loss_of(
+    kind: str, rng: Any, weight: Callable[[Any], Any], target: Callable[[Any], Any], sd: float, warped: bool
+) -> tuple[Any, Any, float | None]:
+    """A loss with a weight, what makes its regret, and the level of its quantile."""
+    tau, sign = float(rng.uniform(0.1, 0.9)), 1.0 if warped else float(rng.choice([-1.0, 1.0]))
+    if kind == "squared":
+        return SquaredError(weight), moment_regret(target, square), None
+    if kind == "linex":
+        rate = sign * float(rng.uniform(0.2, 3.0)) / (float(target(6.0)) if warped else sd)
+        made = moment_regret(lambda u: np.exp(-rate * (target(u) - target(0.0))), linex_divergence)
+        return Linex(rate, weight), made, None
+    if kind == "log":
+        return LogScore(weight), log_regret, None
+    if kind == "crps":
+        return CRPS(weight), crps_regret(lambda u: sd * (target(u) if warped else 1.0)), None
+    return Pinball(tau, weight), pinball_regret(tau, target), tau
+
+
+def ensemble_case(rng: Any, kind: str) -> None:
+    """A loss of a kind under an ensemble of a few normals."""
+    count = int(rng.integers(2, 4))
+    belief = NormalEnsemble(
+        rng.normal(0.0, 1.5, (1, count)), rng.uniform(0.3, 1.0, (1, count)), rng.normal(0.0, 1.0, (1, count)),
+        rng.uniform(1.0, 2.0, (1, count)), rng.dirichlet(np.full(count, 4.0)),
+    )  # fmt: skip
+    weight = random_rough(rng)
+    loss, make, _ = loss_of(kind, rng, weight.function, lambda u: u, 1.0, False)
+    stated, found = stated_and_found(loss, belief)
+    wanted = ensemble_worth(weight, make, belief)
+    assert abs(found[0] - wanted) <= stated * wanted, (kind, found[0], wanted, found[0] / wanted - 1.0, stated)
+
+
+def case(number: int, folder: Path) -> None:  # noqa: ARG001 (nothing is written)
+    """One weight, loss and belief."""
+    rng = np.random.default_rng(number)
+    kind = ("squared", "linex", "log", "crps", "pinball", "decision")[number % 6]
+    if kind != "decision" and rng.random() < 0.25:
+        ensemble_case(rng, kind)
+    else:
+        gaussian_case(rng, kind, bool(rng.random() < 0.3))
+
+
+AREA = Area("weights", case, quick=12, seconds=120.0)

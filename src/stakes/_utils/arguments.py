@@ -49,7 +49,7 @@ def is_positive(value: Any) -> bool:
         return False
 
 
-SUBSAMPLE, TIES, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
+SUBSAMPLE, TIES, DRAWS, ROWS = range(4)  # what a stream of random numbers is for: one seed, several independent streams
 
 
 def as_seed(random_state: Any) -> int:
@@ -85,7 +85,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def generator(seed: int, purpose: int) -> np.random.Generator:
-    """Random numbers for one purpose (`SUBSAMPLE`, `TIES`, `DRAWS`)."""
+    """Random numbers for one purpose (`SUBSAMPLE`, `TIES`, `DRAWS`, `ROWS`)."""
     return np.random.default_rng([seed, purpose])
 
 

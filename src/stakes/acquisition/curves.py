@@ -66,7 +66,7 @@ class LogTable:
     coefficients: Array
     """[O, R, M]: those of octaves end in zeros."""
     doubt: Array
-    """[M]: what interpolation may be wrong by, as a fraction of EUR at rho = 1."""
+    """[M]: what interpolation may be wrong by, relative to EUR, or to 1e-6 of EUR at rho = 1 where that is more."""
 
     @classmethod
     def of(cls, mean: Array, variance: Array, octaves: int, log_values: LogValues, effort: int = 1) -> LogTable:
@@ -137,10 +137,11 @@ def _continued(logs: Array, rho: Any) -> Array:
 
 
 def _doubt(series: Array, values: Array, top: Array) -> Array:
-    """[M]: the last two coefficients, as an error of the largest value of the panel, over exp(top)."""
+    """[M]: the last two coefficients, as a relative error; of values below 1e-12 of exp(top) it does not matter."""
     xp, count = namespace(values), values.shape[0]
     last = xp.sum(abs(series[count - 2 : count, :]), axis=0)
-    return xp.expm1(xp.clip(last, 0.0, 60.0)) * xp.exp(xp.max(values, axis=0) - top)
+    size = xp.exp(xp.clip(xp.max(values, axis=0) - top, None, 0.0))
+    return xp.expm1(xp.clip(last, 0.0, 60.0)) * xp.clip(1e6 * size, None, 1.0)
 
 
 def _gathered_series(flat: Array, start: Array, size: int, step: int, x: Array) -> Array:

@@ -66,6 +66,9 @@ WIDE_SD_AT_KINKS = 0.1  # the same where breakpoints ask for panels, which are m
 _MODEST_BOOST = 100.0  # one that may be applied after the fact: no density has underflowed by then
 _NODES_PER_SD = 1.4  # of the trapezoid rule, which then integrates a normal density to 1e-16
 _KINK_LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around an edge of z as eta sees it, in posterior sds
+_EXTREME = 5.0  # logarithms by which costs may differ without further ado
+_FAR_STEPS = (3.0, 10.0, 40.0)  # cuts beyond one that is k sds out, over k: at the last, exp(-40) is left
+_FAR_LAYER = (10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0, 38.0, 42.0)  # more cuts around an edge, in posterior sds
 _SMOOTH_SCALE = 8.0  # posterior sds: an edge around which the statistics are smooth for so long needs no such cuts
 _SEARCH_SPACING = 0.25  # of eta, at which switching points are looked for
 _FAR = 1e3  # standard deviations, beyond which no mass is left
@@ -122,6 +125,7 @@ class GaussianSplit:
         z = self.mean[:, None] + self.sd[:, None] * self.u
         self.weighted = weights[..., None] * integrand.statistics(z, self.point[:, None])  # [M, Q, D]
         self.tilt_low, self.tilt_high = low + reach, high - reach  # [M]: between them the weighted mass has its centre
+        self.further = self._further()
         self.cuts = standard_units(integrand.breakpoints, self.mean, self.sd)  # [M, B]
         self.scales = _scales(integrand.scales if integrand.breakpoints else (), self.sd)  # [M, B]
         low, high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]
@@ -129,8 +133,8 @@ class GaussianSplit:
         self.switches: Array | None = None
         if integrand.finite_actions:
             self.switches = switching_points(self._conditional, self.eta)  # [N, M, B]
-            if self._smallest(self.rest, 1.0) < self.wide_sd:
-                self.eta, weights = self._layered(low, high, self.switches)
+            if self.further or self._smallest(self.rest, 1.0) < self.wide_sd:
+                self.eta, weights = self._layered(low, high, *self._around_switches(self.switches))
                 self.switches = None
         self.mass = weights * density(self.eta, (self.rho * self.boost)[..., None])
 
@@ -141,6 +145,28 @@ class GaussianSplit:
         if 0 in self.rho.shape:
             return filled((*self.rho.shape, 1, self.weighted.shape[-1]), 0.0, self.rho)
         return self.xp.stack([self._between(n, self.switches[n, ...]) for n in range(self.rho.shape[0])], axis=0)
+
+    def _further(self) -> float:
+        """Posterior sds beyond the usual at which a cost may still matter, for costs of actions far apart in size.
+
+        An action that costs R times as much as another is as expensive with a probability of 1 / R, which a normal has
+        sqrt(2 log R) standard deviations out.
+        """
+        if not self.integrand.finite_actions or 0 in self.weighted.shape:
+            return 0.0
+        xp, z = self.xp, self.mean[:, None] + self.sd[:, None] * self.u
+        costs = xp.max(self.integrand.statistics(z, self.point[:, None]), axis=(0, 1))  # [A]
+        largest = float(xp.max(costs))
+        least = float(xp.min(xp.where(costs > 0, costs, xp.full_like(costs, xp.inf))))
+        spread = math.log(largest) - math.log(least) if largest > 0 and math.isfinite(least) else 0.0
+        return math.sqrt(2.0 * spread) if spread > _EXTREME else 0.0
+
+    def _around_switches(self, switches: Array) -> list[Array]:
+        """[N, M, B] each: switching points, and places around them where the smaller of two costs dies out quickly."""
+        if not self.further:
+            return [switches]
+        step = (self.rest / (self.root * self.further))[..., None]
+        return [switches, *(switches + side * each * step for each in _FAR_STEPS for side in (-1.0, 1.0))]
 
     def _between(self, n: int, switches: Array) -> Array:
         """[M, B + 1, D]: E[S 1{eta between switches}], with eta | u ~ N(root u, rest^2), in blocks of contexts."""
@@ -191,7 +217,9 @@ class GaussianSplit:
 
     def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
         """[N, M, J] each: eta in panels around every edge of z and between `more` points [N, M, B]."""
-        cuts = layers(self.cuts, self.scales, self.root, self.rest)
+        further = [step for step in _FAR_LAYER if self.further and step < self.further + 3.0]
+        layer = (*_KINK_LAYER, *further, *(-step for step in further))
+        cuts = layers(self.cuts, self.scales, self.root, self.rest, layer)
         return panels(low, high, self.xp.concat([cuts, *more], axis=-1), self.integrand.width * PANEL)
 
     def _smallest(self, values: Array, default: float) -> float:
@@ -215,6 +243,8 @@ class GaussianSplit:
     def _block(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, D]: E[S | eta] for one candidate and a block of contexts."""
         wide = self.rest[n, part] >= self.wide_sd  # [p]
+        if self.further:
+            return self._own_nodes(n, part, eta)
         if bool(self.xp.all(wide)):
             return self._shared_nodes(n, part, eta)
         if not bool(self.xp.any(wide)):
@@ -238,7 +268,7 @@ class GaussianSplit:
     def _own_nodes(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, D]: nodes of z around the posterior mean of each eta."""
         rest, centre = self.rest[n, part], self.root[n, part, None] * eta[part, :]  # [p], [p, J]
-        reach = _NARROW_TAIL if self.integrand.breakpoints else TAIL
+        reach = (_NARROW_TAIL if self.integrand.breakpoints else TAIL) + self.further
         low, high = self.tilt_low[part] * rest - reach, self.tilt_high[part] * rest + reach
         if not self.integrand.breakpoints:
             spacing = min(COARSEST, 0.8 * self.integrand.spacing / self._smallest(rest, 1.0))
@@ -247,6 +277,9 @@ class GaussianSplit:
             low, high = low[:, None], high[:, None]
             cuts = self._cuts_within(part, centre + rest[:, None] * low, centre + rest[:, None] * high)
             cuts = (cuts - centre[..., None]) / rest[:, None, None]  # [p, J, b]
+            if self.further:  # beyond a cut far out the density falls quickly
+                outward = self.xp.sign(cuts) / self.xp.clip(abs(cuts), 1.0, None)
+                cuts = self.xp.concat([cuts, *(cuts + step * outward for step in _FAR_STEPS)], axis=-1)
             nodes, weights = panels(low, high, cuts, self.integrand.width * _NARROW_PANEL)  # [p, J, Q]
         u = centre[..., None] + rest[:, None, None] * nodes  # [p, J, Q]
         z = self.mean[part, None, None] + self.sd[part, None, None] * u
@@ -269,7 +302,7 @@ def _scales(scales: tuple[float, ...], sd: Array) -> Array:
     return ratio(each, sd[:, None] + namespace(sd).zeros_like(each))
 
 
-def layers(cuts: Array, scales: Array, root: Array, rest: Array) -> Array:
+def layers(cuts: Array, scales: Array, root: Array, rest: Array, layer: tuple[float, ...] = _KINK_LAYER) -> Array:
     """[N, M, b]: eta between which expectations are smooth, for edges of u [M, B] and `root`, `rest` [N, M].
 
     To eta an edge is a layer as wide as rest / root, unless the statistics are smooth around it at that scale. Layers
@@ -280,7 +313,7 @@ def layers(cuts: Array, scales: Array, root: Array, rest: Array) -> Array:
     rows = []
     for n, m in np.ndindex(shape):
         narrow = scales[m] < _SMOOTH_SCALE * rest[n, m]
-        around = cuts[m][narrow][:, None] + rest[n, m] * np.asarray(_KINK_LAYER)
+        around = cuts[m][narrow][:, None] + rest[n, m] * np.asarray(layer)
         places = np.sort(np.concatenate([cuts[m][~narrow], around.ravel()]))
         places = places[abs(places) < _FAR]
         cells = np.floor(places / rest[n, m])

@@ -11,6 +11,7 @@ panel, Q = P G, B marks, D statistics.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -381,6 +382,7 @@ class NormalEnsemble:
     context_sd: Array
     member_weights: Array = None
     rule: OutcomeRule = field(default_factory=Automatic)
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # of the contexts, for all candidates
 
     def __post_init__(self) -> None:
         candidate_mean, candidate_sd, context_mean, context_sd, weights = asarrays(
@@ -490,7 +492,8 @@ class NormalEnsemble:
         Returns:
             [M, K, 2].
         """
-        return normal_log_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once(integrand, reference, lambda: normal_log_moments(integrand, mean, sd, reference))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """E[S(z) | c, k].
@@ -502,7 +505,16 @@ class NormalEnsemble:
         Returns:
             [M, K, D].
         """
-        return normal_moments(self.resolved(integrand), double(self.context_mean), double(self.context_sd), reference)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once(integrand, reference, lambda: normal_moments(self.resolved(integrand), mean, sd, reference))
+
+    def _once(self, integrand: Any, reference: Reference, made: Callable[[], Array]) -> Array:
+        """What the contexts say of an integrand, which blocks of candidates ask for again and again."""
+        known = self._known.get("moments", (None, None, None))
+        if known[0] is not integrand or known[1] is not reference:
+            known = self._known["moments"] = integrand, reference, made()
+        moments: Array = known[2]
+        return moments
 
     def member_outcomes(self) -> Array:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
@@ -557,6 +569,7 @@ class NormalEnsemble:
             candidate_sd=self.candidate_sd[candidates, :],
             context_mean=self.context_mean[contexts, :],
             context_sd=self.context_sd[contexts, :],
+            _known=self._known if contexts == slice(None) else {},
         )
 
     def refined(self) -> NormalEnsemble:

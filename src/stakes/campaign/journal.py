@@ -9,6 +9,7 @@ on the disk. A change looks at its own rows only: its cost does not grow with th
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shlex
@@ -17,6 +18,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -69,6 +71,7 @@ TABLES = (
 ROWS = "SELECT number, id, cost FROM rows ORDER BY number"
 EVENTS = "SELECT number, at, kind, row, label, until, batch, who, {} FROM events WHERE number > ? ORDER BY number"
 RECORDS = "SELECT number, at, kind, version, payload, {} FROM records WHERE number > ? ORDER BY number"
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
 _MOST_BYTES = 2**31 - 1  # of a value, as far as SQLite goes
 
 _SENTENCES = {
@@ -578,6 +581,11 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
         raise
 
 
+# What the system says of a file, as SQLite would say it.
+_OF_SYSTEM = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), sqlite3.SQLITE_CANTOPEN)
+_OF_SYSTEM |= {errno.ENOSPC: sqlite3.SQLITE_FULL}
+
+
 @contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system as sentences that say what to do."""
@@ -588,7 +596,9 @@ def plain_errors(path: Path) -> Iterator[None]:
             raise StakesError(
                 f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
             ) from error
-        code = -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0)
+        code = getattr(error, "sqlite_errorcode", 0)
+        if isinstance(error, OSError):
+            code = _OF_SYSTEM.get(error.errno or 0, -1)
         if code == sqlite3.SQLITE_READONLY and _may_write(path):
             raise damaged(path, "its header says that it can only be read") from error
         primary = code & 0xFF  # the higher bits of a code say where in SQLite it happened
@@ -630,7 +640,7 @@ def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
 
 def harden(path: Path, connection: sqlite3.Connection) -> None:
     """Let nothing in a stranger's file run, have every page looked at, and take no value for longer than the file."""
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(path.stat().st_size, 1_000_000))
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(path.stat().st_size, 1_000_000), _MOST_BYTES))
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     for limit in (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, sqlite3.SQLITE_LIMIT_ATTACHED):
@@ -642,19 +652,31 @@ def harden(path: Path, connection: sqlite3.Connection) -> None:
 
 def refuse_other_tables(path: Path, connection: sqlite3.Connection, version: int) -> None:
     """Refuse a file whose tables are not word for word those of its version: nothing else in it was looked at yet."""
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-    ours: frozenset[str | None] = frozenset(TABLES)
-    if version == UNCHAINED:
-        from stakes.campaign.new_files import UNCHAINED_TABLES
-
-        ours = UNCHAINED_TABLES
-    strange = [printable(f"the {kind} {name}")[:80] for kind, name, sql in found if sql not in ours]
+    found = connection.execute(_SCHEMA).fetchall()
+    ours = _schema(version)
+    strange = [printable(f"the {kind} {name}")[:80] for kind, name, *rest in found if (kind, name, *rest) not in ours]
     if strange:
         what = f"{', '.join(strange[:3])} is not as stakes makes it, and nothing was run"
         raise damaged(path, what, recoverable=False)
-    if len(found) != len(ours) or len({sql for _, _, sql in found}) != len(ours):
-        names = ", ".join(printable(str(name))[:80] for _, name, _ in found[:9]) or "none"
+    if len(found) != len(ours) or set(found) != ours:
+        names = ", ".join(printable(str(name))[:80] for _, name, *_ in found[:9]) or "none"
         raise damaged(path, f"its tables are not those of a campaign but {names}", recoverable=False)
+
+
+@cache
+def _schema(version: int) -> frozenset[tuple[str, ...]]:
+    """What SQLite keeps of the tables of a version: in memory, they are made anew."""
+    statements: tuple[str, ...] = TABLES
+    if version == UNCHAINED:
+        from stakes.campaign.new_files import UNCHAINED_TABLES
+
+        statements = UNCHAINED_TABLES
+    connection = sqlite3.connect(":memory:")
+    for statement in statements:
+        connection.execute(statement)
+    found = frozenset(connection.execute(_SCHEMA).fetchall())
+    connection.close()
+    return found
 
 
 def _refuse_bad_pages(path: Path, connection: sqlite3.Connection) -> None:

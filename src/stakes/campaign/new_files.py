@@ -31,11 +31,9 @@ from stakes.campaign.states import Event, Replay
 from stakes.exceptions import StakesError
 from stakes.files.write import checked_output
 
-UNCHAINED_TABLES = frozenset(
-    (
-        None,  # the index that UNIQUE makes
-        "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
-        """CREATE TABLE events (
+UNCHAINED_TABLES = (
+    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
+    """CREATE TABLE events (
         number INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         kind TEXT NOT NULL,
@@ -45,33 +43,32 @@ UNCHAINED_TABLES = frozenset(
         batch INTEGER,
         who TEXT
     )""",
-        "CREATE INDEX events_of_row ON events (row)",
-        "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
-        """CREATE TABLE records (
+    "CREATE INDEX events_of_row ON events (row)",
+    "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
+    """CREATE TABLE records (
         number INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         kind TEXT NOT NULL,
         version INTEGER NOT NULL,
         payload TEXT NOT NULL
     )""",
-        "CREATE INDEX records_of_kind ON records (kind)",
-        """CREATE TRIGGER events_shape BEFORE INSERT ON events
+    "CREATE INDEX records_of_kind ON records (kind)",
+    """CREATE TRIGGER events_shape BEFORE INSERT ON events
     WHEN NEW.kind NOT IN ('label', 'replace', 'ask', 'release', 'skip', 'withdraw')
         OR (NEW.label IS NOT NULL) <> (NEW.kind IN ('label', 'replace'))
         OR (NEW.until IS NOT NULL) <> (NEW.kind = 'ask')
         OR (NEW.batch IS NOT NULL) <> (NEW.kind = 'ask')
     BEGIN SELECT RAISE(ABORT, 'an event of a campaign lacks something or has too much'); END""",
-        *(
-            f"CREATE TRIGGER {table}_{done} BEFORE {change} ON {table} {when}"
-            f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
-            for table in ("rows", "events", "records")
-            for done, change, when in (
-                ("updated", "UPDATE", ""),
-                ("deleted", "DELETE", ""),
-                ("inserted", "INSERT", f"WHEN NEW.number <> (SELECT coalesce(max(number), 0) FROM {table}) + 1 "),
-            )
-        ),
-    )
+    *(
+        f"CREATE TRIGGER {table}_{done} BEFORE {change} ON {table} {when}"
+        f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
+        for table in ("rows", "events", "records")
+        for done, change, when in (
+            ("updated", "UPDATE", ""),
+            ("deleted", "DELETE", ""),
+            ("inserted", "INSERT", f"WHEN NEW.number <> (SELECT coalesce(max(number), 0) FROM {table}) + 1 "),
+        )
+    ),
 )
 """The tables of a file without hashes, word for word."""
 
@@ -90,7 +87,8 @@ def create_file(
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         with plain_errors(path):
-            connection = connect(part, "mode=rwc")
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # labels are for whoever made it
+            connection = connect(part, "mode=rw")
             try:
                 connection.execute("PRAGMA journal_mode = OFF")  # on any failure the whole file goes
                 with transaction(connection, "BEGIN IMMEDIATE"):
@@ -134,6 +132,7 @@ def add_hashes(path: Path, connection: sqlite3.Connection) -> None:
         for table in ("events", "records", "rows"):
             connection.execute(f"DROP TABLE {table}")  # and its indexes and triggers
         _fill_tables(connection, rows, replay.events, [(at, *rest) for _, at, *rest, _ in records])
+        refuse_other_tables(path, connection, VERSION)
 
 
 def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[int, str]:
@@ -186,9 +185,11 @@ def _sound_part(connection: sqlite3.Connection) -> tuple[Replay, list[Any], str]
             replay.take_records([line])
             records.append(line[1:-1])
     except (StakesError, sqlite3.Error, MemoryError) as error:
-        if not records:  # the first one is the settings, and its hash follows that of the rows
+        if not records:
             raise
         why = str(error) or "a line without end"  # of which SQLite says that memory is short
+    if not records:  # the first one is the settings, and its hash, which follows that of the rows, vouches for them
+        raise StakesError("its settings are gone")
     try:
         replay.take_events(connection.execute(EVENTS.format("hash"), (0,)))
     except (StakesError, sqlite3.Error, MemoryError) as error:

@@ -100,7 +100,8 @@ class CostMatrix(FiniteChoice):
         costs: The matrix [C, A].
 
     Raises:
-        StakesError: If it is not a matrix of finite numbers with a row and a column at least.
+        StakesError: If it is not a matrix of finite numbers with a row and a column at least, or if two of them differ
+            by more than the largest number.
 
     Examples:
         >>> from stakes import CostMatrix
@@ -117,6 +118,12 @@ class CostMatrix(FiniteChoice):
         check_shape("costs", costs, ("C", "A"))
         if 0 in costs.shape:
             raise StakesError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
+        apart = float(np.max(costs / 4.0) - np.min(costs / 4.0))
+        if apart > np.finfo(float).max / 4.0:
+            raise StakesError(
+                f"costs must differ by less than {np.finfo(float).max:.3g}, the largest number; got costs from "
+                f"{np.min(costs):.3g} to {np.max(costs):.3g}. Count them in a larger unit."
+            )
         object.__setattr__(self, "costs", costs)
 
     @property

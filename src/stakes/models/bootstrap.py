@@ -15,11 +15,11 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array
+from stakes._utils.compute import all_parts
 from stakes.exceptions import StakesError
 from stakes.models.base import register_model
 from stakes.models.ensembles import (
@@ -103,9 +103,9 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         )
         self.estimators_samples_ = [resampled(codes, random_state) for _ in range(self.members)]
         copies = [_seeded(clone(self.estimator), random_state) for _ in range(self.members)]
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(copy, rows, targets, sample)
-            for copy, sample in zip(copies, self.estimators_samples_, strict=True)
+        pairs = list(zip(copies, self.estimators_samples_, strict=True))
+        self.estimators_ = all_parts(
+            _fitted, lambda: ((copy, rows, targets, each) for copy, each in pairs), self.n_jobs
         )
         if not is_classifier(self.estimator):
             self.noise_sd_ = self._noise(rows, targets)
