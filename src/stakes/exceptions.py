@@ -24,6 +24,7 @@ class AccuracyWarning(UserWarning):
     Args:
         name: Of the loss.
         relative_error: A bound on the relative error of expected reductions and scores.
+        advice: What to do.
 
     Attributes:
         relative_error: The bound.
@@ -42,10 +43,12 @@ class AccuracyWarning(UserWarning):
         (True, True)
     """
 
-    def __init__(self, name: str, relative_error: float) -> None:
-        super().__init__(
-            f"reductions of {name} are accurate to about {relative_error:.0e} only. If its weight or its costs jump or "
-            "kink, declare where: breakpoints=(...). A loss of your own whose act is one of finitely many actions "
-            "declares finite_actions = True."
-        )
+    def __init__(
+        self,
+        name: str,
+        relative_error: float,
+        advice: str = "If its weight or its costs jump or kink, declare where: breakpoints=(...). A loss of your own "
+        "whose act is one of finitely many actions declares finite_actions = True.",
+    ) -> None:
+        super().__init__(f"reductions of {name} are accurate to about {relative_error:.0e} only. {advice}")
         self.relative_error = relative_error

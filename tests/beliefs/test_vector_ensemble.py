@@ -16,6 +16,8 @@ from stakes.beliefs import MixtureGrid, SymmetricNodes
 from stakes.testing import check_belief
 from tests.brute import normal_grid
 
+pytestmark = pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # rules of few nodes are tried on purpose
+
 N, M, K = 3, 2, 4
 MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])
 WEIGHTS = {

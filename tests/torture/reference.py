@@ -438,7 +438,7 @@ class Quantile:
             gap = mp.fsum(q * self.weight.mean(m, s, f) for q, m, s in normals) - level
             low, high = (f, high) if gap < 0 else (low, f)
             slope = self.weight(f) * mp.fsum(q * normal_density((f - m) / s) / s for q, m, s in normals)
-            step = gap / slope if slope > 0 else mp.inf
+            step = gap / slope if slope > 0 else (-mp.inf if gap < 0 else mp.inf)
             if abs(step) < finest * mpf(10) ** -9:  # the next step is the square of that
                 return f - step
             if mp.inf in (high, -low):  # no bracket yet

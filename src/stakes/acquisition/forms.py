@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from stakes._utils.array import Array, filled, log_sum, namespace
-from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Reference
+from stakes._utils.array import Array, filled, log_sum, namespace, replaced
+from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Reference, SymmetricNodes
 from stakes.beliefs.base import RefinableBelief, ResolvingBelief
 from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import AccuracyWarning, StakesError
@@ -303,10 +303,24 @@ def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
     warn_of_error(loss, error)
 
 
+def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
+    """For vectors: by how much other nodes move a few reductions, the largest of four times four."""
+    rule = getattr(belief, "rule", None)
+    if not isinstance(rule, SymmetricNodes) or not belief.n_candidates:
+        return
+    few, error = belief.take(slice(0, _FEW_PAIRS), slice(0, _FEW_PAIRS)), 0.0
+    values = prepare_general(loss, few, loss)[0](few)
+    for other in rule.others():
+        again = replaced(few, rule=other)
+        error = max(error, 2.0 * relative_gap(values, prepare_general(loss, again, loss)[0](again)))
+    warn_of_error(loss, error, "Give the belief more nodes: rule=SymmetricNodes(outer=..., inner=...).")
+
+
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     loss = in_plain_domain(loss, belief)
     integrand = resolve(loss, belief)
     _warn_where_rough(loss, belief, integrand)
+    _warn_of_nodes(loss, belief)
     return _over_moments(loss, belief, integrand)
 
 
@@ -353,10 +367,11 @@ def relative_gap(values: Array, others: Array) -> float:
     return 2.0 * float(xp.max(abs(values - others) / xp.where(others > 0, others, xp.ones_like(others))))
 
 
-def warn_of_error(loss: Any, error: float) -> None:
+def warn_of_error(loss: Any, error: float, *advice: str) -> None:
     """Warn where a relative error is more than nobody minds."""
     if error > TOLERABLE:
-        warnings.warn(AccuracyWarning(getattr(loss, "name", type(loss).__name__), error), stacklevel=_caller())
+        warning = AccuracyWarning(getattr(loss, "name", type(loss).__name__), error, *advice)
+        warnings.warn(warning, stacklevel=_caller())
 
 
 def _caller() -> int:

@@ -107,6 +107,15 @@ class SymmetricNodes:
         """Twice the nodes of each."""
         return SymmetricNodes(2 * self.outer, 2 * self.inner, self.random_state, 2 * self.grid)
 
+    def others(self) -> tuple[SymmetricNodes, ...]:
+        """Rules to compare this one with.
+
+        Returns:
+            Twice the nodes, and as many of three other sequences.
+        """
+        seeds = (self.random_state + shift for shift in (1000, 2000, 3000))
+        return self.refined(), *(SymmetricNodes(self.outer, self.inner, seed, self.grid) for seed in seeds)
+
 
 @lru_cache(maxsize=64)
 def _nodes(count: int, dimension: int, seed: int) -> Nodes:
