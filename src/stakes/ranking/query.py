@@ -47,6 +47,7 @@ from stakes.acquisition.scores import prepare_score
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files import open_pool
+from stakes.files.frame import Frame
 from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
@@ -485,7 +486,9 @@ def _within_seconds(query: Query, about: Callable[[Query], Query]) -> Query:
         query = about(replace(query, summarised=True, prepared={}))
         query = replace(query, notes=(*query.notes, Note("summarised members", {})))
         most = enough_rows(query)
-    return query if isinstance(query.pool, Pool) else replace(query, most_rows=min(query.size, max(most, fewest)))
+    if isinstance(query.pool, Pool) and not isinstance(query.pool, Frame):  # of a file every row is scored
+        return query
+    return replace(query, most_rows=min(query.size, max(most, fewest)))
 
 
 def enough_rows(query: Query) -> int:
