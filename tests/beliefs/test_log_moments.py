@@ -20,6 +20,7 @@ from stakes import (
     SquaredError,
     VectorGaussianBelief,
     WarpedGaussianBelief,
+    Weight,
     effective_context_weights,
     expected_posterior_uncertainty,
     expected_reduction,
@@ -147,3 +148,14 @@ def test_vectors_with_a_weight_that_no_number_holds():
     values, log_scale = uncertainty(loss, belief, return_log_scale=True)
     assert_allclose(np.log(values[0]) + log_scale, 5000.0 + np.log(3.0), rtol=1e-12)
     assert_allclose(effective_context_weights(loss, belief), [1.0])
+
+
+def test_uncertainty_by_logarithms_splits_where_the_weight_jumps():
+    """w = 1 above -0.5: h = E[w] (log a - E_w[log T]), by dense integration."""
+    loss = Linex(30.0, Weight(lambda z: np.where(z > -0.5, 1.0, 0.0), breakpoints=(-0.5,)))
+    z = np.linspace(-0.5, 12.5, 1_300_001)
+    mass = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi) * 1e-5
+    mass[0] /= 2.0
+    total = mass.sum()
+    wanted = total * np.log((mass * np.exp(-30.0 * z)).sum() / total) + 30.0 * (mass * z).sum()
+    assert_allclose(uncertainty(loss, half_known()), wanted, rtol=1e-6)

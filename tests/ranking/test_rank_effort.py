@@ -13,6 +13,7 @@ import stakes
 import stakes.ranking.query
 from stakes import rank
 from stakes.exceptions import StakesError
+from stakes.files.frame import Frame
 
 
 def regression_forest(rng, n=400):
@@ -30,7 +31,7 @@ def test_of_many_rows_the_best_by_a_summary_are_scored_as_they_were(rng, monkeyp
     settings = {"contexts": pool[:60], "n": 5}
     everything = rank(forest, stakes.SquaredError(), pool, **settings, max_rows=600)
     assert "screened rows" not in kinds_of(everything)
-    monkeypatch.setattr(stakes.ranking.query, "_MAX_NUMBERS", 2_000_000)
+    monkeypatch.setattr(stakes.ranking.query, "_MAX_NUMBERS", 20_000_000)
     bounded = rank(forest, stakes.SquaredError(), pool, **settings)
     scored = kinds_of(bounded)["screened rows"]
     assert 10 <= scored["count"] < scored["size"] == 600
@@ -39,6 +40,12 @@ def test_of_many_rows_the_best_by_a_summary_are_scored_as_they_were(rng, monkeyp
     assert len(both) >= 3
     assert [bounded.scores[bounded.indices.index(row)] for row in both] == pytest.approx([scores[row] for row in both])
     assert bounded == rank(forest, stakes.SquaredError(), pool, **settings)
+    known, frame, where = (
+        Frame(("a", "b", "c"), tuple(rows.T.copy()), len(rows)) for rows in (pool[:99], pool, pool[:60])
+    )
+    model = stakes.default(known, pool[:99, 0] + rng.standard_normal(99), task="real", max_gp_labels=10)
+    of_frame = rank(model, stakes.SquaredError(), frame, contexts=where, n=5)
+    assert "screened rows" in kinds_of(of_frame)  # what a table that was read into memory is
 
 
 def test_rows_of_a_belief_that_has_no_summary_are_drawn(rng, monkeypatch):

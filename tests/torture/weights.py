@@ -397,7 +397,7 @@ def loss_of(
     if kind == "squared":
         return SquaredError(weight), moment_regret(target, square), None
     if kind == "linex":
-        rate = sign * float(rng.uniform(0.2, 3.0)) / (1.0 if warped else sd)
+        rate = sign * float(rng.uniform(0.2, 3.0)) / (float(target(6.0)) if warped else sd)
         made = moment_regret(lambda u: np.exp(-rate * (target(u) - target(0.0))), linex_divergence)
         return Linex(rate, weight), made, None
     if kind == "log":

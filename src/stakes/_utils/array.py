@@ -201,6 +201,12 @@ def log_of(values: Array) -> Array:
     return xp.where(positive, xp.log(xp.where(positive, values, xp.ones_like(values))), -xp.inf * xp.ones_like(values))
 
 
+def finite_or_zero(array: Array) -> Array:
+    """The array, with 0 in place of what is infinite or no number."""
+    xp = namespace(array)
+    return xp.where(xp.isfinite(array), array, xp.zeros_like(array))
+
+
 def log_sum(logs: Array, axis: int = -1) -> Array:
     """The log of the sum of exp(logs) along an axis, -inf standing for 0: no sum leaves the range of numbers."""
     xp = namespace(logs)

@@ -52,6 +52,7 @@ _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smal
 _PAIRS = 1024  # that are integrated at once
 _EFFORTS = (1, 2)  # by how much tables are refined
 _FEW = 64  # candidates that are not worth a table
+_FEW_EDGES, _MANY = 8, 512  # edges of costs up to which a table is quick, and candidates that are worth another one
 _DOUBT = 1e-7  # of the worth of knowing the target, by which a table may be wrong
 
 Under: TypeAlias = Callable[[GaussianBelief], Any]
@@ -76,7 +77,8 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
 
     groups: list[tuple[Array, LogTable]] = []
     left = xp.arange(mean.shape[0], device=device(mean))
-    for effort in _EFFORTS if belief.n_candidates > _FEW else ():
+    few = _FEW if len(integrand.edges) <= _FEW_EDGES else _MANY
+    for effort in _EFFORTS if belief.n_candidates > few else ():
         if left.shape[0]:
             here = xp.take(mean, left), xp.take(variance, left)
             table = LogTable.of(*here, octaves_of(belief), log_values, effort)

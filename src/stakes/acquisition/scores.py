@@ -189,7 +189,7 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Array, Array]:
         reference, distribution, marks = today(loss, block)
         return loss.uncertainty(distribution, marks), reference.log_scale
     action, reference = _action_today(loss, block), block.reference(loss)
-    of_action = _of_action(loss, resolve(loss, block), action, cost_of(loss, block))
+    of_action = _of_action(loss, _rough_as(loss, block), action, cost_of(loss, block))
     return block.moments(of_action, reference)[:, 0], reference.log_scale
 
 
@@ -233,6 +233,11 @@ def _action_today(loss: Loss, block: Any) -> Array:
     return loss.action(block.moments(loss, reference))
 
 
+def _rough_as(loss: Any, block: Belief) -> Any:
+    """The loss with the places where its costs are rough: by logarithms, those of its weight alone."""
+    return resolve(loss if by_logarithms(loss, block) is None else SquaredError(loss.weight), block)
+
+
 def cost_of(loss: Loss, block: Belief) -> Cost:
     """What an action costs for each target, of `_action_today`."""
     logs = by_logarithms(loss, block)
@@ -245,7 +250,7 @@ def best_of_knowing(loss: Loss, belief: Belief) -> Array:
     for block in context_blocks(belief):
         logs, reference = by_logarithms(loss, block), block.reference(loss)
         cost: Cost = partial(_regret_of_target, loss) if logs is None else logs.pointwise
-        of_action = _of_action(loss, resolve(loss, block), _action_today(loss, block), cost)
+        of_action = _of_action(loss, _rough_as(loss, block), _action_today(loss, block), cost)
         values.append(block.moments(of_action, reference)[:, 0])
         scales.append(reference.log_scale)
     xp = namespace(belief.like)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from stakes._utils.array import Array, namespace
+from stakes._utils.array import Array, finite_or_zero
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Domain
 
@@ -105,9 +105,7 @@ def reference_at(point: Array, integrand: Integrand) -> Reference:
 
 def log_weight(point: Array, integrand: Integrand) -> Array:
     """[M]: log w at `point`, or 0 where there is no weight to scale by."""
-    log_w = integrand.log_magnitudes(point)[..., 0]
-    xp = namespace(log_w)
-    return xp.where(xp.isfinite(log_w), log_w, xp.zeros_like(log_w))
+    return finite_or_zero(integrand.log_magnitudes(point)[..., 0])
 
 
 @runtime_checkable

@@ -29,6 +29,7 @@ from stakes._utils.array import (
     detached,
     double,
     filled,
+    finite_or_zero,
     log_of,
     namespace,
     replaced,
@@ -36,7 +37,7 @@ from stakes._utils.array import (
     single,
     slices,
 )
-from stakes.beliefs.base import Integrand, Reference, log_weight
+from stakes.beliefs.base import Integrand, Reference
 from stakes.exceptions import StakesError
 from stakes.losses.domains import Classes, check_labels, check_probabilities, labels_to_indicators
 
@@ -343,7 +344,12 @@ def _reference(integrand: Integrand, means: Array) -> Reference:
         for part, table in _tables(integrand, point, means, filled(means.shape[0], 0.0, means))
     ]
     size = xp.concat(sizes)
-    return Reference(point, xp.where(size > 0, log_of(size), xp.zeros_like(size)) + log_weight(point, integrand))
+    return Reference(point, finite_or_zero(log_of(size)) + _log_weight(point, integrand))
+
+
+def _log_weight(point: Array, integrand: Integrand) -> Array:
+    """[M]: by how much statistics about the point are scaled, as a logarithm."""
+    return finite_or_zero(integrand.log_magnitudes(point)[..., 0])
 
 
 def _member_moments(
@@ -352,7 +358,7 @@ def _member_moments(
     """[M, K, D]: E[S(z) | c, k] over the scale of the reference, from the members [m, K, C] of a part of contexts."""
     xp, log_scale = namespace(means), double(reference.log_scale)
     if reference.point is not None:
-        log_scale = log_scale - log_weight(reference.point, integrand)  # by which statistics are divided already
+        log_scale = log_scale - _log_weight(reference.point, integrand)  # by which statistics are divided already
     found = []
     for part, table in _tables(integrand, reference.point, means, log_scale):
         sizes = xp.matmul(means[part, None, :], abs(table))  # [m, 1, D]

@@ -47,6 +47,7 @@ from stakes.acquisition.scores import prepare_score
 from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files import open_pool
+from stakes.files.frame import Frame
 from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
@@ -76,6 +77,7 @@ _CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
 _MAX_MEMBER_CONTEXTS = 25_000  # pairs of a member of an ensemble of normals and a context, integrated one by one
 _MAX_NUMBERS = 100_000_000  # that forms go through to score rows of a table in memory, some nanoseconds each
 _FEW_PAIRS = 1_000_000  # of rows and contexts that any form gets through, but under an ensemble of normals
+_PER_DENSITY = 10  # numbers where members' densities are integrated over cells cost as many others
 _PER_SWITCH = 25  # numbers under an ensemble of normals, where switching points are searched for, cost as many others
 _SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
 _ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
@@ -484,7 +486,9 @@ def _within_seconds(query: Query, about: Callable[[Query], Query]) -> Query:
         query = about(replace(query, summarised=True, prepared={}))
         query = replace(query, notes=(*query.notes, Note("summarised members", {})))
         most = enough_rows(query)
-    return query if isinstance(query.pool, Pool) else replace(query, most_rows=min(query.size, max(most, fewest)))
+    if isinstance(query.pool, Pool) and not isinstance(query.pool, Frame):  # of a file every row is scored
+        return query
+    return replace(query, most_rows=min(query.size, max(most, fewest)))
 
 
 def enough_rows(query: Query) -> int:
@@ -492,7 +496,8 @@ def enough_rows(query: Query) -> int:
     belief = query.first()
     form = find_form(query.loss, belief)
     if form.total is not None:
-        return _MAX_NUMBERS // max(1, form.total.numbers(query.loss, belief))
+        each = form.total.numbers(query.loss, belief) * (_PER_DENSITY if isinstance(belief, NormalEnsemble) else 1)
+        return _MAX_NUMBERS // max(1, each)
     each = form.numbers(query.loss, belief)
     if isinstance(belief, NormalEnsemble) and getattr(query.loss, "finite_actions", False):
         each *= _PER_SWITCH
