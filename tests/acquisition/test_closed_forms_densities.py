@@ -151,6 +151,7 @@ def test_the_log_score_near_certainty_under_a_sigmoid_weight(rho):
     np.testing.assert_allclose(expected_regret(LogScore(SIGMOID), belief)[0, 0], wanted, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # of 1e-6, for CRPS and a jump
 @pytest.mark.parametrize("rho", [0.2, 0.85])
 @pytest.mark.parametrize("weight", [KINK, JUMP], ids=["kink", "jump"])
 @pytest.mark.parametrize("loss", PLAIN[:4], ids=repr)
@@ -440,6 +441,7 @@ def test_no_candidates_and_little_to_learn():
 
 
 @settings(max_examples=15)
+@pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # of a jump under an ensemble
 @given(
     arrays(float, (2, 3), elements=st.floats(-3, 3)),
     st.floats(0.1, 2.0),

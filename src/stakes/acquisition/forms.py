@@ -11,10 +11,12 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, filled, log_sum, namespace, replaced
-from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Reference, SymmetricNodes
+from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
 from stakes.beliefs.base import RefinableBelief, ResolvingBelief
 from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import AccuracyWarning, StakesError
@@ -22,7 +24,7 @@ from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
-from stakes.losses.domains import Classes, Domain, Vectors
+from stakes.losses.domains import Classes, Domain, Vectors, target_axes
 
 
 class ANY:
@@ -295,11 +297,12 @@ def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
     """Compare two rules for a few pairs where the statistics are rough."""
     if not isinstance(integrand, Resolved) or not (integrand.edges or integrand.error):
         return
-    few, error = belief.take(slice(0, _FEW_PAIRS), slice(0, _FEW_PAIRS)), integrand.error
+    few, error = _few(belief), integrand.error
     if belief.n_candidates and not loss.finite_actions:
         finer = few.refined() if isinstance(few, RefinableBelief) else few
         values = prepare_general(loss, few, integrand)[0](few)
-        error += relative_gap(values, prepare_general(loss, finer, integrand.refined())[0](finer))
+        others = prepare_general(loss, finer, integrand.refined())[0](finer)
+        error += relative_gap(values, others, _nothing(loss, few, integrand))
     warn_of_error(loss, error)
 
 
@@ -308,12 +311,30 @@ def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
     rule = getattr(belief, "rule", None)
     if not isinstance(rule, SymmetricNodes) or not belief.n_candidates:
         return
-    few, error = belief.take(slice(0, _FEW_PAIRS), slice(0, _FEW_PAIRS)), 0.0
-    values = prepare_general(loss, few, loss)[0](few)
+    few, error = _few(belief), 0.0
+    values, nothing = prepare_general(loss, few, loss)[0](few), _nothing(loss, few, loss)
     for other in rule.others():
         again = replaced(few, rule=other)
-        error = max(error, 2.0 * relative_gap(values, prepare_general(loss, again, loss)[0](again)))
+        error = max(error, 2.0 * relative_gap(values, prepare_general(loss, again, loss)[0](again), nothing))
     warn_of_error(loss, error, "Give the belief more nodes: rule=SymmetricNodes(outer=..., inner=...).")
+
+
+def _few(belief: Belief) -> Any:
+    """Some of the candidates and contexts, whose integration is checked."""
+    return belief.take(slice(0, min(_FEW_PAIRS, belief.n_candidates)), slice(0, min(_FEW_PAIRS, belief.n_contexts)))
+
+
+def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
+    """[M]: reductions that are rounding beside what it is worth to know the target, of which no error matters."""
+    if isinstance(loss, DistributionLoss):
+        _, distribution, marks = today(loss, belief, integrand)
+        return _QUANTILE_ROUNDING * abs(loss.uncertainty(distribution, marks))
+    if by_logarithms(loss, belief) is not None:
+        return filled(belief.n_contexts, 0.0, belief.like)
+    reference = belief.reference(integrand)
+    action = loss.action(belief.moments(integrand, reference))
+    costs = of_action(loss, integrand, action, partial(regret_of_target, loss))
+    return _ROUNDING * belief.moments(costs, reference)[:, 0]
 
 
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
@@ -347,6 +368,33 @@ def _regret_by_logarithms(logs: LogDomainLoss, block: Any, reference: Reference)
     return namespace(split).sum(logs.regret(split, action[:, :, None, :]), axis=2)
 
 
+Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
+"""Targets z, an action and the reference point to costs [...]."""
+
+
+def of_action(loss: Loss, integrand: Any, action: Array, cost: Cost) -> Integrand:
+    """What a fixed action [M, d] at each context costs, as the one statistic to take the moment of."""
+
+    def statistics(z: Array, reference: Array | None = None) -> Array:
+        between = (1,) * (1 if reference is None else reference.ndim - 1 - target_axes(loss.domain))
+        here = namespace(z).reshape(action, (action.shape[0], *between, action.shape[1]))
+        return cost(z, here, reference)[..., None]
+
+    costs: Any = SimpleNamespace(
+        domain=loss.domain,
+        breakpoints=loss.breakpoints,
+        finite_actions=False,
+        log_magnitudes=loss.log_magnitudes,
+        statistics=statistics,
+    )
+    return integrand.with_integrand(costs) if isinstance(integrand, Resolved) else costs
+
+
+def regret_of_target(loss: Loss, z: Array, action: Array, point: Array | None) -> Array:
+    """[...]: what the action loses once the target is known to be z."""
+    return loss.regret(loss.statistics(z, point), action, point)
+
+
 def _cell_numbers(loss: Loss, belief: Belief) -> int:
     """J D for the split moments, and as much for each of the few temporaries of the regret."""
     if by_logarithms(loss, belief) is not None:
@@ -357,14 +405,21 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
 
 
 _FEW_PAIRS = 2  # candidates and contexts whose integration is checked
+_ROUNDING = 1e-14  # of moments, and what is left of a regret once quantiles are looked up, of the uncertainty:
+_QUANTILE_ROUNDING = 1e-10
 TOLERABLE = 1e-6
 """Relative errors that no warning is given of."""
 
 
-def relative_gap(values: Array, others: Array) -> float:
-    """A bound on the error of values, of which a finer rule makes others: twice their largest relative difference."""
+def relative_gap(values: Array, others: Array, nothing: Array | None = None) -> float:
+    """A bound on the error of values, of which a finer rule makes others: twice their largest relative difference.
+
+    Values that are no larger than `nothing` are as good as 0.
+    """
     xp = namespace(values)
-    return 2.0 * float(xp.max(abs(values - others) / xp.where(others > 0, others, xp.ones_like(others))))
+    counts = others > 0 if nothing is None else others > nothing
+    gaps = xp.where(counts, abs(values - others), xp.zeros_like(values))
+    return 2.0 * float(xp.max(gaps / xp.where(counts, others, xp.ones_like(others))))
 
 
 def warn_of_error(loss: Any, error: float, *advice: str) -> None:

@@ -197,7 +197,13 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     if 0 < belief.n_candidates <= _FEW and rough:
         warn_of_error(loss, max(integrand.error, _integration_error(loss, integrand, belief, under, None)))
         of, log_scale = prepare_general(loss, under(belief), integrand)
-        return lambda block: namespace(block.mean).astype(of(under(block)), block.mean.dtype), log_scale
+
+        def integrated(block: GaussianBelief) -> Array:
+            xp, reductions = namespace(block.mean), of(under(block))
+            told = xp.where(block.rho > 0, reductions, xp.zeros_like(reductions))  # no label tells of the others
+            return xp.astype(told, block.mean.dtype)
+
+        return integrated, log_scale
     extend, log_scale = _extended(loss, integrand, belief, under)
     curves = extend(smallest_sd(belief))
 
@@ -247,7 +253,8 @@ def _integration_error(
         few = split.every(max(1, belief.n_contexts // _SAMPLE))
         return relative_gap(*(shared_reductions(loss, each, _CHECKED) for each in (few, replaced(few, panels=True))))
     some = belief.take(slice(0, 0), slice(0, None, max(1, belief.n_contexts // _SMALL_SAMPLE)))
-    rho = np.asarray(sorted({min(1.0 - smallest_sd(belief) ** 2, _MOST_CHECKED), *_CHECKED_IN_PANELS}))
+    largest = min(1.0 - smallest_sd(belief) ** 2, _MOST_CHECKED)
+    rho = np.asarray(sorted({*_CHECKED_IN_PANELS, *((largest,) if largest > 0 else ())}))
     rules = (tabulator(loss, each, some, under)[0](rho) for each in (integrand, integrand.refined()))
     return relative_gap(*rules)
 

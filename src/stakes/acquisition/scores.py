@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, overload
 
 from array_api_compat import is_array_api_obj
@@ -33,17 +32,19 @@ from stakes._utils.array import (
 )
 from stakes._utils.compute import in_parts
 from stakes.acquisition.forms import (
+    Cost,
     Form,
     by_logarithms,
     check_pair,
     find_form,
     general_form,
     is_meant_for,
+    of_action,
+    regret_of_target,
     resolve,
     today,
 )
-from stakes.beliefs import Belief, GaussianBelief, Integrand, VectorGaussianBelief
-from stakes.beliefs.quadrature import Resolved
+from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import (
     CRPS,
@@ -59,7 +60,6 @@ from stakes.losses import (
     Pinball,
     SquaredError,
 )
-from stakes.losses.domains import target_axes
 
 _ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
 SHARE_RANGE = 600.0
@@ -189,8 +189,8 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Array, Array]:
         reference, distribution, marks = today(loss, block)
         return loss.uncertainty(distribution, marks), reference.log_scale
     action, reference = _action_today(loss, block), block.reference(loss)
-    of_action = _of_action(loss, _rough_as(loss, block), action, cost_of(loss, block))
-    return block.moments(of_action, reference)[:, 0], reference.log_scale
+    cost_of_action = of_action(loss, _rough_as(loss, block), action, cost_of(loss, block))
+    return block.moments(cost_of_action, reference)[:, 0], reference.log_scale
 
 
 def _closed_uncertainty(loss: AnyLoss, belief: Belief) -> tuple[Array, Array] | None:
@@ -249,17 +249,12 @@ def best_of_knowing(loss: Loss, belief: Belief) -> Array:
     values, scales = [], []
     for block in context_blocks(belief):
         logs, reference = by_logarithms(loss, block), block.reference(loss)
-        cost: Cost = partial(_regret_of_target, loss) if logs is None else logs.pointwise
-        of_action = _of_action(loss, _rough_as(loss, block), _action_today(loss, block), cost)
-        values.append(block.moments(of_action, reference)[:, 0])
+        cost: Cost = partial(regret_of_target, loss) if logs is None else logs.pointwise
+        cost_of_action = of_action(loss, _rough_as(loss, block), _action_today(loss, block), cost)
+        values.append(block.moments(cost_of_action, reference)[:, 0])
         scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
-
-
-def _regret_of_target(loss: Loss, z: Array, action: Array, point: Array | None) -> Array:
-    """[...]: what the action loses once the target is known to be z."""
-    return loss.regret(loss.statistics(z, point), action, point)
 
 
 def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
@@ -287,28 +282,6 @@ def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limi
     if isinstance(loss, LogScore):  # whose uncertainty may be below 0
         return left
     return xp.where(left > 0, left, xp.zeros_like(left))  # below by rounding only, where a label tells nearly all
-
-
-Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
-"""Targets z, an action and the reference point to costs [...]."""
-
-
-def _of_action(loss: Loss, integrand: Any, action: Array, cost: Cost) -> Integrand:
-    """What a fixed action [M, d] at each context costs, as the one statistic to take the moment of."""
-
-    def statistics(z: Array, reference: Array | None = None) -> Array:
-        between = (1,) * (1 if reference is None else reference.ndim - 1 - target_axes(loss.domain))
-        here = namespace(z).reshape(action, (action.shape[0], *between, action.shape[1]))
-        return cost(z, here, reference)[..., None]
-
-    of_action: Any = SimpleNamespace(
-        domain=loss.domain,
-        breakpoints=loss.breakpoints,
-        finite_actions=False,
-        log_magnitudes=loss.log_magnitudes,
-        statistics=statistics,
-    )
-    return integrand.with_integrand(of_action) if isinstance(integrand, Resolved) else of_action
 
 
 def blocks(

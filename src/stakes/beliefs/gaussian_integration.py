@@ -529,7 +529,7 @@ class GaussianCells:
         if float(self.xp.min(rest)) < WIDE_SD_AT_KINKS:
             kinks.append(layers(self.cuts[some, :], self.scales[some, :], root[None, :], rest[None, :])[0, ...])
         if self.switches:
-            parts = slices(low.shape[0], max(1, CHUNK // (1024 * self.cuts.shape[1] * (1 + len(self.steep)))))
+            parts = slices(low.shape[0], max(1, CHUNK // (1024 * self.cuts.shape[1] * (1 + self.steep.shape[0]))))
             found = [self._switches(low[part], high[part], root[part], rest[part], part) for part in parts]
             kinks.append(self.xp.concat(found))
         return self.xp.concat(kinks, axis=1)
