@@ -96,6 +96,9 @@ def _check_files(folder: Path, name: str, code: int) -> None:
         assert (folder / "report.html").read_text("utf-8").rstrip().endswith("</html>")
 
 
+_PYTHON_STARTS = 0.1  # seconds before a line of the command runs, on a busy machine: nobody can catch a signal there
+
+
 def case(number: int, folder: Path) -> None:
     """One signal to one command."""
     rng = random.Random(number)
@@ -115,7 +118,8 @@ def case(number: int, folder: Path) -> None:
         assert {each.name for each in folder.iterdir()} == _HERE
     else:
         assert code in (0, 128 + how), f"{name}, {how.name} after {after:.2f} s: code {code}\n{err}"
-        assert "Traceback" not in err, f"{name}, {how.name} after {after:.2f} s: code {code}\n{err}"
+        swallowed = code == 0 and err.startswith("Exception ignored in") and after < _PYTHON_STARTS  # by Python itself
+        assert swallowed or "Traceback" not in err, f"{name}, {how.name} after {after:.2f} s: code {code}\n{err}"
         assert code == 0 or "interrupted" in err.splitlines()[-1], err
     _check_files(folder, name, code)
     if (where := os.environ.get("SIGNALS_TALLY")) is not None:
