@@ -405,8 +405,8 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
 
 
 _FEW_PAIRS = 2  # candidates and contexts whose integration is checked
-_ROUNDING = 1e-14  # of moments, and what is left of a regret once quantiles are looked up, of the uncertainty:
-_QUANTILE_ROUNDING = 1e-10
+_ROUNDING = 1e-14  # what rounding may leave of a regret, as a share of the worth of knowing the target
+_QUANTILE_ROUNDING = 1e-10  # the same where quantiles are looked up, as a share of the uncertainty
 TOLERABLE = 1e-6
 """Relative errors that no warning is given of."""
 

@@ -200,13 +200,13 @@ def split(problem: Problem, sizes: tuple[int, int, int], seed: int, run: int) ->
     generator = random_stream(seed, run, SPLIT)
     order = generator.permutation(problem.size)
     if problem.classes is not None:
-        order = order[_evenly(problem.targets[order], generator)]
+        order = order[evenly_by_class(problem.targets[order], generator)]
         order = _each_class_first(order, problem.targets, n_initial)
     initial, test, contexts, pool = np.split(order, np.cumsum([n_initial, n_test, n_contexts]))
     return Trial(problem.features, problem.labels, initial, np.sort(pool), contexts, test)
 
 
-def _evenly(targets: Host, generator: np.random.Generator) -> Host:
+def evenly_by_class(targets: Host, generator: np.random.Generator) -> Host:
     """[n]: an order in which any stretch has about as many of each class as there should be: systematic sampling."""
     keys = np.empty(len(targets))
     for each in np.unique(targets):
