@@ -7,7 +7,7 @@ are even nodes y_j of each candidate, with r_sj = pi_s p_s(y_j) dy their masses 
   m today's mean: a quadratic form in (m_s - m, b), whose matrix of 2 S rows all contexts of a candidate share.
 * weights and transforms exp(c z): E_s[exp(c z) | y] = W_s exp(c b t - c^2 b^2 / 2) with W_s = E_s[exp(c z)]: along even
   nodes a geometric sequence, so that there are two exponentials for each hypothesis and pair, and products beyond that.
-* threshold decisions: the excess f_j of what waiting costs over what acting costs, or of the opposite where we would act
+* threshold decisions: the excess f_j of what waiting costs over what acting costs, or the opposite where we would act
   today, has one normal probability for each node and hypothesis, from a table. EUR is the integral of its positive
   part: the sum over nodes, with corrections from a polynomial of degree 9 where f changes its sign.
 
@@ -150,7 +150,7 @@ def _log_masses(belief: GaussianMixtureBelief, rate: float) -> Array:
 
 
 def _shares(logs: Array) -> tuple[Array, Array]:
-    """[M, S] and [M]: exp(logs [S, M]) over pi_s and over their sum, with which masses are multiplied; the log of it."""
+    """[M, S] and [M]: exp(logs [S, M]) over their sum, and the log of that."""
     total = log_sum(logs, axis=0)
     return namespace(logs).permute_dims(namespace(logs).exp(logs - total), (1, 0)), total
 
@@ -323,8 +323,8 @@ def _sum_shortfalls(
 
 
 @loop
-def _shortfall(r: float) -> float:
-    """r - log(1 + r), by its series near 0."""
+def _shortfall(r: float) -> Any:
+    """R - log(1 + r), by its series near 0."""
     if abs(r) >= 0.1:
         return r - np.log1p(r)
     total = 1.0 / 15.0
@@ -445,7 +445,7 @@ def _sum_decisions(
 
 
 @loop
-def _normal_below(place: float) -> float:
+def _normal_below(place: float) -> Any:
     """P(U < u) for u at a place of the table, by the Taylor series around the nearest entry."""
     place = min(max(place, 0.0), 2.0 * _END * _PER_UNIT)
     i = int(place + 0.5)
@@ -519,7 +519,7 @@ def _root(c: Any, low: float, high: float) -> float:
 
 
 @loop
-def _at_crossing(values: Any, whole: Any, j: int, sign: float, rises: bool) -> float:
+def _at_crossing(values: Any, whole: Any, j: int, sign: float, rises: bool) -> Any:
     """What the sum of positive values lacks where there is a change of sign between j and j + 1.
 
     The positive side from there to its first node, and from that on the formula of Euler and Maclaurin.

@@ -254,7 +254,9 @@ class GaussianMixtureBelief:
                 "variance": self.variance[s, :],
                 "candidate_variance": self.candidate_variance[s, :],
                 "covariance": self.covariance[s, ...],
-                "candidate_covariance": _rows_of_hypothesis(rows, s) if callable(rows) or rows is None else rows[s, ...],
+                "candidate_covariance": _rows_of_hypothesis(rows, s)
+                if callable(rows) or rows is None
+                else rows[s, ...],
                 "noise_variance": noise if noise is None or not noise.ndim else noise[s, :],
             }
             checked = self._known.get("checked")
@@ -379,9 +381,11 @@ def _stack(arrays: list[Array]) -> Array:
     return namespace(arrays[0]).stack(arrays, axis=0)
 
 
-def _rows_of_hypothesis(rows: Callable[[int], Array] | None, s: int) -> Callable[[int], Array] | None:
-    """The function from a position to its row of covariances under one hypothesis."""
-    return None if rows is None else lambda i: rows(i)[s, :]
+def _rows_of_hypothesis(rows: Any, s: int) -> Any:
+    """Covariances between labels under one hypothesis, or the function from a position to its row of them."""
+    if callable(rows):
+        return lambda i: rows(i)[s, :]
+    return None if rows is None else rows[s, ...]
 
 
 def _rows_of_block(rows: Callable[[int], Array], positions: range, candidates: slice) -> Callable[[int], Array]:
