@@ -39,6 +39,7 @@ X, LENGTHS = leggauss(12)
 _SERIES = (legvander(X, 11) * (np.arange(12) + 0.5)).T  # masses at the nodes of a panel to a Legendre series
 _BELOW = legvander(X, 12) @ legint(_SERIES, lbnd=-1)  # masses at the nodes to the mass below each of them
 GRADES = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, *(32.0 * 2.0 ** np.arange(12))])
+PASSED = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, -1.0, -2.0, -4.0, -8.0, -16.0, -32.0])
 REACH, WINDOW = 9.5, 12.0
 
 
@@ -245,7 +246,7 @@ def posterior_panels(still: Any, centre: Any, rest: float) -> Any:
 
 
 def passing(weight: Rough, still: Any, place: float, tau: float, rest: float) -> float:
-    """The posterior mean at which the tau-quantile is at `place`: there, if the weight jumps, regrets kink."""
+    """The posterior mean at which the tau-quantile is at `place`: there, if the weight jumps or is steep, regrets bend."""
     low, high = place - 12.0 * rest, place + 12.0 * rest
     for _ in range(45):
         centre = np.array([(low + high) / 2.0])
@@ -267,9 +268,8 @@ def gaussian_worth(
     if tau is not None:
         u, lengths = nodes_between(still)
         answer = quantile_of(tau, (lengths * weight(u) * bell(u))[None], still[None])[0]
-        kinks = [
-            passing(weight, still, place, tau, rest) for place, width in [*weight.places, (answer, 0.0)] if not width
-        ]
+        steep = [place + width * step for place, width in weight.places for step in (PASSED if width else [0.0])]
+        kinks = [passing(weight, still, place, tau, rest) for place in [*steep, answer]]
         more = [*edges_of([(answer, 0.0)], -REACH * root, REACH * root, rest, 99.0), *kinks]
         outer = np.unique(np.clip(np.concatenate([outer, more]), outer[0], outer[-1]))
     total = 0.0

@@ -47,6 +47,7 @@ from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
 from stakes.losses import DistributionLoss, Loss
+from stakes.losses.distributional import QuantileScore
 
 _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
 _PAIRS = 1024  # that are integrated at once
@@ -179,6 +180,7 @@ _MOST_NODES, _MOST_IN_PANELS = 81, 27  # of a polynomial: even nodes of integrat
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked
 _SMALL_SAMPLE, _CHECKED_IN_PANELS = 3, (0.3, 0.97)  # the same where panels are needed, and the rho that tells most
 _MOST_CHECKED = 1.0 - 1e-12
+_NARROW = 0.2 * 4.0 ** -np.arange(6.0)[::-1]  # sqrt(rho) or posterior sds that probe a curve, down to 2e-4
 
 
 def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> Reduction:
@@ -236,13 +238,25 @@ def _extended(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
         low = next(start for start in _STARTS if start <= smallest)
         if low not in known:
             most = _MOST_NODES if split is not None else _MOST_IN_PANELS
-            curves, error = interpolated(lambda sd: values(1.0 - sd**2), _ENOUGH, low, most)
+            curves, error = interpolated(values, _ENOUGH, low, most, _probes(loss, integrand))
             known[low] = curves.astype(belief.mean.dtype), error
         curves, error = known[low]
         warn_of_error(loss, error + doubt)
         return curves
 
     return extend, log_scale
+
+
+def _probes(loss: Any, integrand: Any) -> np.ndarray[Any, Any]:
+    """rho at which a curve is checked between its nodes: where something narrow in the weight may show.
+
+    How far a quantile moves is in proportion to sqrt(rho), and it may meet with a narrow place at any of them; moments
+    see it once the posterior is as narrow.
+    """
+    if not integrand.edges:
+        return np.zeros(0)
+    quantile = isinstance(loss, QuantileScore)
+    return np.concatenate([_NARROW**2 if quantile else _NARROW[:0], 1.0 - _NARROW[::-1] ** 2])
 
 
 def _integration_error(
