@@ -55,6 +55,7 @@ from stakes.beliefs.quadrature import (
 from stakes.beliefs.roughness import resolved
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
+from stakes.losses.distributional import QuantileScore
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
 from stakes.losses.domains import REAL, Interval
 
@@ -343,6 +344,25 @@ class Automatic:
         """[N, J, K]: the masses of the chosen rule."""
         return self.chosen(mean, sd).masses(mean, sd, member_weights)
 
+    def edges(self, mean: Array, sd: Array) -> Array:
+        """Edges of panels of y of 16 nodes each, as narrow as the narrowest member or as each of them.
+
+        Args:
+            mean: [N, K], of the members.
+            sd: [N, K], their standard deviations.
+
+        Returns:
+            [N, P + 1].
+        """
+        xp, width = namespace(mean), 3.0 / self.grid.per_sd
+        low, high = xp.min(mean - TAIL * sd, axis=1), xp.max(mean + TAIL * sd, axis=1)
+        count = math.ceil(float(xp.max((high - low) / xp.min(sd, axis=1))) / width) if 0 not in mean.shape else 1
+        own = math.ceil(2.0 * TAIL / width)
+        if count <= own * mean.shape[1]:
+            return low[:, None] + (high - low)[:, None] * constant(np.linspace(0.0, 1.0, 1 + count), mean)
+        around = mean[..., None] + sd[..., None] * constant(np.linspace(-TAIL, TAIL, 1 + own), mean)
+        return xp.sort(xp.reshape(around, (mean.shape[0], -1)), axis=1)
+
     def refined(self) -> Automatic:
         """Both rules refined."""
         return Automatic(2 * self.most, self.grid.refined(), self.panels.refined())
@@ -533,12 +553,38 @@ class NormalEnsemble:
         return replaced(mixture, log_weighted_density=lambda z: self._log_weighted_density(z, integrand, reference))
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
-        """[N, M]: regrets in the cells of the rule, summed; of a finer rule where there are marks.
+        """[N, M]: regrets in the cells of the rule, summed; of finer cells where there are marks.
 
-        A quantile may pass quickly from one member to another as y varies, and its regret bend there.
+        A quantile may pass quickly from one member to another as y varies, and its regret bends where it passes a jump
+        or a kink of the weighted distribution: cells split there.
         """
-        finer = self.refined().refined() if marks.shape[1] else self
-        return self._cells(integrand, reference, marks).over_cells(finer._masses(), regret)
+        cells = self._cells(integrand, reference, marks)
+        if not marks.shape[1]:
+            return cells.over_cells(self._masses(), regret)
+        loss, rule = cells.integrand.of, self.rule
+        if not isinstance(loss, QuantileScore) or not isinstance(rule, Automatic) or not cells.bends():
+            return cells.over_cells(self.refined().refined()._masses(), regret)
+        columns = [self._between_bends(cells.take(slice(m, m + 1)), loss.level, rule, regret) for m in range(self.n_contexts)]
+        return namespace(self.context_mean).concat(columns, axis=1)
+
+    def _between_bends(self, cells: NormalCells, level: float, rule: Automatic, regret: Regret) -> Array:
+        """[N, 1]: regrets at one context, over cells of y that split where the quantile passes a bend."""
+        xp = namespace(self.context_mean)
+        means, sds, weights = (double(each) for each in (self.candidate_mean, self.candidate_sd, self.member_weights))
+        costs, known, rows = weights[:, None] * cells.costs_at_bends(level), bool(xp.all(cells.sd == 0)), []
+        for n in range(self.n_candidates):
+            mean, sd = means[n : n + 1, :], sds[n : n + 1, :]
+            nodes = xp.sort(rule.outcomes(mean, sd), axis=-1)[:, None, :]  # [1, 1, J]
+            found = switching_points(lambda y, m=mean, s=sd: xp.matmul(likelihood(y, m, s), costs), nodes)  # [1, E, B]
+            bends = xp.reshape(found, (1, -1))
+            if known:  # between two bends the answer stays where it is
+                masses = _masses_between(bends, mean, sd, weights)
+            else:
+                y, lengths = panel_nodes(xp.sort(xp.concat([rule.edges(mean, sd), bends], axis=1), axis=1))
+                y, lengths = (xp.reshape(each, (1, -1)) for each in (y, lengths))
+                masses = weights * lengths[..., None] * likelihood(y, mean, sd)
+            rows.append(cells.over_cells(masses, regret))
+        return xp.concat(rows, axis=0) if rows else filled((0, 1), 0.0, means)
 
     def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """w(z) p(z | c, k), on nodes that members share.
@@ -648,6 +694,39 @@ class NormalCells:
         columns = [self._columns(part, edges[part, :], masses, regret) for part in self._blocks(edges, masses.shape[1])]
         return namespace(edges).concat(columns, axis=1)
 
+    def take(self, part: slice) -> NormalCells:
+        """Those of some contexts."""
+        assert self.reference.point is not None
+        reference = Reference(self.reference.point[part], self.reference.log_scale[part])
+        return replaced(
+            self, mean=self.mean[part, :], sd=self.sd[part, :], reference=reference, marks=self.marks[part, :]
+        )
+
+    def bends(self) -> bool:
+        """Whether weighted distributions jump or kink anywhere."""
+        return bool(self.integrand.edges) or self._certain()
+
+    def costs_at_bends(self, level: float) -> Array:
+        """[E, K, 2]: of one context, what each member adds to the cost of an answer below a bend, and of one above.
+
+        Both are equal where the quantile of that level is at the bend.
+        """
+        xp, edges = namespace(self.mean), self.edges()
+        each = self.members(slice(None), edges)
+        bends = xp.concat([constant(self.integrand.edges, edges), self.mean[0, self.sd[0, :] == 0]]) - self._point[0]
+        first, last = (
+            xp.sum(xp.astype(place, xp.int64), axis=1)
+            for place in (edges[0, :] < bends[:, None], edges[0, :] <= bends[:, None])
+        )  # [E]: the first edge at each bend, and the one after the last
+        inside = xp.nonzero((first < edges.shape[1]) & (last > 0))[0]
+        up_to = xp.concat([each.starts(), each.total()[..., None]], axis=-1)[0, ...]  # [K, P + 1], with what sits there
+        below = [xp.take(up_to, xp.take(last, inside) - 1, axis=1)]  # [K, E]
+        if each.edge_mass is not None:
+            below.append(below[0] - xp.take(each.edge_mass[0, ...], xp.take(first, inside), axis=1))
+        under = xp.permute_dims(xp.clip(xp.concat(below, axis=1), 0.0, None), (1, 0))  # [E, K]
+        above = xp.clip(each.total()[0, :] - under, 0.0, None)
+        return xp.stack([(1.0 - level) * under, level * above], axis=-1)
+
     def members(self, part: slice, edges: Array) -> Distribution:
         """[p, K]: the distribution of each member, on panels between `edges` [p, P + 1] that they share."""
         point = self._point[part]
@@ -739,6 +818,14 @@ def mixtures(members: Distribution, shares: Array) -> Distribution:
     mass = xp.reshape(mass, (n_contexts, shares.shape[0], *panels))
     edge_mass = None if members.edge_mass is None else xp.matmul(shares, members.edge_mass)
     return Distribution(members.origin, members.edges, members.nodes, members.step, mass, edge_mass)
+
+
+def _masses_between(cuts: Array, mean: Array, sd: Array, weights: Array) -> Array:
+    """[N, B + 1, K]: the probability of each member and of y between two cuts [N, B]."""
+    xp = namespace(cuts)
+    away = (xp.sort(cuts, axis=1)[..., None] - mean[:, None, :]) / sd[:, None, :]  # [N, B, K]
+    end = filled((away.shape[0], 1, away.shape[2]), _FAR, away)
+    return weights * normal_between(xp.concat([-end, away], axis=1), xp.concat([away, end], axis=1))
 
 
 def likelihood(y: Array, mean: Array, sd: Array) -> Array:
