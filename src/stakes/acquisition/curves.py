@@ -338,7 +338,7 @@ def _in_pieces(values: _AtShares, enough: float, low: float, most: int) -> tuple
 def _slow_tail(coefficients: Array) -> float:
     """What interpolation may lose where coefficients [R, M] fall slowly: a third of them, against the smaller end."""
     third = max(_LAST, coefficients.shape[0] // 3)
-    return Curves(coefficients).tail(third)
+    return 2.0 * Curves(coefficients).tail(third)
 
 
 def _is_shortest(low: float, high: float) -> bool:

@@ -7,6 +7,7 @@ Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,16 +16,19 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from stakes._utils.array import Array, filled, log_sum, namespace, replaced
+from stakes._utils.array import Array, constant, filled, log_sum, namespace, on_host, replaced, slices
 from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
 from stakes.beliefs.base import RefinableBelief, ResolvingBelief
-from stakes.beliefs.quadrature import Resolved
+from stakes.beliefs.normal import Automatic
+from stakes.beliefs.quadrature import SPACING, Resolved
+from stakes.beliefs.warped import Unwarped
 from stakes.exceptions import AccuracyWarning, StakesError
-from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
+from stakes.losses import AnyLoss, DistributionLoss, Loss, LogScore, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Vectors, target_axes
+from stakes.losses.weights import ExponentialWeight, InterpolatedWeight, Weight, as_weight
 
 
 class ANY:
@@ -254,6 +258,7 @@ def _kind(domain: Domain) -> str:
 
 _LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
 _LOG_SPAN_AT_KINKS = 150.0  # the same where panels split at breakpoints, but not in steps that a steep T asks for
+_FINEST_IN_LOGS = SPACING / 8.0  # of even nodes that logarithms are summed on
 _NEAR_SPAN = 20.0  # of log T, up to which T / T(reference) - 1 has all digits that T has
 
 
@@ -270,13 +275,41 @@ def in_domain(loss: Any, belief: Belief) -> Any:
     if (logs := log_domain(loss)) is None:
         return loss
     span, most = belief.log_span(logs), _LOG_SPAN_AT_KINKS if loss.breakpoints else _LOG_SPAN
-    return logs if span > most else near_domain(loss) if span < _NEAR_SPAN else loss
+    if span > most:
+        return replaced(logs, loss=_with_places(loss, logs, belief))
+    return near_domain(loss) if span < _NEAR_SPAN else loss
+
+
+class _PlacedWeight(Weight):
+    """A weight of a user whose steep places were looked for, and are its breakpoints."""
+
+
+def _with_places(loss: WeightedBregman, logs: LogDomainLoss, belief: Any) -> WeightedBregman:
+    """The loss with breakpoints where its weight is steep: under the mass of w, and under that of w T."""
+    weight = as_weight(loss.weight)
+    known = weight is None or isinstance(weight, ExponentialWeight | InterpolatedWeight | _PlacedWeight)
+    if known or not isinstance(belief, ResolvingBelief):
+        return loss
+
+    def log_raised(z: Array) -> Array:
+        return weight.logarithm(z) + logs.log_ratio(z, namespace(z).ones_like(z))
+
+    places = set(weight.breakpoints)
+    for log in (weight.logarithm, log_raised):
+        found = belief.resolved(LogScore(Weight(weight, log, weight.breakpoints)))
+        if found.spacing < _FINEST_IN_LOGS:
+            edges = constant(found.edges, belief.like)
+            places |= set(on_host(found.of.warp.forward(edges) if isinstance(found.of, Unwarped) else edges).tolist())
+    return replaced(loss, weight=_PlacedWeight(weight, weight.logarithm, tuple(places)))
 
 
 def in_plain_domain(loss: Any, belief: Belief) -> Any:
-    """The loss near 1 where that keeps digits, else as it is: `by_logarithms` is asked for in its place."""
+    """The loss near 1 where that keeps digits, with its steep places where it goes by logarithms, else as it is.
+
+    `by_logarithms` is asked for the loss in logarithms.
+    """
     found = in_domain(loss, belief)
-    return loss if isinstance(found, LogDomainLoss) else found
+    return found.loss if isinstance(found, LogDomainLoss) else found
 
 
 def resolve(loss: AnyLoss, belief: Belief) -> Any:
@@ -293,17 +326,63 @@ def prepare_general(loss: AnyLoss, belief: Any, integrand: Any) -> Reduction:
     return (_over_distributions if isinstance(loss, DistributionLoss) else _over_moments)(loss, belief, integrand)
 
 
-def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
-    """Compare two rules for a few pairs where the statistics are rough."""
-    if not isinstance(integrand, Resolved) or not (integrand.edges or integrand.error):
-        return
-    few, error = _few(belief), integrand.error
-    if belief.n_candidates and not loss.finite_actions:
-        finer = few.refined() if isinstance(few, RefinableBelief) else few
-        values = prepare_general(loss, few, integrand)[0](few)
-        others = prepare_general(loss, finer, integrand.refined())[0](finer)
-        error += relative_gap(values, others, _nothing(loss, few, integrand))
-    warn_of_error(loss, error)
+def _settled(loss: AnyLoss, belief: Any, integrand: Any) -> int:
+    """How often the rule of labels is refined until two of them agree on some pairs.
+
+    A warning says what is left where they do not, and by how much two rules of targets differ where these are rough.
+    """
+    if not belief.n_candidates or not isinstance(belief, ResolvingBelief):
+        return 0
+    rough, adapts = _is_rough(loss, belief, integrand), isinstance(getattr(belief, "rule", None), Automatic)
+    adapts = adapts and not loss.finite_actions  # which are integrated between switching points
+    if not (rough or adapts):
+        return 0
+    few, effort, error = _few(belief), 0, integrand.error
+    nothing = _nothing(loss, few, integrand)
+    values = prepare_general(loss, few, integrand)[0](few)
+    if rough:
+        error += relative_gap(values, prepare_general(loss, few, integrand.refined())[0](few), nothing)
+    if not adapts:
+        if isinstance(few, RefinableBelief) and not loss.finite_actions:
+            few = few.refined()
+            error += relative_gap(values, prepare_general(loss, few, integrand)[0](few), nothing)
+        warn_of_error(loss, error)
+        return 0
+    for effort in range(_MOST_EFFORT):
+        few = few.refined()
+        before, values = values, prepare_general(loss, few, integrand)[0](few)
+        if (gap := relative_gap(before, values, nothing)) <= _AGREED:
+            break
+    warn_of_error(loss, error + gap)
+    return effort
+
+
+def _is_rough(loss: Any, belief: Any, integrand: Any) -> bool:
+    """Whether statistics are so steep that they ask for panels, or for more nodes than usual."""
+    if by_logarithms(loss, belief) is not None:
+        return loss.weight is not None
+    return bool(integrand.edges or integrand.error)
+
+
+def _refined(belief: Any, effort: int) -> Any:
+    """The belief with its rule refined so often."""
+    for _ in range(effort):
+        belief = belief.refined()
+    return belief
+
+
+def _with_effort(reduction: Reduction, effort: int) -> Reduction:
+    """The same with a finer rule of labels, a few candidates at a time, as cells are more."""
+    if not effort:
+        return reduction
+    of, log_scale = reduction
+
+    def finer(block: Any) -> Array:
+        step = max(1, block.n_candidates >> effort)
+        parts = [block.take(part, slice(None)) for part in slices(block.n_candidates, step)]
+        return namespace(block.like).concat([of(_refined(part, effort)) for part in parts], axis=0)
+
+    return finer, log_scale
 
 
 def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
@@ -320,8 +399,9 @@ def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
 
 
 def _few(belief: Belief) -> Any:
-    """Some of the candidates and contexts, whose integration is checked."""
-    return belief.take(slice(0, min(_FEW_PAIRS, belief.n_candidates)), slice(0, min(_FEW_PAIRS, belief.n_contexts)))
+    """Some of the candidates and contexts, whose integration is checked: from all over them."""
+    steps = (max(1, math.ceil(count / most)) for count, most in zip((belief.n_candidates, belief.n_contexts), _FEW_PAIRS))
+    return belief.take(*(slice(0, None, step) for step in steps))
 
 
 def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
@@ -334,21 +414,22 @@ def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
     reference = belief.reference(integrand)
     action = loss.action(belief.moments(integrand, reference))
     costs = of_action(loss, integrand, action, partial(regret_of_target, loss))
-    return _ROUNDING * belief.moments(costs, reference)[:, 0]
+    return (NO_WORTH if loss.finite_actions else _ROUNDING) * belief.moments(costs, reference)[:, 0]
 
 
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     loss = in_plain_domain(loss, belief)
     integrand = resolve(loss, belief)
-    _warn_where_rough(loss, belief, integrand)
+    effort = _settled(loss, belief, integrand)
     _warn_of_nodes(loss, belief)
-    return _over_moments(loss, belief, integrand)
+    return _with_effort(_over_moments(loss, belief, integrand), effort)
 
 
 def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
     logs, reference = by_logarithms(loss, belief), belief.reference(integrand)
     if logs is not None:
+        logs = replaced(logs, width=integrand.width if isinstance(integrand, Resolved) else 1.0)
         return lambda block: _regret_by_logarithms(logs, block, reference), reference.log_scale
     point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
@@ -404,9 +485,13 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
     return int(8 * belief.n_cells(loss) * n_statistics)
 
 
-_FEW_PAIRS = 2  # candidates and contexts whose integration is checked
+_FEW_PAIRS = (8, 2)  # candidates and contexts whose integration is checked
+_MOST_EFFORT = 4  # refinements of the rule of labels that are tried
+_AGREED = 2e-7  # relative difference of two rules that agree
 _ROUNDING = 1e-14  # what rounding may leave of a regret, as a share of the worth of knowing the target
 _QUANTILE_ROUNDING = 1e-10  # the same where quantiles are looked up, as a share of the uncertainty
+NO_WORTH = 1e-12
+"""The same for a decision."""
 TOLERABLE = 1e-6
 """Relative errors that no warning is given of."""
 
@@ -414,11 +499,12 @@ TOLERABLE = 1e-6
 def relative_gap(values: Array, others: Array, nothing: Array | None = None) -> float:
     """A bound on the error of values, of which a finer rule makes others: twice their largest relative difference.
 
-    Values that are no larger than `nothing` are as good as 0.
+    Values, and differences, that are no larger than `nothing` are as good as 0.
     """
     xp = namespace(values)
     counts = others > 0 if nothing is None else others > nothing
-    gaps = xp.where(counts, abs(values - others), xp.zeros_like(values))
+    gaps = abs(values - others)
+    gaps = xp.where(counts if nothing is None else counts & (gaps > nothing), gaps, xp.zeros_like(values))
     return 2.0 * float(xp.max(gaps / xp.where(counts, others, xp.ones_like(others))))
 
 
@@ -452,8 +538,8 @@ def today(loss: DistributionLoss, belief: Any, integrand: Any = None) -> tuple[R
 
 def _regret_over_distributions(loss: DistributionLoss, belief: Any) -> Reduction:
     integrand = resolve(loss, belief)
-    _warn_where_rough(loss, belief, integrand)
-    return _over_distributions(loss, belief, integrand)
+    effort = _settled(loss, belief, integrand)
+    return _with_effort(_over_distributions(loss, belief, integrand), effort)
 
 
 def _over_distributions(loss: Any, belief: Any, integrand: Any) -> Reduction:

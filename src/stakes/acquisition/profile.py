@@ -33,6 +33,7 @@ from stakes.acquisition.curves import (
 )
 from stakes.acquisition.forms import (
     ANY,
+    NO_WORTH,
     Form,
     Reduction,
     by_logarithms,
@@ -63,17 +64,19 @@ Under: TypeAlias = Callable[[GaussianBelief], Any]
 def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Reduction:
     """Tables for contexts where they serve, the general route for each pair of the others."""
     integrand = resolve(loss, under(belief))
-    warn_of_error(loss, integrand.error)
     xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
     if belief.n_candidates == 0:
         return lambda block: xp.zeros_like(block.covariance), xp.zeros_like(mean)
+    if integrand.edges or integrand.error:
+        warn_of_error(loss, integrand.error + _decision_error(loss, integrand, belief, under))
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
         shares, shape = constant(rho, mean)[:, None], (len(rho), mean.shape[0])
         values = _reductions(
             loss, integrand, under, *(xp.broadcast_to(each, shape) for each in (mean, variance, shares))
         )
-        resolved = values > math.exp(-_RESOLVED) * _worst_cost(integrand, under, mean, variance)
+        worst = xp.max(_costs_today(integrand, under, mean, variance), axis=-1)  # the scale of all reductions
+        resolved = values > math.exp(-_RESOLVED) * worst
         return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
 
     groups: list[tuple[Array, LogTable]] = []
@@ -95,6 +98,17 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
         return xp.astype(xp.take(xp.concat(parts, axis=1), order, axis=1), block.mean.dtype)
 
     return of, xp.zeros_like(mean)
+
+
+def _decision_error(loss: Loss, integrand: Any, belief: GaussianBelief, under: Under) -> float:
+    """By how much two rules of integration differ for some of the pairs."""
+    steps = (max(1, count // _SMALL_SAMPLE) for count in (belief.n_candidates, belief.n_contexts))
+    some = belief.take(*(slice(0, None, step) for step in steps))
+    rho = double(some.rho)
+    pairs = [namespace(rho).broadcast_to(double(each), rho.shape) for each in (some.mean, some.variance)]
+    known = namespace(rho).min(_costs_today(integrand, under, double(some.mean), double(some.variance)), axis=-1)
+    rules = (_reductions(loss, each, under, *pairs, rho) for each in (integrand, integrand.refined()))
+    return relative_gap(*rules, NO_WORTH * known)
 
 
 def _reductions(loss: Loss, integrand: Any, under: Under, mean: Array, variance: Array, rho: Array) -> Array:
@@ -121,10 +135,10 @@ def _at_once(loss: Loss, integrand: Any, under: Under, mean: Array, variance: Ar
     return of(table)[0, :]
 
 
-def _worst_cost(loss: Any, under: Under, mean: Array, variance: Array) -> Array:
-    """[M]: what the worst action is expected to cost beyond the best: the scale of all reductions."""
+def _costs_today(loss: Any, under: Under, mean: Array, variance: Array) -> Array:
+    """[M, A]: what each action is expected to cost beyond the best for each target."""
     alone = under(GaussianBelief(mean, variance, mean[:0], namespace(mean).zeros_like(mean)[None, :][:0, :]))
-    return namespace(mean).max(alone.moments(loss, alone.reference(loss)), axis=-1)
+    return alone.moments(loss, alone.reference(loss))
 
 
 Values: TypeAlias = Callable[[np.ndarray[Any, Any]], Array]
