@@ -156,7 +156,9 @@ def test_a_short_curve_is_enough_for_labels_that_tell_little():
     found, error = interpolated(values, 1e-6, 0.9)
     assert found.coefficients.shape[0] <= 9
     sd = np.linspace(0.9, 1.0, 50)
-    np.testing.assert_allclose(clenshaw(found.coefficients, 20.0 * (sd[:, None] - 0.95)), values(1.0 - sd**2), rtol=1e-7)
+    np.testing.assert_allclose(
+        clenshaw(found.coefficients, 20.0 * (sd[:, None] - 0.95)), values(1.0 - sd**2), rtol=1e-7
+    )
     assert error < 1e-6
 
 

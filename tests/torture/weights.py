@@ -247,7 +247,7 @@ def posterior_panels(still: Any, centre: Any, rest: float) -> Any:
 
 
 def passing(weight: Rough, still: Any, place: float, tau: float, rest: float) -> float:
-    """The posterior mean at which the tau-quantile is at `place`: there, if the weight jumps or is steep, regrets bend."""
+    """The posterior mean at which the tau-quantile is at `place`: if the weight is steep there, regrets bend."""
     low, high = place - 12.0 * rest, place + 12.0 * rest
     for _ in range(45):
         centre = np.array([(low + high) / 2.0])

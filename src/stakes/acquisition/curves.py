@@ -229,7 +229,7 @@ class Curves:
 
 
 def _share_at(place: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """rho at a place along a curve in pieces: the place is sqrt(rho) up to rho = 1/2, sqrt(2) - s from there on."""
+    """Rho at a place along a curve in pieces: the place is sqrt(rho) up to rho = 1/2, sqrt(2) - s from there on."""
     return np.asarray(np.where(place < _MIDDLE, place**2, 1.0 - (_END - place) ** 2))
 
 
@@ -237,8 +237,8 @@ def _share_at(place: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 class PanelCurves:
     """The same in pieces, which get shorter towards rho = 0 and towards `low`.
 
-    Where an answer passes something narrow in the weight, the curve sees it once sqrt(rho), how far the answer moves, is
-    as large, and where the posterior averages over it, once s is as small.
+    Where an answer passes something narrow in the weight, the curve sees it once sqrt(rho), how far the answer moves,
+    is as large, and where the posterior averages over it, once s is as small.
     """
 
     coefficients: Array
@@ -294,7 +294,7 @@ _NO_SHARES = np.zeros(0)
 def interpolated(
     values: _AtShares, enough: float, low: float, most: int = 81, probes: _Shares = _NO_SHARES
 ) -> tuple[SmoothCurves, float]:
-    """Curves from s = `low` on through values [R, M] at rho [R], with nodes added until an error of `enough`; that error.
+    """Curves from s = `low` on through values [R, M] at rho [R], with nodes added until `enough`; the error left.
 
     Where `most` nodes do not do, or not at rho of `probes` between them, in pieces.
     """
@@ -319,7 +319,8 @@ def _error_between(curves: Curves, values: _AtShares, rho: _Shares) -> float:
 
 def _in_pieces(values: _AtShares, enough: float, low: float, most: int) -> tuple[PanelCurves, float]:
     """Curves in pieces, each split until `most` nodes do, or until splits no longer help; the error that is left."""
-    edges, errors, parts = [_NEAREST], [], []
+    edges, errors = [_NEAREST], []
+    parts: list[Array] = []
     waiting = [(_MIDDLE, _END - low, math.inf, math.inf)] if _END - low > _MIDDLE else []
     waiting.append((_NEAREST, min(_MIDDLE, math.sqrt(1.0 - low**2)), math.inf, math.inf))  # the lowest last
     while waiting:

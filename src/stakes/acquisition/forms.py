@@ -11,19 +11,19 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, constant, filled, log_sum, namespace, on_host, replaced, slices
 from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
-from stakes.beliefs.base import RefinableBelief, ResolvingBelief
-from stakes.beliefs.normal import Automatic
+from stakes.beliefs.base import RefinableBelief, ResolvingBelief, SimplifiedBelief
+from stakes.beliefs.outcomes import Automatic
 from stakes.beliefs.quadrature import SPACING, Resolved
 from stakes.beliefs.warped import Unwarped
 from stakes.exceptions import AccuracyWarning, StakesError
-from stakes.losses import AnyLoss, DistributionLoss, Loss, LogScore, WeightedBregman
+from stakes.losses import AnyLoss, DistributionLoss, LogScore, Loss, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
@@ -173,11 +173,44 @@ def find_form(loss: AnyLoss, belief: Belief) -> Form:
         'profile curve EUR_c(rho)'
     """
     check_pair(loss, belief)
+    if (plain := simplest(belief)) is not belief:
+        return _of_one_hypothesis(find_form(loss, plain))
     for key in _keys(loss, belief):
         for form in _with_others(_FORMS.get(key)):
             if form.serves(loss, belief):
                 return form
     return general_form(loss)
+
+
+def simplest(belief: Any) -> Any:
+    """The belief as the simplest kind that holds it: forms and closed answers of that kind serve it."""
+    return belief.simplest() if isinstance(belief, SimplifiedBelief) else belief
+
+
+@cache
+def _of_one_hypothesis(form: Form) -> Form:
+    """The form of a Gaussian belief, for mixtures of one hypothesis."""
+
+    def prepare(loss: Any, belief: Any) -> Reduction:
+        of, log_scale = form.prepare(loss, simplest(belief))
+        return lambda block: of(simplest(block)), log_scale
+
+    total, found = None, form.total
+    if found is not None:
+
+        def totals(loss: Any, belief: Any, shares: Array) -> Callable[[Any], Array]:
+            worth = found.prepare(loss, simplest(belief), shares)
+            return lambda block: worth(simplest(block))
+
+        total = replace(found, prepare=totals, numbers=lambda loss, belief: found.numbers(loss, simplest(belief)))
+    return replace(
+        form,
+        prepare=prepare,
+        numbers=lambda loss, belief: form.numbers(loss, simplest(belief)),
+        total=total,
+        serves=lambda loss, belief: simplest(belief) is not belief and form.serves(loss, simplest(belief)),
+        otherwise=None,
+    )
 
 
 def is_meant_for(form: Form, loss: AnyLoss, belief: Belief) -> bool:
@@ -226,7 +259,8 @@ def check_pair(loss: AnyLoss, belief: Belief) -> None:
         if isinstance(loss, DistributionLoss) and not isinstance(belief, DistributionBelief):
             raise TypeError(
                 f"{ours} needs whole distributions of the target, and {theirs} gives moments only. Use GaussianBelief, "
-                "WarpedGaussianBelief or NormalEnsemble, or give it the methods of stakes.beliefs.DistributionBelief."
+                "GaussianMixtureBelief, WarpedGaussianBelief or NormalEnsemble, or give it the methods of "
+                "stakes.beliefs.DistributionBelief."
             )
         return
     if type(loss.domain) is not type(belief.domain):
@@ -287,20 +321,22 @@ class _PlacedWeight(Weight):
 def _with_places(loss: WeightedBregman, logs: LogDomainLoss, belief: Any) -> WeightedBregman:
     """The loss with breakpoints where its weight is steep: under the mass of w, and under that of w T."""
     weight = as_weight(loss.weight)
-    known = weight is None or isinstance(weight, ExponentialWeight | InterpolatedWeight | _PlacedWeight)
-    if known or not isinstance(belief, ResolvingBelief):
+    if weight is None or isinstance(weight, ExponentialWeight | InterpolatedWeight | _PlacedWeight):
         return loss
+    if not hasattr(belief, "resolved"):
+        return loss
+    log_weight = weight.logarithm
 
     def log_raised(z: Array) -> Array:
-        return weight.logarithm(z) + logs.log_ratio(z, namespace(z).ones_like(z))
+        return log_weight(z) + logs.log_ratio(z, namespace(z).ones_like(z))
 
     places = set(weight.breakpoints)
-    for log in (weight.logarithm, log_raised):
+    for log in (log_weight, log_raised):
         found = belief.resolved(LogScore(Weight(weight, log, weight.breakpoints)))
         if found.spacing < _FINEST_IN_LOGS:
             edges = constant(found.edges, belief.like)
             places |= set(on_host(found.of.warp.forward(edges) if isinstance(found.of, Unwarped) else edges).tolist())
-    return replaced(loss, weight=_PlacedWeight(weight, weight.logarithm, tuple(places)))
+    return replaced(loss, weight=_PlacedWeight(weight, log_weight, tuple(places)))
 
 
 def in_plain_domain(loss: Any, belief: Belief) -> Any:
@@ -326,35 +362,44 @@ def prepare_general(loss: AnyLoss, belief: Any, integrand: Any) -> Reduction:
     return (_over_distributions if isinstance(loss, DistributionLoss) else _over_moments)(loss, belief, integrand)
 
 
-def _settled(loss: AnyLoss, belief: Any, integrand: Any) -> int:
+def settled_effort(loss: AnyLoss, belief: Any, integrand: Any) -> int:
     """How often the rule of labels is refined until two of them agree on some pairs.
 
     A warning says what is left where they do not, and by how much two rules of targets differ where these are rough.
     """
-    if not belief.n_candidates or not isinstance(belief, ResolvingBelief):
+    if not belief.n_candidates or not isinstance(integrand, Resolved):
         return 0
-    rough, adapts = _is_rough(loss, belief, integrand), isinstance(getattr(belief, "rule", None), Automatic)
-    adapts = adapts and not loss.finite_actions  # which are integrated between switching points
+    exact = bool(loss.finite_actions)  # labels are integrated between switching points
+    rough, adapts = _is_rough(loss, belief, integrand), not exact and _adapts(belief)
     if not (rough or adapts):
         return 0
-    few, effort, error = _few(belief), 0, integrand.error
-    nothing = _nothing(loss, few, integrand)
-    values = prepare_general(loss, few, integrand)[0](few)
+    few, error = _few(belief), integrand.error
+    nothing, values = _nothing(loss, few, integrand), prepare_general(loss, few, integrand)[0](few)
     if rough:
         error += relative_gap(values, prepare_general(loss, few, integrand.refined())[0](few), nothing)
-    if not adapts:
-        if isinstance(few, RefinableBelief) and not loss.finite_actions:
-            few = few.refined()
-            error += relative_gap(values, prepare_general(loss, few, integrand)[0](few), nothing)
-        warn_of_error(loss, error)
-        return 0
-    for effort in range(_MOST_EFFORT):
-        few = few.refined()
-        before, values = values, prepare_general(loss, few, integrand)[0](few)
-        if (gap := relative_gap(before, values, nothing)) <= _AGREED:
-            break
-    warn_of_error(loss, error + gap)
+    effort = 0
+    if adapts or (isinstance(few, RefinableBelief) and not exact):
+        effort, gap = _agreed(loss, few, integrand, values, nothing, _MOST_EFFORT if adapts else 1)
+        error += gap
+    warn_of_error(loss, error)
     return effort
+
+
+def _adapts(belief: Any) -> bool:
+    """Whether the rule of labels is ours to refine."""
+    return isinstance(getattr(belief, "rule", None), Automatic)
+
+
+def _agreed(loss: Any, few: Any, integrand: Any, values: Array, nothing: Array, most: int) -> tuple[int, float]:
+    """The first of `most` rules of labels with which the next agrees, or the last of them; the error that is left."""
+    gap = 0.0
+    for effort in range(most):
+        few = few.refined()
+        others = prepare_general(loss, few, integrand)[0](few)
+        gap, values = relative_gap(values, others, nothing), others
+        if gap <= _AGREED:
+            return effort, gap
+    return most - 1, gap
 
 
 def _is_rough(loss: Any, belief: Any, integrand: Any) -> bool:
@@ -371,18 +416,17 @@ def _refined(belief: Any, effort: int) -> Any:
     return belief
 
 
-def _with_effort(reduction: Reduction, effort: int) -> Reduction:
-    """The same with a finer rule of labels, a few candidates at a time, as cells are more."""
+def with_effort(of: Callable[[Any], Array], effort: int) -> Callable[[Any], Array]:
+    """A function of blocks of candidates with a finer rule of labels: some of them at a time, as cells are more."""
     if not effort:
-        return reduction
-    of, log_scale = reduction
+        return of
 
     def finer(block: Any) -> Array:
-        step = max(1, block.n_candidates >> effort)
-        parts = [block.take(part, slice(None)) for part in slices(block.n_candidates, step)]
-        return namespace(block.like).concat([of(_refined(part, effort)) for part in parts], axis=0)
+        parts = slices(block.n_candidates, max(1, block.n_candidates >> effort))
+        found = [of(_refined(block.take(part, slice(None)), effort)) for part in parts]
+        return namespace(block.like).concat(found, axis=0)
 
-    return finer, log_scale
+    return finer
 
 
 def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
@@ -398,10 +442,10 @@ def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
     warn_of_error(loss, error, "Give the belief more nodes: rule=SymmetricNodes(outer=..., inner=...).")
 
 
-def _few(belief: Belief) -> Any:
+def _few(belief: Any) -> Any:
     """Some of the candidates and contexts, whose integration is checked: from all over them."""
-    steps = (max(1, math.ceil(count / most)) for count, most in zip((belief.n_candidates, belief.n_contexts), _FEW_PAIRS))
-    return belief.take(*(slice(0, None, step) for step in steps))
+    counts = zip((belief.n_candidates, belief.n_contexts), _FEW_PAIRS, strict=True)
+    return belief.take(*(slice(0, None, max(1, math.ceil(count / most))) for count, most in counts))
 
 
 def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
@@ -420,9 +464,10 @@ def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     loss = in_plain_domain(loss, belief)
     integrand = resolve(loss, belief)
-    effort = _settled(loss, belief, integrand)
+    effort = settled_effort(loss, belief, integrand)
     _warn_of_nodes(loss, belief)
-    return _with_effort(_over_moments(loss, belief, integrand), effort)
+    of, log_scale = _over_moments(loss, belief, integrand)
+    return with_effort(of, effort), log_scale
 
 
 def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
@@ -538,8 +583,9 @@ def today(loss: DistributionLoss, belief: Any, integrand: Any = None) -> tuple[R
 
 def _regret_over_distributions(loss: DistributionLoss, belief: Any) -> Reduction:
     integrand = resolve(loss, belief)
-    effort = _settled(loss, belief, integrand)
-    return _with_effort(_over_distributions(loss, belief, integrand), effort)
+    effort = settled_effort(loss, belief, integrand)
+    of, log_scale = _over_distributions(loss, belief, integrand)
+    return with_effort(of, effort), log_scale
 
 
 def _over_distributions(loss: Any, belief: Any, integrand: Any) -> Reduction:

@@ -105,10 +105,10 @@ def _decision_error(loss: Loss, integrand: Any, belief: GaussianBelief, under: U
     steps = (max(1, count // _SMALL_SAMPLE) for count in (belief.n_candidates, belief.n_contexts))
     some = belief.take(*(slice(0, None, step) for step in steps))
     rho = double(some.rho)
-    pairs = [namespace(rho).broadcast_to(double(each), rho.shape) for each in (some.mean, some.variance)]
+    mean, variance = (namespace(rho).broadcast_to(double(each), rho.shape) for each in (some.mean, some.variance))
     known = namespace(rho).min(_costs_today(integrand, under, double(some.mean), double(some.variance)), axis=-1)
-    rules = (_reductions(loss, each, under, *pairs, rho) for each in (integrand, integrand.refined()))
-    return relative_gap(*rules, NO_WORTH * known)
+    values, others = (_reductions(loss, each, under, mean, variance, rho) for each in (integrand, integrand.refined()))
+    return relative_gap(values, others, NO_WORTH * known)
 
 
 def _reductions(loss: Loss, integrand: Any, under: Under, mean: Array, variance: Array, rho: Array) -> Array:
@@ -262,7 +262,7 @@ def _extended(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
 
 
 def _probes(loss: Any, integrand: Any) -> np.ndarray[Any, Any]:
-    """rho at which a curve is checked between its nodes: where something narrow in the weight may show.
+    """Rho at which a curve is checked between its nodes: where something narrow in the weight may show.
 
     How far a quantile moves is in proportion to sqrt(rho), and it may meet with a narrow place at any of them; moments
     see it once the posterior is as narrow.

@@ -11,7 +11,9 @@ from stakes.beliefs.base import (
 )
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
-from stakes.beliefs.normal import Automatic, MemberNodes, MemberPanels, MixtureGrid, NormalEnsemble, OutcomeRule
+from stakes.beliefs.mixture import GaussianMixtureBelief
+from stakes.beliefs.normal import NormalEnsemble
+from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
 from stakes.beliefs.vector import VectorGaussianBelief
 from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
 from stakes.beliefs.vector_integration import SymmetricNodes
@@ -27,6 +29,7 @@ __all__ = [
     "Distribution",
     "DistributionBelief",
     "GaussianBelief",
+    "GaussianMixtureBelief",
     "Integrand",
     "LogMomentBelief",
     "LogWarp",
