@@ -27,7 +27,7 @@ from stakes.losses import AnyLoss, DistributionLoss, LogScore, Loss, WeightedBre
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
-from stakes.losses.domains import Classes, Domain, Vectors, target_axes
+from stakes.losses.domains import Classes, Domain, Interval, Vectors, target_axes
 from stakes.losses.weights import ExponentialWeight, InterpolatedWeight, Weight, as_weight
 
 
@@ -348,6 +348,29 @@ def in_plain_domain(loss: Any, belief: Belief) -> Any:
     return found.loss if isinstance(found, LogDomainLoss) else found
 
 
+def check_in_range(loss: Any, belief: Belief, moments: Array) -> None:
+    """Refuse moments [..., J, D] of numbers that plain numbers do not hold, of a belief that knows no logarithms.
+
+    Where E[w] has underflowed in a cell, its regret is taken for nothing, which is wrong if the cell has a part in
+    E[w T] that counts.
+    """
+    if not isinstance(loss, WeightedBregman) or isinstance(belief, LogMomentBelief):
+        return
+    if not isinstance(loss.domain, Interval):
+        return
+    xp = namespace(moments)
+    gone = moments[..., :1] <= xp.finfo(moments.dtype).smallest_normal ** 0.5
+    sizes = abs(moments[..., 1:])
+    lost = xp.sum(xp.where(gone, sizes, xp.zeros_like(sizes)), axis=-2)
+    held = xp.all(xp.isfinite(moments)) & xp.all(lost <= TOLERABLE * xp.sum(sizes, axis=-2))
+    if not bool(held):
+        raise FloatingPointError(
+            f"moments of {getattr(loss, 'name', type(loss).__name__)} under {type(belief).__name__} leave the range of "
+            "numbers: E[w] and E[w T] cannot both be held. Give targets in smaller units and the loss a smaller rate, "
+            "or give the belief the methods of stakes.beliefs.LogMomentBelief, which keep logarithms."
+        )
+
+
 def resolve(loss: AnyLoss, belief: Belief) -> Any:
     """The loss as the belief integrates it: with the places where it is steep, found once."""
     if not isinstance(belief, ResolvingBelief):
@@ -481,6 +504,7 @@ def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     def of(block: Belief) -> Array:
         xp = namespace(block.like)
         split = block.split_moments(integrand, reference)  # [n, M, J, D]
+        check_in_range(loss, belief, split)
         action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
         return xp.sum(loss.regret(split, action[:, :, None, :], point), axis=2)  # [n, M]
 

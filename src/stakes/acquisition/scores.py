@@ -35,6 +35,7 @@ from stakes.acquisition.forms import (
     Cost,
     Form,
     by_logarithms,
+    check_in_range,
     check_pair,
     find_form,
     general_form,
@@ -231,7 +232,9 @@ def _action_today(loss: Loss, block: Any) -> Array:
     logs, reference = by_logarithms(loss, block), block.reference(loss)
     if logs is not None:
         return logs.action(block.log_moments(logs, reference))
-    return loss.action(block.moments(loss, reference))
+    moments = block.moments(loss, reference)  # [m, D]
+    check_in_range(loss, block, moments[:, None, :])
+    return loss.action(moments)
 
 
 def _rough_as(loss: Any, block: Belief) -> Any:
