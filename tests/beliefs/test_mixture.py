@@ -344,7 +344,7 @@ def test_a_warped_mixture_of_one_is_a_warped_gaussian_belief(rng, loss):
 
 def test_a_warp_is_refused_where_a_hypothesis_leaves_it(rng):
     latent = mixture(rng, 2, 2, 2)
-    with pytest.raises(ValueError, match="puts .* of its mass outside at context"):
+    with pytest.raises(ValueError, match=r"puts .* of its mass outside at context"):
         WarpedGaussianBelief(latent, BoxCoxWarp(0.9))
 
 
