@@ -79,6 +79,7 @@ _MAX_NUMBERS = 100_000_000  # that forms go through to score rows of a table in 
 _FEW_PAIRS = 1_000_000  # of rows and contexts that any form gets through, but under an ensemble of normals
 _PER_DENSITY = 10  # numbers where members' densities are integrated over cells cost as many others
 _PER_SWITCH = 25  # numbers under an ensemble of normals, where switching points are searched for, cost as many others
+_PER_DRAWN = 2000  # numbers for each row, context and hypothesis of a mixture, of whose labels a hundred are drawn
 _SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
 _ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
     100,
@@ -512,6 +513,10 @@ def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:
     """How many rows n are chosen from together within seconds, and whether that can be done at all."""
     if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
         return _ENSEMBLE_SHORTLIST, False
+    if (hypotheses := getattr(getattr(belief, "latent", belief), "n_hypotheses", 1)) > 1:
+        each = _PER_DRAWN * n * contexts * hypotheses
+        listed = min(_ENSEMBLE_SHORTLIST, max(_SMALLEST_SHORTLIST, _MAX_JOINT_CELLS // each))
+        return listed, each * max(_SMALLEST_SHORTLIST, n) <= _MAX_JOINT_CELLS
     classes: int | None = getattr(belief, "n_classes", None)
     if classes is None:
         return _SHORTLIST, n * max(_SHORTLIST, n) * contexts <= _MAX_JOINT_PAIRS
