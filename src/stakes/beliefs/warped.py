@@ -486,6 +486,11 @@ class Unwarped:
         """Whether the loss has a weight."""
         return bool(self.of_target.weighted)
 
+    @property
+    def width(self) -> float:
+        """That of the loss."""
+        return float(self.of_target.width)
+
     def log_statistics(self, f: Array, reference: Array) -> tuple[Array, Array]:
         """[...] each: log S(g(f)) about g(reference)."""
         logs: tuple[Array, Array] = self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
