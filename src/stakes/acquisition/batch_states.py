@@ -10,6 +10,8 @@ How the joint reduction of a batch is computed depends on the belief:
   the root of B B'.
 * Ensembles: given the member, labels are independent, so a configuration of the batch's labels and a member have the
   product of their probabilities. Configurations are enumerated, or sampled when they are many.
+* Mixtures of Gaussian beliefs: labels of the batch are enumerated for one candidate and drawn for more; given them,
+  what is left is a mixture again (`stakes.acquisition.mixtures.MixtureBatch`).
 * Any other belief that has `start_batch` (`stakes.beliefs.BatchBelief`): its labels together, seen as one.
 
 Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of repeats, t
@@ -32,6 +34,7 @@ from scipy.special import xlogy
 
 from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import find_form, in_domain, simplest, today
+from stakes.acquisition.mixtures import MixtureBatch
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
     best_of_knowing,
@@ -47,6 +50,7 @@ from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
     GaussianBelief,
+    GaussianMixtureBelief,
     NormalEnsemble,
     VectorGaussianBelief,
     VectorNormalEnsemble,
@@ -326,7 +330,9 @@ class GaussianBatch:
     repeats = tuple(2**power for power in range(1, 11))
 
     def __init__(self, loss: AnyLoss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
-        self.latent = _in_double(belief.latent if isinstance(belief, WarpedGaussianBelief) else belief)
+        latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+        assert isinstance(latent, GaussianBelief)
+        self.latent = _in_double(latent)
         self.belief = replaced(belief, latent=self.latent) if isinstance(belief, WarpedGaussianBelief) else self.latent
         form = find_form(loss, self.belief)
         self.of, log_scale = form.prepare(loss, self.belief)
@@ -672,7 +678,9 @@ Starter: TypeAlias = Callable[[AnyLoss, Any, Array, np.random.Generator, int], B
 """A loss, a belief, log weights of contexts [M], random numbers and a number of configurations to an empty batch."""
 
 
-def _gaussian_batch(loss: AnyLoss, belief: Any, log_weights: Array, *_: Any) -> Batch:
+def _gaussian_batch(loss: AnyLoss, belief: Any, log_weights: Array, *settings: Any) -> Batch:
+    if isinstance(getattr(belief, "latent", None), GaussianMixtureBelief):
+        return MixtureBatch(loss, belief, log_weights, *settings)
     return GaussianBatch(loss, belief, log_weights)
 
 
@@ -697,6 +705,7 @@ _STARTERS: Mapping[type, Starter] = MappingProxyType(
     {
         GaussianBelief: _gaussian_batch,
         WarpedGaussianBelief: _gaussian_batch,
+        GaussianMixtureBelief: MixtureBatch,
         VectorGaussianBelief: _vector_batch,
         VoteEnsemble: EnsembleBatch,
         CategoricalEnsemble: EnsembleBatch,
@@ -738,8 +747,9 @@ def obstacle(belief: Belief) -> Exception | None:
             'belief, and select(..., stochastic="power") draws from them.'
         )
     latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else simplest(belief)
-    if isinstance(latent, GaussianBelief | VectorGaussianBelief) and latent.candidate_covariance is None:
-        shape = "[N, N]" if isinstance(latent, GaussianBelief) else "[N, L, N, L]"
+    kinds = {GaussianBelief: "[N, N]", GaussianMixtureBelief: "[S, N, N]", VectorGaussianBelief: "[N, L, N, L]"}
+    shape = next((kinds[each] for each in type(latent).__mro__ if each in kinds), None)
+    if shape is not None and latent.candidate_covariance is None:
         return ValueError(
             f"a joint batch needs the covariances between candidates: give candidate_covariance, {shape} with the "
             'noise on its diagonal, or a function from a position to its row; select(..., stochastic="power") needs '
