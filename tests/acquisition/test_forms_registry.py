@@ -126,6 +126,11 @@ def hypotheses(rng, convert):
     return GaussianMixtureBelief.from_beliefs(ones, convert(rng.normal(size=(3, N))), convert(np.arange(1.0, 4.0)))
 
 
+def warped_hypotheses(rng, convert):
+    latent = hypotheses(rng, convert)
+    return WarpedGaussianBelief(replace(latent, mean=0.3 * latent.mean), LogWarp())
+
+
 def vectors(rng, convert):
     root = rng.normal(size=(D * (N + M), 2 * D * (N + M)))
     joint = (root @ root.T / root.shape[1]).reshape(N + M, D, N + M, D)
@@ -180,6 +185,7 @@ COMPILED = frozenset(
         "products of centred members in float32, compiled",
         "counts of packed votes",
         "normal probabilities along even labels",
+        "normal probabilities along even labels, warped",
     }
 )
 """Forms that need numba."""
@@ -207,7 +213,8 @@ def belief_for(key, form, seed):
     if form.name in KERNELS or (form.total is not None and form.total.in_logs):
         torch = pytest.importorskip("torch", reason="the form is for tensors")
         convert = partial(torch.asarray, device="cuda" if torch.cuda.is_available() else "cpu")
-    return BELIEFS[key[2]](np.random.default_rng(seed), convert)
+    build = warped_hypotheses if form.name.endswith(", warped") else BELIEFS[key[2]]
+    return build(np.random.default_rng(seed), convert)
 
 
 def check(loss, belief, form, shares):

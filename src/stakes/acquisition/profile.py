@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -289,8 +290,14 @@ def _integration_error(
     return relative_gap(*rules)
 
 
+def over_one_gaussian(loss: Any, belief: WarpedGaussianBelief) -> bool:  # noqa: ARG001 (any loss)
+    """Whether the latent belief is Gaussian, and not a mixture: only then EUR depends on rho alone."""
+    return isinstance(belief.latent, GaussianBelief)
+
+
 def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:
     """The curve of the latent belief: under a warp, too, EUR depends on rho alone."""
+    assert isinstance(belief.latent, GaussianBelief)
     of, log_scale = profile_curve(loss, belief.latent, lambda table: replaced(belief, latent=table))
     return lambda block: of(block.latent), log_scale
 
@@ -304,5 +311,5 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (any such belief)
     return 28 if loss.finite_actions else 10
 
 
-register(ANY, ANY, WarpedGaussianBelief, curve_form(warped_profile_curve))
+register(ANY, ANY, WarpedGaussianBelief, replace(curve_form(warped_profile_curve), serves=over_one_gaussian))
 register(ANY, ANY, GaussianBelief, with_totals(curve_form(profile_curve), smooth_curves))
