@@ -29,6 +29,8 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from array_api_compat import is_numpy_array
+from scipy.special import xlogy
 
 from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import find_form, in_domain, simplest, today
@@ -57,10 +59,12 @@ from stakes.beliefs import (
 )
 from stakes.beliefs.log_moments import split_by_member
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
-from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.bregman import LogDomainLoss
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Vectors
+
+_LITTLE_ENTROPY = math.log(1e-6)  # of the entropy: a reduction of less would lose digits as a difference of two
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +149,11 @@ class EnsembleBatch:
             self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
             self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
         self.sampled = False
+        self.masses = None  # [M, K, C]: E[w 1{z = class}], of which entropies are quick to take
+        if isinstance(loss, LogLoss) and is_numpy_array(self.expected) and self.point is not None:
+            self.masses = np.maximum(self.expected[..., 1:] + self.expected[..., :1] * self.point, 0.0)
+            today = np.matmul(members, self.masses)[:, 0, :]  # [M, C]
+            self.answer = ratio(today, np.sum(today, axis=1, keepdims=True))
 
     @property
     def method(self) -> str:
@@ -188,7 +197,7 @@ class EnsembleBatch:
         block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
         parts = slices(self.belief.n_candidates, block)
         xp = namespace(self.expected)
-        return xp.concat([self._log_worth(self._regrets(self._extended(part, count))) for part in parts])
+        return xp.concat([self._log_worths(self._extended(part, count)) for part in parts])
 
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
@@ -224,6 +233,24 @@ class EnsembleBatch:
 
     def _log_worth(self, regrets: Array) -> Array:
         return log_worth(namespace(regrets).sum(regrets, axis=2), self.log_share)
+
+    def _log_worths(self, cells: Array) -> Array:
+        """[n]: the log of the regret of today's action, summed over configurations `cells` [n, Q, K].
+
+        For log loss that is by how much the entropy falls, to ten digits where it falls by a millionth or more; that
+        takes a fifth of the time.
+        """
+        if self.masses is None:
+            return self._log_worth(self._regrets(cells))
+        split = np.tensordot(cells, self.masses, axes=([2], [1]))  # [n, Q, M, C]
+        mass, today = np.sum(split, axis=3), np.sum(split, axis=1)  # [n, Q, M], [n, M, C]
+        entropy = -np.sum(xlogy(today, self.answer), axis=2)  # [n, M]
+        left = np.sum(xlogy(mass, mass), axis=1) - np.sum(xlogy(split, split, out=split), axis=(1, 3))
+        worths = log_worth(np.maximum(entropy - left, 0.0), self.log_share)
+        weak = worths < log_worth(np.maximum(entropy, 0.0), self.log_share) + _LITTLE_ENTROPY
+        if weak.any():
+            worths[weak] = self._log_worth(self._regrets(cells[weak]))
+        return worths
 
     def _regrets(self, cells: Array) -> Array:
         """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
