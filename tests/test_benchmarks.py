@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import ensembles, gpu_gaussian, measure, members, plain, speed_of_peers
+from benchmarks import ensembles, gpu_gaussian, measure, members, mixtures, plain, speed_of_peers
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
@@ -217,3 +217,12 @@ def test_processes_on_a_device_score_as_those_of_numpy(monkeypatch):
     assert max(errors[:2]) < 1e-9
     assert max(errors[2:]) < 1e-3
     assert sum("as NumPy picks them" in row.job for row in found) == 2
+
+
+def test_mixtures(monkeypatch):
+    monkeypatch.setattr(mixtures, "QUICK", mixtures.Shape(3, 8, 4))
+    found = list(mixtures.rows(measure.Settings(quick=True, repeats=1)))
+    assert {row.job.rpartition(", ")[0] for row in found} >= set(mixtures.LOSSES)
+    assert all(row.error < 1e-6 for row in found if row.error is not None)
+    assert sum(row.job.startswith("small: ") for row in found) == len(mixtures.LOSSES)
+    assert all(row.seconds > 0 for row in found)
