@@ -182,7 +182,10 @@ def _case(number: int, folder: Path) -> None:  # noqa: ARG001 (nothing is writte
 
 def _slack(loss: Any, name: str, members: int, one: Any, most: Any) -> Any:
     """By how much a worth may be off beside its relative error."""
-    rounding = one * mpf(10) ** -60  # what two roundings leave of the square of a difference
+    # A worth is the square of what label and target have in common. Where members nearly agree (1e-8) on one side and
+    # differ by rounding only (1e-16) on the other, it is (1e-8 x 1e-16)^2 = 1e-48 of a loss, and none of its digits is
+    # true. Where they differ by 1e-8 on both sides it is 1e-32: nothing that should be right is as small.
+    rounding = one * mpf(10) ** -46
     if "float32" in name:
         return rounding + 2e-5 * most
     if loss.finite_actions:
