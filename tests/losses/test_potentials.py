@@ -295,17 +295,19 @@ def test_ones_own_potential_against_mpmath_with_coordinates_down_to_a_trillionth
         assert wrong <= 1e-9 * wanted + (1e-8 if singular else 1e-14) * size, (x, y, float(wanted))
 
 
-def test_rounding_that_is_large_beside_phi_is_not_taken_for_a_kink():
-    """log(1 + 1e-3 cosh x) is 1e-3, rounded as 1 is: a line shortened for that is rounding and nothing else."""
-    potential = ConvexFunction(lambda x: np.log(1.0 + 1e-3 * np.cosh(x[..., 0])))
+@pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-5])
+def test_rounding_that_is_large_beside_phi_is_not_taken_for_a_kink(size):
+    """log(1 + size cosh x) is small and rounded as 1 is: a line that is shortened for that finds rounding only."""
+
+    def exact(x):
+        return mp.log(1 + mpf(size) * mp.cosh(x))
+
     with mp.workdps(50):
-        x, y = mpf(0.75), mpf(0.5)
-        phi, slope = (
-            (lambda t: mp.log(1 + mpf(1e-3) * mp.cosh(t))),
-            mp.diff(lambda t: mp.log(1 + mpf(1e-3) * mp.cosh(t)), y),
-        )
-        wanted = float(phi(x) - phi(y) - slope * (x - y))
-    np.testing.assert_allclose(potential.divergence(np.asarray([0.75]), np.asarray([0.5])), wanted, rtol=1e-9)
+        x, y = mpf(1.3), mpf(0.05)
+        wanted = float(exact(x) - exact(y) - mp.diff(exact, y) * (x - y))
+    potential = ConvexFunction(lambda x: np.log(1.0 + size * np.cosh(x[..., 0])))
+    got = potential.divergence(np.asarray([1.3]), np.asarray([0.05]))
+    np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)
 
 
 def test_a_line_ends_where_the_domain_does():
