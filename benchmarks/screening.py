@@ -75,7 +75,7 @@ KINDS: dict[str, tuple[Fit, dict[str, Any], int, int]] = {
     "votes": (votes, CLASS_LOSSES, 5000, 250),
     "class probabilities": (probabilities, CLASS_LOSSES, 5000, 250),
     "Gaussian process": (process, PROCESS_LOSSES, 5000, 1000),
-    "forest of numbers": (forest, FOREST_LOSSES, 1000, 250),
+    "forest of numbers": (forest, FOREST_LOSSES, 4000, 250),
 }
 """By kind of belief: what fits a model, losses, how many rows stand for 33,000, and contexts."""
 
