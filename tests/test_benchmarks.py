@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import ensembles, gpu_gaussian, measure, members, plain, screening, speed_of_peers
+from benchmarks import ensembles, gpu_gaussian, measure, members, mixtures, plain, screening, speed_of_peers
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
@@ -239,3 +239,12 @@ def test_rows_that_are_screened_are_worth_nearly_what_the_best_are(kind, name):
     assert shares
     assert all(worst - 0.05 <= share <= 1.0 + 1e-6 for share, _ in shares)
     assert all(drawn < share for share, drawn in shares)
+
+
+def test_mixtures(monkeypatch):
+    monkeypatch.setattr(mixtures, "QUICK", mixtures.Shape(3, 8, 4))
+    found = list(mixtures.rows(measure.Settings(quick=True, repeats=1)))
+    assert {row.job.rpartition(", ")[0] for row in found} >= set(mixtures.LOSSES)
+    assert all(row.error < 1e-6 for row in found if row.error is not None)
+    assert sum(row.job.startswith("small: ") for row in found) == len(mixtures.LOSSES)
+    assert all(row.seconds > 0 for row in found)
