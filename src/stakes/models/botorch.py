@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
 from botorch.posteriors.fully_bayesian import GaussianMixturePosterior
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 
-from stakes._utils.array import slices
+from stakes._utils.array import namespace, slices
 from stakes.beliefs import GaussianMixtureBelief, LogWarp, WarpedGaussianBelief
 from stakes.models.base import RowsToBelief, Target, adapts
 from stakes.models.gpytorch import (
@@ -80,6 +79,7 @@ def _prepare_mixture(
         return (label - latent).clamp(min=0.0)  # [S, B]
 
     mean, covariance = ask(contexts)
+    xp = namespace(mean)
     known = covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)  # [S, M]
     variance = known + noise(contexts) if target == "label" else known
 
@@ -87,22 +87,22 @@ def _prepare_mixture(
         means, own, blocks = [], [], []
         for part in slices(len(pool), max(_FEWEST, len(contexts))):
             count = len(pool[part])
-            both_mean, both = ask(torch.cat([pool[part], contexts]))
+            both_mean, both = ask(xp.concat([pool[part], contexts], axis=0))
             means.append(both_mean[:, :count])
             own.append(both.diagonal(dim1=1, dim2=2)[:, :count].clamp(min=0.0))
-            most = (own[-1].sqrt()[..., None] * known.sqrt()[:, None, :]).contiguous()
-            blocks.append(torch.minimum(torch.maximum(both[:, :count, count:], -most), most))
-        label_noise = torch.cat([noise(pool[part]) for part in slices(len(pool), _FEWEST)], dim=1)
-        label_variance = torch.cat(own, dim=1) + label_noise
+            most = own[-1].sqrt()[..., None] * known.sqrt()[:, None, :]
+            blocks.append(xp.minimum(xp.maximum(both[:, :count, count:], -most), most))
+        label_noise = xp.concat([noise(pool[part]) for part in slices(len(pool), _FEWEST)], axis=1)
+        label_variance = xp.concat(own, axis=1) + label_noise
 
         def row(i: int) -> Tensor:
             """[S, N]: covariances of the label of candidate i with those of all, itself included."""
-            parts = slices(len(pool), _FEWEST)
-            found = torch.cat([ask(torch.cat([pool[i : i + 1], pool[part]]))[1][:, 0, 1:] for part in parts], dim=1)
+            both = [xp.concat([pool[i : i + 1], pool[part]], axis=0) for part in slices(len(pool), _FEWEST)]
+            found = xp.concat([ask(rows)[1][:, 0, 1:] for rows in both], axis=1)
             found[:, i] = label_variance[:, i]
             return found
 
-        arrays = mean, variance, torch.cat(means, dim=1), label_variance, torch.cat(blocks, dim=1)
+        arrays = mean, variance, xp.concat(means, axis=1), label_variance, xp.concat(blocks, axis=1)
         return GaussianMixtureBelief(*arrays, None, row if joint else None, label_noise)
 
     return belief
