@@ -55,7 +55,7 @@ from stakes.losses import AnyLoss, DistributionLoss, ExponentialWeight, Linex, S
 _SPACING = 0.25  # of nodes, in the smallest standard deviation of a candidate's label: see `stakes.beliefs.mixture`
 TAIL = 8.5
 """Standard deviations kept on each side of every hypothesis: the mass beyond is 2e-17."""
-_MOST = 1024  # nodes of a candidate, beyond which the general route is quicker or safer
+_MOST = 2048  # nodes of a candidate, beyond which the general route is quicker or safer
 _LARGEST = 600.0  # exponents, within which products of two stay in the range of numbers
 _STEEP = 2.0  # rate times b, up to which the usual spacing of nodes will do
 _STEEPEST = 12.0  # rate times standard deviation, up to which exponentials are served here
