@@ -21,6 +21,7 @@ BENCHMARKS = {
     "mixtures": ("benchmarks.mixtures", "mixtures of Gaussian beliefs, beside one hypothesis after another"),
     "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
+    "screening": ("benchmarks.screening", "of too many rows some are scored: what the rows chosen are worth"),
     "peers": ("benchmarks.speed_of_peers", "other libraries on the same job; see --python"),
     "gpu": ("benchmarks.gpu", "losses of classes on a GPU: the fused kernel beside the bare products"),
 }

@@ -96,9 +96,11 @@ def test_what_is_too_steep_or_extreme_goes_by_the_general_route(rng, loss):
     assert find_form(loss, mixture(rng)).name == "expected regret over split moments"
 
 
+@pytest.mark.parametrize("jit", ["1", "0"])  # 0: as on a device of its own
 @pytest.mark.parametrize("loss", ALL, ids=name)
-def test_torch(rng, loss):
+def test_torch(rng, monkeypatch, loss, jit):
     torch = pytest.importorskip("torch")
+    monkeypatch.setenv("STAKES_JIT", jit)
     belief = mixture(rng, 3)
     names = ("mean", "variance", "candidate_mean", "candidate_variance", "covariance", "weights")
     tensors = GaussianMixtureBelief(**{each: torch.asarray(getattr(belief, each)) for each in names})
@@ -116,6 +118,23 @@ def test_single_precision_comes_back_as_it_was(rng, loss):
     assert found.dtype == np.float32
     again = {each: getattr(single, each).astype(float) for each in names}
     assert_allclose(found, score(loss, GaussianMixtureBelief(**again)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("jit", ["1", "0"])
+def test_statistics_that_lie_far_apart_stay_within_the_range_of_numbers(monkeypatch, jit):
+    """Labels of very different widths and steep slopes: masses of 1e-320, and ratios beyond."""
+    monkeypatch.setenv("STAKES_JIT", jit)
+    belief = GaussianMixtureBelief(
+        mean=[[0.0], [1.0]],
+        variance=[[14.0], [0.4]],
+        candidate_mean=[[0.5], [-1.0]],
+        candidate_variance=[[7.0], [0.33]],
+        covariance=[[[-9.0]], [[0.3]]],
+    )
+    for loss in (Linex(1.0, ExponentialWeight(-0.7)), Linex(-1.0), Linex(1.7), SquaredError(ExponentialWeight(-1.5))):
+        wanted = expected_regret(loss, belief)
+        assert np.all(np.isfinite(wanted))
+        assert_allclose(expected_reduction(loss, belief), wanted, rtol=1e-6)
 
 
 def test_a_weight_far_from_the_origin_costs_no_digits(rng):
