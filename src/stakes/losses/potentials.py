@@ -248,7 +248,7 @@ class ConvexFunction:
 
     Two points that are near each other are compared by the polynomial that phi is along the line through them, further
     than from one to the other: their divergence keeps its digits however close they are, and is 0 where they are one.
-    Without the gradient it is good to about 1e-9, and to 1e-14 of the numbers that phi is computed from, where phi is
+    Without the gradient it is good to about 1e-9, and to 1e-13 of the numbers that phi is computed from, where phi is
     smooth, up to the ends of its domain. Where it kinks, or is singular at an end (x^2.5 or x log x at 0), it is so
     between points whose coordinates keep within a factor of two; seen from 1e-12 of such an end a divergence is good to
     1e-8 of phi for x^2.5 and to 1e-3 for x log x: give the gradient.
