@@ -97,6 +97,7 @@ def test_a_pipeline_ranks_as_its_last_step_on_transformed_rows(name):
     rows, pool, contexts = (5.0 + each * [1.0, 10.0, 0.1] for each in (ROWS, POOL, CONTEXTS))
     scaler = StandardScaler().fit(rows)
     inner = fitted(name, scaler.transform(rows))
+    inner.n_samples_seen_ = len(rows)  # which the scaler tells a linear model
     piped = make_pipeline(scaler, inner)
     check_alike(ranked(piped, pool, contexts), ranked(inner, scaler.transform(pool), scaler.transform(contexts)), 1e-12)
 

@@ -124,6 +124,7 @@ def test_infinity_and_columns_are_named_in_every_table(kind):
 
 
 FITTED = BayesianRidge().fit(ROWS, AMOUNTS)
+FITTED.n_samples_seen_ = len(ROWS)  # else it is estimated from the contexts
 FOREST = RandomForestClassifier(5, random_state=0).fit(ROWS, LABELS)
 UNKEPT = GridSearchCV(BayesianRidge(), {"alpha_1": [1e-6]}, cv=2, refit=False).fit(ROWS, AMOUNTS)
 REFUSED = [

@@ -15,7 +15,7 @@ from pathlib import Path
 from experiments.datasets import DatasetError
 from experiments.labels_saved import summary
 from experiments.labels_saved.beliefs import BELIEFS
-from experiments.labels_saved.loop import carry_out, keys_of
+from experiments.labels_saved.loop import carry_out, settings_of
 from experiments.labels_saved.page import draw, page
 from experiments.labels_saved.splits import LABELS, RUNS
 from experiments.labels_saved.store import Store
@@ -46,9 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _carry_out(table: Table, given: argparse.Namespace, results: Path) -> None:
     """All beliefs on a table, and the summary of what the store has of it."""
-    store = Store(given.store / ("quick" if given.quick else "full"))
     runs = given.runs or (QUICK_RUNS if given.quick else RUNS[table.task])
     bought = given.labels or (QUICK_LABELS if given.quick else LABELS[table.task])
+    store = Store(given.store / f"{bought}_labels")
     left_out: dict[str, str] = {}
     for belief in given.beliefs:
         left_out |= carry_out(
@@ -61,14 +61,15 @@ def _carry_out(table: Table, given: argparse.Namespace, results: Path) -> None:
             strategies=given.strategies,
             progress=lambda line: print(line, file=sys.stderr, flush=True),
         )
-    keys = [key for belief in BELIEFS for key in keys_of(table, belief)]
-    records = {key: record for key in keys if (record := store.load(key)) is not None}
+    records = store.records(table.name, settings_of(table, bought))
     summary.write(summary.summarised(table, records, left_out), results)
 
 
 def write_page(results: Path) -> None:
     """`report.md` and its pictures beside the summaries; without pictures where matplotlib is not installed."""
     found = summary.read(results)
+    if not found:
+        sys.exit(f"there is no summary of a table in {results}: run some tables, or name the folder with --results")
     try:
         pictures = draw(found, results)
     except ImportError:

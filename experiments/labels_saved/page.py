@@ -40,7 +40,7 @@ of medians. Ratios are of final mean losses, combined by their geometric mean. L
 
 def page(summaries: Sequence[Summary], pictures: Sequence[str] = ()) -> str:
     """The page in Markdown; pictures are names of files beside it."""
-    parts = [_ABOUT, *(f"![]({name})\n" for name in pictures)]
+    parts = [_ABOUT, *(f"![{Path(name).stem.replace('_', ' of ')}]({name})\n" for name in pictures)]
     for task, heading in _TASKS.items():
         if of_task := [each for each in summaries if each.task == task]:
             parts.append(f"## {heading}\n\n{_run(of_task)}\n")
@@ -288,6 +288,6 @@ def _draw_curves(axis: Any, summaries: Sequence[Summary], loss: str) -> None:
         if len(lengths) == 1:
             axis.plot(np.exp(np.mean(logs, axis=0)), label=pair)
     axis.axhline(1.0, color="0.3", lw=0.8)
-    axis.set(xlabel="labels bought", ylabel="loss, of (reference, random) at the end", yscale="log")
+    axis.set(xlabel="labels bought", ylabel="loss, of (reference, random) at the end")
     if axis.lines[:-1]:
         axis.legend(fontsize=7)

@@ -16,6 +16,7 @@ import numpy as np
 from experiments.labels_saved.tables import Host, Table, Task
 from stakes.exceptions import StakesError
 from stakes.simulation import Trial
+from stakes.simulation.problem import evenly_by_class
 
 LABELS: dict[Task, int] = {"numbers": 60, "classes": 40}
 RUNS: dict[Task, int] = {"numbers": 50, "classes": 20}
@@ -54,20 +55,11 @@ def split(table: Table, run: int, bought: int | None = None) -> Trial:
     size, generator = sizes(table, bought), np.random.default_rng(np.random.SeedSequence(_SEED, spawn_key=(run,)))
     order = generator.permutation(len(table.y))
     if table.task == "classes":
-        order = _one_of_each_first(order[_evenly(table.y[order], generator)], table.y)
+        order = _one_of_each_first(order[evenly_by_class(table.y[order], generator)], table.y)
     start, test, rest = np.split(order, np.cumsum([size.start, size.test]))
     pool = rest[: size.pool]
     contexts = generator.permutation(np.concatenate([start, pool]))[: size.contexts]
     return Trial(table.standardised, table.y, start, np.sort(pool), contexts, test)
-
-
-def _evenly(targets: Host, generator: np.random.Generator) -> Host:
-    """[n]: an order in which any stretch has about the shares of classes of the whole (systematic sampling)."""
-    keys = np.empty(len(targets))
-    for each in np.unique(targets):
-        rows = np.flatnonzero(targets == each)
-        keys[rows] = (np.arange(len(rows)) + generator.random()) / len(rows)
-    return np.argsort(keys, kind="stable")
 
 
 def _one_of_each_first(order: Host, targets: Host) -> Host:

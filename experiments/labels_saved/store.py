@@ -1,7 +1,8 @@
 """Finished runs on disk: one file for each table, belief, strategy and loss that drives it.
 
-Runs are added as they are done, whoever does them, so that a study that was stopped goes on where it was. Every file is
-written whole under another name and then renamed, so none is ever half there.
+Runs are added as they are done, whoever does them (`loop` on the processor, or another engine that makes a `Record` of
+the same splits), so that a study that was stopped goes on where it was. Every file is written whole under another name
+and then renamed, so none is ever half there.
 
 Sizes: R runs, B labels bought.
 """
@@ -13,7 +14,7 @@ import os
 import re
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ class Key:
     def path(self) -> Path:
         """The file, in the folder of the store."""
         parts = (self.table, self.belief, f"{self.strategy} by {self.driver}" if self.driver else self.strategy)
-        folder, below, name = (re.sub(r"[^a-z0-9_]+", "-", part.lower()).strip("-") for part in parts)
+        folder, below, name = map(_file_name, parts)
         return Path(folder) / below / f"{name}.npz"
 
 
@@ -97,20 +98,12 @@ class Store:
     def load(self, key: Key, settings: Mapping[str, Any] | None = None) -> Record | None:
         """The runs that are there, or None; refused if they were made by other settings than those given."""
         path = self.folder / key.path
-        if not path.is_file():
-            return None
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                made_by = json.loads(str(arrays["settings"]))
-                record = _record(arrays)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise StakesError(f"{path} holds no finished runs ({error}). Delete it: they will be run again.") from error
-        if settings is not None and made_by != _plain(settings):
-            raise StakesError(
-                f"{path} has runs made by other settings, {made_by}; wanted are {_plain(settings)}. Take another "
-                "folder, or delete the file: its runs will be run again."
-            )
-        return record
+        return _read(path, settings)[1] if path.is_file() else None
+
+    def records(self, table: str, settings: Mapping[str, Any] | None = None) -> dict[Key, Record]:
+        """All that is there of a table, whatever the beliefs and strategies; refused as by `load`."""
+        paths = sorted((self.folder / _file_name(table)).glob("*/*.npz"))
+        return dict(_read(path, settings) for path in paths)
 
     def add(self, key: Key, record: Record, settings: Mapping[str, Any]) -> Record:
         """Keep more runs beside those that are there; all of them."""
@@ -118,18 +111,34 @@ class Store:
         whole = record if there is None else joined([there, record])
         arrays: dict[str, Any] = {name: getattr(whole, name) for name in (*_BY_RUN, "counted")}
         arrays |= {f"loss {name}": values for name, values in whole.losses.items()}
+        arrays |= {"settings": json.dumps(_plain(settings)), "key": json.dumps(asdict(key))}
         path = self.folder / key.path
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.tmp")
         with partial.open("wb") as file:
-            np.savez_compressed(file, settings=np.asarray(json.dumps(_plain(settings))), **arrays)
+            np.savez_compressed(file, **arrays)
         os.replace(partial, path)
         return whole
 
 
-def _record(arrays: Any) -> Record:
-    losses = {name.removeprefix("loss "): arrays[name] for name in arrays.files if name.startswith("loss ")}
-    return Record(losses=losses, **{name: arrays[name] for name in (*_BY_RUN, "counted")})
+def _file_name(words: str) -> str:
+    return re.sub(r"[^a-z0-9_]+", "-", words.lower()).strip("-")
+
+
+def _read(path: Path, settings: Mapping[str, Any] | None) -> tuple[Key, Record]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            key, made_by = Key(**json.loads(str(arrays["key"]))), json.loads(str(arrays["settings"]))
+            losses = {name.removeprefix("loss "): arrays[name] for name in arrays.files if name.startswith("loss ")}
+            record = Record(losses=losses, **{name: arrays[name] for name in (*_BY_RUN, "counted")})
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise StakesError(f"{path} holds no finished runs ({error}). Delete it: they will be run again.") from error
+    if settings is not None and made_by != _plain(settings):
+        raise StakesError(
+            f"{path} has runs made by other settings, {made_by}; wanted are {_plain(settings)}. Take another folder, "
+            "or delete the file: its runs will be run again."
+        )
+    return key, record
 
 
 def _plain(settings: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from experiments.labels_saved import measures
 from experiments.labels_saved.beliefs import REFERENCE
@@ -27,7 +28,7 @@ from experiments.labels_saved.tables import Host, Table, Task
 from stakes.exceptions import StakesError
 from stakes.simulation import Estimate
 
-_DIGITS = 4
+_DIGITS = 4  # of a mean curve; other numbers have one less
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class Case:
     runs: int
     curve: Sequence[float]
     """[B + 1]: the mean over runs"""
-    standard_error: float
-    """of the mean after the last label"""
+    standard_errors: Sequence[float]
+    """of the mean after each tenth label and the last, `error_counts`; infinite for one run"""
     finals: Sequence[float]
     """[R]: after the last label"""
     share: Estimate
@@ -125,6 +126,7 @@ def summarised(
         raise StakesError(f"the yardstick of {table.name} is ({REFERENCE}, {RANDOM}), which has not been run")
     wanted = tuple(dict.fromkeys((*DRIVERS[table.task], UNWEIGHTED[table.task])))
     start, end = ({name: base.losses[name][:, at].mean() for name in wanted} for at in (0, -1))
+    records = {key: records[key] for key in sorted(records, key=lambda key: _order(table.task, key))}
     cases = [
         _case(table.task, key, records, loss, base, draws)
         for loss in wanted
@@ -146,6 +148,13 @@ def summarised(
     )
 
 
+def _order(task: Task, key: Key) -> tuple[Any, ...]:
+    """The reference first, then other beliefs by name; random, then losses, the unweighted one first, then rivals."""
+    places = {RANDOM: 0, LOSS: 1}
+    unweighted = key.driver == UNWEIGHTED[task]
+    return key.belief != REFERENCE, key.belief, places.get(key.strategy, 2), not unweighted, key.driver, key.strategy
+
+
 def _case(task: Task, key: Key, records: Mapping[Key, Record], loss: str, base: Record, draws: int) -> Case:
     ours, reference = _paired(records[key], base, loss)
     of_all = records[key].losses[loss]
@@ -160,7 +169,8 @@ def _case(task: Task, key: Key, records: Mapping[Key, Record], loss: str, base: 
             "ratio_against": measures.final_ratio(own, rival, draws),
             "p_worse_against": measures.worse(own[:, -1], rival[:, -1]),
         }
-    spread = float(of_all[:, -1].std(ddof=1) / math.sqrt(len(of_all))) if len(of_all) > 1 else math.inf
+    at = error_counts(of_all.shape[1] - 1)
+    errors = stats.sem(of_all[:, at], axis=0).tolist() if len(of_all) > 1 else [math.inf] * len(at)
     return Case(
         belief=key.belief,
         strategy=key.strategy,
@@ -168,13 +178,18 @@ def _case(task: Task, key: Key, records: Mapping[Key, Record], loss: str, base: 
         unweighted=key.strategy == LOSS and key.driver != loss,
         runs=len(of_all),
         curve=of_all.mean(axis=0).tolist(),
-        standard_error=spread,
+        standard_errors=errors,
         finals=of_all[:, -1].tolist(),
         share=measures.share_needed(ours, reference, draws),
         ratio=measures.final_ratio(ours, reference, draws),
         p_worse=measures.worse(ours[:, -1], reference[:, -1]),
         **against,
     )
+
+
+def error_counts(bought: int) -> list[int]:
+    """The counts of labels at which standard errors are kept: every tenth, and the last."""
+    return sorted({*range(0, bought + 1, 10), bought})
 
 
 def _density(key: Key, record: Record) -> Density:
@@ -231,14 +246,14 @@ def _estimates(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: Estimate(**each) if isinstance(each, dict) else each for name, each in fields.items()}
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: Any, digits: int = _DIGITS - 1) -> Any:
     """Numbers of a few digits, and those that JSON has not as text."""
     if isinstance(value, dict):
-        return {name: _encoded(each) for name, each in value.items()}
+        return {name: _encoded(each, _DIGITS if name == "curve" else digits) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_encoded(each) for each in value]
+        return [_encoded(each, digits) for each in value]
     if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else str(value)
+        return float(f"{value:.{digits}g}") if math.isfinite(value) else str(value)
     return value
 
 

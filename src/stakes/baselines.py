@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,10 @@ from scipy.sparse import issparse, vstack
 from scipy.special import ndtr, ndtri
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
-from sklearn.utils.parallel import Parallel, delayed
 
 from stakes._utils.arguments import RandomState, as_generator
 from stakes._utils.array import Array, check_all, constant, double, namespace, ratio, slices
+from stakes._utils.compute import all_parts
 from stakes.acquisition import uncertainty
 from stakes.acquisition.closed_forms import label_entropy, label_information, label_spread
 from stakes.beliefs import (
@@ -427,12 +427,13 @@ def expected_future_error(
         _class_labels(current, pool, classes) if is_classifier(model) else _quantile_labels(current, pool)
     )  # [N, J]
     tried = np.argwhere(probabilities > 0)  # pairs of a candidate and one of its labels
-    errors = Parallel(n_jobs=n_jobs)(
-        delayed(_error)(
-            clone(model), rows, [*labelled, len(labelled) + i], _appended(y, labels[i, j]), contexts, loss, classes
-        )
-        for i, j in tried
-    )
+
+    def parts() -> Iterator[tuple[Any, ...]]:
+        for i, j in tried:
+            known = [*labelled, len(labelled) + i]
+            yield clone(model), rows, known, _appended(y, labels[i, j]), contexts, loss, classes
+
+    errors = all_parts(_error, parts, n_jobs)
     weighted = probabilities[tried[:, 0], tried[:, 1]] * np.asarray(errors, dtype=float)
     return -np.bincount(tried[:, 0], weights=weighted, minlength=len(probabilities))
 

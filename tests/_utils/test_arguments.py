@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import BayesianRidge
 
+from stakes import SquaredError, cold_start, outlook, rank, simulate
 from stakes._utils.arguments import (
     DRAWS,
     SUBSAMPLE,
@@ -14,8 +16,11 @@ from stakes._utils.arguments import (
     as_generator,
     as_progress,
     as_seed,
+    as_texts_of,
     check_budget,
     generator,
+    is_positive,
+    is_true_or_false,
     left_to_spend,
     no_progress,
 )
@@ -137,3 +142,35 @@ def test_a_function_is_called_as_it_is_and_false_is_silent():
     assert as_progress(False) is as_progress(None) is no_progress
     with pytest.raises(TypeError, match="progress must be True, False or a function"):
         as_progress("yes")
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"), [("ab", ("ab",)), (["a", "b"], ("a", "b")), ((), ()), (iter("ab"), ("a", "b"))]
+)
+def test_one_text_is_a_list_of_one(given, texts):
+    assert as_texts_of("names", given) == texts
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, 0, -1.0, float("nan"), float("inf"), 10**400, "1", None])
+def test_what_is_no_positive_number(value):
+    assert not is_positive(value)
+    assert is_true_or_false(value) == (type(value) in (bool, np.bool_))
+
+
+def test_true_is_no_number_anywhere(rng):
+    X = rng.normal(size=(12, 1))
+    model, loss = BayesianRidge().fit(X[:5], X[:5, 0]), SquaredError()
+    for refused in (
+        lambda: rank(model, loss, X, n=True),
+        lambda: rank(model, loss, X, costs=True),
+        lambda: rank(model, loss, X, budget=True),
+        lambda: rank(model, loss, X, random_state=True),
+        lambda: outlook(model, loss, X, n=True),
+        lambda: outlook(model, loss, X, decisions=True),
+        lambda: cold_start(X, n=True),
+        lambda: simulate(model, loss, X, X[:, 0], n=True),
+        lambda: simulate(model, loss, X, X[:, 0], n=1, runs=True),
+        lambda: simulate(model, loss, X, X[:, 0], n=1, n_initial=True),
+    ):
+        with pytest.raises((StakesError, TypeError), match=r"must be .*; got True"):
+            refused()

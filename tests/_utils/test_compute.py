@@ -1,5 +1,7 @@
 """Work in parts: the same results on one worker and on many, and one thread in each."""
 
+import os
+import signal
 import time
 import tracemalloc
 
@@ -11,7 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from threadpoolctl import threadpool_info
 
 from stakes import GaussianBelief, LogLoss, SquaredError, VoteEnsemble, score
-from stakes._utils.compute import in_parts
+from stakes._utils.compute import all_parts, in_parts
 
 
 def gaussian(rng, n=200, m=20):
@@ -105,3 +107,28 @@ def test_the_limit_holds_for_all_workers_together(rng):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.2 * limit
+
+
+HERE = os.getpid()
+
+
+def killed(here, dies, number):
+    """A square; the worker that is given a number of `dies` is killed, this process is not."""
+    if os.getpid() != here and number in dies:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return np.sqrt(number) ** 3 + number
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
+@pytest.mark.parametrize("dies", [(0,), (5,), (9,), range(10)])
+def test_a_killed_worker_is_stood_in_for_with_the_same_result(dies):
+    with parallel_config(backend="loky"), pytest.warns(RuntimeWarning, match="a worker process was ended"):
+        found = list(in_parts(killed, ((HERE, dies, number) for number in range(10)), 2))
+    assert found == [killed(HERE, dies, number) for number in range(10)]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
+def test_all_parts_are_done_here_where_a_worker_is_killed():
+    with pytest.warns(RuntimeWarning, match="a worker process was ended"):
+        found = all_parts(killed, lambda: ((HERE, (3,), number) for number in range(6)), 2)
+    assert found == [killed(HERE, (), number) for number in range(6)]

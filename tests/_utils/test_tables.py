@@ -188,3 +188,24 @@ def test_whose_belief_it_is():
 
     assert served_by_own_belief(Own())
     assert served_by_own_belief(make_pipeline(StandardScaler(), Own()))
+
+
+class Wide:
+    """Arrow makes a list of all names whenever it is asked for them."""
+
+    asked = 0
+    shape = (1, 50)
+
+    @property
+    def column_names(self):
+        self.asked += 1
+        return [f"c{i}" for i in range(50)]
+
+    def column(self, position):
+        return np.asarray([float(position)])
+
+
+def test_a_column_is_found_without_a_look_at_all_names():
+    table = Wide()
+    assert [column_at(table, place)[0] for place in range(50)] == list(range(50))
+    assert table.asked == 0

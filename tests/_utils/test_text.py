@@ -1,6 +1,7 @@
 """Numbers as people read them."""
 
 import math
+import time
 
 import pytest
 
@@ -54,3 +55,12 @@ def test_the_nearest_known_word_is_named():
 def test_long_lists_are_cut():
     assert listed("abc") == "a, b, c"
     assert listed("abcdef", most=2) == "a, b and 4 more"
+
+
+def test_a_near_word_is_found_at_once_among_very_many():
+    many = [f"a name that is long enough {i:06d}" for i in range(300_000)]
+    begin = time.process_time()
+    assert did_you_mean("pric", [*many, "price"]) == " Did you mean 'price'?"
+    assert did_you_mean("a name that is long enough 9", many)
+    assert did_you_mean("x" * 10**6, many) == ""
+    assert time.process_time() - begin < 5.0

@@ -35,6 +35,8 @@ from stakes.beliefs import MemberNodes, MemberPanels
 from stakes.losses import ConvexFunction, Square
 from stakes.testing import check_belief
 
+pytestmark = pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # the nested rule is coarse, and says so
+
 N, M, K, C = 3, 2, 4, 3
 MATRICES = [expected_reduction, expected_regret, expected_posterior_uncertainty]
 

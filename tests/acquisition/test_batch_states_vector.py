@@ -20,6 +20,8 @@ from stakes import (
 from stakes.beliefs import SymmetricNodes
 from tests.brute import stacked_vectors
 
+pytestmark = pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # rules of few nodes are tried on purpose
+
 N, M = 6, 3
 MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])
 SMALL = SymmetricNodes(64, 64)

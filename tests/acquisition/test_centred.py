@@ -34,7 +34,7 @@ def found(loss, belief, compiled, cells=2**17):
         assert find_form(loss, belief).name == NAMES[compiled]
         if compiled:
             return expected_reduction(loss, belief)
-        one_by_one = [soft.block_sums(loss, belief, shares)(belief) for shares in np.eye(belief.n_contexts)]
+        one_by_one = [np.exp(soft.block_sums(loss, belief, shares)(belief)) for shares in np.eye(belief.n_contexts)]
         return np.stack(one_by_one, axis=1)  # which the path has only sums of
 
 

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from mpmath import mp, mpf
 from scipy.optimize import minimize
 
 from stakes import (
+    BregmanLoss,
     BrierLoss,
     CategoricalEnsemble,
     CostMatrix,
@@ -16,9 +18,11 @@ from stakes import (
     expected_posterior_uncertainty,
     expected_reduction,
     expected_regret,
+    score,
     uncertainty,
 )
-from stakes.losses import ConvexFunction
+from stakes.acquisition import best, centred
+from stakes.losses import Classes, ConvexFunction, Indicator, NegativeEntropy
 from tests.brute import reduction_from_definition
 
 N, M, K, C = 5, 4, 9, 3
@@ -141,7 +145,7 @@ def test_votes_equal_the_probabilities_they_stand_for(rng):
     votes = VoteEnsemble(candidates, contexts, C, members)
     soft = CategoricalEnsemble(np.eye(C)[candidates], np.eye(C)[contexts], members)
     for loss in (LogLoss(), LogLoss(WEIGHTS), BrierLoss(), SphericalLoss(WEIGHTS), CostMatrix(COSTS), ZeroOne()):
-        np.testing.assert_allclose(expected_reduction(loss, votes), expected_reduction(loss, soft), rtol=1e-14)
+        np.testing.assert_allclose(expected_reduction(loss, votes), expected_reduction(loss, soft), rtol=1e-13)
         np.testing.assert_allclose(uncertainty(loss, votes), uncertainty(loss, soft), rtol=1e-14)
     np.testing.assert_array_equal(soft.as_votes().candidates, candidates)
 
@@ -162,3 +166,170 @@ def test_what_cannot_inform_is_worth_nothing(loss):
     one_class = CategoricalEnsemble(np.ones((3, 4, 1)), np.ones((2, 4, 1)))
     for belief in (one_member, one_class):
         np.testing.assert_allclose(expected_reduction(loss, belief), 0.0, atol=1e-16)
+
+
+SCALES = [1e-300, 1e-154, 1e-19, 1e19, 1e300]
+
+
+def relative_scores(loss, belief, **settings):
+    """Scores over the largest, and the log of that."""
+    relative, log_scale = score(loss, belief, return_log_scale=True, **settings)
+    return np.asarray(relative, dtype=float), log_scale
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["probabilities", "votes", "large"])
+def test_weights_and_costs_of_any_scale_rank_alike(scale, dtype, kind, rng, monkeypatch):
+    if kind == "large":
+        monkeypatch.setattr(centred, "LARGE", 0)
+    if kind == "votes":
+        belief = VoteEnsemble(rng.integers(C, size=(N, 9)), rng.integers(C, size=(M, 9)), C)
+    else:
+        sides = (rng.dirichlet(np.ones(C), size=(count, 9)).astype(dtype) for count in (N, M))
+        belief = CategoricalEnsemble(*sides)
+    some = np.array([*WEIGHTS[:-1], 0.0])  # a class that does not matter
+    for make, table in ((LogLoss, some), (BrierLoss, some), (SphericalLoss, some), (CostMatrix, np.asarray(COSTS))):
+        plain, before = relative_scores(make(table), belief)
+        found, log_scale = relative_scores(make(scale * table), belief)
+        np.testing.assert_allclose(found, plain, rtol=1e-6 if dtype is np.float32 else 1e-12)
+        assert log_scale == pytest.approx(before + np.log(scale), abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_results_in_plain_numbers_are_right_or_refused(dtype, rng):
+    belief = CategoricalEnsemble(*(rng.dirichlet(np.ones(C), size=(count, 9)).astype(dtype) for count in (N, M)))
+    weights = np.asarray(WEIGHTS)
+    for function in (expected_regret, expected_reduction, uncertainty, score):
+        plain = function(LogLoss(weights), belief)
+        for scale in (1e-290, 1e290):
+            scaled = function(LogLoss(scale * weights), belief)
+            np.testing.assert_allclose(scaled / scale, plain, rtol=1e-6)
+        with pytest.raises(FloatingPointError, match="return_log_scale"):
+            function(LogLoss(1e-308 * weights / weights.max()), belief)
+    np.testing.assert_allclose(LogLoss(1e-300 * weights)(1, np.full(C, 1 / C)) / 1e-300, weights[1] * np.log(C))
+
+
+def test_contexts_and_labels_of_any_weight_and_price(rng):
+    belief = CategoricalEnsemble(*(rng.dirichlet(np.ones(C), size=(count, 9)).astype(np.float32) for count in (N, M)))
+    contexts, prices = rng.uniform(0.1, 1.0, size=M), rng.uniform(0.1, 1.0, size=N)
+    plain, _ = relative_scores(LogLoss(), belief, context_weights=contexts, costs=prices)
+    for scale in SCALES:
+        some = {"context_weights": (scale * contexts).tolist(), "costs": (scale * prices).tolist()}
+        np.testing.assert_allclose(relative_scores(LogLoss(), belief, **some)[0], plain, rtol=1e-6)
+
+
+def test_the_best_are_the_same_for_weights_of_any_scale(rng):
+    sides = [rng.dirichlet(np.ones(C) * alpha, size=(n, 3)) for alpha, n in ((1.0, 20), (300.0, 280), (1.0, 40))]
+    belief = CategoricalEnsemble(np.concatenate(sides[:2]), sides[2])
+    plain = best(LogLoss(WEIGHTS), belief, n=5)
+    assert plain.n_scored < 300
+    for scale in (1e-290, 1e-154, 1e290):
+        found = best(LogLoss(scale * np.asarray(WEIGHTS)), belief, n=5)
+        np.testing.assert_array_equal(found.positions, plain.positions)
+        np.testing.assert_allclose(found.scores / scale, plain.scores, rtol=1e-9)
+
+
+def nearly(rng, n, gap, dtype, members=300):
+    """Softmax of logits that differ by `gap` between members, in double precision and rounded."""
+    logits = rng.normal(size=(n, 1, C)) + gap * (rng.normal(size=(1, members, C)) + rng.normal(size=(n, members, C)))
+    table = np.exp(logits)
+    return (table / table.sum(axis=2, keepdims=True)).astype(dtype)
+
+
+def normalised(side):
+    """In double precision, where rows sum to one again."""
+    return side.astype(float) / side.astype(float).sum(axis=2, keepdims=True)
+
+
+def in_blocks(loss, belief):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(centred, "LARGE", 0)
+        return score(loss, belief)
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-5])
+@pytest.mark.parametrize("route", [lambda *pair: expected_regret(*pair).mean(axis=1), score, in_blocks])
+def test_float32_members_that_nearly_agree_have_their_digits(gap, route, rng):
+    belief = CategoricalEnsemble(nearly(rng, N, gap, np.float32), nearly(rng, M, gap, np.float32))
+    same = CategoricalEnsemble(normalised(belief.candidates), normalised(belief.contexts))
+    losses = [
+        LogLoss(),
+        LogLoss(WEIGHTS),
+        BrierLoss(),
+        BrierLoss(WEIGHTS),
+        SphericalLoss(),
+        ScoringRule(lambda x: (x**4).sum(-1)),
+        ScoringRule(ConvexFunction(lambda x: (x**4).sum(-1), lambda x: 4.0 * x**3), WEIGHTS),
+        BregmanLoss(NegativeEntropy(), Indicator(Classes(C))),
+    ]
+    for loss in losses:
+        wanted = by_differences(loss, same)
+        np.testing.assert_allclose(route(loss, belief), wanted, rtol=1e-5)
+
+
+def by_differences(loss, belief):
+    """[N]: sum_y m_y D(a_y, a) to second order and beyond, in mpmath, from the joint of both sides."""
+    q, worths = mpf(1) / belief.contexts.shape[1], []
+    weights = [mpf(w) for w in getattr(loss, "class_weights", None) or [1.0] * C]
+    with mp.workdps(60):
+        there = [[[mpf(p) for p in row] for row in rows] for rows in belief.contexts]
+        for rows in belief.candidates:
+            here = [[mpf(p) for p in row] for row in rows]
+            worth = mpf(0)
+            for context in there:
+                joint = [[q * mp.fdot([p[y] for p in here], [r[z] for r in context]) * weights[z] for z in range(C)]
+                         for y in range(C)]  # fmt: skip
+                total = [mp.fsum(row[z] for row in joint) for z in range(C)]
+                worth += mp.fsum(_grown(loss, row) for row in joint) - _grown(loss, total)
+            worths.append(float(worth / len(there)))
+    return np.asarray(worths)
+
+
+def _grown(loss, mass):
+    """W phi(mass / W)."""
+    whole = mp.fsum(mass)
+    shares = [each / whole for each in mass]
+    if isinstance(loss, LogLoss | BregmanLoss):
+        return whole * mp.fsum(each * mp.log(each) for each in shares)
+    if isinstance(loss, BrierLoss):
+        return whole * mp.fsum(each**2 for each in shares)
+    if isinstance(loss, SphericalLoss):
+        return whole * mp.sqrt(mp.fsum(each**2 for each in shares))
+    return whole * mp.fsum(each**4 for each in shares)
+
+
+def test_costs_under_members_that_nearly_agree(rng):
+    gap = 1e-4
+    belief = CategoricalEnsemble(nearly(rng, N, gap, np.float32), nearly(rng, M, gap, np.float32))
+    candidates, contexts = (normalised(side) for side in (belief.candidates, belief.contexts))
+    tie = contexts.mean(axis=1)[0]  # two actions that cost the same at the first context, on average
+    costs = np.stack([np.ones(C), np.eye(C)[0] / tie[0]], axis=1)
+    belief = belief.take(slice(None), slice(0, 1))
+    q, found = 1.0 / 300, expected_regret(CostMatrix(costs), belief)[:, 0]
+    for n in range(N):
+        joint = [
+            [
+                mp.fdot([mpf(float(p)) for p in candidates[n, :, y]], [mpf(float(p)) for p in contexts[0, :, z]]) * q
+                for z in range(C)
+            ]
+            for y in range(C)
+        ]
+        price = [[mp.fsum(joint[y][z] * mpf(costs[z, a]) for z in range(C)) for a in (0, 1)] for y in range(C)]
+        worth = min(mp.fsum(p[a] for p in price) for a in (0, 1)) - mp.fsum(min(p) for p in price)
+        assert found[n] == pytest.approx(float(worth), rel=1e-5)
+        assert found[n] > 0
+
+
+@pytest.mark.parametrize("members", [1, 7])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_where_members_agree_no_label_is_worth_anything(members, dtype, rng):
+    alike = np.repeat(rng.dirichlet(np.ones(C), size=(N, 1)), members, axis=1).astype(dtype)
+    other = rng.dirichlet(np.ones(C), size=(N, members)).astype(dtype)
+    functions = [lambda x: (x**2).sum(-1), lambda x: np.sqrt((x**2).sum(-1)), lambda x: np.log(np.exp(3 * x).sum(-1))]
+    rules = [ScoringRule(each, weights) for each in functions for weights in (None, WEIGHTS)]
+    for rule in [*rules, LogLoss(), BrierLoss(WEIGHTS), SphericalLoss(), CostMatrix(COSTS)]:
+        for sides in [(alike, alike), (other, alike)] + [(alike, other)] * (
+            getattr(rule, "class_weights", None) is None
+        ):
+            assert not score(rule, CategoricalEnsemble(*sides)).any()

@@ -164,8 +164,15 @@ def test_all_libraries_and_single_precision(xp, host):
     assert host(score(wanted_actions, belief)) == pytest.approx(score(wanted_actions, plain), rel=1e-7)
 
 
-def test_jumps_that_are_not_declared_are_told():
+@pytest.mark.parametrize("rho", [0.01, 0.5, 0.999])
+def test_jumps_that_are_not_declared_are_found(rho):
     loss = FiniteActions(lambda z: np.stack([0.0 * z, np.where(z > 0.3217, -1.0, 1.0)], axis=-1))
+    wanted = expected_reduction(ThresholdDecision(0.3217), gaussian_pair(0.0, 1.0, rho))
+    assert expected_reduction(loss, gaussian_pair(0.0, 1.0, rho)) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_noise_is_told_of():
+    loss = FiniteActions(lambda z: np.stack([0.0 * z, np.sin(1e6 * z)], axis=-1))
     with pytest.warns(AccuracyWarning, match=r"breakpoints=\(\.\.\.\)"):
         expected_reduction(loss, gaussian_pair(0.0, 1.0, 0.5))
 
@@ -216,3 +223,45 @@ def test_few_candidates_many_and_none_agree():
 def test_thresholds_have_a_form_of_their_own():
     name = find_form(ThresholdDecision(0.0), gaussian_pair(0.0, 1.0, 0.5)).name
     assert name == "bivariate normal beyond the switch, EUR_c(rho)"
+
+
+EXTREME = {  # by mpmath, 40 digits: miss, false alarm, threshold, rho, EUR
+    "a miss of 1e6": (1e6, 1e-3, 0.3, 0.99, 3.7555168e-4),
+    "the same, less told": (1e6, 1e-3, 2.0, 0.9, 5.2234469e-4),
+    "a false alarm of 1e9": (1.0, 1e9, -2.0, 0.95, 0.73865362),
+    "a miss of 1e300": (1e300, 1.0, 0.5, 0.999, 0.25056253),
+    "the same, all but told": (1e300, 1.0, 0.5, 0.999999, 0.67829136),
+    "the same, further out": (1e300, 1.0, 3.0, 0.99, 0.23855261),
+}
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_extreme_costs_by_every_route(name):
+    """The switching point lies dozens of posterior standard deviations out."""
+    miss, false_alarm, threshold, rho, wanted = EXTREME[name]
+    belief, loss = gaussian_pair(0.0, 1.0, rho), ThresholdDecision(threshold, miss, false_alarm)
+
+    def costs(z):
+        above = z > threshold
+        return np.stack([miss * above, false_alarm * ~above, np.full_like(z, max(miss, false_alarm))], axis=-1)
+
+    three = FiniteActions(costs, (threshold,))
+    warped = WarpedGaussianBelief(belief, LogWarp())
+    again = ThresholdDecision(np.exp(threshold), miss, false_alarm)
+    for got in (
+        expected_reduction(loss, belief),
+        expected_regret(loss, belief),
+        expected_reduction(three, belief),
+        expected_regret(again, warped),
+    ):
+        assert got[0, 0] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_decision_is_never_worth_more_than_knowing_the_target():
+    """With a false alarm of 1 the most is P(z <= threshold), which the closed form once exceeded by 2.6e-4."""
+    rho = 1.0 - np.geomspace(1e-12, 0.5, 40)
+    for miss in (1e3, 1e30, 1e100, 1e300):
+        for threshold in (0.0, 3.0, 9.0):
+            got = expected_reduction(ThresholdDecision(threshold, miss, 1.0), gaussian_pair(0.0, 1.0, rho))[:, 0]
+            assert np.all(got <= norm.cdf(threshold) * (1.0 + 1e-7))
+            assert np.all(np.diff(got) <= 1e-7)  # the more is told, the more it is worth

@@ -151,6 +151,7 @@ def test_the_log_score_near_certainty_under_a_sigmoid_weight(rho):
     np.testing.assert_allclose(expected_regret(LogScore(SIGMOID), belief)[0, 0], wanted, rtol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # of 1e-6, for CRPS and a jump
 @pytest.mark.parametrize("rho", [0.2, 0.85])
 @pytest.mark.parametrize("weight", [KINK, JUMP], ids=["kink", "jump"])
 @pytest.mark.parametrize("loss", PLAIN[:4], ids=repr)
@@ -412,10 +413,12 @@ def test_results_stay_on_the_device_of_the_belief():
             assert expected_regret(loss, belief).device == uncertainty(loss, belief).device == device
 
 
-def test_an_undeclared_jump_is_told_of():
-    step = Weight(lambda z: np.where(z > 0.037, 1.0, 0.0))
+def test_an_undeclared_jump_is_found_and_noise_is_told_of():
+    step, belief = Weight(lambda z: np.where(z > 0.037, 1.0, 0.0)), gaussian_pair(0.0, 1.0, 0.5)
+    wanted = expected_reduction(CRPS(Weight(step.function, breakpoints=(0.037,))), belief)
+    np.testing.assert_allclose(expected_reduction(CRPS(step), belief), wanted, rtol=1e-7)
     with pytest.warns(AccuracyWarning, match="breakpoints"):
-        expected_reduction(CRPS(step), gaussian_pair(0.0, 1.0, 0.5))
+        expected_reduction(CRPS(lambda z: 1.0 + 0.9 * np.sin(1e6 * z)), belief)
 
 
 def test_laws_of_beliefs_hold_for_their_distributions(xp):
@@ -438,6 +441,7 @@ def test_no_candidates_and_little_to_learn():
 
 
 @settings(max_examples=15)
+@pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # of a jump under an ensemble
 @given(
     arrays(float, (2, 3), elements=st.floats(-3, 3)),
     st.floats(0.1, 2.0),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from stakes import (
+    AccuracyWarning,
     BregmanLoss,
     CostMatrix,
     ExponentialLinearWeight,
@@ -33,6 +34,8 @@ from stakes.beliefs import SymmetricNodes
 from stakes.losses import FiniteChoice, Square, VectorIdentity
 from stakes.losses.domains import Vectors
 from tests.brute import stacked_vectors, vector_reduction
+
+pytestmark = pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # rules of few nodes are tried on purpose
 
 MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])
 RATES = ExponentialLinearWeight([0.9, -0.5])
@@ -345,3 +348,22 @@ def test_the_price_of_one_output_is_not_lost_beside_that_of_another():
     belief = VectorGaussianBelief([[0.0] * 3], [np.diag(units**2)], [[[2.0]]], (covariance * units)[None, None, None])
     found = score(Mahalanobis(price / units[:, None] / units), belief)
     np.testing.assert_allclose(found, covariance @ price @ covariance / 2.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_few_nodes_cost_is_stated(size, seed):
+    """Three outputs, and a weight along one direction: off by 1e-4 to 1e-2, and no warning said so."""
+    reference = pytest.importorskip("tests.torture.reference", reason="mpmath is not installed", exc_type=ImportError)
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(size + 3, 2 * (size + 3)))
+    joint, rates = root @ root.T / root.shape[1], rng.normal(size=3)
+    rates /= np.sqrt(rates @ joint[size:, size:] @ rates)
+    belief = VectorGaussianBelief(
+        np.zeros((1, 3)), joint[None, size:, size:], joint[None, :size, :size], joint[None, None, :size, size:]
+    )
+    with pytest.warns(AccuracyWarning, match=r"accurate to about .* only\. Give the belief more nodes") as caught:
+        found = score(Mahalanobis(np.eye(3), lambda z: 1.0 + 5.0 * np.exp(-((z @ rates) ** 2))), belief)[0]
+    weight = reference.Pieces.of((1,), (5, 0, 0, 2))
+    wanted = float(reference.vector_expected(np.eye(3), weight, rates, np.zeros(3), joint, size))
+    assert abs(found / wanted - 1.0) <= caught[0].message.relative_error < 0.5

@@ -23,6 +23,7 @@ from stakes import (
 from stakes.acquisition.profile import profile_curve
 from stakes.losses import Square
 from tests.brute import gaussian_pair, gaussian_reduction, squared_regret
+from tests.torture.weights import Rough, gaussian_worth, moment_regret, square
 
 RHO = np.array([1e-12, 1e-8, 1e-3, 0.2, 0.6, 0.9, 0.97, 0.99, 0.999, 1 - 1e-6, 1 - 1e-12])
 
@@ -113,11 +114,35 @@ def test_contexts_without_variance_have_nothing_to_gain():
     np.testing.assert_array_equal(reduction[:, 1], 0.0)
 
 
-def test_an_undeclared_step_is_told_of_and_a_declared_one_is_not():
-    step = Weight(lambda z: np.where(z > 0.037, 1.0, 0.0))
-    with pytest.warns(AccuracyWarning, match="breakpoints"):
-        profile_curve(SquaredError(step), gaussian_pair(0.0, 1.0, 0.5))
-    declared = Weight(step.function, breakpoints=(0.037,))
+ROUGH = {
+    "sigmoid 20": (sigmoid(20.0), ((0.0, 1 / 20),)),
+    "sigmoid 60": (sigmoid(60.0), ((0.0, 1 / 60),)),
+    "sigmoid 200, declared": (Weight(sigmoid(200.0).function, breakpoints=(0.0,)), ((0.0, 1 / 200),)),
+    "sigmoid 1000": (sigmoid(1000.0), ((0.0, 1 / 1000),)),
+    "step": (Weight(lambda z: np.where(z > 0.037, 1.0, 0.0)), ((0.037, 0.0),)),
+    "box": (Weight(lambda z: np.where(abs(z - 0.3) < 5e-4, 30.0, 0.1)), ((0.2995, 0.0), (0.3005, 0.0))),
+    "kink": (Weight(lambda z: 0.1 + np.maximum(z - 0.2, 0.0)), ((0.2, 0.0),)),
+}
+
+
+@pytest.mark.parametrize("n_candidates", [1, 80])
+@pytest.mark.parametrize("name", ROUGH)
+def test_rough_weights_to_1e_6_though_they_declare_nothing(name, n_candidates):
+    weight, places = ROUGH[name]
+    rho = np.concatenate([[0.6], np.linspace(0.05, 0.9, n_candidates - 1)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = expected_reduction(SquaredError(weight), gaussian_pair(0.1, 1.0, rho))[0, 0]
+    rough = Rough(lambda u: weight(0.1 + u), tuple((place - 0.1, width) for place, width in places))
+    assert got == pytest.approx(gaussian_worth(rough, moment_regret(lambda u: u, square), 0.6), rel=1e-6)
+
+
+def test_noise_is_told_of_and_a_declared_step_is_not():
+    noise = Weight(lambda z: 1.0 + 0.9 * np.sin(1e6 * z))
+    with pytest.warns(AccuracyWarning, match="breakpoints") as caught:
+        profile_curve(SquaredError(noise), gaussian_pair(0.0, 1.0, 0.5))
+    assert caught[0].message.relative_error > 0.1
+    declared = Weight(lambda z: np.where(z > 0.037, 1.0, 0.0), breakpoints=(0.037,))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         profile_curve(SquaredError(declared), gaussian_pair(0.0, 1.0, 0.5))

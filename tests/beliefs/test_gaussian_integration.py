@@ -63,7 +63,7 @@ def test_conditional_moments_are_those_of_the_posterior():
     mean, variance, rho = 0.3, 2.0, 0.4
     belief = gaussian_pair(mean, variance, rho)
     split = gaussian_split.GaussianSplit(
-        SMOOTH, belief.mean, np.sqrt(belief.variance), belief.rho, belief.reference(SMOOTH)
+        belief.resolved(SMOOTH), belief.mean, np.sqrt(belief.variance), belief.rho, belief.reference(SMOOTH)
     )
     node = split.eta.shape[-1] // 3
     conditional = split.moments()[0, 0, node] / split.mass[0, 0, node]

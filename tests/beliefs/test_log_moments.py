@@ -5,14 +5,23 @@ import pytest
 from numpy.testing import assert_allclose
 
 from stakes import (
+    CRPS,
+    AbsoluteError,
     BregmanLoss,
+    ExponentialLinearWeight,
     ExponentialWeight,
     GaussianBelief,
     InterpolatedWeight,
     Linex,
+    LogScore,
     LogWarp,
+    Mahalanobis,
     NormalEnsemble,
+    SquaredError,
+    VectorGaussianBelief,
     WarpedGaussianBelief,
+    Weight,
+    effective_context_weights,
     expected_posterior_uncertainty,
     expected_reduction,
     expected_regret,
@@ -111,3 +120,42 @@ def test_an_exponential_weight_that_no_number_holds():
         uncertainty(loss, belief)
     values, log_scale = uncertainty(loss, belief, return_log_scale=True)
     assert_allclose(np.log(values) + log_scale, 5000.0 + np.array([0.0, 1.0]) + np.log(2.0), rtol=1e-12)
+    assert_allclose(effective_context_weights(loss, belief), [1.0 / (1.0 + np.e), np.e / (1.0 + np.e)], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "plain"),
+    [
+        (SquaredError, 1.0),
+        (AbsoluteError, (2.0 / np.pi) ** 0.5),
+        (CRPS, np.pi**-0.5),
+        (LogScore, 0.5 * np.log(2.0 * np.pi * np.e)),
+    ],
+)
+def test_what_score_answers_uncertainty_answers_too(loss, plain):
+    """w = exp(100 z) on N(0, 1): E[w] = exp(5000) times what there is without a weight."""
+    belief = half_known()
+    weighted = loss(weight=ExponentialWeight(100.0))
+    assert_allclose(score(weighted, belief, return_log_scale=True)[1], 5000.0, atol=2.0)
+    values, log_scale = uncertainty(weighted, belief, return_log_scale=True)
+    assert_allclose(np.log(values[0]) + log_scale, 5000.0 + np.log(plain), rtol=1e-12)
+    assert_allclose(effective_context_weights(weighted, belief), [1.0])
+
+
+def test_vectors_with_a_weight_that_no_number_holds():
+    belief = VectorGaussianBelief([[0.0, 0.0]], [np.eye(2)], [[[1.0]]], [[[[0.5, 0.5]]]])
+    loss = Mahalanobis([[1.0, 0.0], [0.0, 2.0]], ExponentialLinearWeight([100.0, 0.0]))
+    values, log_scale = uncertainty(loss, belief, return_log_scale=True)
+    assert_allclose(np.log(values[0]) + log_scale, 5000.0 + np.log(3.0), rtol=1e-12)
+    assert_allclose(effective_context_weights(loss, belief), [1.0])
+
+
+def test_uncertainty_by_logarithms_splits_where_the_weight_jumps():
+    """w = 1 above -0.5: h = E[w] (log a - E_w[log T]), by dense integration."""
+    loss = Linex(30.0, Weight(lambda z: np.where(z > -0.5, 1.0, 0.0), breakpoints=(-0.5,)))
+    z = np.linspace(-0.5, 12.5, 1_300_001)
+    mass = np.exp(-0.5 * z**2) / np.sqrt(2.0 * np.pi) * 1e-5
+    mass[0] /= 2.0
+    total = mass.sum()
+    wanted = total * np.log((mass * np.exp(-30.0 * z)).sum() / total) + 30.0 * (mass * z).sum()
+    assert_allclose(uncertainty(loss, half_known()), wanted, rtol=1e-6)

@@ -9,6 +9,8 @@ from stakes.losses.domains import Vectors
 from stakes.testing import check_belief
 from tests.brute import normal_grid, stacked_vectors
 
+pytestmark = pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # rules of few nodes are tried on purpose
+
 EYE, SMALL = np.eye(2), SymmetricNodes(64, 64)
 GOOD = {
     "mean": np.zeros((2, 2)),

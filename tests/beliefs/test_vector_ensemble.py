@@ -16,6 +16,8 @@ from stakes.beliefs import MixtureGrid, SymmetricNodes
 from stakes.testing import check_belief
 from tests.brute import normal_grid
 
+pytestmark = pytest.mark.filterwarnings("ignore::stakes.AccuracyWarning")  # rules of few nodes are tried on purpose
+
 N, M, K = 3, 2, 4
 MATRIX = np.array([[2.0, 1.0], [1.0, 3.0]])
 WEIGHTS = {
@@ -51,13 +53,35 @@ def dense_reduction(matrix, weight, belief):
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-@pytest.mark.parametrize(("size", "outer", "tolerance"), [(1, 128, 1e-6), (2, 128, 0.01), (2, 1024, 1e-4)])
-def test_reductions_against_a_dense_grid(rng, name, size, outer, tolerance):
-    """Labels of one number to 1e-6; of two to 1% with 128 nodes a member, 1e-4 with 1024."""
-    belief = ensemble(rng, size, rule=SymmetricNodes(outer, 1024))
+@pytest.mark.parametrize(
+    ("size", "outer", "grid", "tolerance"),
+    [(1, 128, 2**14, 1e-6), (2, 128, 2**14, 1e-6), (2, 128, 0, 0.01), (2, 1024, 0, 1e-4)],
+)
+def test_reductions_against_a_dense_grid(rng, name, size, outer, grid, tolerance):
+    """Labels of two numbers to 1e-6 by a grid; by nodes of members to 1% with 128 of them, 1e-4 with 1024."""
+    belief = ensemble(rng, size, rule=SymmetricNodes(outer, 1024, grid=grid))
     reductions = expected_reduction(Mahalanobis(MATRIX, None if name == "none" else WEIGHTS[name]), belief)
     wanted = dense_reduction(MATRIX, WEIGHTS[name], belief)
     np.testing.assert_allclose(reductions, wanted, rtol=tolerance, atol=tolerance * wanted.max())
+
+
+def test_a_narrow_member_is_seen_beside_a_wide_one(rng):
+    """By 128 nodes of each member it was off by a quarter."""
+    sd = np.array([[[1.0, 0.5], [0.5, 1.5], [1.5, 1.0], [0.4, 0.4]]])
+    belief = VectorNormalEnsemble(0.1 * rng.standard_normal((1, K, 2)), sd, rng.standard_normal((M, K, 2)), 0.3)
+    wanted = dense_reduction(MATRIX, WEIGHTS["none"], belief)
+    np.testing.assert_allclose(expected_reduction(Mahalanobis(MATRIX), belief), wanted, rtol=1e-6)
+
+
+def test_a_candidate_that_no_grid_resolves_leaves_the_others_as_they_are(rng):
+    mean, sd = rng.standard_normal((2, K, 2)), np.full((2, K, 2), 0.5)
+    mean[1] *= 1e5  # members far apart
+    both = VectorNormalEnsemble(mean, sd, rng.standard_normal((M, K, 2)), 0.3)
+    alone = [both.take(slice(n, n + 1), slice(None)) for n in range(2)]
+    assert alone[0].masses().shape[1] != alone[1].masses().shape[1] == K * 121
+    np.testing.assert_allclose(both.masses().sum(1), [[0.25] * K] * 2, rtol=1e-12)
+    each = np.concatenate([expected_reduction(Mahalanobis(MATRIX), one) for one in alone])
+    np.testing.assert_allclose(expected_reduction(Mahalanobis(MATRIX), both), each, rtol=1e-9)
 
 
 def test_one_number_is_the_scalar_ensemble(rng):
@@ -109,7 +133,7 @@ def test_members_that_agree_tell_nothing(rng):
 
 def test_convergence_is_told(rng):
     loss = Mahalanobis(MATRIX, WEIGHTS["sigmoid"])
-    belief = ensemble(rng, 2)
+    belief = ensemble(rng, 2, rule=SymmetricNodes(128, grid=0))
     told = integration_error(loss, belief)
     assert 0 < told.max() < 0.02
     assert integration_error(loss, belief.refined().refined().refined()).max() < 0.2 * told.max()

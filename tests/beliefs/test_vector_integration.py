@@ -43,14 +43,19 @@ def test_nodes_depend_on_nothing_but_the_rule():
     np.testing.assert_array_equal(first, SymmetricNodes(64, 64, random_state=3).outcomes(5)[0])
 
 
-def test_refined_doubles_both():
-    assert SymmetricNodes(8, 16, 5).refined() == SymmetricNodes(16, 32, 5)
+def test_refined_doubles_all():
+    assert SymmetricNodes(8, 16, 5, 32).refined() == SymmetricNodes(16, 32, 5, 64)
 
 
 @pytest.mark.parametrize("change", [{"outer": 4}, {"inner": 7}, {"outer": 64.0}])
 def test_bad_rules_are_refused(change):
     with pytest.raises(ValueError, match=f"{next(iter(change))} must be a whole number, 8 or more; got"):
         SymmetricNodes(**change)
+
+
+def test_a_bad_grid_is_refused():
+    with pytest.raises(ValueError, match="grid must be a whole number, 0 or more; got -1"):
+        SymmetricNodes(grid=-1)
 
 
 def test_random_states_are_numbers_or_generators():

@@ -103,6 +103,7 @@ LINES = [
     ("DELETE FROM records", "2 records were written and 0 are there"),
     ("DELETE FROM head", "its head is gone, or there are several"),
     ("INSERT INTO head SELECT 2, rows, events, records, hash FROM head", "its head is gone, or there are several"),
+    ("UPDATE head SET number = 2", "its head is gone, or there are several"),
     ("UPDATE head SET events = 'many'", "'many' events were written and 5 are there"),
     ("UPDATE head SET hash = x'00'", "its rows, or its head, are not what was written"),
 ]
@@ -160,6 +161,42 @@ def test_what_others_add_to_an_open_campaign_is_verified_too(made):
                 use()
 
 
+def test_a_file_that_another_program_has_put_into_wal_mode_is_put_back_if_it_is_sound(made):
+    changed(made, "PRAGMA journal_mode = WAL")
+    with Journal.open(made) as journal:
+        assert journal.read("PRAGMA journal_mode") == [("delete",)]
+    changed(made, "UPDATE events SET label = 'bat' WHERE number = 1; PRAGMA journal_mode = WAL")
+    before = made.read_bytes()
+    with pytest.raises(StakesError, match="event 1 is not what was written"):
+        Journal.open(made)
+    assert made.read_bytes() == before
+
+
+def test_a_header_that_forbids_writing_is_damage_where_the_file_may_be_written(made):
+    data = bytearray(made.read_bytes())
+    data[18] = 9  # the version of the format that is needed for writing
+    made.write_bytes(data)
+    with Journal.open(made) as journal:
+        assert journal.version() == 5
+        with pytest.raises(StakesError, match="its header says that it can only be read"):
+            journal.tell_many([("d", "cat")])
+    assert recover(made, made.with_name("new.stakes"))[0] == 5
+
+
+def test_names_that_are_no_text_are_refused(made):
+    made.write_bytes(made.read_bytes().replace(b"CREATE TABLE events", b"CREATE TABLE \xef\xffents"))
+    with pytest.raises(StakesError, match="is damaged, or was changed by another program"):
+        Journal.open(made)
+
+
+def test_a_file_of_many_gigabytes_of_nothing_is_read_or_refused(made):
+    """As the journal of an unfinished write leaves it, whose number of pages is damaged."""
+    with made.open("r+b") as file:
+        file.truncate(2**33)  # of which the disk keeps nothing
+    with Journal.open(made) as journal:
+        assert journal.version() == 5
+
+
 def test_an_older_copy_put_in_place_of_an_open_campaign_is_noticed(made):
     old = made.read_bytes()
     with Journal.open(made) as journal:
@@ -195,8 +232,9 @@ def test_what_is_sound_is_recovered_up_to_the_first_damage(made):
         recover(made, new)
 
 
-def test_rows_that_are_not_what_was_written_are_not_recovered(made):
-    changed(made, "UPDATE rows SET id = 'z' WHERE number = 4")
+@pytest.mark.parametrize("more", ["", "; DELETE FROM records"])
+def test_rows_that_are_not_what_was_written_are_not_recovered(made, more):
+    changed(made, f"UPDATE rows SET id = 'z' WHERE number = 4{more}")
     with pytest.raises(StakesError, match="nothing can be recovered"):
         recover(made, made.with_name("new.stakes"))
     assert [each.name for each in made.parent.iterdir()] == [made.name]
@@ -216,6 +254,17 @@ def test_a_file_of_the_version_before_gets_hashes_and_keeps_its_content(path):
     changed(path, "UPDATE events SET label = 'bat' WHERE number = 1")
     with pytest.raises(StakesError, match="event 1 is not what was written"):
         Journal.open(path)
+
+
+def test_a_file_of_the_version_before_with_a_damaged_name_of_an_index_is_refused(path):
+    unchained(path, NAMES)
+    path.write_bytes(
+        path.read_bytes().replace(b"indexsqlite_autoindex_rows_1rows", b"indexsqlite_autoindex_rows_1r0ws")
+    )
+    before = path.read_bytes()
+    with pytest.raises(StakesError, match="the index sqlite_autoindex_rows_1 is not as stakes makes it"):
+        Journal.open(path)
+    assert path.read_bytes() == before
 
 
 def test_a_damaged_file_of_the_version_before_gets_no_hashes(path):

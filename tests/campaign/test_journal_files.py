@@ -159,3 +159,21 @@ def test_where_nothing_can_be_written_a_campaign_is_read(path, request):
     with pytest.raises(StakesError, match="allow writing to the file and to its folder"):
         Journal.create(path.with_name("new"), ROWS, {})
     assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are those of POSIX")
+def test_a_campaign_is_for_its_owner_until_it_is_shared(path):
+    before = os.umask(0o022)
+    try:
+        with Journal.create(path, [("a", None), ("b", None)], {}) as journal:
+            for mode in (0o600, 0o660):
+                assert path.stat().st_mode & 0o777 == mode
+                with journal.writing():
+                    journal.connection.execute("UPDATE rows SET cost = 1 WHERE 0")
+                    beside = [each.stat().st_mode & 0o777 for each in path.parent.iterdir() if each != path]
+                assert set(beside) <= {mode}
+                path.chmod(0o660)
+            journal.tell_many([("a", "cat")])
+            assert path.stat().st_mode & 0o777 == 0o660
+    finally:
+        os.umask(before)

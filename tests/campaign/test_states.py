@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stakes.campaign import Event, RowState
-from stakes.campaign.states import after, checked, needless
+from stakes.campaign.states import Replay, after, checked, needless
 from stakes.exceptions import StakesError
 
 KINDS = ("label", "replace", "ask", "release", "skip", "withdraw")
@@ -150,3 +150,18 @@ def test_a_refusal_says_what_is_and_what_to_do(before, then, words):
 def test_who_is_kept_with_what_they_did():
     assert after(event("skip")._replace(who="ann")).who == "ann"
     assert after(event("release")._replace(who="ann")) == RowState(event=1)
+
+
+def test_what_an_interrupt_left_half_done_is_taken_back():
+    lines = [(1, 10.0, "ask", "7", None, 20.0, 1, None), (2, 12.0, "label", "7", "cat", None, None, None)]
+    whole = Replay.begin([(1, "7", None)])
+    whole.take_events([(*line, None) for line in lines], hashed=False)
+    for done in (0, 1):
+        half = Replay.begin([(1, "7", None)])
+        half.take_events([(*line, None) for line in lines[: done + 1]], hashed=False)
+        half.hashes.pop()  # as before the last step
+        half.drop_half_done()
+        assert [event.number for event in half.events] == [1, 2][:done]
+        assert half.state("7") == (RowState("asked", until=20.0, batch=1, event=1) if done else RowState())
+        half.take_events([(*line, None) for line in lines[done:]], hashed=False)
+        assert half == whole

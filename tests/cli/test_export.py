@@ -117,3 +117,13 @@ def test_a_table_and_a_campaign_may_be_links(campaign, here):
     (here / "current.csv").unlink()
     (here / "current.csv").symlink_to("far/again.csv")  # pointed elsewhere, it is the table still
     assert run("doctor c.stakes").code == 0
+
+
+@pytest.mark.parametrize("words", ["init c.stakes-wal numbers.csv", "init c.stakes-journal numbers.csv"])
+def test_no_campaign_is_made_that_would_be_part_of_another(campaign, words):
+    before = digest(campaign)
+    answer = run(words, NUMBERS)
+    assert (answer.code, "is part of" in answer.err) == (1, True)
+    assert run("doctor c.stakes --recover c.stakes-wal").code == 1
+    assert digest(campaign) == before
+    assert run("doctor c.stakes").code == 0

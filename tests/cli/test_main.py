@@ -96,3 +96,11 @@ def test_nothing_is_loaded_before_signals_are_heard():
     loaded = set(python(code)[1].split())
     assert {"stakes", "stakes.cli", "stakes.cli.main"} <= loaded
     assert not loaded & {"typing", "click", "numpy", "json", "threading", "importlib.metadata"}
+
+
+def test_a_signal_while_python_ends_changes_nothing():
+    late = f"class Late:\n    def __del__(self):\n        {INTERRUPT}; time.sleep(0.2)\n"
+    code = f"{late}import sys\nsys.late = Late()\nfrom stakes.cli.main import main\nmain(['losses'])"
+    found, out, err = python(code)
+    assert (found, err) == (0, "")
+    assert "squared-error" in out

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
 from experiments.__main__ import main
-from experiments.labels_saved import beliefs, loop, rivals
-from experiments.labels_saved.beliefs import BELIEFS, DEFAULT, REFERENCE, ReferenceProcess, model_of
+from experiments.datasets import DatasetError
+from experiments.labels_saved import beliefs, command, loop, rivals
+from experiments.labels_saved.beliefs import BELIEFS, DEFAULT, REFERENCE, ReferenceForest, ReferenceProcess, model_of
 from experiments.labels_saved.command import write_page
 from experiments.labels_saved.densities import log_densities, nearest, pair_log_densities
 from experiments.labels_saved.loop import LOSS, RANDOM, carry_out, keys_of, one_run, settings_of
@@ -18,7 +20,7 @@ from experiments.labels_saved.page import page
 from experiments.labels_saved.problems import DRIVERS, LEAST, UNWEIGHTED, problems, rarest
 from experiments.labels_saved.splits import sizes, split
 from experiments.labels_saved.store import Key, Store
-from experiments.labels_saved.summary import read, summarised, write
+from experiments.labels_saved.summary import error_counts, read, summarised, write
 from experiments.labels_saved.tables import Table, load
 from stakes import CategoricalEnsemble, GaussianBelief, NormalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
@@ -149,12 +151,26 @@ FROZEN_MEAN = [-1.1753135, 2.0838762, 0.2836624]
 FROZEN_VARIANCE = [1.8355527, 1.2472190, 1.1080967]
 
 
-def test_the_reference_for_classes_is_a_forest_of_200_trees():
-    table = blobs()
-    found = model_of(REFERENCE, table, split(table, 0, 10))
-    assert isinstance(found, RandomForestClassifier)
-    assert found.n_estimators == 200
-    assert found.get_params() == {**RandomForestClassifier().get_params(), "n_estimators": 200}
+@pytest.mark.parametrize(("rows", "n_classes", "seed"), [(12, 2, 0), (50, 3, 1), (90, 11, 7)])
+def test_the_reference_for_classes_is_scikit_learns_forest_of_200_trees(rows, n_classes, seed):
+    table = blobs(rows, n_classes)
+    features, labels = table.standardised, table.y + 5
+    ours = ReferenceForest(seed).fit(features, labels).forest_
+    theirs = RandomForestClassifier(200, random_state=seed).fit(features, labels)
+    for one, other in zip(ours.estimators_, theirs.estimators_, strict=True):
+        for part in ("feature", "threshold", "value", "children_left"):
+            assert np.array_equal(getattr(one.tree_, part), getattr(other.tree_, part))
+    assert np.array_equal(ours.predict_proba(features), theirs.predict_proba(features))
+    assert np.array_equal(ours.predict(features), theirs.predict(features))
+    wanted = list(range(4, n_classes + 5))  # one more than there are labels of
+    beliefs_of = [belief_of(each, features[:5], features[5:], classes=wanted) for each in (ours, theirs)]
+    assert np.array_equal(beliefs_of[0].contexts, beliefs_of[1].contexts)
+    assert isinstance(beliefs_of[0], VoteEnsemble)
+
+
+def test_the_reference_is_another_kind_of_model_for_each_task():
+    found = [model_of(REFERENCE, each, split(each, 0, 10)) for each in (line(), blobs())]
+    assert [type(each) for each in found] == [ReferenceProcess, ReferenceForest]
 
 
 @pytest.mark.parametrize("table", [line(), blobs()], ids=["numbers", "classes"])
@@ -250,7 +266,7 @@ def test_a_fixed_order_is_followed_whatever_the_belief():
 
 
 def test_a_rival_that_is_not_installed_is_left_out_with_the_reason(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "skactiveml", None)
+    monkeypatch.setitem(sys.modules, "skactiveml", None)
     table = blobs()
     key = Key("blobs", REFERENCE, rivals.ERROR_REDUCTION)
     found = one_run(table, 0, [key], 2)
@@ -277,6 +293,7 @@ def studies(tmp_path_factory):
     """Two runs of two labels of both beliefs on two tables: the tables, their store, and what was left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beliefs, "TREES", 20)
+        patch.setitem(sys.modules, "skactiveml", None)
         patch.setattr(default_model, "_TREES", 20)
         store, said = Store(tmp_path_factory.mktemp("store")), {}
         tables = [line(), blobs()]
@@ -287,8 +304,9 @@ def studies(tmp_path_factory):
 
 
 def records_of(table, store):
-    keys = [key for belief in BELIEFS for key in keys_of(table, belief)]
-    return {key: record for key in keys if (record := store.load(key)) is not None}
+    found = store.records(table.name, settings_of(table, 2))
+    assert {*found} == {each for b in BELIEFS for each in keys_of(table, b) if each.strategy != rivals.ERROR_REDUCTION}
+    return found
 
 
 def test_every_strategy_is_measured_by_every_loss_of_the_table(studies):
@@ -390,6 +408,7 @@ def test_a_summary_survives_its_file(studies, tmp_path):
     assert back["line"].runs == 2
     for case in back["line"].cases:
         assert len(case.curve) == 3
+        assert len(case.standard_errors) == 2
         assert case.share.value in (0.0, 0.5, 1.0, math.inf)
         own = case.strategy == LOSS and not case.unweighted and case.loss != UNWEIGHTED["numbers"]
         assert (case.against is not None) == own
@@ -462,6 +481,30 @@ def made_up(table, fall, harm=0.0, runs=20, bought=10):
     }
 
 
+def test_the_summary_of_a_table_is_small_enough_to_keep(tmp_path):
+    """32 tables are to stay below 2 MB: 60 kB each, with three beliefs and full runs."""
+    named, records = made_up(line(), 5.0, runs=50, bought=60)
+    some = [Key(named.name, REFERENCE, rival) for rival in loop.RIVALS["numbers"]]
+    whole = {**records, **dict.fromkeys(some, records[Key(named.name, REFERENCE, RANDOM)])}
+    noisy = {
+        key: later(record, 0, 0.1 * np.random.default_rng(0).normal(size=(50, 61))) for key, record in whole.items()
+    }
+    beliefs_of = {
+        Key(k.table, f"{b}{k.belief}", k.strategy, k.driver): r for b in ("", "a", "b") for k, r in noisy.items()
+    }
+    path = write(summarised(named, beliefs_of, draws=50), tmp_path)
+    assert path.stat().st_size < 60_000
+
+
+def test_standard_errors_are_kept_at_every_tenth_label():
+    named, records = made_up(line(), 5.0, runs=8, bought=25)
+    case = summarised(named, records, draws=10).cases[0]
+    values = records[Key(named.name, REFERENCE, RANDOM)].losses[case.loss]
+    assert error_counts(25) == [0, 10, 20, 25]
+    wanted = values[:, [0, 10, 20, 25]].std(axis=0, ddof=1) / math.sqrt(8)
+    assert case.standard_errors == pytest.approx(wanted.tolist())
+
+
 def test_a_summary_needs_the_reference():
     with pytest.raises(StakesError, match=r"the yardstick of line is \(reference, random\), which has not been run"):
         summarised(line(), {})
@@ -469,13 +512,14 @@ def test_a_summary_needs_the_reference():
 
 def test_strategies_without_a_run_in_common_are_refused():
     named, records = made_up(line(), 5.0)
-    moved = {key: record if key.strategy == RANDOM else later(record) for key, record in records.items()}
+    moved = {key: record if key.strategy == RANDOM else later(record, 100) for key, record in records.items()}
     with pytest.raises(StakesError, match="these have no run in common"):
         summarised(named, moved, draws=10)
 
 
-def later(record):
-    return loop.Record(**{**record.__dict__, "runs": record.runs + 100})
+def later(record, by, noise=0.0):
+    losses = {name: values + noise for name, values in record.losses.items()}
+    return loop.Record(**{**record.__dict__, "runs": record.runs + by, "losses": losses})
 
 
 # the command
@@ -502,6 +546,19 @@ def test_the_command_lists_tables_and_names_those_that_are_none(capsys, tmp_path
     assert shown.splitlines() == [str(load("wine")), str(load("diabetes"))]
     with pytest.raises(SystemExit, match="there is no table yatch; there are yacht"):
         main(["labels_saved", "--tables", "yatch"])
+
+
+def test_a_page_of_nothing_and_a_table_that_cannot_be_had_are_said(capsys, tmp_path, monkeypatch):
+    with pytest.raises(SystemExit, match="there is no summary of a table in"):
+        main(["labels_saved", "--report", "--results", str(tmp_path)])
+
+    def absent(name):
+        raise DatasetError(f"{name} was not found")
+
+    monkeypatch.setattr(command, "load", absent)
+    with pytest.raises(SystemExit, match="there is no summary of a table in"):
+        main(["labels_saved", "--tables", "yacht", "--store", str(tmp_path)])
+    assert "left out: yacht: yacht was not found" in capsys.readouterr().err
 
 
 def test_settings_are_those_of_the_table_and_the_sizes():

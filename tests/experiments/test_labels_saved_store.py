@@ -86,6 +86,17 @@ def test_a_damaged_file_is_refused_with_what_to_do(tmp_path):
         store.load(KEY)
 
 
+def test_all_records_of_a_table_are_found_by_their_keys(tmp_path):
+    store = Store(tmp_path)
+    keys = [KEY, Key("real estate", "of another engine", "random"), Key("yacht", "reference", "random")]
+    for key in keys:
+        store.add(key, record(0), SETTINGS)
+    assert set(store.records("real estate", SETTINGS)) == set(keys[:2])
+    assert store.records("nothing") == {}
+    with pytest.raises(StakesError, match="has runs made by other settings"):
+        store.records("yacht", {})
+
+
 def test_keys_have_files_of_their_own():
     keys = [Key("t", "b", "loss", "a"), Key("t", "b", "loss", "b"), Key("t", "b", "random"), Key("t", "c", "random")]
     assert len({key.path for key in keys}) == len(keys)

@@ -1,12 +1,14 @@
 """Tables from files: what is read, and what is refused with the place and a way out."""
 
+import os
 import re
+import time
 
 import numpy as np
 import pytest
 
 from stakes.exceptions import StakesError
-from stakes.files import read_table, row_ids
+from stakes.files import open_pool, read_table, row_ids
 
 
 @pytest.fixture
@@ -185,8 +187,11 @@ def test_rows_without_any_value_are_told(csv):
 def test_options_are_checked(csv):
     with pytest.raises(StakesError, match=r"no column 'hat'.*Did you mean 'heat'"):
         csv("heat\n1\n", text=("hat",))
-    with pytest.raises(StakesError, match=r"missing must be a list of texts, such as \('NA',\)"):
-        csv("heat\n1\n", missing="NA")
+    assert csv("heat\n1\nNA\n", missing="NA").features().column(0)[0] == 1.0  # a list of one
+    assert csv("heat\n1\n", text="heat").features("heat").column(0).tolist() == ["1"]
+    for given in (3, ["NA", 3], [None]):
+        with pytest.raises(StakesError, match="missing must be a text or a list of texts; got"):
+            csv("heat\n1\n", missing=given)
     with pytest.raises(StakesError, match="no column 'x'"):
         csv("heat\n1\n").texts("x")
 
@@ -199,3 +204,44 @@ def test_ids(csv):
         row_ids(source, "other")
     with pytest.raises(StakesError, match="the id at line 3, column 'gap', is empty"):
         row_ids(source, "gap")
+
+
+def test_a_header_of_a_million_columns_is_refused_at_once(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",".join(f"c{i}" for i in range(10**6)) + "\n" + ",".join(["1"] * 10**6) + "\n")
+    begin = time.process_time()
+    with pytest.raises(StakesError, match=r"has 1,000,000 columns; at most 20,000 are read. Leave some out"):
+        read_table(path)
+    assert time.process_time() - begin < 20.0  # each name compared with all others would take hours
+
+
+def test_a_table_of_twenty_thousand_columns_is_read_in_linear_time(tmp_path):
+    path, n = tmp_path / "t.csv", 20_000
+    path.write_text(",".join(f"c{i}" for i in range(n)) + "\n" + (",".join(["1"] * n) + "\n") * 3)
+    begin = time.process_time()
+    source = read_table(path)
+    frame = source.features().drop([f"c{i}" for i in range(0, n, 2)])
+    assert frame.shape == (3, n // 2)
+    assert source.remarks() == ()
+    with pytest.raises(StakesError, match="there is no column 'c30000'"):
+        source.texts("c30000")
+    assert time.process_time() - begin < 10.0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
+def test_what_never_ends_is_not_read(tmp_path, ending):
+    os.mkfifo(tmp_path / f"pipe.{ending}")
+    (tmp_path / f"zero.{ending}").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        for look in (read_table, open_pool):
+            with pytest.raises(StakesError, match="is a pipe or a device, which may never end"):
+                look(tmp_path / f"{name}.{ending}")
+
+
+def test_a_pool_of_numbers_from_a_csv_gives_arrays_where_that_is_asked_for(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c\n1,2,x\n3,,y\n5,6,z\n")
+    plain = open_pool(tmp_path / "t.csv", ["b", "a"], plain=True)
+    assert [start for start, _ in plain.chunks(2)] == [0, 2]
+    assert plain.take(np.asarray([2, 0])).tolist() == [[6.0, 5.0], [2.0, 1.0]]
+    assert open_pool(tmp_path / "t.csv", plain=True).names == ("a", "b", "c")  # there is text among them

@@ -10,6 +10,7 @@ import pytest
 
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, expected_regret
 from stakes.acquisition.centred import terms_of, vote_terms
+from stakes.acquisition.votes import relative_weights
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from tests.centred_cases import CUDA, DEVICE, INTERPRETED, LOSSES, close, ensemble, exact, rounded, shares_of  # noqa: E402
@@ -26,7 +27,8 @@ def member_sums(loss, belief, shares, precision):
     """What launches kernels: imported late, as Triton must not be before its interpreter is chosen."""
     terms = terms_of(loss, belief, shares)
     launched = import_module("stakes.gpu.centred")
-    return launched.member_sums(terms, belief.n_classes, belief.member_weights, precision)
+    of = launched.member_sums(terms, belief.n_classes, belief.member_weights, precision)
+    return lambda block: of(block) * np.exp(terms.log_scale)
 
 
 @runs
@@ -51,6 +53,7 @@ def test_votes_are_counted_exactly(name):
     belief, shares, loss = VoteEnsemble(*sides, n_classes=4), shares_of(20), LOSSES[name](4)
     wanted = torch.matmul(expected_regret(loss, belief), shares)
     found = import_module("stakes.gpu.centred").vote_sums(*vote_terms(loss, belief, shares))(belief)
+    found = found * np.exp(relative_weights(loss)[1])
     np.testing.assert_allclose(found.cpu(), wanted.cpu(), rtol=3e-6)
 
 

@@ -4,6 +4,7 @@ from array_api_compat import array_namespace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stakes.exceptions import StakesError
 from stakes.losses import CostMatrix, FiniteActions, Loss, ThresholdDecision, ZeroOne
 from stakes.losses.domains import REAL, Classes
 from stakes.testing import check_loss
@@ -248,3 +249,9 @@ def test_finite_actions_refuse_bad_costs():
 def test_decisions_refuse_an_action_that_is_none(action):
     with pytest.raises(ValueError, match="from 0 to 1"):
         ThresholdDecision(0.0)(1.0, action)
+
+
+def test_costs_whose_difference_no_number_holds_are_refused():
+    with pytest.raises(StakesError, match="in a larger unit"):
+        CostMatrix([[0.0, 1.5e308], [-1.5e308, 0.0]])
+    assert CostMatrix([[0.0, 1.5e308], [1.0, 0.0]])(0, 1) == 1.5e308

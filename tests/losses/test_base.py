@@ -19,7 +19,19 @@ from stakes import (
     score,
     select,
 )
-from stakes.losses import CRPS, DistributionLoss, LogLoss, Loss, SquaredError, ZeroOne
+from stakes.exceptions import StakesError
+from stakes.losses import (
+    CRPS,
+    BoxCox,
+    DistributionLoss,
+    Exponential,
+    ExponentialLinearWeight,
+    Linex,
+    LogLoss,
+    Loss,
+    SquaredError,
+    ZeroOne,
+)
 from stakes.losses.base import missing_members
 from stakes.testing import _check_continuity, check_loss
 
@@ -69,7 +81,8 @@ class Undeclared(ActAbove):
 def test_undeclared_it_would_be_wrong(rng):
     """Why the protocol asks: not a property to keep, but the size of the error that the law is there to catch."""
     belief = gaussian(rng)
-    found, wanted = (expected_regret(loss, belief) for loss in (Undeclared(), SAME))
+    with pytest.warns(AccuracyWarning, match="finite_actions = True"):
+        found, wanted = (expected_regret(loss, belief) for loss in (Undeclared(), SAME))
     some = wanted > 1e-6
     assert np.median(abs(found[some] / wanted[some] - 1.0)) > 1e-4
     with pytest.warns(AccuracyWarning, match="finite_actions = True"):
@@ -131,3 +144,21 @@ def test_a_loss_that_does_not_say_is_refused_by_name():
     assert missing_members(Silent(), Loss) == ["finite_actions"]
     with pytest.raises(TypeError, match=r"which lacks finite_actions. docs/adding_a_loss\.md shows how"):
         score(Silent(), gaussian(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda: Linex(1e308),
+        lambda: Linex(-1e200),
+        lambda: Linex(1.0, ExponentialWeight(1e308)),
+        lambda: BoxCox(1e308),
+        lambda: ExponentialLinearWeight([1.0, 1e308]),
+        lambda: Exponential(1e308),
+        lambda: ThresholdDecision(0.0, miss=1e308),
+    ],
+)
+def test_a_size_that_no_number_holds_is_refused_at_the_door(loss):
+    """Their products and sums would be infinite, or end in an OverflowError."""
+    with pytest.raises(StakesError, match="at most"):
+        loss()

@@ -442,9 +442,9 @@ def test_targets_and_predictions_must_lie_in_the_domain(loss, bad, domain):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_the_numbers_of_a_loss_must_be_finite(bad):
-    with pytest.raises(ValueError, match="lam must be a finite number; got"):
+    with pytest.raises(ValueError, match="lam must be a finite number, at most"):
         BoxCox(bad)
-    with pytest.raises(ValueError, match="alpha must be a finite number; got"):
+    with pytest.raises(ValueError, match="alpha must be a finite number, at most"):
         Linex(bad)
 
 

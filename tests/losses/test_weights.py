@@ -174,7 +174,7 @@ def test_a_weight_may_be_constant(xp, host):
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_rate_must_be_finite(bad):
-    with pytest.raises(ValueError, match="rate must be a finite number; got"):
+    with pytest.raises(ValueError, match="rate must be a finite number, at most"):
         ExponentialWeight(bad)
 
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_friedman1, make_friedman2
 from sklearn.ensemble import (
     BaggingRegressor,
     ExtraTreesRegressor,
@@ -9,13 +11,14 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from stakes import Mahalanobis, NormalEnsemble, SquaredError, VectorNormalEnsemble, score
+from stakes import Mahalanobis, NormalEnsemble, SquaredError, VectorNormalEnsemble, rank, score
 from stakes.models import Bootstrap, EnsembleOf, belief_of, out_of_bag_noise
-from stakes.models.ensembles import moment_noise
+from stakes.models.ensembles import label_share_of, moment_noise
 from stakes.testing import check_belief
 
 RNG = np.random.default_rng(0)
@@ -71,8 +74,69 @@ def test_members_that_have_not_seen_a_row_are_counted():
     assert np.mean(unseen) > 1.5 * 20 / np.e  # more than samples of all rows would leave out
     variance = np.mean([np.var(labels[rows], ddof=1) for rows in samples])
     spread = belief.context_mean.var(axis=1, ddof=1).mean() * np.mean(1.0 + 1.0 / np.array(unseen))
-    wanted = np.sqrt((1.0 - forest.oob_score_) * variance - spread)
+    leaves = [tree.get_n_leaves() / len(np.unique(rows)) for tree, rows in zip(forest, samples, strict=True)]
+    share = np.mean(leaves)  # of a label in a prediction, as leaves have eight rows
+    assert 0.05 < share < 0.2
+    wanted = np.sqrt(((1.0 - forest.oob_score_) * variance - (1.0 - 0.75 * share) * spread) / (1.0 + 0.2 * share))
     np.testing.assert_allclose(belief.candidate_sd, wanted, rtol=1e-9)
+
+
+def simulated(kind, n, seed):
+    """A table with labels whose noise has sd 0.5, about functions of sd 1 or so."""
+    rng = np.random.default_rng(seed)
+    makers = {"friedman 1": (make_friedman1, 5.0), "friedman 2": (make_friedman2, 375.0)}
+    if kind in makers:
+        make, unit = makers[kind]
+        rows, values = make(n + 50, noise=0.0, random_state=seed)
+        values = values / unit
+    else:
+        rows = rng.uniform(-1.0, 1.0, size=(n + 50, 2))
+        values = {
+            "wave": np.sin(4.0 * rows[:, 0]),
+            "step": 2.0 * (rows[:, 0] > 0) * (rows[:, 1] > 0),
+            "nothing": 0.0 * rows[:, 0],
+        }[kind]
+    return rows, values + 0.5 * rng.normal(size=n + 50)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestRegressor(60, oob_score=True, random_state=0),
+        ExtraTreesRegressor(60, bootstrap=True, oob_score=True, random_state=0),
+        BaggingRegressor(n_estimators=60, oob_score=True, random_state=0),
+        Bootstrap(DecisionTreeRegressor(), 30, random_state=0),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_the_noise_of_grown_trees_is_about_right_over_twenty_tables(estimator):
+    found = []
+    for seed, kind in enumerate(["friedman 1", "friedman 2", "wave", "step", "nothing"] * 4):
+        n = (40, 80, 140, 200)[seed // 5]
+        rows, labels = simulated(kind, n, seed)
+        model = clone(estimator).fit(rows[:n], labels[:n])
+        found.append(float(np.ravel(belief_of(model, rows[n:], rows[n:]).candidate_sd)[0]) / 0.5)
+    assert 0.85 < np.median(found) < 1.15  # it was half of it, and less
+    assert min(found) > 0.6
+    assert max(found) < 1.8
+
+
+def test_a_members_share_of_a_single_label():
+    samples = [np.arange(100)] * 2
+    trees = [DecisionTreeRegressor(min_samples_leaf=leaf).fit(INPUTS[:100], LABELS[:100]) for leaf in (1, 1)]
+    assert label_share_of(trees, samples) == 1.0
+    near = make_pipeline(StandardScaler(), KNeighborsRegressor(4)).fit(INPUTS[:100], LABELS[:100])
+    assert label_share_of([near, near], samples) == 0.25
+    assert label_share_of([Ridge(), Ridge()], samples) == 0.0
+
+
+def test_rankings_say_how_the_noise_was_found():
+    rows, labels = INPUTS[TRAIN], LABELS[TRAIN]
+    forest = RandomForestRegressor(30, oob_score=True, random_state=0).fit(rows, labels)
+    for model in (forest, make_pipeline(StandardScaler(), forest).fit(rows, labels)):
+        assert any("out of bag" in str(note) for note in rank(model, SquaredError(), INPUTS[POOL][:20], n=1).notes)
+    told = Bootstrap(Ridge(), 5, noise_sd=0.3, random_state=0).fit(rows, labels)
+    assert not any("out of bag" in str(note) for note in rank(told, SquaredError(), INPUTS[POOL][:20], n=1).notes)
 
 
 def test_moments_by_hand():

@@ -22,9 +22,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from stakes import GaussianBelief, Linex, SquaredError, VectorGaussianBelief, score, select
+from stakes import GaussianBelief, Linex, SquaredError, VectorGaussianBelief, rank, score, select
 from stakes.baselines import bald
-from stakes.models import belief_of
+from stakes.models import TableEncoder, belief_of
 from stakes.models.sklearn_gaussian import signal_and_noise
 from stakes.testing import check_belief
 from tests.models.regression_cases import check_reduction, data
@@ -154,16 +154,18 @@ def test_several_outputs_are_independent(rng):
 def test_linear_models_agree_with_their_own_predict(estimator, scale, rng):
     rows, labels, pool, contexts = data(rng, n=30)
     model = clone(estimator).fit(rows + scale, labels)
+    model.n_samples_seen_ = 30
     belief = belief_of(model, pool + scale, contexts + scale, joint=True)
+    intercept = model.fit_intercept / model.alpha_ / 30  # the variance of a mean of labels, which predict leaves out
     mean, sd = model.predict(contexts + scale, return_std=True)
     np.testing.assert_allclose(belief.mean, mean, rtol=1e-12)
-    np.testing.assert_allclose(belief.variance, sd**2, rtol=1e-10)
+    np.testing.assert_allclose(belief.variance, sd**2 + intercept, rtol=1e-10)
     np.testing.assert_allclose(
-        belief.candidate_variance, model.predict(pool + scale, return_std=True)[1] ** 2, rtol=1e-10
+        belief.candidate_variance, model.predict(pool + scale, return_std=True)[1] ** 2 + intercept, rtol=1e-10
     )
     np.testing.assert_allclose(belief.noise_variance, 1.0 / model.alpha_)
     latent = belief_of(model, pool + scale, contexts + scale, target="latent")
-    np.testing.assert_allclose(latent.variance, sd**2 - 1.0 / model.alpha_, rtol=1e-8)
+    np.testing.assert_allclose(latent.variance, sd**2 + intercept - 1.0 / model.alpha_, rtol=1e-8)
     np.testing.assert_allclose(latent.covariance, belief.covariance)
 
 
@@ -182,10 +184,86 @@ def test_pruned_coefficients_are_known(rng):
     labels = rows[:, 0] + 0.05 * rng.normal(size=30)
     model = ARDRegression(threshold_lambda=500.0).fit(rows, labels)
     assert model.sigma_.shape[0] < 5
+    model.n_samples_seen_ = 30
     belief = belief_of(model, pool, contexts)
-    np.testing.assert_allclose(belief.variance, model.predict(contexts, return_std=True)[1] ** 2, rtol=1e-12)
+    wanted = model.predict(contexts, return_std=True)[1] ** 2 + 1.0 / model.alpha_ / 30
+    np.testing.assert_allclose(belief.variance, wanted, rtol=1e-12)
     nothing = ARDRegression(threshold_lambda=1e-12).fit(rows, labels)
     assert not belief_of(nothing, pool, contexts).covariance.any()
+
+
+def by_bayes_rule(model, rows, weights, places):
+    """The covariance of f at `places`, from the posterior of (intercept, b): a flat prior, and that of the model."""
+    design, every = (np.column_stack([np.ones(len(each)), each]) for each in (rows, places))
+    prior = np.diag([0.0, *np.broadcast_to(model.lambda_, rows.shape[1])])
+    return every @ np.linalg.inv(prior + model.alpha_ * design.T @ (weights[:, None] * design)) @ every.T
+
+
+@pytest.mark.parametrize("estimator", [BayesianRidge(), ARDRegression(threshold_lambda=1e12)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [6, 25])
+def test_the_intercept_is_as_uncertain_as_bayes_rule_says(estimator, weighted, n, rng):
+    rows, labels, pool, contexts = data(rng, n=n, p=2)
+    rows, pool, contexts = rows + 3.0, pool + 3.0, contexts + 3.0
+    weights = rng.uniform(0.5, 2.0, size=n) if weighted and isinstance(estimator, BayesianRidge) else np.ones(n)
+    model = clone(estimator)
+    model.fit(rows, labels, *([weights] if weighted and isinstance(estimator, BayesianRidge) else []))
+    model.n_samples_seen_ = weights.sum()
+    wanted = by_bayes_rule(model, rows, weights, np.concatenate([pool, contexts]))
+    belief, m = belief_of(model, pool, contexts, target="latent", joint=True), len(pool)
+    np.testing.assert_allclose(belief.variance, np.diag(wanted)[m:], rtol=1e-8)
+    np.testing.assert_allclose(belief.covariance, wanted[:m, m:], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(np.delete(belief.candidate_covariance(0), 0), wanted[0, 1:m], rtol=1e-6, atol=1e-9)
+
+
+def test_six_labels_leave_the_intercept_uncertain():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(6, 1))
+    model = BayesianRidge().fit(rows, 0.3 * rows[:, 0] + rng.normal(size=6))
+    slope_alone = np.sqrt(model.predict(np.zeros((1, 1)), return_std=True)[1] ** 2 - 1.0 / model.alpha_)[0]
+    model.n_samples_seen_ = 6
+    sd = np.sqrt(belief_of(model, rows, np.zeros((1, 1)), target="latent").variance[0])
+    assert sd == pytest.approx(np.sqrt(by_bayes_rule(model, rows, np.ones(6), np.zeros((1, 1)))[0, 0]), rel=1e-9)
+    assert sd > 1.3 * slope_alone
+
+
+def test_a_scaler_or_an_encoder_before_it_tells_how_many_labels_there_were(rng):
+    rows, labels, pool, contexts = data(rng, n=12, p=3)
+    alone = BayesianRidge().fit(StandardScaler().fit(rows).transform(rows), labels)
+    alone.n_samples_seen_ = 12
+    scaler = StandardScaler().fit(rows)
+    wanted = belief_of(alone, scaler.transform(pool), scaler.transform(contexts))
+    for first in (StandardScaler(), TableEncoder()):
+        model = make_pipeline(first, BayesianRidge()).fit(rows, labels)
+        np.testing.assert_allclose(belief_of(model, pool, contexts).covariance, wanted.covariance, rtol=1e-9)
+        assert not hasattr(model[-1], "n_samples_seen_")  # the model of the user is as it was
+
+
+def test_labels_are_counted_by_the_spread_of_contexts_where_nobody_tells():
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        rows, contexts = rng.normal(size=(20, 4)), rng.normal(size=(200, 4))
+        model = BayesianRidge().fit(rows, rows[:, 0] + rng.normal(size=20))
+        centre = np.tile(model.X_offset_, (1, 1))
+        variance = belief_of(model, centre, np.concatenate([contexts, centre]), target="latent").variance[-1]
+        found.append(1.0 / model.alpha_ / variance)  # how many labels that is the mean of
+    assert 16 < np.median(found) < 24
+    assert min(found) > 10
+    assert max(found) < 40
+
+
+def test_rankings_say_what_was_estimated_of_a_linear_model(rng):
+    rows, labels, pool, _ = data(rng, n=12, p=3)
+    unknown = BayesianRidge().fit(rows, labels)
+    assert any("keeps no count" in str(note) for note in rank(unknown, SquaredError(), pool, n=1).notes)
+    unknown.n_samples_seen_ = 12
+    for model in (
+        unknown,
+        make_pipeline(StandardScaler(), BayesianRidge()).fit(rows, labels),
+        BayesianRidge(fit_intercept=False).fit(rows, labels),
+    ):
+        assert not any("keeps no count" in str(note) for note in rank(model, SquaredError(), pool, n=1).notes)
 
 
 def test_scores_are_those_of_a_belief_made_by_hand(rng):

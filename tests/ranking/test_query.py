@@ -223,7 +223,7 @@ def test_rows_that_cannot_be_read_are_named(rows, forest, tmp_path):
     begin = group.dictionary_page_offset or group.data_page_offset
     data[begin : begin + group.total_compressed_size] = b"\xff" * group.total_compressed_size
     path.write_bytes(data)
-    with pytest.raises(StakesError, match=r"pool.parquet: rows 140 to 209, counted from 0, cannot be read"):
+    with pytest.raises(StakesError, match=r"pool.parquet, rows 140 to 209, counted from 0, cannot be read"):
         stakes.rank(forest, stakes.LogLoss(), path)
 
 
@@ -267,8 +267,8 @@ def test_progress_tells_how_far_it_came_and_an_interrupt_goes_through(rows, proc
     [
         ("a.npy", lambda path: path.write_text("no"), "cannot be read as an array of NumPy"),
         ("a.npy", lambda path: np.save(path, np.zeros(3)), r"must hold an array of numbers \[N, p\]; it holds float64"),
-        ("a.parquet", lambda path: path.write_text("no"), "cannot be read as a .parquet file"),
-        ("a.arrow", lambda path: path.write_text("no"), "cannot be read as a .arrow file"),
+        ("a.parquet", lambda path: path.write_text("no"), "it is damaged, or no .parquet file"),
+        ("a.arrow", lambda path: path.write_text("no"), "it is damaged, or no .arrow file"),
         ("a.xlsx", lambda path: path.write_text("no"), "must be a file that ends in"),
         ("folder", lambda path: path.mkdir(), "must hold files of one kind of .parquet, .*; it holds none"),
     ],

@@ -385,7 +385,7 @@ def test_a_belief_about_other_rows_is_refused(pool):
         def belief(self, pool, contexts):
             return Linear.belief(self, pool[:-1], contexts)
 
-    with pytest.raises(ValueError, match="must be about the 40 rows and 40 contexts"):
+    with pytest.raises(ValueError, match="must be about the 1 rows and 40 contexts"):
         stakes.rank(Short(MODEL.spread), LOSS, pool, batch=False)
 
 

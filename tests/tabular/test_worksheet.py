@@ -1,9 +1,12 @@
 """Labels: numbers within the domain of a loss, classes by name."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import BayesianRidge
 
+from stakes import SquaredError
 from stakes.exceptions import StakesError
 from stakes.tabular import Brief, LossSpec, ModelSpec
 from stakes.tabular.worksheet import as_targets, checked_class, checked_real, classes_of, domain_of, loss_task
@@ -84,3 +87,30 @@ def test_what_a_brief_would_import_is_found_however_deep():
     assert brief.imports(model=False) == ("mine:Loss",)
     assert Brief("y", LossSpec("squared-error")).imports() == ()
     assert Brief("y", LossSpec("squared-error"), ModelSpec("a.b:C")).imports() == ("a.b:C",)
+
+
+def test_a_text_in_place_of_a_list_is_a_list_of_one():
+    brief = Brief("y", LossSpec("squared-error"), ignore="ab", missing="NA", text="cd", classes="van")
+    assert (brief.ignore, brief.missing, brief.text, brief.classes) == (("ab",), ("NA",), ("cd",), ("van",))
+    assert Brief("y", "linex", "random-forest") == Brief("y", LossSpec("linex"), ModelSpec("random-forest"))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"budget": True}, "budget must be a positive number; got True"),
+        ({"label_cost": np.True_}, "label_cost must be a positive number"),
+        ({"decisions": True}, "decisions must be a positive number; got True"),
+        ({"max_cells": True}, "max_cells must be a whole number"),
+        ({"target": None}, "target must be a text, the name of a column or a sign; got None"),
+        ({"id_column": 3}, "id_column must be a text"),
+        ({"cost_column": ["x"]}, "cost_column must be a text"),
+        ({"delimiter": 3}, "delimiter must be a text"),
+        ({"ignore": 3}, "ignore must be a text or a list of texts; got 3"),
+        ({"model": BayesianRidge()}, "the model of a table is kept in words.*or a ModelSpec.*; got BayesianRidge"),
+        ({"loss": SquaredError()}, "the loss of a table is kept in words.*or a LossSpec.*; got SquaredError"),
+    ],
+)
+def test_what_a_brief_cannot_hold_is_refused_in_words(given, said):
+    with pytest.raises(StakesError, match=said):
+        Brief(**{"target": "y", "loss": LossSpec("squared-error"), **given})

@@ -1,6 +1,7 @@
 """Arguments that many public functions take: `random_state`, `budget` and `progress`, each with one meaning.
 
-`random_state` is an int or a NumPy generator; `budget` is money; `progress` is a bool or a function. Sizes: n rows.
+`random_state` is an int or a NumPy generator; `budget` is money; `progress` is a bool or a function. A text in place of
+a list is a list of one; True and False are no numbers. Sizes: n rows.
 """
 
 from __future__ import annotations
@@ -22,7 +23,33 @@ if TYPE_CHECKING:
 RandomState: TypeAlias = int | np.random.Generator | None
 """A whole number, a generator, or None (which is 0: the same call gives the same answer)."""
 
-SUBSAMPLE, TIES, DRAWS = range(3)  # what a stream of random numbers is for: one seed, several independent streams
+
+def as_texts_of(name: str, given: Any) -> tuple[str, ...]:
+    """Several texts, such as names of columns; one text is a list of one, and not its letters."""
+    if isinstance(given, str):
+        return (given,)
+    texts = tuple(given) if isinstance(given, Iterable) else (given,)
+    if bad := [each for each in texts if not isinstance(each, str)]:
+        raise StakesError(f"{name} must be a text or a list of texts; got {bad[0]!r:.100}")
+    return texts
+
+
+def is_true_or_false(value: Any) -> bool:
+    """Whether a value is a bool, which Python takes for a number and nobody means as one."""
+    return isinstance(value, bool | np.bool_)
+
+
+def is_positive(value: Any) -> bool:
+    """Whether a value is a number above 0, and finite."""
+    if not isinstance(value, Real) or is_true_or_false(value):
+        return False
+    try:
+        return 0.0 < float(value) < math.inf
+    except OverflowError:  # a whole number beyond the range of floating ones
+        return False
+
+
+SUBSAMPLE, TIES, DRAWS, ROWS = range(4)  # what a stream of random numbers is for: one seed, several independent streams
 
 
 def as_seed(random_state: Any) -> int:
@@ -43,7 +70,7 @@ def as_seed(random_state: Any) -> int:
         return 0
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63 - 1))
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
+    if is_true_or_false(random_state) or not isinstance(random_state, int | np.integer):
         raise TypeError(f"random_state must be a whole number or a numpy.random.Generator; got {random_state!r}")
     if random_state < 0:
         raise StakesError(f"random_state must be 0 or more; got {random_state!r}")
@@ -58,7 +85,7 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 
 def generator(seed: int, purpose: int) -> np.random.Generator:
-    """Random numbers for one purpose (`SUBSAMPLE`, `TIES`, `DRAWS`)."""
+    """Random numbers for one purpose (`SUBSAMPLE`, `TIES`, `DRAWS`, `ROWS`)."""
     return np.random.default_rng([seed, purpose])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, to_device
 from numpy.polynomial import Chebyshev
 from scipy.special import erfcx
 
@@ -140,7 +140,10 @@ def on_host(array: Any) -> np.ndarray[Any, Any]:
     if hasattr(array, "cpu"):
         array = array.detach().cpu()
         array = array.float() if "bfloat16" in str(array.dtype) else array  # which NumPy does not know
-    return np.asarray(array)
+    try:
+        return np.asarray(array)
+    except RuntimeError:  # the array is on a device of its own, from where NumPy does not take it
+        return np.asarray(to_device(array, namespace(array).__array_namespace_info__().default_device()))
 
 
 def filled(shape: int | tuple[int, ...], value: float, like: Array) -> Array:
@@ -199,6 +202,12 @@ def log_of(values: Array) -> Array:
     xp = namespace(values)
     positive = values > 0
     return xp.where(positive, xp.log(xp.where(positive, values, xp.ones_like(values))), -xp.inf * xp.ones_like(values))
+
+
+def finite_or_zero(array: Array) -> Array:
+    """The array, with 0 in place of what is infinite or no number."""
+    xp = namespace(array)
+    return xp.where(xp.isfinite(array), array, xp.zeros_like(array))
 
 
 def log_sum(logs: Array, axis: int = -1) -> Array:

@@ -15,7 +15,9 @@ import importlib.util
 import os
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from functools import cache, partial, wraps
 from numbers import Integral
@@ -29,6 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from stakes.exceptions import StakesError
 
+_Result = TypeVar("_Result")
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 _FAST_MATH = {"nsz", "contract", "reassoc", "arcp"}  # not "nnan" or "ninf": what is not finite must stay so
 
@@ -100,14 +103,39 @@ def in_parts(
     """`function(*part)` for each part, in order; `close` stops it. Parts are made when workers are free for them.
 
     `n_jobs` is scikit-learn's: None for one, or for what `joblib.parallel_config` says; -1 for all cores; never more
-    than `most` at once, where that is given. An error in the parts, or in the function, comes out here.
+    than `most` at once, where that is given. An error in the parts, or in the function, comes out here. Where a worker
+    process is killed, a warning says so, and what is still to do is done in this process, with the same result.
     """
     wanted = get_active_backend()[1] if checked_jobs(n_jobs) is None else n_jobs
     ahead = most or "2*n_jobs"
     workers = Parallel(n_jobs=wanted, prefer="threads", batch_size=1, return_as="generator", pre_dispatch=ahead)
     if n_jobs is None and workers.n_jobs == 1:
         return (function(*part) for part in parts)  # alone: libraries may use all cores beneath it
-    return _taken(workers(delayed(_by_itself)((function, part)) for part in parts))
+    return _taken(workers, function, parts)
+
+
+def all_parts(
+    function: Callable[..., _Result], parts: Callable[[], Iterable[Part]], n_jobs: int | None
+) -> list[_Result]:
+    """`function(*part)` for each of `parts()`, by scikit-learn's workers; all here where one of them is killed."""
+    from sklearn.utils.parallel import Parallel, delayed  # which take scikit-learn's settings along
+
+    try:
+        done: list[_Result] = Parallel(n_jobs=n_jobs)(delayed(function)(*part) for part in parts())
+        return done
+    except BrokenExecutor as error:
+        warn_of_lost_worker(error)
+        return [function(*part) for part in parts()]
+
+
+def warn_of_lost_worker(error: BrokenExecutor) -> None:
+    """Say that a worker is gone and that its work is done here."""
+    warnings.warn(
+        "a worker process was ended from outside, perhaps as memory was short; what it had to do is done in this "
+        f"process instead, with the same result. Fewer workers (n_jobs) take less memory. ({type(error).__name__})",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 def checked_jobs(n_jobs: Any) -> int | None:
@@ -117,15 +145,50 @@ def checked_jobs(n_jobs: Any) -> int | None:
     raise StakesError(f"n_jobs must be None, a number of workers, or -1 for all cores; got {n_jobs!r}")
 
 
-def _taken(results: Any) -> Generator[Any]:
+def _taken(workers: Any, function: Callable[..., Any], parts: Iterable[Part]) -> Generator[Any]:
     """The results, and no worker left at work where they are not taken to the end."""
+    given = _Given(parts)
+    results = workers(delayed(_by_itself)((function, part)) for part in given)
     try:
         with _one_thread():
-            yield from (each for each in results)  # so that they are closed below and not before
+            try:
+                for result in results:  # not `yield from`: they are closed below and not before
+                    given.unfinished.popleft()
+                    yield result
+            except BrokenExecutor as error:
+                warn_of_lost_worker(error)
+                _close(results)
+                for part in given.left():
+                    yield _by_itself((function, part))
     finally:
-        with warnings.catch_warnings(), suppress(UserWarning):
-            warnings.simplefilter("ignore")  # joblib's, that parts were given up; or an error where filters make it one
-            results.close()
+        _close(results)
+
+
+def _close(results: Any) -> None:
+    with warnings.catch_warnings(), suppress(UserWarning):
+        warnings.simplefilter("ignore")  # joblib's, that parts were given up; or an error where filters make it one
+        results.close()
+
+
+class _Given:
+    """Parts, of which those that were given out and are not finished yet are remembered."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        self._parts, self._one_at_a_time = iter(parts), threading.Lock()
+        self.unfinished: deque[Part] = deque()
+
+    def __iter__(self) -> Iterator[Part]:
+        return self
+
+    def __next__(self) -> Part:
+        with self._one_at_a_time:  # joblib takes parts in threads of its own
+            self.unfinished.append(next(self._parts))
+            return self.unfinished[-1]
+
+    def left(self) -> Iterator[Part]:
+        """Those that are not finished, and those that nobody has taken."""
+        yield from list(self.unfinished)
+        yield from self._parts
 
 
 def _by_itself(task: tuple[Callable[..., Any], Part]) -> Any:

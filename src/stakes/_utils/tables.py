@@ -16,6 +16,7 @@ import numpy as np
 from array_api_compat import device, is_array_api_obj
 
 from stakes._utils.array import namespace, on_host, slices
+from stakes._utils.text import listed
 from stakes.exceptions import StakesError
 
 Table: TypeAlias = Any
@@ -61,7 +62,7 @@ def take_rows(table: Table, rows: slice | Sequence[int] | Host) -> Table:
     where = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.intp)
     if hasattr(table, "iloc"):
         return table.iloc[where]
-    if hasattr(table, "column_names"):
+    if _is_arrow(table):
         return table.take(np.arange(n_rows(table))[where])
     if hasattr(table, "tocsr"):
         return table.tocsr()[where]
@@ -78,11 +79,16 @@ def take_rows(table: Table, rows: slice | Sequence[int] | Host) -> Table:
     return table[where]
 
 
+def _is_arrow(table: Table) -> bool:
+    """Whether columns are reached as in Arrow; it is not asked for the names, which takes as long as there are many."""
+    return hasattr(type(table), "column_names") or "column_names" in getattr(table, "__dict__", ())
+
+
 def column_at(table: Table, position: int) -> Host:
     """[N]: one column on the host; numbers with gaps are floating numbers with NaN."""
     if hasattr(table, "iloc"):
         values = table.iloc[:, position]
-    elif hasattr(table, "column_names"):
+    elif _is_arrow(table):
         values = table.column(position)
     elif hasattr(table, "to_series"):
         values = table.to_series(position)
@@ -203,10 +209,11 @@ def check_names(name: str, got: list[str] | None, wanted: list[str] | None, whos
     """Refuse columns with other names, or in another order, where both have names."""
     if got is None or wanted is None or got == wanted:
         return
-    missing, other = [each for each in wanted if each not in got], [each for each in got if each not in wanted]
+    came, due = set(got), set(wanted)
+    missing, other = [each for each in wanted if each not in came], [each for each in got if each not in due]
     differ = [i for i, pair in enumerate(zip(got, wanted, strict=False)) if pair[0] != pair[1]]
     if missing or other:
-        detail = f"missing {missing}, not expected {other}"
+        detail = f"missing [{listed(map(repr, missing))}], not expected [{listed(map(repr, other))}]"
     elif differ:
         first = differ[0]
         detail = f"column {first} is {got[first]!r}, {wanted[first]!r} was expected: put them in the same order"

@@ -7,7 +7,6 @@ from stakes.acquisition import votes as _votes  # noqa: F401 (registers its form
 from stakes.acquisition.batches import Selection, fallback_scores, select
 from stakes.acquisition.centred import fused_form
 from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
-from stakes.acquisition.profile import AccuracyWarning
 from stakes.acquisition.scores import (
     effective_context_weights,
     expected_posterior_uncertainty,
@@ -18,6 +17,7 @@ from stakes.acquisition.scores import (
     uncertainty,
 )
 from stakes.acquisition.top_k import Best, best, best_streamed
+from stakes.exceptions import AccuracyWarning
 
 __all__ = [
     "ANY",

@@ -28,8 +28,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from stakes._utils.array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
-from stakes.acquisition.forms import find_form, today
+from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
+from stakes.acquisition.forms import find_form, in_domain, today
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
     best_of_knowing,
@@ -51,8 +51,10 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
+from stakes.beliefs.log_moments import split_by_member
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
 from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses.bregman import LogDomainLoss
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Vectors
 
@@ -113,20 +115,28 @@ class EnsembleBatch:
         rng: np.random.Generator,
         max_configurations: int,
         configurations: Array = None,
+        several: Any = None,
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
-        reference = belief.reference(loss)
+        self.several: Any = belief if several is None else several  # with fewer cells, for more labels than one
+        loss, reference = in_domain(loss, belief), belief.reference(loss)
+        self.in_logs = isinstance(loss, LogDomainLoss)  # then configurations, too, are logarithms
         self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
         self.log_weights = log_weights  # [M]
         self.log_share = double(reference.log_scale) + log_weights  # [M]
         members = double(belief.member_weights)[None, :]
-        self.configurations = members if configurations is None else configurations  # [Q, K]
+        given = members if configurations is None else configurations
+        self.configurations = log_of(given) if self.in_logs else given  # [Q, K]
         self.loss: Any = loss
         if isinstance(loss, DistributionLoss):
             assert isinstance(belief, NormalEnsemble)
             self.loss = Tabulated.under(loss, belief)
             self.expected = self.loss.member_moments()  # [M, K, D]
             self.action = namespace(self.expected).matmul(members, self.expected)[:, 0, :]  # [M, D]
+        elif isinstance(loss, LogDomainLoss):
+            assert isinstance(belief, NormalEnsemble)
+            self.expected = belief.member_log_moments(loss, reference)  # [M, K, 2]
+            self.action = loss.action(belief.log_moments(loss, reference))  # [M, 1]
         else:
             self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
             self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
@@ -156,7 +166,12 @@ class EnsembleBatch:
 
     def log_most(self) -> Array:
         """[M]: the log of p(c) times the regret of today's action once the member is known."""
-        known = regret_of_members(self.loss, self.belief.member_weights, self.expected, self.action, self.point)
+        if self.in_logs:
+            members = log_of(double(self.belief.member_weights))[:, None] + self.expected
+            regrets = self.loss.regret(members, self.action[:, None, :])  # [M, K]
+            known = namespace(regrets).sum(regrets, axis=1)
+        else:
+            known = regret_of_members(self.loss, self.belief.member_weights, self.expected, self.action, self.point)
         return log_of(known) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
@@ -173,9 +188,10 @@ class EnsembleBatch:
 
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
-        loss = variance_of(self.belief)
-        same = EnsembleBatch(loss, self.belief, self.log_weights, self.rng, self.most, self.configurations)
-        xp = namespace(self.expected)
+        xp, loss = namespace(self.expected), variance_of(self.belief)
+        plain = xp.exp(self.configurations) if self.in_logs else self.configurations
+        settings = self.log_weights, self.rng, self.most, plain, self.several
+        same = EnsembleBatch(loss, self.belief, *settings)
         gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
         return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
 
@@ -183,22 +199,23 @@ class EnsembleBatch:
         """Extend the configurations by the candidate's label; sample them when they are too many."""
         xp, here = namespace(self.expected), slice(candidate, candidate + 1)
         error = self._sampling_error(here) if self.sampled else 0.0
-        extended = self._extended(here)[0, ...]  # [Q J, K]
-        mass = xp.sum(extended, axis=1)
+        extended = self._joint(self._outcomes(self.several, here))[0, ...]  # [Q J, K]
+        mass = xp.exp(log_sum(extended)) if self.in_logs else xp.sum(extended, axis=1)
         possible = xp.nonzero(mass > 0)[0]
         extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
         if extended.shape[0] > self.most:
             share = np.asarray([float(each) for each in mass])
             drawn = self.rng.choice(share.shape[0], size=self.most, p=share / share.sum())
             drawn = xp.asarray(drawn, device=getattr(mass, "device", None))
-            extended = xp.take(extended, drawn, axis=0) / xp.take(mass, drawn)[:, None] / float(self.most)
+            each, own = xp.take(extended, drawn, axis=0), float(self.most) * xp.take(mass, drawn)[:, None]
+            extended = each - xp.log(own) if self.in_logs else each / own
             self.sampled = True
         self.configurations = extended
         return error
 
     def _n_cells(self, count: int) -> int:
         """J, or the number R of ways to share out `count` repeats among J cells."""
-        cells = self.belief.n_cells(self.loss)
+        cells = self._of_next_label().n_cells(self.loss)
         return cells if count == 1 else math.comb(count + cells - 1, count)
 
     def _log_worth(self, regrets: Array) -> Array:
@@ -207,15 +224,32 @@ class EnsembleBatch:
     def _regrets(self, cells: Array) -> Array:
         """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
         xp = namespace(self.expected)
+        if self.in_logs:
+            return self.loss.regret(split_by_member(cells, self.expected), self.action[:, None, :])
         split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q, D]
         return self.loss.regret(split, self.action[:, None, :], self.point)
 
     def _extended(self, part: slice, count: int = 1) -> Array:
         """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
+        outcomes = self._outcomes(self._of_next_label(), part)
+        return self._joint(outcomes if count == 1 else _repeated(double(outcomes), count))  # [n, R, K]
+
+    def _outcomes(self, belief: Any, part: slice) -> Array:
+        """[n, J, K]: the probability of each outcome under each member, or its logarithm."""
+        block = belief.take(part, slice(None))
+        return block.member_log_outcomes() if self.in_logs else block.member_outcomes()
+
+    def _of_next_label(self) -> Any:
+        """The belief whose cells are those of the next label."""
+        return self.belief if self.configurations.shape[0] == 1 else self.several
+
+    def _joint(self, outcomes: Array) -> Array:
+        """[n, Q J, K]: configurations with outcomes [n, J, K] of one more label."""
         xp = namespace(self.expected)
-        outcomes = double(self.belief.take(part, slice(None)).member_outcomes())  # [n, J, K]
-        outcomes = outcomes if count == 1 else _repeated(outcomes, count)  # [n, R, K]
-        joint = self.configurations[None, :, None, :] * outcomes[:, None, :, :]  # [n, Q, J, K]
+        if self.in_logs:
+            joint = self.configurations[None, :, None, :] + outcomes[:, None, :, :]
+        else:
+            joint = self.configurations[None, :, None, :] * double(outcomes)[:, None, :, :]  # [n, Q, J, K]
         return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
 
     def _sampling_error(self, here: slice) -> float:
@@ -624,6 +658,14 @@ def _normal_batch(loss: AnyLoss, belief: Any, *settings: Any) -> Batch:
     return EnsembleBatch(loss, belief.refined().refined() if loss.finite_actions else belief, *settings)
 
 
+def _vector_normal_batch(
+    loss: AnyLoss, belief: Any, log_weights: Array, rng: np.random.Generator, max_configurations: int
+) -> Batch:
+    """By the nodes of members for several labels: those of a grid are too many to be enumerated."""
+    nested = replaced(belief, rule=replaced(belief.rule, grid=0))
+    return EnsembleBatch(loss, belief, log_weights, rng, max_configurations, several=nested)
+
+
 _STARTERS: Mapping[type, Starter] = MappingProxyType(
     {
         GaussianBelief: _gaussian_batch,
@@ -631,7 +673,7 @@ _STARTERS: Mapping[type, Starter] = MappingProxyType(
         VectorGaussianBelief: _vector_batch,
         VoteEnsemble: EnsembleBatch,
         CategoricalEnsemble: EnsembleBatch,
-        VectorNormalEnsemble: EnsembleBatch,
+        VectorNormalEnsemble: _vector_normal_batch,
         NormalEnsemble: _normal_batch,
     }
 )

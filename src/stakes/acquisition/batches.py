@@ -19,10 +19,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from stakes._utils.arguments import affords, as_generator, check_budget, left_to_spend
+from stakes._utils.arguments import affords, as_generator, check_budget, is_true_or_false, left_to_spend
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace
 from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, obstacle, start_batch, variance_of
-from stakes.acquisition.forms import check_pair
+from stakes.acquisition.forms import by_logarithms, check_pair
 from stakes.acquisition.scores import (
     checked_context_weights,
     checked_costs,
@@ -173,7 +173,7 @@ def select(
 
 
 def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
-    if not isinstance(n, Integral) or not 0 < n <= belief.n_candidates:
+    if is_true_or_false(n) or not isinstance(n, Integral) or not 0 < n <= belief.n_candidates:
         raise StakesError(f"n must be a whole number from 1 to {belief.n_candidates}, the candidates; got {n!r}")
     check_budget(budget)
     if not isinstance(max_configurations, int) or max_configurations < 1:
@@ -399,7 +399,7 @@ def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -
 
 def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
     """[M]: the log of what each context adds to the most that labels can be worth, however many."""
-    if not _is_ensemble(belief) or isinstance(loss, DistributionLoss):
+    if not _is_ensemble(belief) or isinstance(loss, DistributionLoss) or by_logarithms(loss, belief) is not None:
         return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
     ensemble: Any = belief
     reference = ensemble.reference(loss)

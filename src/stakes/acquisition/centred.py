@@ -42,6 +42,8 @@ from stakes._utils.array import (
     at_once,
     constant,
     double,
+    filled,
+    log_of,
     namespace,
     on_accelerator,
     ratio,
@@ -50,9 +52,18 @@ from stakes._utils.array import (
 )
 from stakes._utils.compute import has_jit, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
-from stakes.acquisition.scores import context_blocks
-from stakes.acquisition.votes import fused_form_of_votes, has_fused_kernel, held_numbers, margins, weight_ratio
+from stakes.acquisition.scores import check_finite, context_blocks
+from stakes.acquisition.votes import (
+    fused_form_of_votes,
+    has_fused_kernel,
+    held_numbers,
+    margins,
+    relative_statistics,
+    relative_weights,
+    weight_ratio,
+)
 from stakes.beliefs import CategoricalEnsemble, NormalEnsemble, VoteEnsemble
+from stakes.beliefs.categorical import member_shares, probability_rows
 from stakes.exceptions import StakesError
 from stakes.losses import BrierLoss, CostMatrix, LogLoss, Loss, SquaredError, ZeroOne
 from stakes.losses.weights import ClassWeights
@@ -63,7 +74,9 @@ HALF_LIGHTEST = 2e-5
 """Of member weights: p / mean may be as large as its inverse, and half precision ends at 65504."""
 _LIGHTEST = 1e-6  # the same in single precision
 _WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which single precision keeps five digits
+_AGREED = 64 * float(np.finfo(float).eps)  # by which members differ that agree: rounding
 _NEGLIGIBLE = 1e-300  # a probability whose inverse leaves the range of numbers
+_NEAR = 1e-2  # below, the series of (1 + q) log(1 + q) - q is good to 1e-11
 _PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
 
 Kind = Literal["log", "square", "actions"]
@@ -83,6 +96,8 @@ class Terms:
     """[A, M]: D_b over `scale`; nothing for classes"""
     scale: float
     """what was taken out of heights and offsets"""
+    log_scale: float
+    """the log of what was taken out of weights or costs before that"""
     weighted: bool = False
     """whether the last of `members` is for rbar"""
 
@@ -93,29 +108,33 @@ def terms_of(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
 
 
 def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, Array]:
-    """[M, C] each: s_z and W_c h_z, for contexts with means [M, C] that come up as often as `shares` [M] say."""
+    """[M, C] each: s_z and W_c h_z, for contexts with means [M, C] that come up as often as `shares` [M] say.
+
+    Weights are over the largest of them, which `relative_weights` knows.
+    """
     xp = namespace(means)
-    heavy = means if loss.class_weights is None else means * constant(loss.class_weights, means)
+    weights, _ = relative_weights(loss)
+    heavy = means if weights is None else means * constant(weights, means)
     total = xp.sum(heavy, axis=1, keepdims=True)  # [M, 1]: W
     share = ratio(heavy, total + xp.zeros_like(heavy))
     return share, shares[:, None] * total * (share**2 if isinstance(loss, BrierLoss) else share)
 
 
 def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
-    xp, weights = namespace(belief.contexts), double(belief.member_weights)
-    means, gaps = centred(double(belief.contexts), weights)  # [M, C], [M, C, K]
+    xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
+    means, gaps = centred(probability_rows(belief.contexts), weights)  # [M, C], [M, C, K]
     (share, heights), gaps = shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
     if loss.class_weights is not None:
         mean = xp.sum(share[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
         gaps = xp.concat([gaps, mean], axis=1)
     kind: Kind = "square" if isinstance(loss, BrierLoss) else "log"
-    return _scaled(kind, gaps, heights, heights[:, :0], weighted=loss.class_weights is not None)
+    return _scaled(kind, gaps, heights, heights[:, :0], relative_weights(loss)[1], loss.class_weights is not None)
 
 
 def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Terms:
-    xp, weights = namespace(belief.contexts), double(belief.member_weights)
-    table = loss.statistics(constant(np.eye(belief.n_classes), weights), None)  # [C, A]
-    costs = xp.permute_dims(xp.matmul(double(belief.contexts), table), (0, 2, 1))  # [M, A, K]
+    xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
+    table, log_scale = relative_statistics(loss, belief)  # [C, A]
+    costs = xp.permute_dims(xp.matmul(probability_rows(belief.contexts), table), (0, 2, 1))  # [M, A, K]
     kept = loss.action(xp.sum(costs * weights, axis=2))  # [M, 1]
     chosen = xp.astype(kept == xp.arange(costs.shape[1], device=kept.device)[None, :], costs.dtype)  # [M, A]
     gains = xp.sum(costs * chosen[..., None], axis=1, keepdims=True) - costs  # [M, A, K]: l_a - l_b
@@ -125,10 +144,10 @@ def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Ter
     gaps = (gains - offsets[..., None]) * (weights * gains.shape[2])
     largest = xp.max(abs(gaps), axis=2)  # [M, A]
     gaps = gaps * ratio(xp.ones_like(largest), largest)[..., None]
-    return _scaled("actions", gaps, shares[:, None] * largest, shares[:, None] * offsets)
+    return _scaled("actions", gaps, shares[:, None] * largest, shares[:, None] * offsets, log_scale)
 
 
-def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, weighted: bool = False) -> Terms:
+def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, log_scale: float, weighted: bool = False) -> Terms:
     """With contexts on the last axes but one, and numbers near one."""
     xp = namespace(gaps)
     largest = max((float(xp.max(abs(each))) for each in (heights, offsets) if 0 not in each.shape), default=0.0)
@@ -139,17 +158,19 @@ def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, weighted: b
         xp.permute_dims(heights, (1, 0)) / scale,
         xp.permute_dims(offsets, (1, 0)) / scale,
         scale,
+        log_scale,
         weighted,
     )
 
 
 def centred(probabilities: Array, weights: Array) -> tuple[Array, Array]:
-    """[n, C], [n, C, K]: the means of members, and p / mean - 1, 0 where the mean is nothing."""
+    """[n, C], [n, C, K]: the means of members, and p / mean - 1, 0 where that is rounding or the mean is nothing."""
     xp = namespace(probabilities)
     members = xp.permute_dims(single(probabilities), (0, 2, 1))  # [n, C, K]
     means = xp.sum(members * xp.astype(weights, members.dtype), axis=2)
     inverse = ratio(xp.ones_like(means), xp.where(means > SINGLE_NOTHING, means, xp.zeros_like(means)))
-    return means, (members - means[..., None]) * inverse[..., None]
+    gaps = (members - means[..., None]) * inverse[..., None]
+    return means, xp.where(abs(gaps) > _AGREED, gaps, xp.zeros_like(gaps))
 
 
 def within_reach(loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGHTEST) -> bool:
@@ -168,75 +189,79 @@ def is_large_ensemble(belief: CategoricalEnsemble) -> bool:
 
 
 def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:
-    """A function from blocks of candidates to their scores [n], for contexts with `shares` [M]: in single precision."""
+    """A function from blocks of candidates to logs of their scores [n], for contexts with `shares` [M].
+
+    Products are in single precision, what is made of them in double precision.
+    """
     xp, terms = namespace(belief.contexts), terms_of(loss, belief, shares)
     count, contexts, members = terms.members.shape
     right = xp.permute_dims(xp.reshape(terms.members, (count * contexts, members)), (1, 0)) / members  # [K, T M]
-    right, heights, offsets = (xp.astype(each, xp.float32) for each in (right, terms.heights, terms.offsets))
+    right = xp.astype(right, xp.float32)
     of = _best_actions if terms.kind == "actions" else _excesses
     row = count * contexts  # numbers of one product
 
     def few(candidates: Array, weights: Array) -> Array:
-        means, gaps = centred(candidates, weights)  # [n, C], [n, C, K]
+        means, gaps = centred(probability_rows(candidates), weights)  # [n, C], [n, C, K]
         rows = xp.reshape(xp.astype(gaps, xp.float32), (-1, members))  # [n C, K]
         r = xp.reshape(xp.matmul(rows, right), (rows.shape[0], count, contexts))
         parts = slices(rows.shape[0], max(1, at_once(right, _CACHE) // row))  # which stay in the cache
-        found = xp.concat([of(r[part, ...], terms, heights, offsets) for part in parts])
-        return terms.scale * xp.sum(double(means) * double(xp.reshape(found, means.shape)), axis=1)
+        found = xp.concat([of(double(r[part, ...]), terms) for part in parts])
+        return terms.scale * xp.sum(double(means) * xp.reshape(found, means.shape), axis=1)
 
     def sums(block: CategoricalEnsemble) -> Array:
         step = max(1, at_once(right, _PRODUCT) // (block.n_classes * row))
         parts = slices(block.n_candidates, step)
-        return xp.concat([few(block.candidates[part, ...], block.member_weights) for part in parts])
+        found = xp.concat([few(block.candidates[part, ...], block.member_weights) for part in parts])
+        return log_of(check_finite(found)) + terms.log_scale
 
     return sums
 
 
 def block_numbers(loss: Any, belief: CategoricalEnsemble) -> int:
     """The products of a candidate, and as many numbers for each of the few temporaries of what is made of them."""
-    terms = loss.statistics(constant(np.eye(belief.n_classes), belief.like), None).shape[-1]  # C + 1, or A
+    terms = loss.statistics(constant(np.eye(belief.n_classes), double(belief.like)), None).shape[-1]  # C + 1, or A
     return int(8 * belief.n_classes * terms * belief.n_contexts + 2 * belief.n_classes * belief.member_weights.shape[0])
 
 
-def _excesses(r: Array, terms: Terms, heights: Array, _: Array) -> Array:
+def _excesses(r: Array, terms: Terms) -> Array:
     """[n C]: sum_c (1 + rbar) sum_z h f(q), for r [n C, T, M]."""
     xp, of = namespace(r), _log_excess if terms.kind == "log" else _square
-    heights = double(heights)
     if not terms.weighted:
-        excess = xp.reshape(of(double(r)), (r.shape[0], r.shape[1] * r.shape[2]))
-        return xp.matmul(excess, xp.reshape(heights, (-1,)))
-    mean = double(r[:, -1:, :])
+        excess = xp.reshape(of(r), (r.shape[0], r.shape[1] * r.shape[2]))
+        return xp.matmul(excess, xp.reshape(terms.heights, (-1,)))
+    mean = r[:, -1:, :]
     left_over = xp.where(1.0 + mean > SINGLE_EMPTY, 1.0 + mean, xp.zeros_like(mean))
-    q = double(r[:, :-1, :])
-    q -= mean
+    q = r[:, :-1, :] - mean
     q *= ratio(xp.ones_like(mean), left_over)
     excess = of(q)
-    excess *= heights
+    excess *= terms.heights
     return xp.sum(xp.sum(excess, axis=1) * left_over[:, 0, :], axis=1)
 
 
 def _log_excess(q: Array) -> Array:
     """(1 + q) log(1 + q) - q, of which double precision keeps all digits that single precision left in q.
 
-    Rounding may put q below -1, where no probability is. What was in `q` is lost.
+    By a series where q is small, and 1 + q would round it away. Rounding may put q below -1, where no probability is.
     """
-    q += 1.0
-    x = namespace(q).clip(q, SINGLE_NOTHING, None)
-    logs = namespace(q).log(x)
+    xp = namespace(q)
+    near = xp.where(abs(q) < _NEAR, q, xp.zeros_like(q))
+    series = near * near * (1 / 2 + near * (-1 / 6 + near * (1 / 12 + near * (-1 / 20 + near / 30))))
+    x = xp.clip(q + 1.0, SINGLE_NOTHING, None)
+    logs = xp.log(x)
     logs *= x
     x -= 1.0
     logs -= x
-    return logs
+    return xp.where(abs(q) < _NEAR, series, logs)
 
 
 def _square(q: Array) -> Array:
     return q * q
 
 
-def _best_actions(r: Array, _: Terms, heights: Array, offsets: Array) -> Array:
+def _best_actions(r: Array, terms: Terms) -> Array:
     """[n C]: sum_c max_b (D_b + d_b)."""
     xp = namespace(r)
-    return xp.sum(xp.max(offsets + heights * r, axis=1), axis=1)
+    return xp.sum(xp.max(terms.offsets + terms.heights * r, axis=1), axis=1)
 
 
 BLOCKED = Form(
@@ -244,7 +269,7 @@ BLOCKED = Form(
     GENERAL.prepare,
     GENERAL.numbers,
     GENERAL.context_numbers,
-    total=Total(block_sums, block_numbers),
+    total=Total(block_sums, block_numbers, in_logs=True),
     serves=lambda loss, belief: is_large_ensemble(belief) and within_reach(loss, belief),
 )
 """For large ensembles."""
@@ -257,20 +282,27 @@ _ZERO, _ONE, _LEAST, _EMPTY = (np.float32(value) for value in (0.0, 1.0, SINGLE_
 _SMALL = np.float32(0.15)  # below, (1 + q) log(1 + q) - q is its series
 _SERIES = tuple(np.float32(sign / (k * (k - 1))) for sign, k in zip((1, -1) * 4, range(2, 10), strict=True))
 _SQUARE = _SMALL * _SMALL
+_LIFT = np.float32(2.0**45)  # by whose square sums are multiplied: where members nearly agree, q^2 would underflow
 
 
 @loop
 def _centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
     """Fill `means` [n, C] with sum_k q_k p_k and `centred` [n, C, K] with p_k / mean - 1, 0 where that is nothing."""
+    per_row = np.empty(probabilities.shape[1], np.float64)
     for n in range(probabilities.shape[0]):
         means[n] = 0.0
         for k in range(probabilities.shape[1]):
+            total = 0.0
             for c in range(probabilities.shape[2]):
-                means[n, c] += weights[k] * probabilities[n, k, c]
+                total += probabilities[n, k, c]
+            per_row[k] = 1.0 / total  # rounded, rows do not sum to one
+            for c in range(probabilities.shape[2]):
+                means[n, c] += weights[k] * per_row[k] * probabilities[n, k, c]
         for c in range(probabilities.shape[2]):
             scale = 1.0 / means[n, c] if means[n, c] > _NEGLIGIBLE else 0.0
             for k in range(probabilities.shape[1]):
-                centred[n, c, k] = (probabilities[n, k, c] - means[n, c]) * scale
+                gap = (per_row[k] * probabilities[n, k, c] - means[n, c]) * scale
+                centred[n, c, k] = gap if abs(gap) > _AGREED else 0.0
 
 
 @loop
@@ -294,20 +326,22 @@ def _ratios(r: Any, shares: Any, q: Any, x: Any, mean: Any) -> None:
 
 @loop
 def _add_excesses(q: Any, logs: Any, shares: Any, mean: Any, means: Any, out: Any) -> None:
-    """Add to `out` [n, M] sum_y p_y (1 + rbar) sum_z share (x log x - q), for `logs` of x = 1 + q.
+    """Add to `out` [n, M] _LIFT^2 sum_y p_y (1 + rbar) sum_z share (x log x - q), for `logs` of x = 1 + q.
 
     By a series where q is small: there the two terms cancel.
     """
     a, b, c, d, e, f, g, h = _SERIES
+    lift = _LIFT
     total = np.empty(q.shape[2], np.float32)
     for i in range(q.shape[0]):
         total[:] = _ZERO
         for z in range(q.shape[1]):
             for m in range(q.shape[2]):
                 v = q[i, z, m]
-                excess = (_ONE + v) * logs[i, z, m] - v
+                excess = lift * lift * ((_ONE + v) * logs[i, z, m] - v)
                 if v * v < _SQUARE:
-                    excess = v * v * (a + v * (b + v * (c + v * (d + v * (e + v * (f + v * (g + v * h)))))))
+                    u = lift * v
+                    excess = u * u * (a + v * (b + v * (c + v * (d + v * (e + v * (f + v * (g + v * h)))))))
                 total[m] += shares[z, m] * excess
         n, y = divmod(i, q.shape[1])
         for m in range(q.shape[2]):
@@ -324,9 +358,10 @@ def _sides(probabilities: Any, weights: Any) -> tuple[Any, Any]:
 
 def _information(loss: LogLoss, belief: CategoricalEnsemble) -> Reduction:
     """EUR of log loss, a few candidates at a time."""
-    xp, weights = namespace(belief.contexts), np.asarray(belief.member_weights, dtype=float)
+    xp, weights = namespace(belief.contexts), np.asarray(member_shares(belief.member_weights))
     context_means, context_members = _sides(np.asarray(belief.contexts), weights)
-    heavy = context_means * np.asarray(loss.class_weights or 1.0)  # [M, C]
+    class_weights, log_scale = relative_weights(loss)
+    heavy = context_means * np.asarray(class_weights or 1.0)  # [M, C]
     total = np.sum(heavy, axis=1)  # [M]
     shares = np.ascontiguousarray((heavy / np.where(total > 0, total, 1.0)[:, None]).T, dtype=np.float32)  # [C, M]
     members = np.swapaxes(context_members, 0, 1).reshape(-1, len(weights)) * weights.astype(np.float32)  # [C M, K]
@@ -342,11 +377,11 @@ def _information(loss: LogLoss, belief: CategoricalEnsemble) -> Reduction:
             _add_information(r, shares, means, found[part])
         return xp.astype(xp.asarray(found * total), belief.like.dtype, copy=False)
 
-    return of, belief.reference(loss).log_scale
+    return of, filled(belief.n_contexts, log_scale - 2.0 * math.log(_LIFT), belief.like)
 
 
 def _add_information(r: Any, shares: Any, means: Any, found: Any) -> None:
-    """Add sum_y p_y (1 + rbar) sum_z share ((1 + q) log(1 + q) - q) to `found` [n, M], for r [n C, C, M]."""
+    """Add _LIFT^2 sum_y p_y (1 + rbar) sum_z share ((1 + q) log(1 + q) - q) to `found` [n, M], for r [n C, C, M]."""
     classes = len(shares)
     for part in slices(len(found), max(1, _CACHE // (shares.size * classes))):
         here = r[part.start * classes : part.stop * classes]
@@ -386,7 +421,7 @@ register(
 
 def quadratic_form(block: CategoricalEnsemble | NormalEnsemble, matrix: Array) -> Array:
     """[n]: sum_j u_j' G u_j / P(y_j), less the same of all cells together: 0, but for the rounding of a rule."""
-    xp, weights = namespace(matrix), double(block.member_weights)
+    xp, weights = namespace(matrix), member_shares(block.member_weights)
     masses = double(block.member_outcomes()) * weights  # [n, J, K]
     all_cells = xp.sum(masses, axis=1, keepdims=True)  # [n, 1, K]
     split, whole = (_over_mass(each, matrix, weights) for each in (masses, all_cells))
@@ -410,14 +445,15 @@ def covariance_matrix(belief: Any, shares: Array, values: Callable[[Any], Array]
     xp, start, total = namespace(shares), 0, 0.0
     for block in context_blocks(belief):
         expected, part = double(values(block)), slice(start, start + block.n_contexts)
-        gaps = expected - xp.sum(double(belief.member_weights)[:, None] * expected, axis=1, keepdims=True)  # [m, K, d]
+        mean = xp.sum(member_shares(belief.member_weights)[:, None] * expected, axis=1, keepdims=True)
+        gaps = expected - mean  # [m, K, d]
         total = total + xp.tensordot(shares[part, None, None] * gaps, gaps, axes=([0, 2], [0, 2]))
         start = part.stop
     return total
 
 
 def _over_classes(loss: BrierLoss, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001 (nothing to set)
-    matrix = covariance_matrix(belief, shares, lambda block: block.contexts)
+    matrix = covariance_matrix(belief, shares, lambda block: probability_rows(block.contexts))
     return lambda block: quadratic_form(block, matrix)
 
 
@@ -489,7 +525,7 @@ def fused_form(precision: Precision = "float16") -> Form:
         GENERAL.prepare,
         GENERAL.numbers,
         GENERAL.context_numbers,
-        total=Total(prepare, lambda loss, belief: held_numbers(belief, _BYTES[precision])),
+        total=Total(prepare, lambda loss, belief: held_numbers(belief, _BYTES[precision]), in_logs=True),
         serves=lambda loss, belief: (
             _is_served(loss, belief) and has_fused_kernel(belief) and within_reach(loss, belief, HALF_LIGHTEST)
         ),
@@ -504,7 +540,9 @@ def _is_served(loss: Any, belief: Any) -> bool:
 def _member_sums(loss: Any, belief: CategoricalEnsemble, shares: Any, precision: str) -> Any:
     from stakes.gpu.centred import member_sums
 
-    return member_sums(terms_of(loss, belief, shares), belief.n_classes, belief.member_weights, precision)
+    terms = terms_of(loss, belief, shares)
+    of = member_sums(terms, belief.n_classes, belief.member_weights, precision)
+    return lambda block: log_of(check_finite(of(block))) + terms.log_scale
 
 
 def _where_large(form: Form, otherwise: Form | None, most_members: float = math.inf) -> Form:
@@ -533,7 +571,8 @@ def vote_terms(loss: Any, belief: VoteEnsemble, shares: Any) -> tuple[Any, ...]:
 def _vote_sums(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:
     from stakes.gpu.centred import vote_sums
 
-    return vote_sums(*vote_terms(loss, belief, shares))
+    of, log_scale = vote_sums(*vote_terms(loss, belief, shares)), relative_weights(loss)[1]
+    return lambda block: log_of(check_finite(of(block))) + log_scale
 
 
 def _vote_costs(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:

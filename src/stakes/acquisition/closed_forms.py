@@ -47,7 +47,7 @@ from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.profile import profile_curve
 from stakes.acquisition.scores import log_mean_weight
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
-from stakes.beliefs.quadrature import standard_units
+from stakes.beliefs.quadrature import Resolved, standard_units
 from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
 from stakes.exceptions import StakesError
 from stakes.losses import (
@@ -142,20 +142,20 @@ def _log_scale(loss: Any, belief: Any) -> Array:
 
 
 def _weighted_log_score(loss: LogScore, belief: GaussianBelief) -> Reduction:
-    return _in_parts(loss, belief)
+    return _in_parts(belief.resolved(loss), belief)
 
 
 def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction:
     """That of the latent f with weight w(g(f)): no increasing map changes what densities tell."""
-    of, log_scale = _in_parts(belief.unwarped(loss), belief.latent)
+    of, log_scale = _in_parts(belief.resolved(loss), belief.latent)
     return lambda block: of(block.latent), log_scale
 
 
-def _in_parts(integrand: Integrand, belief: GaussianBelief) -> Reduction:
+def _in_parts(integrand: Resolved, belief: GaussianBelief) -> Reduction:
     """-W log(1 - rho) / 2 + rho E[w (u^2 - 1)] / 2 - J(rho), whose integrand's statistics are w."""
     reference = belief.reference(integrand)
     mean, sd = double(belief.mean), namespace(belief.mean).sqrt(double(belief.variance))
-    moments = belief.moments(_Bend(integrand, mean, sd), reference)  # [M, 2]
+    moments = belief.moments(integrand.with_integrand(_Bend(integrand, mean, sd)), reference)  # [M, 2]
     dtype, xp = belief.mean.dtype, namespace(belief.mean)
     mass, bend = xp.astype(moments[:, 0], dtype), xp.astype(moments[:, 1], dtype)
     lost, _ = profile_curve(_Concentration(integrand), belief)
@@ -244,12 +244,26 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
         logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
         return math.log(loss.miss + loss.false_alarm) + logs
 
-    table = LogTable.of(double(belief.mean), double(belief.variance), octaves_of(belief), log_values)
+    mean, variance = double(belief.mean), double(belief.variance)
+    table, xp = LogTable.of(mean, variance, octaves_of(belief), log_values), namespace(mean)
+    poor = table.doubt > _DOUBT  # [M]: extreme costs, whose curve a table does not resolve
 
     def of(block: GaussianBelief) -> Array:
-        return namespace(block.mean).astype(table.at(double(block.rho)), block.mean.dtype)
+        rho = double(block.rho)
+        found = table.at(rho)
+        if bool(xp.any(poor)):
+            shares = xp.clip(rho, _LEAST_RHO, 1.0 - _LEAST_RHO)
+            threshold = standard_units((loss.threshold,), mean, xp.sqrt(variance))[:, 0]
+            logs = _log_beyond_switch(threshold, _normal_quantile(loss.false_alarm, loss.miss), shares)
+            each = xp.exp(math.log(loss.miss + loss.false_alarm) + logs) * xp.astype(rho > 0, rho.dtype)
+            found = xp.where(poor, each, found)
+        return xp.astype(found, block.mean.dtype)
 
     return of, namespace(belief.mean).zeros_like(double(belief.mean))
+
+
+_DOUBT = 1e-7
+_LEAST_RHO = 1e-15  # so that neither sqrt(rho) nor sqrt(1 - rho) is 0
 
 
 def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief) -> Reduction:
@@ -274,17 +288,34 @@ def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Arra
     side = xp.where(threshold >= indifferent, xp.ones_like(threshold), -xp.ones_like(threshold))
     k = side * indifferent  # [M]
     switch = (abs(threshold - indifferent) + k * rho / (1.0 + rest)) / root  # [R, M]: e
-    outside = xp.clip(switch, 0.0, None)
     slope = xp.clip(rest / root, 1e-150, None)
-    # Beyond `end` the integrand has fallen by exp(40): that of Q, or that of the density.
-    inward = xp.clip(k, None, 0.0)
-    end = xp.minimum((xp.sqrt(outside**2 + 80.0) - switch) / slope, k + xp.sqrt(inward**2 + 80.0))
+    # The integrand is largest at `peak`, and falls from there as fast as a normal density at least. Before `start` and
+    # beyond `end` it has fallen by exp(40): by the density, or by Q.
+    peak = _peak(switch, slope, k)
+    at_peak = xp.clip(switch + slope * peak, 0.0, None)
+    inward = xp.clip(k - peak, None, 0.0)
+    width = xp.sqrt(inward**2 + 80.0) + inward
+    end = peak + xp.minimum((xp.sqrt(at_peak**2 + 80.0) - (switch + slope * peak)) / slope, width)
+    start = xp.clip(peak - 9.0 / xp.sqrt(1.0 + _LEAST_BEND * slope**2), 0.0, None)
+    top = xp.where(peak > 0, k - peak, xp.zeros_like(peak))
     nodes, weights = _unit_panels()
     total = xp.zeros_like(switch)
     for node, weight in zip(nodes, weights, strict=True):
-        y = node * end
-        total = total + weight * normal_tail(switch + slope * y, 0.5 * outside**2) * density(k - y)
-    return log_of(total * end) - 0.5 * outside**2
+        y = start + node * (end - start)
+        total = total + weight * normal_tail(switch + slope * y, 0.5 * at_peak**2) * density(k - y, 0.5 * top**2)
+    return log_of(total * (end - start)) - 0.5 * at_peak**2 - 0.5 * top**2
+
+
+def _peak(switch: Array, slope: Array, k: Array) -> Array:
+    """[R, M]: the y >= 0 at which Q(switch + slope y) pdf(k - y) is largest, by Newton steps: k - y is slope Q' / Q."""
+    xp = namespace(switch)
+    inner = xp.clip(k + xp.zeros_like(switch), 0.0, None)
+    y = xp.clip((inner - slope * xp.clip(switch, 0.0, None)) / (1.0 + slope**2), 0.0, None)
+    for _ in range(_PEAK_STEPS):
+        q = xp.clip(switch + slope * y, 0.0, None)
+        hazard = 1.0 / (math.sqrt(2.0 * math.pi) * normal_tail(q, 0.5 * q**2))
+        y = xp.clip(y + (inner - y - slope * hazard) / (1.0 + slope**2 * hazard * (hazard - q)), 0.0, None)
+    return y
 
 
 def _unit_panels() -> tuple[list[float], list[float]]:
@@ -294,6 +325,8 @@ def _unit_panels() -> tuple[list[float], list[float]]:
     return [float(x) for part in parts for x in part[0]], [float(x) for part in parts for x in part[1]]
 
 
+_PEAK_STEPS = 6
+_LEAST_BEND = 0.36  # of log Q, where its argument is at least 0: 1 - 2 / pi
 _PARTS = ((0.0, 0.2), (0.2, 0.5), (0.5, 1.0))
 
 

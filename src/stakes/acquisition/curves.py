@@ -1,6 +1,7 @@
 """Curves EUR_c(rho), one for each context, tabulated once and looked up for every candidate: Chebyshev series.
 
-Two kinds. Smooth losses have `Curves`, EUR_c / rho in the posterior sd s = sqrt(1 - rho). Decisions have a `LogTable`:
+Smooth losses have `Curves`, EUR_c / rho in the posterior sd s = sqrt(1 - rho); weights with features much narrower than
+a standard deviation, which the curve sees once s is as narrow, `PanelCurves` in pieces. Decisions have a `LogTable`:
 at indifference EUR grows like sqrt(rho), and k standard deviations from a switch it is exp(-k^2 / (2 rho)) small, so it
 is the logarithm that is interpolated, in panels: in s where rho is large, below in log2(sqrt(rho)), a panel an octave.
 
@@ -65,7 +66,7 @@ class LogTable:
     coefficients: Array
     """[O, R, M]: those of octaves end in zeros."""
     doubt: Array
-    """[M]: what interpolation may be wrong by, as a fraction of EUR at rho = 1."""
+    """[M]: what interpolation may be wrong by, relative to EUR, or to 1e-6 of EUR at rho = 1 where that is more."""
 
     @classmethod
     def of(cls, mean: Array, variance: Array, octaves: int, log_values: LogValues, effort: int = 1) -> LogTable:
@@ -97,11 +98,7 @@ class LogTable:
         panel = xp.clip(xp.floor(depth) + 1.0, 0.0, panels - 1.0)
         x = xp.where(panel == 0, 2.0 * xp.sqrt((1.0 - rho) / (1.0 - _SPLIT)), 2.0 * (depth - panel + 1.0)) - 1.0
         start = xp.astype(panel, xp.int64) * (size * count) + xp.arange(count, device=getattr(rho, "device", None))
-        flat = xp.reshape(self.coefficients, (-1,))
-        ahead, further = xp.zeros_like(x), xp.zeros_like(x)
-        for r in range(size - 1, 0, -1):
-            ahead, further = _taken(flat, start + r * count) + 2.0 * x * ahead - further, ahead
-        logs = _taken(flat, start) + x * ahead - further
+        logs = _gathered_series(xp.reshape(self.coefficients, (-1,)), start, size, count, x)
         return xp.exp(logs) * xp.sqrt(xp.clip(rho / smallest, 0.0, 1.0))  # below the table, in proportion to sqrt(rho)
 
 
@@ -140,10 +137,20 @@ def _continued(logs: Array, rho: Any) -> Array:
 
 
 def _doubt(series: Array, values: Array, top: Array) -> Array:
-    """[M]: the last two coefficients, as an error of the largest value of the panel, over exp(top)."""
+    """[M]: the last two coefficients, as a relative error; of values below 1e-12 of exp(top) it does not matter."""
     xp, count = namespace(values), values.shape[0]
     last = xp.sum(abs(series[count - 2 : count, :]), axis=0)
-    return xp.expm1(xp.clip(last, 0.0, 60.0)) * xp.exp(xp.max(values, axis=0) - top)
+    size = xp.exp(xp.clip(xp.max(values, axis=0) - top, None, 0.0))
+    return xp.expm1(xp.clip(last, 0.0, 60.0)) * xp.clip(1e6 * size, None, 1.0)
+
+
+def _gathered_series(flat: Array, start: Array, size: int, step: int, x: Array) -> Array:
+    """[n, M]: Chebyshev series at x, whose coefficients are `size` entries of `flat` from `start` on, a step apart."""
+    xp = namespace(x)
+    ahead, further = xp.zeros_like(x), xp.zeros_like(x)
+    for r in range(size - 1, 0, -1):
+        ahead, further = _taken(flat, start + r * step) + 2.0 * x * ahead - further, ahead
+    return _taken(flat, start) + x * ahead - further
 
 
 def _taken(flat: Array, positions: Array) -> Array:
@@ -151,7 +158,13 @@ def _taken(flat: Array, positions: Array) -> Array:
     return xp.reshape(xp.take(flat, xp.reshape(positions, (-1,))), positions.shape)
 
 
-_FEWEST, _TRIPLINGS = 9, 2  # nodes, of which each tripling keeps those before
+_FEWEST = 9  # nodes, of which each tripling keeps those before
+_LAST = 3  # coefficients whose sum stands for those that are left out
+_PIECES, _SHORTEST = 24, 1e-5  # of a curve in pieces: how many, and an sd below which none is split
+_GAIN, _NOISE = (
+    0.5,
+    1e-3,
+)  # of the error, that a shorter piece must leave at most: below, the rest is that of integration
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _PAIRS = 2**15  # of a block: 256 KiB, of which a few are in the cache at a time
 
@@ -206,7 +219,8 @@ class Curves:
     def tail(self) -> float:
         """The last coefficients against the smaller end of the curve, over contexts: what interpolation loses."""
         xp = namespace(self.coefficients)
-        return float(xp.max(ratio(xp.max(xp.abs(self.coefficients[-4:, :]), axis=0), self._ends())))
+        last = xp.sum(xp.abs(self.coefficients[-_LAST:, :]), axis=0)
+        return float(xp.max(ratio(last, self._ends())))
 
     def _ends(self) -> Array:
         """[M]: the smaller of the values at both ends."""
@@ -215,24 +229,101 @@ class Curves:
         return xp.min(xp.abs(xp.concat(ends, axis=0)), axis=0)
 
 
-def interpolated(values: Callable[[np.ndarray[Any, Any]], Array], enough: float, low: float) -> tuple[Curves, float]:
+@dataclass(frozen=True, eq=False)
+class PanelCurves:
+    """The same in pieces between posterior sds, which get shorter towards `low`."""
+
+    coefficients: Array
+    """[O, R, M]: of Chebyshev polynomials on each piece, the one nearest to s = 1 first"""
+    edges: tuple[float, ...]
+    """[O + 1]: posterior sds between pieces, from 1 down"""
+
+    @property
+    def low(self) -> float:
+        """The smallest s that they serve."""
+        return self.edges[-1]
+
+    def reductions(self, block: GaussianBelief) -> tuple[Array, float]:
+        """[n, M]: rho times the series, and the smallest s that was asked for."""
+        if 0 in block.covariance.shape:
+            return namespace(block.covariance).zeros_like(block.covariance), 1.0
+        found = [self._part(block.take(part, slice(None)).rho) for part in _parts(block)]
+        xp = namespace(block.covariance)
+        return xp.concat([each for each, _ in found], axis=0), min(smallest for _, smallest in found)
+
+    def totals(self, block: GaussianBelief) -> tuple[Array, float]:
+        """[n]: the sums of reductions over contexts, in double precision, and the smallest s that was asked for."""
+        reductions, smallest = self.reductions(block)
+        return namespace(block.covariance).sum(double(reductions), axis=1), smallest
+
+    def _part(self, rho: Array) -> tuple[Array, float]:
+        xp, (_, size, count) = namespace(rho), self.coefficients.shape
+        sd = xp.sqrt(1.0 - double(rho))
+        edges = constant(self.edges, sd)
+        inner = edges[1:-1]
+        piece = xp.sum(xp.astype(sd[..., None] < inner, xp.int64), axis=-1)  # [n, M]
+        top, bottom = _taken(edges[:-1], piece), _taken(edges[1:], piece)
+        x = xp.clip((2.0 * sd - top - bottom) / (top - bottom), -1.0, 1.0)
+        start = piece * (size * count) + xp.arange(count, device=getattr(rho, "device", None))
+        values = _gathered_series(xp.reshape(double(self.coefficients), (-1,)), start, size, count, x)
+        return xp.astype(rho * values, rho.dtype), float(xp.min(sd))
+
+    def astype(self, dtype: Any) -> PanelCurves:
+        """In the precision of a belief."""
+        return replace(self, coefficients=namespace(self.coefficients).astype(self.coefficients, dtype))
+
+
+SmoothCurves: TypeAlias = Curves | PanelCurves
+"""Curves of losses whose act varies continuously."""
+_AtShares: TypeAlias = Callable[[np.ndarray[Any, Any]], Array]
+
+
+def interpolated(values: _AtShares, enough: float, low: float, most: int = 81) -> tuple[SmoothCurves, float]:
     """Curves from s = `low` on through values [R, M] at s [R], with nodes added until an error of `enough`; that error.
 
-    Of three times as many Chebyshev nodes, every third is one of those before.
+    Where `most` nodes do not do, in pieces.
     """
-    found = values(_nodes(_FEWEST, low))
-    for _ in range(_TRIPLINGS):
-        if Curves(series(found, found.shape[0])).tail() < enough:
-            break
-        between = np.delete(_nodes(3 * found.shape[0], low), slice(1, None, 3))
+    found, error = _polynomial(values, enough, low, 1.0, most)
+    if error < enough:
+        curves = Curves(series(found, found.shape[0]), low)
+        return curves.truncated(_SPARE * enough), error
+    edges, errors = [1.0], []
+    parts: list[Array] = []
+    waiting = [(*each, error) for each in reversed(_split(low, 1.0))]  # the one nearest to s = 1 last
+    while waiting:
+        bottom, top, before = waiting.pop()
+        found, error = _polynomial(values, enough, bottom, top, most)
+        splits = len(parts) + len(waiting) < _PIECES and top > _SHORTEST and (error < _GAIN * before or error > _NOISE)
+        if error >= enough and splits:
+            waiting += [(*each, error) for each in reversed(_split(bottom, top))]
+            continue
+        edges.append(bottom)
+        parts.append(series(found, most))
+        errors.append(error)
+    return PanelCurves(namespace(parts[0]).stack(parts), tuple(edges)), max(errors)
+
+
+def _split(low: float, high: float) -> list[tuple[float, float]]:
+    """Two pieces, the one nearest to s = 1 first: what is narrow shows at a small s."""
+    middle = high / 4.0 if low < high / 16.0 else math.sqrt(low * high)
+    return [(middle, high), (low, middle)]
+
+
+def _polynomial(values: _AtShares, enough: float, low: float, high: float, most: int) -> tuple[Array, float]:
+    """[R, M]: values at as many Chebyshev nodes as it takes, `most` at most; the error that is left.
+
+    Of three times as many nodes, every third is one of those before.
+    """
+    found = values(_nodes(_FEWEST, low, high))
+    while (error := Curves(series(found, found.shape[0])).tail()) >= enough and found.shape[0] < most:
+        between = np.delete(_nodes(3 * found.shape[0], low, high), slice(1, None, 3))
         found = _interleaved(found, values(between))
-    curves = Curves(series(found, found.shape[0]), low)
-    return curves.truncated(_SPARE * enough), curves.tail()
+    return found, error
 
 
-def _nodes(count: int, low: float) -> np.ndarray[Any, Any]:
-    """[R]: posterior sds from 1 down to `low`."""
-    return np.asarray(low + (1.0 - low) * (1.0 + points(count)) / 2.0)
+def _nodes(count: int, low: float, high: float = 1.0) -> np.ndarray[Any, Any]:
+    """[R]: posterior sds from `high` down to `low`."""
+    return np.asarray(low + (high - low) * (1.0 + points(count)) / 2.0)
 
 
 def _interleaved(found: Array, between: Array) -> Array:
@@ -315,7 +406,7 @@ def _look_up(covariance: Any, share: Any, target_share: Any, coefficients: Any, 
     return largest
 
 
-Extend: TypeAlias = Callable[[float], Curves]
+Extend: TypeAlias = Callable[[float], SmoothCurves]
 """From a posterior sd to curves that serve down to it at least."""
 CurvesOf: TypeAlias = Callable[[Any, Any], tuple[Extend, Array]]
 """A loss and a belief to the curves of its contexts, and the log of the scale [M] that was taken out of each."""
@@ -355,7 +446,7 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (whatever the loss)
     return 4 if has_kernel(belief.covariance) else 10 * int(belief.n_contexts)
 
 
-def _log_worths(curves: Curves, log_share: Array, block: Any) -> tuple[Array, float]:
+def _log_worths(curves: SmoothCurves, log_share: Array, block: Any) -> tuple[Array, float]:
     """[n]: the log of the sum over contexts, as `log_worth` has it, and the smallest s that was asked for."""
     xp, like = namespace(log_share), curves.coefficients
     top, counts = float(xp.max(log_share)), log_share > -math.inf
@@ -367,7 +458,7 @@ def _log_worths(curves: Curves, log_share: Array, block: Any) -> tuple[Array, fl
     return log_of(totals) + top, smallest
 
 
-def _by_logarithms(curves: Curves, log_share: Array, block: Any) -> tuple[Array, float]:
+def _by_logarithms(curves: SmoothCurves, log_share: Array, block: Any) -> tuple[Array, float]:
     """Where shares are too far apart for one sum: some candidates at a time, as all pairs are written."""
     step = max(1, _WRITTEN // block.n_contexts)
     found = [curves.reductions(block.take(part, slice(None))) for part in slices(block.n_candidates, step)]

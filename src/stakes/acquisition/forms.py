@@ -7,18 +7,24 @@ Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from stakes._utils.array import Array, filled, log_sum, namespace
-from stakes.beliefs import Belief, DistributionBelief, LogMomentBelief, Reference
-from stakes.exceptions import StakesError
+from stakes._utils.array import Array, filled, log_sum, namespace, replaced
+from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
+from stakes.beliefs.base import RefinableBelief, ResolvingBelief
+from stakes.beliefs.quadrature import Resolved
+from stakes.exceptions import AccuracyWarning, StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
-from stakes.losses.bregman import LogDomainLoss, log_domain
+from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
-from stakes.losses.domains import Classes, Domain, Vectors
+from stakes.losses.domains import Classes, Domain, Vectors, target_axes
 
 
 class ANY:
@@ -247,26 +253,108 @@ def _kind(domain: Domain) -> str:
 
 
 _LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
+_LOG_SPAN_AT_KINKS = 150.0  # the same where panels split at breakpoints, but not in steps that a steep T asks for
+_NEAR_SPAN = 20.0  # of log T, up to which T / T(reference) - 1 has all digits that T has
 
 
 def by_logarithms(loss: AnyLoss, belief: Belief) -> LogDomainLoss | None:
     """The loss by logarithms, where it has them, the belief knows such moments and plain numbers do not hold them."""
+    found = in_domain(loss, belief)
+    return found if isinstance(found, LogDomainLoss) else None
+
+
+def in_domain(loss: Any, belief: Belief) -> Any:
+    """The loss as plain numbers hold its moments: by logarithms, near 1, or as it is."""
     if not isinstance(loss, WeightedBregman) or not isinstance(belief, LogMomentBelief):
-        return None
-    logs = log_domain(loss)
-    return logs if logs is not None and belief.log_span(logs) > _LOG_SPAN else None
+        return loss
+    if (logs := log_domain(loss)) is None:
+        return loss
+    span, most = belief.log_span(logs), _LOG_SPAN_AT_KINKS if loss.breakpoints else _LOG_SPAN
+    return logs if span > most else near_domain(loss) if span < _NEAR_SPAN else loss
+
+
+def in_plain_domain(loss: Any, belief: Belief) -> Any:
+    """The loss near 1 where that keeps digits, else as it is: `by_logarithms` is asked for in its place."""
+    found = in_domain(loss, belief)
+    return loss if isinstance(found, LogDomainLoss) else found
+
+
+def resolve(loss: AnyLoss, belief: Belief) -> Any:
+    """The loss as the belief integrates it: with the places where it is steep, found once."""
+    if not isinstance(belief, ResolvingBelief):
+        return loss
+    if by_logarithms(loss, belief) is not None:  # a rule of its own
+        return belief.resolved(Resolved(loss))
+    return belief.resolved(loss)
+
+
+def prepare_general(loss: AnyLoss, belief: Any, integrand: Any) -> Reduction:
+    """The general route for a loss that was resolved already."""
+    return (_over_distributions if isinstance(loss, DistributionLoss) else _over_moments)(loss, belief, integrand)
+
+
+def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
+    """Compare two rules for a few pairs where the statistics are rough."""
+    if not isinstance(integrand, Resolved) or not (integrand.edges or integrand.error):
+        return
+    few, error = _few(belief), integrand.error
+    if belief.n_candidates and not loss.finite_actions:
+        finer = few.refined() if isinstance(few, RefinableBelief) else few
+        values = prepare_general(loss, few, integrand)[0](few)
+        others = prepare_general(loss, finer, integrand.refined())[0](finer)
+        error += relative_gap(values, others, _nothing(loss, few, integrand))
+    warn_of_error(loss, error)
+
+
+def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
+    """For vectors: by how much other nodes move a few reductions, the largest of four times four."""
+    rule = getattr(belief, "rule", None)
+    if not isinstance(rule, SymmetricNodes) or not belief.n_candidates:
+        return
+    few, error = _few(belief), 0.0
+    values, nothing = prepare_general(loss, few, loss)[0](few), _nothing(loss, few, loss)
+    for other in rule.others():
+        again = replaced(few, rule=other)
+        error = max(error, 2.0 * relative_gap(values, prepare_general(loss, again, loss)[0](again), nothing))
+    warn_of_error(loss, error, "Give the belief more nodes: rule=SymmetricNodes(outer=..., inner=...).")
+
+
+def _few(belief: Belief) -> Any:
+    """Some of the candidates and contexts, whose integration is checked."""
+    return belief.take(slice(0, min(_FEW_PAIRS, belief.n_candidates)), slice(0, min(_FEW_PAIRS, belief.n_contexts)))
+
+
+def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
+    """[M]: reductions that are rounding beside what it is worth to know the target, of which no error matters."""
+    if isinstance(loss, DistributionLoss):
+        _, distribution, marks = today(loss, belief, integrand)
+        return _QUANTILE_ROUNDING * abs(loss.uncertainty(distribution, marks))
+    if by_logarithms(loss, belief) is not None:
+        return filled(belief.n_contexts, 0.0, belief.like)
+    reference = belief.reference(integrand)
+    action = loss.action(belief.moments(integrand, reference))
+    costs = of_action(loss, integrand, action, partial(regret_of_target, loss))
+    return _ROUNDING * belief.moments(costs, reference)[:, 0]
 
 
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
+    loss = in_plain_domain(loss, belief)
+    integrand = resolve(loss, belief)
+    _warn_where_rough(loss, belief, integrand)
+    _warn_of_nodes(loss, belief)
+    return _over_moments(loss, belief, integrand)
+
+
+def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
-    logs, reference = by_logarithms(loss, belief), belief.reference(loss)
+    logs, reference = by_logarithms(loss, belief), belief.reference(integrand)
     if logs is not None:
         return lambda block: _regret_by_logarithms(logs, block, reference), reference.log_scale
     point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
     def of(block: Belief) -> Array:
         xp = namespace(block.like)
-        split = block.split_moments(loss, reference)  # [n, M, J, D]
+        split = block.split_moments(integrand, reference)  # [n, M, J, D]
         action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
         return xp.sum(loss.regret(split, action[:, :, None, :], point), axis=2)  # [n, M]
 
@@ -280,6 +368,33 @@ def _regret_by_logarithms(logs: LogDomainLoss, block: Any, reference: Reference)
     return namespace(split).sum(logs.regret(split, action[:, :, None, :]), axis=2)
 
 
+Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
+"""Targets z, an action and the reference point to costs [...]."""
+
+
+def of_action(loss: Loss, integrand: Any, action: Array, cost: Cost) -> Integrand:
+    """What a fixed action [M, d] at each context costs, as the one statistic to take the moment of."""
+
+    def statistics(z: Array, reference: Array | None = None) -> Array:
+        between = (1,) * (1 if reference is None else reference.ndim - 1 - target_axes(loss.domain))
+        here = namespace(z).reshape(action, (action.shape[0], *between, action.shape[1]))
+        return cost(z, here, reference)[..., None]
+
+    costs: Any = SimpleNamespace(
+        domain=loss.domain,
+        breakpoints=loss.breakpoints,
+        finite_actions=False,
+        log_magnitudes=loss.log_magnitudes,
+        statistics=statistics,
+    )
+    return integrand.with_integrand(costs) if isinstance(integrand, Resolved) else costs
+
+
+def regret_of_target(loss: Loss, z: Array, action: Array, point: Array | None) -> Array:
+    """[...]: what the action loses once the target is known to be z."""
+    return loss.regret(loss.statistics(z, point), action, point)
+
+
 def _cell_numbers(loss: Loss, belief: Belief) -> int:
     """J D for the split moments, and as much for each of the few temporaries of the regret."""
     if by_logarithms(loss, belief) is not None:
@@ -289,22 +404,62 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
     return int(8 * belief.n_cells(loss) * n_statistics)
 
 
+_FEW_PAIRS = 2  # candidates and contexts whose integration is checked
+_ROUNDING = 1e-14  # what rounding may leave of a regret, as a share of the worth of knowing the target
+_QUANTILE_ROUNDING = 1e-10  # the same where quantiles are looked up, as a share of the uncertainty
+TOLERABLE = 1e-6
+"""Relative errors that no warning is given of."""
+
+
+def relative_gap(values: Array, others: Array, nothing: Array | None = None) -> float:
+    """A bound on the error of values, of which a finer rule makes others: twice their largest relative difference.
+
+    Values that are no larger than `nothing` are as good as 0.
+    """
+    xp = namespace(values)
+    counts = others > 0 if nothing is None else others > nothing
+    gaps = xp.where(counts, abs(values - others), xp.zeros_like(values))
+    return 2.0 * float(xp.max(gaps / xp.where(counts, others, xp.ones_like(others))))
+
+
+def warn_of_error(loss: Any, error: float, *advice: str) -> None:
+    """Warn where a relative error is more than nobody minds."""
+    if error > TOLERABLE:
+        warning = AccuracyWarning(getattr(loss, "name", type(loss).__name__), error, *advice)
+        warnings.warn(warning, stacklevel=_caller())
+
+
+def _caller() -> int:
+    """The stack level, for the function that asks, of the first frame outside the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(__package__.split(".")[0] + "."):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 _LOG_NUMBERS = 2**15  # of a thousand cells or so, and a few temporaries
 GENERAL = Form("expected regret over split moments", _expected_regret, _cell_numbers, context_numbers=2048)
 
 
-def today(loss: DistributionLoss, belief: Any) -> tuple[Reference, Distribution, Array]:
+def today(loss: DistributionLoss, belief: Any, integrand: Any = None) -> tuple[Reference, Distribution, Array]:
     """The reference, the distribution w(z) p(z | c) of each context, and the marks [M, B] where its panels split."""
-    reference = belief.reference(loss)
-    unmarked = belief.distribution(loss, reference, filled((belief.n_contexts, 0), 0.0, belief.like))
+    integrand = resolve(loss, belief) if integrand is None else integrand
+    reference = belief.reference(integrand)
+    unmarked = belief.distribution(integrand, reference, filled((belief.n_contexts, 0), 0.0, belief.like))
     marks = loss.marks(unmarked)
-    return reference, belief.distribution(loss, reference, marks) if marks.shape[-1] else unmarked, marks
+    return reference, belief.distribution(integrand, reference, marks) if marks.shape[-1] else unmarked, marks
 
 
 def _regret_over_distributions(loss: DistributionLoss, belief: Any) -> Reduction:
+    integrand = resolve(loss, belief)
+    _warn_where_rough(loss, belief, integrand)
+    return _over_distributions(loss, belief, integrand)
+
+
+def _over_distributions(loss: Any, belief: Any, integrand: Any) -> Reduction:
     """EUR(x; c) = sum_y of the regret of keeping today's answer under the distribution in cell y."""
-    reference, _, marks = today(loss, belief)
-    return lambda block: block.regret_over_cells(loss.regret, loss, reference, marks), reference.log_scale
+    reference, _, marks = today(loss, belief, integrand)
+    return lambda block: block.regret_over_cells(loss.regret, integrand, reference, marks), reference.log_scale
 
 
 def _node_numbers(loss: DistributionLoss, belief: Any) -> int:

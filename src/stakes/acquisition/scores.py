@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import SimpleNamespace
 from typing import Any, Literal, TypeAlias, overload
 
 from array_api_compat import is_array_api_obj
@@ -32,8 +31,20 @@ from stakes._utils.array import (
     slices,
 )
 from stakes._utils.compute import in_parts
-from stakes.acquisition.forms import Form, by_logarithms, check_pair, find_form, general_form, is_meant_for, today
-from stakes.beliefs import Belief, GaussianBelief, Integrand, VectorGaussianBelief
+from stakes.acquisition.forms import (
+    Cost,
+    Form,
+    by_logarithms,
+    check_pair,
+    find_form,
+    general_form,
+    is_meant_for,
+    of_action,
+    regret_of_target,
+    resolve,
+    today,
+)
+from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import (
     CRPS,
@@ -49,7 +60,6 @@ from stakes.losses import (
     Pinball,
     SquaredError,
 )
-from stakes.losses.domains import target_axes
 
 _ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
 SHARE_RANGE = 600.0
@@ -179,7 +189,8 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Array, Array]:
         reference, distribution, marks = today(loss, block)
         return loss.uncertainty(distribution, marks), reference.log_scale
     action, reference = _action_today(loss, block), block.reference(loss)
-    return block.moments(_of_action(loss, action, cost_of(loss, block)), reference)[:, 0], reference.log_scale
+    cost_of_action = of_action(loss, _rough_as(loss, block), action, cost_of(loss, block))
+    return block.moments(cost_of_action, reference)[:, 0], reference.log_scale
 
 
 def _closed_uncertainty(loss: AnyLoss, belief: Belief) -> tuple[Array, Array] | None:
@@ -193,6 +204,9 @@ def _closed_uncertainty(loss: AnyLoss, belief: Belief) -> tuple[Array, Array] | 
         known = GaussianBelief(double(belief.mean), variance, one, xp.sqrt(variance)[None, :])
         of, log_scale = find_form(loss, known).prepare(loss, known)
         return of(known)[0, :], log_scale
+    if type(belief) is GaussianBelief and kind is LogScore:  # the entropy, of the weighted density
+        variance = double(belief.variance)
+        return log_of(2.0 * math.pi * math.e * variance) / 2.0, log_mean_weight(weight, belief)
     if type(belief) is VectorGaussianBelief and kind is Mahalanobis:
         xp, variance = namespace(belief.like), double(belief.variance)
         priced = xp.matmul(constant(loss.matrix, variance), variance)  # type: ignore[union-attr]
@@ -219,6 +233,11 @@ def _action_today(loss: Loss, block: Any) -> Array:
     return loss.action(block.moments(loss, reference))
 
 
+def _rough_as(loss: Any, block: Belief) -> Any:
+    """The loss with the places where its costs are rough: by logarithms, those of its weight alone."""
+    return resolve(loss if by_logarithms(loss, block) is None else SquaredError(loss.weight), block)
+
+
 def cost_of(loss: Loss, block: Belief) -> Cost:
     """What an action costs for each target, of `_action_today`."""
     logs = by_logarithms(loss, block)
@@ -230,16 +249,12 @@ def best_of_knowing(loss: Loss, belief: Belief) -> Array:
     values, scales = [], []
     for block in context_blocks(belief):
         logs, reference = by_logarithms(loss, block), block.reference(loss)
-        cost: Cost = partial(_regret_of_target, loss) if logs is None else logs.pointwise
-        values.append(block.moments(_of_action(loss, _action_today(loss, block), cost), reference)[:, 0])
+        cost: Cost = partial(regret_of_target, loss) if logs is None else logs.pointwise
+        cost_of_action = of_action(loss, _rough_as(loss, block), _action_today(loss, block), cost)
+        values.append(block.moments(cost_of_action, reference)[:, 0])
         scales.append(reference.log_scale)
     xp = namespace(belief.like)
     return unscaled(xp.concat(values), xp.concat(scales), belief)
-
-
-def _regret_of_target(loss: Loss, z: Array, action: Array, point: Array | None) -> Array:
-    """[...]: what the action loses once the target is known to be z."""
-    return loss.regret(loss.statistics(z, point), action, point)
 
 
 def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limit: int | None = None) -> Array:
@@ -267,28 +282,6 @@ def expected_posterior_uncertainty(loss: AnyLoss, belief: Belief, *, memory_limi
     if isinstance(loss, LogScore):  # whose uncertainty may be below 0
         return left
     return xp.where(left > 0, left, xp.zeros_like(left))  # below by rounding only, where a label tells nearly all
-
-
-Cost: TypeAlias = Callable[[Array, Array, Array | None], Array]
-"""Targets z, an action and the reference point to costs [...]."""
-
-
-def _of_action(loss: Loss, action: Array, cost: Cost) -> Integrand:
-    """What a fixed action [M, d] at each context costs, as the one statistic to take the moment of."""
-
-    def statistics(z: Array, reference: Array | None = None) -> Array:
-        between = (1,) * (1 if reference is None else reference.ndim - 1 - target_axes(loss.domain))
-        here = namespace(z).reshape(action, (action.shape[0], *between, action.shape[1]))
-        return cost(z, here, reference)[..., None]
-
-    integrand: Any = SimpleNamespace(
-        domain=loss.domain,
-        breakpoints=loss.breakpoints,
-        finite_actions=False,
-        log_magnitudes=loss.log_magnitudes,
-        statistics=statistics,
-    )
-    return integrand  # type: ignore[no-any-return]
 
 
 def blocks(
@@ -327,14 +320,14 @@ def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
     values = check_finite(double(values))
     something = values != 0
     log_scale = xp.where(something, log_scale + xp.zeros_like(values), xp.zeros_like(values))
-    if bool(xp.any(log_scale != 0)):
+    if bool(xp.any(something)) and (dtype != xp.float64 or bool(xp.any(log_scale != 0))):
         log_values = log_scale + xp.log(xp.where(something, abs(values), xp.ones_like(values)))
         largest = float(xp.max(xp.where(something, log_values, xp.full_like(values, -xp.inf))))
         dtype = dtype if _holds(xp.finfo(dtype), largest) else xp.float64
         if not _holds(xp.finfo(dtype), largest):
             raise FloatingPointError(
-                f"the largest result is exp({largest:.1f}), beyond the range of {dtype}: ask for scores "
-                "relative to a common scale, score(..., return_log_scale=True)"
+                f"the largest result is exp({largest:.1f}), beyond the range of {dtype}: ask for results relative to a "
+                "common scale, score(..., return_log_scale=True) or uncertainty(..., return_log_scale=True)"
             )
     half = xp.exp(log_scale / 2.0)  # applied twice: the scale alone may be out of range
     return xp.astype(values * half * half, dtype)
@@ -349,8 +342,8 @@ def check_finite(values: Array) -> Array:
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
         raise FloatingPointError(
             "the expected loss is not finite: the weight or the transform grows too fast for this belief. Give the "
-            "logarithm of a weight that overflows; for Linex, scale alpha so that alpha times the spread of the belief "
-            "stays below 700."
+            "logarithm of a weight that overflows, Weight(function, log=...); give targets and costs in units in which "
+            "they are not beyond 1e100."
         )
     return values
 
@@ -667,17 +660,17 @@ def checked_context_weights(context_weights: Any, belief: Belief) -> Array:
     count = belief.n_contexts
     if context_weights is None:
         return filled(count, 1.0 / count, belief.like)
-    _, weights = asarrays(like=belief.like, context_weights=context_weights)
+    _, weights = asarrays(like=double(belief.like), context_weights=context_weights)  # of any scale
     check_shape("context_weights", weights, (count,))
-    return shares("context_weights", double(weights))
+    return shares("context_weights", weights)
 
 
 def checked_costs(costs: Any, belief: Belief) -> Array:
     """[N]: checked, in double precision."""
-    _, costs = asarrays(like=belief.like, costs=costs)
+    _, costs = asarrays(like=double(belief.like), costs=costs)  # of any scale
     check_shape("costs", costs, (belief.n_candidates,))
     check_all(costs > 0, "costs must be positive: what it takes to label each candidate")
-    return double(costs)
+    return costs
 
 
 def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:

@@ -27,6 +27,7 @@ from stakes._utils.array import (
     constant,
     detached,
     double,
+    log_of,
     namespace,
     on_accelerator,
     on_host,
@@ -45,6 +46,7 @@ from stakes.acquisition.scores import (
     score,
     unscaled,
 )
+from stakes.acquisition.votes import relative_weights
 from stakes.beliefs import Belief, CategoricalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, LogLoss
@@ -116,11 +118,12 @@ def best(
     settings = {"context_weights": context_weights, "memory_limit": memory_limit}
     top = TopK(n, None)
     if not (isinstance(loss, LogLoss) and isinstance(belief, CategoricalEnsemble) and _pays(belief)):
-        top.add(0, on_host(score(loss, belief, costs=costs, **settings)).astype(float))
+        top.add(0, _log_scores(loss, belief, costs=costs, **settings))
         return _best(top, n, belief, belief.n_candidates)
-    bounds = _bounds(loss, belief, checked_context_weights(context_weights, belief), memory_limit)
+    bounds = _log_bounds(loss, belief, checked_context_weights(context_weights, belief), memory_limit)
     prices = None if costs is None else checked_costs(costs, belief)
-    return _searched(loss, belief, top, n, bounds if prices is None else bounds / prices, prices, settings)
+    bounds = bounds if prices is None else bounds - namespace(bounds).log(prices)
+    return _searched(loss, belief, top, n, bounds, prices, settings)
 
 
 def _check_count(n: Any) -> None:
@@ -129,17 +132,19 @@ def _check_count(n: Any) -> None:
 
 
 def _best(top: TopK, n: int, belief: Belief, n_scored: int) -> Best:
-    """The first n, with scores in the precision of the belief."""
-    positions, scores = _first(top, n, belief.like)
-    return Best(positions, namespace(scores).astype(scores, belief.like.dtype), n_scored)
-
-
-def _first(top: TopK, n: int, like: Array) -> tuple[Array, Array]:
-    """[k], [k]: the positions of the first n and their scores in double precision, beside an array."""
+    """The first n by the log scores in `top`, beside the belief, in its precision if that holds them."""
     found = list(islice(top.ordered(), n))
-    rows, scores = np.asarray([row for row, _, _ in found], dtype=np.int64), np.asarray([each for _, each, _ in found])
-    xp, place = namespace(like), device(like)
-    return xp.asarray(rows, device=place), xp.asarray(scores, device=place)
+    rows, logs = np.asarray([row for row, _, _ in found], dtype=np.int64), np.asarray([each for _, each, _ in found])
+    largest = float(logs[0]) if logs.size and logs[0] > -math.inf else 0.0
+    xp, place = namespace(belief.like), device(belief.like)
+    scores = unscaled(xp.asarray(np.exp(logs - largest), device=place), largest, belief)
+    return Best(xp.asarray(rows, device=place), scores, n_scored)
+
+
+def _log_scores(loss: AnyLoss, belief: Belief, **settings: Any) -> np.ndarray[Any, Any]:
+    """[n]: logs of scores, on the host."""
+    relative, log_scale = score(loss, belief, return_log_scale=True, **settings)
+    return np.asarray(log_of(on_host(relative).astype(float)) + log_scale)
 
 
 def _searched(
@@ -151,25 +156,25 @@ def _searched(
     prices: Array | None,
     settings: dict[str, Any],
 ) -> Best:
-    """Score in the order of `bounds`, a growing number at a time, until the rest cannot be among the best."""
+    """Score in the order of log `bounds`, a growing number at a time, until the rest cannot be among the best."""
     xp = namespace(bounds)
     order, done = xp.argsort(-bounds, stable=True), 0
     while done < belief.n_candidates:
         some = order[done : done + max(_FIRST, n, done)]
         prices_here = None if prices is None else xp.take(prices, some)
         block = replaced(belief, candidates=xp.take(belief.candidates, some, axis=0))
-        top.add(on_host(some), on_host(double(score(loss, block, costs=prices_here, **settings))))
+        top.add(on_host(some), _log_scores(loss, block, costs=prices_here, **settings))
         done += some.shape[0]
-        left = float(bounds[int(order[done])]) if done < belief.n_candidates else 0.0  # what the rest cannot exceed
-        if done >= n and top.worst() > (1.0 + _ROUNDING) * left:
+        most = float(bounds[int(order[done])]) if done < belief.n_candidates else -math.inf  # of the rest
+        if done >= n and top.worst() > most + _ROUNDING:
             break
     return _best(top, n, belief, done)
 
 
-def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int | None) -> Array:
-    """[N]: what no score is above."""
-    xp = namespace(belief.contexts)
-    weights = double(constant(loss.class_weights or (1.0,) * belief.n_classes, belief.like))
+def _log_bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_limit: int | None) -> Array:
+    """[N]: the log of what no score is above."""
+    xp, (class_weights, log_scale) = namespace(belief.contexts), relative_weights(loss)
+    weights = constant(class_weights or (1.0,) * belief.n_classes, double(belief.like))
 
     def values(block: CategoricalEnsemble) -> Array:
         contexts = double(block.contexts)
@@ -179,7 +184,7 @@ def _bounds(loss: LogLoss, belief: CategoricalEnsemble, shares: Array, memory_li
     matrix = covariance_matrix(belief, shares, values)
     step = max(1, numbers_within(memory_limit, belief) // (4 * belief.n_classes * belief.member_weights.shape[0]))
     parts = slices(belief.n_candidates, step)
-    return xp.concat([quadratic_form(belief.take(part, slice(None)), matrix) for part in parts])
+    return log_of(xp.concat([quadratic_form(belief.take(part, slice(None)), matrix) for part in parts])) + log_scale
 
 
 def _pays(belief: CategoricalEnsemble) -> bool:
@@ -253,9 +258,7 @@ def best_streamed(
             top.add(start, on_host(found))
             start = here.stop
             shown("scoring candidates", start / total)
-    positions, logs = _first(top, n, belief.like)
-    largest = float(logs[0]) if float(logs[0]) > -math.inf else 0.0
-    return Best(positions, unscaled(namespace(logs).exp(logs - largest), largest, belief), total)
+    return _best(top, n, belief, total)
 
 
 def _blocks(candidates: Any, belief: Any, step: int) -> Generator[Array]:

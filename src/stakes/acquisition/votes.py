@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stakes._utils.array import Array, constant, double, filled, namespace, slices
+from stakes._utils.array import Array, constant, double, filled, namespace, on_host, slices
 from stakes._utils.compute import has_jit, has_kernel, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
 from stakes.beliefs import VoteEnsemble
@@ -171,6 +171,7 @@ _CACHE = 2**17  # weights of labels that loops write at a time, so that they sta
 _PRODUCT = 2**20  # counts of one label that a product makes at a time: fewer, and it reads the contexts more often
 _WORTH_COMPILING = 10**7  # pairs of classes times members; below, a product is quicker than fetching compiled loops
 _WEIGHTS_APART = 1e6  # beyond, c log c of the heavy classes rounds away what the light ones tell
+_STATISTICS_APART = 1e150  # the same of sizes of statistics: beyond, those of a light class underflow
 _LEAST = float(np.finfo(float).tiny)  # in place of 0, times whose logarithm anything 0 is 0
 _ROUNDING = 64 * float(np.finfo(float).eps)  # of the heaviest class's weight times log K
 
@@ -206,7 +207,7 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
 
     Rounding is no gain.
     """
-    (weights, _), members = _tables(loss, belief), belief.contexts.shape[1]
+    (weights, _), members, log_scale = _tables(loss, belief), belief.contexts.shape[1], relative_weights(loss)[1]
     xp, step = namespace(weights), max(1, held // (belief.n_contexts * belief.n_classes))
     votes = margins(belief.contexts, belief.n_classes)  # [M, C]
     before = _information(votes, weights)  # [M]
@@ -221,7 +222,7 @@ def _gain(loss: LogLoss, belief: VoteEnsemble, information: Callable[[Array], Ar
         parts = [gains(block.candidates[part, :]) for part in slices(block.n_candidates, step)]
         return xp.concat(parts, axis=0) if parts else filled((0, block.n_contexts), 0.0, belief.like)
 
-    return of, belief.reference(loss).log_scale
+    return of, filled(belief.n_contexts, log_scale, belief.like)
 
 
 def _information(counts: Array, weights: Array) -> Array:
@@ -239,15 +240,15 @@ def _times_log(values: Array) -> Array:
 
 
 def _tables(loss: LogLoss, belief: VoteEnsemble) -> tuple[Array, Array]:
-    """[C], [K + 1]: the weight of each class, and k log k."""
-    count = np.arange(belief.contexts.shape[1] + 1, dtype=float)
-    weights = constant(loss.class_weights or (1.0,) * belief.n_classes, belief.like)
-    return double(weights), double(constant(count * np.log(np.maximum(count, 1.0)), belief.like))
+    """[C], [K + 1]: the weight of each class over the largest, and k log k."""
+    count, like = np.arange(belief.contexts.shape[1] + 1, dtype=float), double(belief.like)
+    weights = relative_weights(loss)[0] or (1.0,) * belief.n_classes
+    return constant(weights, like), constant(count * np.log(np.maximum(count, 1.0)), like)
 
 
 def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     """The general route, its split moments from packed votes."""
-    (others, columns), table = _packed(belief.contexts, belief.n_classes), _statistics(loss, belief)
+    (others, columns), (table, _) = _packed(belief.contexts, belief.n_classes), _statistics(loss, belief)
 
     def split_moments(block: VoteEnsemble) -> Array:
         words, rows = _packed(block.candidates, block.n_classes)
@@ -260,7 +261,7 @@ def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
 
 def _product_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     """The general route, its split moments from counts by a matrix product."""
-    table, counts_by_label = _statistics(loss, belief), _counter(belief.contexts, belief.n_classes)
+    (table, _), counts_by_label = _statistics(loss, belief), _counter(belief.contexts, belief.n_classes)
 
     def split_moments(block: VoteEnsemble) -> Array:
         xp, labels = namespace(table), counts_by_label(block.candidates)
@@ -270,23 +271,26 @@ def _product_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     return _regret(loss, belief, split_moments)
 
 
-def _statistics(loss: Loss, belief: VoteEnsemble) -> Array:
-    """[C, D]: what one member's vote for each class adds to the moments."""
-    table = loss.statistics(constant(np.eye(belief.n_classes), double(belief.like)), None)
-    return table / belief.contexts.shape[1]
+def _statistics(loss: Loss, belief: VoteEnsemble) -> tuple[Array, float]:
+    """[C, D]: what one member's vote for each class adds to the moments, over the largest; and the log of that."""
+    table, log_scale = relative_statistics(loss, belief)
+    return table / belief.contexts.shape[1], log_scale
 
 
 def _regret(loss: Loss, belief: VoteEnsemble, split_moments: Callable[[VoteEnsemble], Array]) -> Reduction:
-    """EUR = sum_y of the regret of keeping today's action."""
+    """EUR = sum_y of the regret of keeping today's action, over the mean size of a context's statistics."""
+    table, log_scale = _statistics(loss, belief)
+    xp, votes = namespace(table), double(margins(belief.contexts, belief.n_classes))  # [M, C]
+    size = xp.matmul(votes, xp.max(abs(table), axis=1))  # [M]
+    size = xp.where(size > 0, size, xp.ones_like(size))
 
     def of(block: VoteEnsemble) -> Array:
-        split = split_moments(block)  # [n, M, C, D]
-        xp = namespace(split)
+        split = split_moments(block) / size[:, None, None]  # [n, M, C, D]
         action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
         regret = xp.sum(loss.regret(split, action[:, :, None, :], None), axis=2)  # [n, M]
         return xp.astype(regret, belief.like.dtype)
 
-    return of, belief.reference(loss).log_scale
+    return of, xp.log(size) + log_scale
 
 
 def alike(belief: VoteEnsemble) -> bool:
@@ -302,26 +306,29 @@ def _compiled(belief: VoteEnsemble) -> bool:
     return alike(belief) and host and size >= _WORTH_COMPILING and has_jit()
 
 
-def _form(packed: Any, product: Any, numbers: Callable[[VoteEnsemble], int], most: float = math.inf) -> Form:
+def _form(packed: Any, product: Any, numbers: Callable[[VoteEnsemble], int], most: float) -> Form:
     """Packed words where loops are compiled, a product elsewhere; `numbers` are held for each pair of a block.
 
-    Not for class weights further apart than `most`.
+    Not for weights of classes, or other sizes of their statistics, further apart than `most`.
     """
 
     def size(_: Any, belief: VoteEnsemble) -> int:
         return numbers(belief)
 
+    def within(loss: Any, belief: VoteEnsemble) -> bool:
+        return alike(belief) and statistics_ratio(loss, belief) <= most
+
     other = Form(
         "counts of votes by a matrix product",
         product,
         size,
-        serves=lambda loss, belief: weight_ratio(loss) <= most and alike(belief),
+        serves=within,
     )
     return Form(
         "counts of packed votes",
         packed,
         size,
-        serves=lambda loss, belief: weight_ratio(loss) <= most and _compiled(belief),
+        serves=lambda loss, belief: _compiled(belief) and within(loss, belief),
         otherwise=other,
     )
 
@@ -331,7 +338,9 @@ register(  # C D moments, and as many numbers for each of the few temporaries of
     ANY,
     ANY,
     VoteEnsemble,
-    _form(_packed_regret, _product_regret, lambda belief: 8 * belief.n_classes * (belief.n_classes + 1)),
+    _form(
+        _packed_regret, _product_regret, lambda belief: 8 * belief.n_classes * (belief.n_classes + 1), _STATISTICS_APART
+    ),
 )
 
 
@@ -348,7 +357,7 @@ def fused_form_of_votes(prepare: Any, width: int) -> Form:
         GENERAL.prepare,
         GENERAL.numbers,
         GENERAL.context_numbers,
-        total=Total(prepare, lambda loss, belief: held_numbers(belief, width)),
+        total=Total(prepare, lambda loss, belief: held_numbers(belief, width), in_logs=True),
         serves=lambda loss, belief: (
             has_fused_kernel(belief) and alike(belief) and weight_ratio(loss) <= _WEIGHTS_APART_ON_GPU
         ),
@@ -367,5 +376,32 @@ def has_fused_kernel(belief: Any) -> bool:
 
 def weight_ratio(loss: Any) -> float:
     """The ratio of the heaviest class weight to the lightest that is not 0; 1 for losses without class weights."""
-    weights = [weight for weight in getattr(loss, "class_weights", None) or (1.0,) if weight > 0]
-    return float(max(weights) / min(weights))
+    return _spread(np.asarray(getattr(loss, "class_weights", None) or (1.0,)))
+
+
+def statistics_ratio(loss: Any, belief: Any) -> float:
+    """The ratio of the largest statistics of a class to the smallest that are not 0."""
+    table, _ = relative_statistics(loss, belief)
+    return _spread(on_host(namespace(table).max(abs(table), axis=1)))
+
+
+def _spread(sizes: Any) -> float:
+    """The largest over the smallest that is not 0."""
+    sizes = sizes[sizes != 0]
+    with np.errstate(over="ignore"):
+        return float(np.max(sizes) / np.min(sizes)) if sizes.size else 1.0
+
+
+def relative_weights(loss: Any) -> tuple[tuple[float, ...] | None, float]:
+    """[C]: class weights over the largest, so that they may have any scale, and the log of that; None without any."""
+    weights = getattr(loss, "class_weights", None)
+    if weights is None:
+        return None, 0.0
+    return tuple(weight / max(weights) for weight in weights), math.log(max(weights))
+
+
+def relative_statistics(loss: Any, belief: Any) -> tuple[Array, float]:
+    """[C, D]: the statistics of each class over the largest, in double precision, and the log of that."""
+    table = loss.statistics(constant(np.eye(belief.domain.count), double(belief.like)), None)
+    largest = float(namespace(table).max(abs(table)))
+    return (table / largest, math.log(largest)) if largest > 0 else (table, 0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from stakes._utils.array import Array, namespace
+from stakes._utils.array import Array, finite_or_zero
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Domain
 
@@ -66,7 +66,8 @@ class Reference(NamedTuple):
     """From where the statistics of each context are measured, and the scale that was taken out of their moments.
 
     Attributes:
-        point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); None for classes.
+        point: [M], or [M, d] for vectors: a target near the mass of w(z) p(z | c); for classes
+            the probabilities p_w(z | c) [M, C], or None to take statistics as they are.
         log_scale: [M]: moments are E[S] over exp(log_scale).
 
     Examples:
@@ -104,9 +105,7 @@ def reference_at(point: Array, integrand: Integrand) -> Reference:
 
 def log_weight(point: Array, integrand: Integrand) -> Array:
     """[M]: log w at `point`, or 0 where there is no weight to scale by."""
-    log_w = integrand.log_magnitudes(point)[..., 0]
-    xp = namespace(log_w)
-    return xp.where(xp.isfinite(log_w), log_w, xp.zeros_like(log_w))
+    return finite_or_zero(integrand.log_magnitudes(point)[..., 0])
 
 
 @runtime_checkable
@@ -226,7 +225,7 @@ class LogMomentBelief(Protocol):
         """
 
     def log_moments(self, integrand: Any, reference: Reference) -> Array:
-        """Log E[S(z) | c], with `integrand.log_statistics(z, point)`, over the scale of the reference.
+        """Log E[S(z) | c] for both S of `integrand.log_statistics(z, point)`, over the scale of the reference.
 
         Args:
             integrand: The loss by logarithms.
@@ -275,6 +274,22 @@ class BatchBelief(Protocol):
         Returns:
             A belief over the same candidates and contexts.
         """
+
+
+@runtime_checkable
+class ResolvingBelief(Protocol):
+    """A belief under which statistics are integrated by rules that adapt to where they are steep, jump or kink."""
+
+    def resolved(self, integrand: Integrand) -> Any:
+        """The same integrand with what it takes to integrate it; all methods of the belief take it for the loss."""
+
+
+@runtime_checkable
+class RefinableBelief(Protocol):
+    """A belief whose labels are integrated by a rule that can be made finer."""
+
+    def refined(self) -> Any:
+        """The same belief with a rule of twice the effort."""
 
 
 Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]

@@ -1,12 +1,19 @@
 """Ensembles of classifiers: forests, deep ensembles, dropout, posterior draws.
 
 Given the member, y and z are independent, so that the split moments are one matrix product over members:
-J[n, m, y, :] = sum_k q_k p(y | x_n, k) E[S(z) | c_m, k].
-Sizes: N candidates, M contexts, K members, C classes, D statistics.
+J[n, m, y, :] = sum_k q_k p(y | x_n, k) E[S(z) | c_m, k]. Statistics are taken about the re-weighted mean p_w(z | c) of
+the members, and labels of which they say nearly the same about their mean p_y, as
+
+    J[y, :] = p_y E[S] + sum_k q_k (p(y | k) - p_y) E[S | k],
+
+so that what members agree on cancels before it is rounded, and the rest has all its digits however little they differ.
+All of it is in double precision, with the scale of each context taken out: weights and costs may have any scale.
+Sizes: N candidates, M contexts, m of a block, K members, C classes, D statistics.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +27,23 @@ from stakes._utils.array import (
     check_shape,
     constant,
     detached,
+    double,
     filled,
+    finite_or_zero,
+    log_of,
     namespace,
     replaced,
     shares,
     single,
+    slices,
 )
 from stakes.beliefs.base import Integrand, Reference
 from stakes.exceptions import StakesError
 from stakes.losses.domains import Classes, check_labels, check_probabilities, labels_to_indicators
+
+_NUMBERS = 2**20  # of statistics of classes that are held at a time
+_ROUNDING = 64 * float(np.finfo(float).eps)  # of the sizes of a sum's terms
+_APART = 0.5  # of its mean, by which members differ on a label: what is left of a cell without it may be nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +114,25 @@ class CategoricalEnsemble:
         return int(self.candidates.shape[2])
 
     def reference(self, integrand: Integrand) -> Reference:
-        """No point: classes are where they are."""
-        return Reference(None, filled(self.n_contexts, 0.0, self.like))
+        """The re-weighted mean p_w(z | c) of the members, and the scale of its statistics."""
+        return _reference(integrand, self._means())
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, D]: sum_z p(z | c) S(z)."""
-        weighted = self.member_weights[:, None] * self._wide(self.contexts)
-        probabilities = namespace(self.contexts).sum(weighted, axis=1)  # [M, C]
-        return _mean_of(_statistics(integrand, reference, self.n_classes, self.like), probabilities)
+        """[M, D]: the mean over members of `member_moments`."""
+        return _mean_of_members(self.member_moments(integrand, reference), self.member_weights)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: one matrix product [N C, K] x [K, M D]."""
-        xp = namespace(self.contexts)
-        weighted = self.member_weights[:, None] * self._wide(self.candidates)  # [N, K, C]
-        split = xp.tensordot(weighted, self.member_moments(integrand, reference), axes=([1], [1]))  # [N, C, M, D]
+        xp, weights = namespace(self.contexts), member_shares(self.member_weights)
+        expected = self.member_moments(integrand, reference)  # [M, K, D]
+        candidates = probability_rows(self.candidates)  # [N, K, C]
+        mass = xp.matmul(weights, candidates)[:, None, :]  # [N, 1, C]
+        gaps = _beyond_rounding(candidates - mass, mass)
+        apart = xp.max(abs(gaps), axis=1, keepdims=True) > _APART * mass
+        gaps = weights[:, None] * xp.where(apart, candidates, gaps)
+        split = xp.tensordot(gaps, expected, axes=([1], [1]))  # [N, C, M, D]
+        common = xp.where(apart, xp.zeros_like(mass), mass)[:, 0, :]  # [N, C]: what all members say of a label
+        split += common[..., None, None] * _mean_of_members(expected, self.member_weights)
         return xp.permute_dims(split, (0, 2, 1, 3))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
@@ -125,16 +145,17 @@ class CategoricalEnsemble:
         Returns:
             [M, K, D].
         """
-        table = _statistics(integrand, reference, self.n_classes, self.like)
-        return namespace(self.contexts).matmul(self._wide(self.contexts), table)
+        return _member_moments(
+            integrand, reference, self._means(), lambda part: probability_rows(self.contexts[part, ...])
+        )
+
+    def _means(self) -> Array:
+        """[M, C]: the mean of the members at each context."""
+        return _mean_of_members(probability_rows(self.contexts), self.member_weights)
 
     def member_outcomes(self) -> Array:
         """[N, C, K]: p(y | x, k)."""
-        return namespace(self.candidates).permute_dims(self._wide(self.candidates), (0, 2, 1))
-
-    def _wide(self, side: Array) -> Array:
-        """Probabilities in the precision of the weights."""
-        return namespace(side).astype(side, self.member_weights.dtype, copy=False)
+        return namespace(self.candidates).permute_dims(probability_rows(self.candidates), (0, 2, 1))
 
     def take(self, candidates: slice, contexts: slice) -> CategoricalEnsemble:
         """A block of candidates and contexts."""
@@ -229,15 +250,12 @@ class VoteEnsemble:
         return self.n_classes
 
     def reference(self, integrand: Integrand) -> Reference:
-        """No point: classes are where they are."""
-        return Reference(None, filled(self.n_contexts, 0.0, self.like))
+        """The re-weighted shares p_w(z | c) of votes, and the scale of their statistics."""
+        return _reference(integrand, self._means())
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, D]: sum_z p(z | c) S(z)."""
-        xp, weights = namespace(self.contexts), self.member_weights
-        shares = [xp.matmul(xp.astype(self.contexts == c, weights.dtype), weights) for c in range(self.n_classes)]
-        table = _statistics(integrand, reference, self.n_classes, weights)
-        return _mean_of(table, xp.stack(shares, axis=1))
+        """[M, D]: the mean over members of `member_moments`."""
+        return _mean_of_members(self.member_moments(integrand, reference), self.member_weights)
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: the split moments of the probabilities 0 and 1."""
@@ -253,10 +271,17 @@ class VoteEnsemble:
         Returns:
             [M, K, D]: the statistics of the class that the member votes for.
         """
-        xp, weights = namespace(self.contexts), self.member_weights
-        table = _statistics(integrand, reference, self.n_classes, weights)  # [1 or M, C, D]
-        each = labels_to_indicators(xp.astype(self.contexts, weights.dtype), self.n_classes)  # [M, K, C]
-        return xp.matmul(each, table)
+        return _member_moments(integrand, reference, self._means(), lambda part: self._votes(self.contexts[part, :]))
+
+    def _means(self) -> Array:
+        """[M, C]: the share of votes for each class."""
+        xp, weights = namespace(self.contexts), double(self.member_weights)
+        each = [xp.matmul(xp.astype(self.contexts == c, weights.dtype), weights) for c in range(self.n_classes)]
+        return xp.stack(each, axis=1)
+
+    def _votes(self, side: Array) -> Array:
+        """[.., K, C]: 1 for the class that the member votes for."""
+        return labels_to_indicators(double(side), self.n_classes)
 
     def member_outcomes(self) -> Array:
         """[N, C, K]: 1 for the class that the member votes for."""
@@ -278,16 +303,81 @@ class VoteEnsemble:
         return CategoricalEnsemble(candidates, contexts, self.member_weights)
 
 
-def _statistics(integrand: Integrand, reference: Reference, classes: int, like: Array) -> Array:
-    """[1 or M, C, D]: the statistics of each class (of each context where they differ)."""
-    return integrand.statistics(constant(np.eye(classes), like)[None, ...], reference.point)
+def probability_rows(side: Array) -> Array:
+    """[n, K, C]: in double precision, where rows sum to one again: in what they were rounded to they do not."""
+    rows = double(side)
+    return rows / namespace(rows).sum(rows, axis=-1, keepdims=True)
 
 
-def _mean_of(table: Array, probabilities: Array) -> Array:
-    """[M, D]: sum_z p(z | c) S(z) for probabilities [M, C]; S may be infinite for a class that cannot be."""
-    xp = namespace(probabilities)
-    possible = probabilities[..., None] > 0
-    return xp.sum(probabilities[..., None] * xp.where(possible, table, xp.zeros_like(table)), axis=1)
+def member_shares(weights: Array) -> Array:
+    """[K]: in double precision, where they sum to one again."""
+    weights = double(weights)
+    return weights / namespace(weights).sum(weights)
+
+
+def _mean_of_members(values: Array, weights: Array) -> Array:
+    """[M, D]: sum_k q_k values[:, k, :], and 0 where that is all that rounding leaves."""
+    xp, weights = namespace(values), member_shares(weights)
+    return _beyond_rounding(xp.matmul(weights, values), xp.matmul(weights, abs(values)))
+
+
+def _beyond_rounding(values: Array, sizes: Array) -> Array:
+    """Sums of terms of these sizes, and 0 where that is all that rounding leaves: there members agree."""
+    xp = namespace(values)
+    return xp.where(abs(values) > _ROUNDING * sizes, values, xp.zeros_like(values))
+
+
+def _reference(integrand: Integrand, means: Array) -> Reference:
+    """The point p_w(z | c) [M, C] for means [M, C], and the log of the mean size of S(z) about it.
+
+    From logarithms of weights, which may have any scale; their differences are exact.
+    """
+    xp = namespace(means)
+    log_weights = integrand.log_magnitudes(constant(np.eye(means.shape[1]), means))[..., 0]  # [C]
+    logs = xp.where(means > 0, log_weights, xp.full_like(means, -xp.inf))
+    top = xp.max(logs, axis=1, keepdims=True)
+    known = top > -xp.inf  # a class that counts is possible
+    heavy = xp.where(known, means * xp.exp(logs - xp.where(known, top, xp.zeros_like(top))), means)
+    point = heavy / xp.sum(heavy, axis=1, keepdims=True)
+    sizes = [
+        xp.sum(means[part, :] * xp.max(abs(table), axis=2), axis=1)
+        for part, table in _tables(integrand, point, means, filled(means.shape[0], 0.0, means))
+    ]
+    size = xp.concat(sizes)
+    return Reference(point, finite_or_zero(log_of(size)) + _log_weight(point, integrand))
+
+
+def _log_weight(point: Array, integrand: Integrand) -> Array:
+    """[M]: by how much statistics about the point are scaled, as a logarithm."""
+    return finite_or_zero(integrand.log_magnitudes(point)[..., 0])
+
+
+def _member_moments(
+    integrand: Integrand, reference: Reference, means: Array, members: Callable[[slice], Array]
+) -> Array:
+    """[M, K, D]: E[S(z) | c, k] over the scale of the reference, from the members [m, K, C] of a part of contexts."""
+    xp, log_scale = namespace(means), double(reference.log_scale)
+    if reference.point is not None:
+        log_scale = log_scale - _log_weight(reference.point, integrand)  # by which statistics are divided already
+    found = []
+    for part, table in _tables(integrand, reference.point, means, log_scale):
+        sizes = xp.matmul(means[part, None, :], abs(table))  # [m, 1, D]
+        found.append(_beyond_rounding(xp.matmul(members(part), table), sizes))
+    return xp.concat(found, axis=0)
+
+
+def _tables(integrand: Integrand, point: Array | None, means: Array, log_scale: Array) -> Iterator[tuple[slice, Array]]:
+    """Contexts in parts: which, and the statistics [m, C, D] of each class about the point, over exp(log_scale).
+
+    0 for a class that cannot be: its statistics may be infinite.
+    """
+    xp, classes = namespace(means), means.shape[1]
+    each = constant(np.eye(classes), means)[None, ...]  # [1, C, C]
+    for part in slices(means.shape[0], max(1, _NUMBERS // (classes * (classes + 1)))):
+        table = integrand.statistics(each, None if point is None else point[part, None, :])  # [1 or m, C, D]
+        half = xp.exp(-log_scale[part] / 2.0)[:, None, None]  # applied twice: the scale alone may be out of range
+        possible = means[part, :, None] > 0
+        yield part, xp.where(possible, table, xp.zeros_like(table)) * half * half
 
 
 def normalised_member_weights(weights: Array | None, like: Array) -> Array:

@@ -38,7 +38,8 @@ from stakes.beliefs.gaussian_integration import (
     shared_split,
 )
 from stakes.beliefs.log_moments import LogIntegrand, LogSplit, log_span, normal_log_moments
-from stakes.beliefs.quadrature import modes_and_window, normal_moments
+from stakes.beliefs.quadrature import Resolved, modes_and_window, normal_moments
+from stakes.beliefs.roughness import resolved
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes
 from stakes.losses.domains import REAL, Interval
@@ -152,7 +153,7 @@ class GaussianBelief:
     def n_cells(self, integrand: Integrand) -> int:
         """J at most: that of a candidate which tells all, or all but as little as an even grid can resolve."""
         mean, sd = self._mean_and_sd()
-        reference = self.reference(integrand)
+        integrand, reference = self.resolved(integrand), self.reference(integrand)
         rho = namespace(mean).ones_like(mean)[None, :]
         shares = (1.0, 1.0 - WIDE_SD_AT_KINKS**2)
         splits = (GaussianSplit(integrand, mean, sd, rho * share, reference) for share in shares)
@@ -180,51 +181,39 @@ class GaussianBelief:
         u = modes_and_window(integrand, mean, sd)[0][:, 0]
         return Reference(mean + sd * u, log_weight(mean + sd * u, integrand) - 0.5 * u * u)
 
+    def resolved(self, integrand: Integrand) -> Resolved:
+        """The same integrand, with what it takes to integrate it; all methods take it in place of the loss.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The integrand, and where it is steep, jumps or kinks.
+        """
+        return resolved(integrand, *self._mean_and_sd())
+
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: E[S(z) | c]."""
         mean, sd = self._mean_and_sd()
-        return normal_moments(integrand, mean[:, None], sd[:, None], reference)[:, 0, :]
+        return normal_moments(self.resolved(integrand), mean[:, None], sd[:, None], reference)[:, 0, :]
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, J, D]: E[S(z) | eta_j] times the mass of node j."""
         mean, sd = self._mean_and_sd()
-        return GaussianSplit(integrand, mean, sd, double(self.rho), reference).moments()
+        return GaussianSplit(self.resolved(integrand), mean, sd, double(self.rho), reference).moments()
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-        """
+        """Over how many units log T ranges where the loss may look."""
         mean, sd = self._mean_and_sd()
         return log_span(integrand, mean[:, None], sd[:, None])
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
+        """[M, 2]: log E[S(z) | c]."""
         mean, sd = self._mean_and_sd()
         return normal_log_moments(integrand, mean[:, None], sd[:, None], reference)[:, 0, :]
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
         mean, sd = self._mean_and_sd()
         return LogSplit(integrand, mean, sd, double(self.rho), reference).moments()
 
@@ -237,7 +226,7 @@ class GaussianBelief:
         Returns:
             The moments as a function of that share; None where contexts share no nodes.
         """
-        return shared_split(integrand, *self._mean_and_sd())
+        return shared_split(self.resolved(integrand), *self._mean_and_sd())
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) p(z | c)."""
@@ -247,18 +236,19 @@ class GaussianBelief:
             centre, spread, scale = (align_axes(each, z) for each in (mean, sd, reference.log_scale))
             return log_normal(z, centre, spread) + integrand.log_magnitudes(z)[..., 0] - scale
 
-        today = distribution_today(integrand, mean, sd, reference, marks)
+        today = distribution_today(self.resolved(integrand), mean, sd, reference, marks)
         return replaced(today, log_weighted_density=log_weighted_density)
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
         """[N, M]: regrets in the cells of eta, summed."""
-        return GaussianCells(integrand, *self._mean_and_sd(), reference, marks).over_cells(double(self.rho), regret)
+        cells = GaussianCells(self.resolved(integrand), *self._mean_and_sd(), reference, marks)
+        return cells.over_cells(double(self.rho), regret)
 
     def n_nodes(self, integrand: Integrand) -> int:
         """A bound on J P G, of a label that is integrated in panels."""
         reference = self.reference(integrand)
         marks = namespace(self.mean).zeros_like(double(self.mean))[:, None]
-        return GaussianCells(integrand, *self._mean_and_sd(), reference, marks).most_nodes()
+        return GaussianCells(self.resolved(integrand), *self._mean_and_sd(), reference, marks).most_nodes()
 
     def take(self, candidates: slice, contexts: slice) -> GaussianBelief:
         """A block of candidates and contexts."""

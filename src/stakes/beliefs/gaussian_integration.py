@@ -28,7 +28,18 @@ import numpy as np
 from array_api_compat import device
 from numpy.polynomial.hermite_e import hermegauss
 
-from stakes._utils.array import Array, constant, density, filled, namespace, normal_between, ratio, replaced, slices
+from stakes._utils.array import (
+    Array,
+    constant,
+    density,
+    filled,
+    namespace,
+    normal_between,
+    on_host,
+    ratio,
+    replaced,
+    slices,
+)
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.quadrature import (
     CHUNK,
@@ -36,6 +47,7 @@ from stakes.beliefs.quadrature import (
     PANEL,
     SPACING,
     TAIL,
+    Resolved,
     common_window,
     modes_and_window,
     panels,
@@ -49,24 +61,28 @@ from stakes.beliefs.switching import switching_points
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, panel_nodes
 
 # Split moments
-_WIDE_SD = 0.2  # posterior sd (of prior sd) from which nodes of z at SPACING resolve the posterior, to 1e-21
+_WIDE_SD = 1.6  # posterior sd, in spacings of even nodes of z, from which these resolve the posterior, to 1e-21
 WIDE_SD_AT_KINKS = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
 _MODEST_BOOST = 100.0  # one that may be applied after the fact: no density has underflowed by then
 _NODES_PER_SD = 1.4  # of the trapezoid rule, which then integrates a normal density to 1e-16
-_KINK_LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a breakpoint of z as eta sees it, in posterior sds
+_KINK_LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around an edge of z as eta sees it, in posterior sds
+_EXTREME = 5.0  # logarithms by which costs may differ without further ado
+_FAR_STEPS = (3.0, 10.0, 40.0)  # cuts beyond one that is k sds out, over k: at the last, exp(-40) is left
+_FAR_LAYER = (10.0, 14.0, 18.0, 22.0, 26.0, 30.0, 34.0, 38.0, 42.0)  # more cuts around an edge, in posterior sds
+_SMOOTH_SCALE = 8.0  # posterior sds: an edge around which the statistics are smooth for so long needs no such cuts
 _SEARCH_SPACING = 0.25  # of eta, at which switching points are looked for
 _FAR = 1e3  # standard deviations, beyond which no mass is left
-_NEAREST = 12  # breakpoints that a narrow posterior is split at
 _NARROW_TAIL, _NARROW_PANEL = 7.0, 14.0 / 3.0  # sds: three panels that integrate a normal density alone, to 1e-8
 
 # Split moments whose nodes all contexts share
-_FINER = 3  # nodes of a narrow posterior for each of SPACING
-_FINEST_SD = 1.6 * SPACING / _FINER  # posterior sd (of prior sd) that they resolve, to 1e-21
-_CHECK_PANEL = 0.65  # width of a panel that checks the even nodes, and resolves posteriors of a quarter of it
+_FINER = 3  # nodes of a narrow posterior for each even node
+_FINEST_SD = _WIDE_SD / _FINER  # posterior sd, in spacings of even nodes, that they resolve, to 1e-21
+_FINER_ETA = 0.7  # of the spacing of eta, to check it by
+_CHECK_PANEL = 5.2  # spacings: width of a panel that checks the even nodes, and resolves posteriors of a quarter of it
 _ETA_PER_SD = 2.0  # nodes of eta to the sd of a posterior: a square of what it smooths has exp(-4 pi^2) beyond them
 # A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
 # and all of positive weight, so that what is positive stays so. For a sigmoid of slope 6/sd they leave 4e-8 and 4e-10.
-_TINY_SD = 0.01  # of the prior sd
+_TINY_SD = 0.08  # in spacings of even nodes
 _HERMITE_3, _HERMITE_7 = hermegauss(3), hermegauss(7)
 
 # Distributions. Sixteen nodes on 3 sds of a normal density give its cdf to 3e-11; on 1.25 sds of the prior they
@@ -75,6 +91,9 @@ _POSTERIOR_PANEL, _PRIOR_PANEL = 3.0, 1.25
 _POSTERIOR_TAIL = 7.5  # standard deviations kept of a posterior, and of eta: the mass beyond is 6e-14
 _ETA_SPACING = 0.14  # of an even grid of eta, in standard deviations of the target: 6e-11 for that sigmoid
 _SHARED_PANELS_SD = 0.15  # posterior sd (of prior sd) from which nodes of z for every eta are fewer than those of each
+_PASSING = 2.5  # times as many where an answer may pass along a weight quickly
+_STEEP, _CLOSE = 0.6, 0.003  # standard deviations: within which a weight varies that an answer passes quickly
+_SWITCH_REACH = 9.0  # posterior sds of a breakpoint within which a quantile passes it
 _HALVINGS = 10  # of the range of eta, and a line from there: a switch that is off costs only the cube of that
 
 _Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -88,7 +107,7 @@ class GaussianSplit:
     Where it is narrow (posterior sd below _WIDE_SD), each eta has nodes of its own.
     """
 
-    def __init__(self, integrand: Integrand, mean: Array, sd: Array, rho: Array, reference: Reference) -> None:
+    def __init__(self, integrand: Resolved, mean: Array, sd: Array, rho: Array, reference: Reference) -> None:
         assert reference.point is not None
         self.integrand, self.mean, self.sd, self.point = integrand, mean, sd, reference.point  # [M] each
         # Shared between eta and epsilon as the variance is, so that neither density leaves the range of numbers.
@@ -97,7 +116,7 @@ class GaussianSplit:
         xp = self.xp = namespace(rho)
         self.root = xp.clip(xp.sqrt(rho), 1e-150, 1.0)  # sqrt(rho)
         self.rest = xp.clip(xp.sqrt(1.0 - rho), 1e-150, 1.0)  # the posterior sd, in standard units
-        self.wide_sd = WIDE_SD_AT_KINKS if integrand.breakpoints else _WIDE_SD
+        self.wide_sd = WIDE_SD_AT_KINKS if integrand.breakpoints else _WIDE_SD * integrand.spacing
         # A panel resolves a posterior of a quarter of its width.
         narrowest = self._smallest(self.rest[self.rest >= self.wide_sd], 1.0)
         width = min(PANEL, 4.0 * narrowest)
@@ -106,14 +125,16 @@ class GaussianSplit:
         z = self.mean[:, None] + self.sd[:, None] * self.u
         self.weighted = weights[..., None] * integrand.statistics(z, self.point[:, None])  # [M, Q, D]
         self.tilt_low, self.tilt_high = low + reach, high - reach  # [M]: between them the weighted mass has its centre
+        self.further = self._further()
         self.cuts = standard_units(integrand.breakpoints, self.mean, self.sd)  # [M, B]
+        self.scales = _scales(integrand.scales if integrand.breakpoints else (), self.sd)  # [M, B]
         low, high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]
         self.eta, weights = self._even(low, high) if self._wide() else self._layered(low, high)  # [N, M, J]
         self.switches: Array | None = None
         if integrand.finite_actions:
             self.switches = switching_points(self._conditional, self.eta)  # [N, M, B]
-            if self._smallest(self.rest, 1.0) < self.wide_sd:
-                self.eta, weights = self._layered(low, high, self.switches)
+            if self.further or self._smallest(self.rest, 1.0) < self.wide_sd:
+                self.eta, weights = self._layered(low, high, *self._around_switches(self.switches))
                 self.switches = None
         self.mass = weights * density(self.eta, (self.rho * self.boost)[..., None])
 
@@ -124,6 +145,28 @@ class GaussianSplit:
         if 0 in self.rho.shape:
             return filled((*self.rho.shape, 1, self.weighted.shape[-1]), 0.0, self.rho)
         return self.xp.stack([self._between(n, self.switches[n, ...]) for n in range(self.rho.shape[0])], axis=0)
+
+    def _further(self) -> float:
+        """Posterior sds beyond the usual at which a cost may still matter, for costs of actions far apart in size.
+
+        An action that costs R times as much as another is as expensive with a probability of 1 / R, which a normal has
+        sqrt(2 log R) standard deviations out.
+        """
+        if not self.integrand.finite_actions or 0 in self.weighted.shape:
+            return 0.0
+        xp, z = self.xp, self.mean[:, None] + self.sd[:, None] * self.u
+        costs = xp.max(self.integrand.statistics(z, self.point[:, None]), axis=(0, 1))  # [A]
+        largest = float(xp.max(costs))
+        least = float(xp.min(xp.where(costs > 0, costs, xp.full_like(costs, xp.inf))))
+        spread = math.log(largest) - math.log(least) if largest > 0 and math.isfinite(least) else 0.0
+        return math.sqrt(2.0 * spread) if spread > _EXTREME else 0.0
+
+    def _around_switches(self, switches: Array) -> list[Array]:
+        """[N, M, B] each: switching points, and places around them where the smaller of two costs dies out quickly."""
+        if not self.further:
+            return [switches]
+        step = (self.rest / (self.root * self.further))[..., None]
+        return [switches, *(switches + side * each * step for each in _FAR_STEPS for side in (-1.0, 1.0))]
 
     def _between(self, n: int, switches: Array) -> Array:
         """[M, B + 1, D]: E[S 1{eta between switches}], with eta | u ~ N(root u, rest^2), in blocks of contexts."""
@@ -166,14 +209,18 @@ class GaussianSplit:
         smooth = self._smallest(self.rest / self.root, 1.0) if self.integrand.breakpoints else 1.0
         if self.integrand.finite_actions:  # to be searched, not summed
             return trapezoid(low, high, min(_SEARCH_SPACING, smooth))
-        return trapezoid(low, high, min(COARSEST, SPACING / steepest, smooth / _NODES_PER_SD))
+        spacing = self.integrand.spacing or SPACING
+        if not self.integrand.breakpoints:  # to eta, statistics are no sharper than the posterior that smooths them
+            spacing = max(spacing, min(SPACING, self._smallest(self.rest, 1.0) / _ETA_PER_SD))
+        widest = min(COARSEST, spacing / steepest, smooth / _NODES_PER_SD)
+        return trapezoid(low, high, self.integrand.width * widest)
 
     def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
-        """[N, M, J] each: eta in panels around every breakpoint of z and between `more` points [N, M, B]."""
-        layer = self.rest[..., None, None] * constant(_KINK_LAYER, self.rho)  # [N, M, 1, L]
-        cuts = (self.cuts[..., None] + layer) / self.root[..., None, None]  # [N, M, B, L]
-        cuts = self.xp.reshape(cuts, (*low.shape, cuts.shape[2] * cuts.shape[3]))
-        return panels(low, high, self.xp.concat([cuts, *more], axis=-1))
+        """[N, M, J] each: eta in panels around every edge of z and between `more` points [N, M, B]."""
+        further = [step for step in _FAR_LAYER if self.further and step < self.further + 3.0]
+        layer = (*_KINK_LAYER, *further, *(-step for step in further))
+        cuts = layers(self.cuts, self.scales, self.root, self.rest, layer)
+        return panels(low, high, self.xp.concat([cuts, *more], axis=-1), self.integrand.width * PANEL)
 
     def _smallest(self, values: Array, default: float) -> float:
         return float(self.xp.min(values)) if math.prod(values.shape) else default
@@ -196,6 +243,8 @@ class GaussianSplit:
     def _block(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, D]: E[S | eta] for one candidate and a block of contexts."""
         wide = self.rest[n, part] >= self.wide_sd  # [p]
+        if self.further:
+            return self._own_nodes(n, part, eta)
         if bool(self.xp.all(wide)):
             return self._shared_nodes(n, part, eta)
         if not bool(self.xp.any(wide)):
@@ -219,29 +268,59 @@ class GaussianSplit:
     def _own_nodes(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, D]: nodes of z around the posterior mean of each eta."""
         rest, centre = self.rest[n, part], self.root[n, part, None] * eta[part, :]  # [p], [p, J]
-        reach = _NARROW_TAIL if self.integrand.breakpoints else TAIL
+        reach = (_NARROW_TAIL if self.integrand.breakpoints else TAIL) + self.further
         low, high = self.tilt_low[part] * rest - reach, self.tilt_high[part] * rest + reach
         if not self.integrand.breakpoints:
-            nodes, weights = trapezoid(low[:, None], high[:, None], COARSEST)  # [p, 1, Q]
+            spacing = min(COARSEST, 0.8 * self.integrand.spacing / self._smallest(rest, 1.0))
+            nodes, weights = trapezoid(low[:, None], high[:, None], spacing)  # [p, 1, Q]
         else:
-            cuts = (self._nearest_cuts(centre, part) - centre[..., None]) / rest[:, None, None]  # [p, J, b]
-            nodes, weights = panels(low[:, None], high[:, None], cuts, _NARROW_PANEL)  # [p, J, Q]
+            low, high = low[:, None], high[:, None]
+            cuts = self._cuts_within(part, centre + rest[:, None] * low, centre + rest[:, None] * high)
+            cuts = (cuts - centre[..., None]) / rest[:, None, None]  # [p, J, b]
+            if self.further:  # beyond a cut far out the density falls quickly
+                outward = self.xp.sign(cuts) / self.xp.clip(abs(cuts), 1.0, None)
+                cuts = self.xp.concat([cuts, *(cuts + step * outward for step in _FAR_STEPS)], axis=-1)
+            nodes, weights = panels(low, high, cuts, self.integrand.width * _NARROW_PANEL)  # [p, J, Q]
         u = centre[..., None] + rest[:, None, None] * nodes  # [p, J, Q]
         z = self.mean[part, None, None] + self.sd[part, None, None] * u
         statistics = self.integrand.statistics(z, self.point[part, None, None])  # [p, J, Q, D]
         return self.xp.sum((weights * density(nodes, self._left(n, part)))[..., None] * statistics, axis=2)
 
-    def _nearest_cuts(self, centre: Array, part: slice) -> Array:
-        """[p, J, b]: the breakpoints around each posterior mean; more than a few within its reach are smoothed out."""
-        count = self.cuts.shape[-1]
-        cuts = self.cuts[part, None, :]
-        if count <= _NEAREST:
-            return cuts
-        xp = self.xp
-        below = xp.sum(xp.astype(cuts < centre[..., None], xp.int64), axis=-1)  # [p, J]
-        first = xp.clip(below - _NEAREST // 2, 0, count - _NEAREST)
-        positions = xp.reshape(first[..., None] + xp.arange(_NEAREST, device=device(centre)), (centre.shape[0], -1))
-        return xp.reshape(xp.take_along_axis(cuts[:, 0, :], positions, axis=1), (*centre.shape, _NEAREST))
+    def _cuts_within(self, part: slice, low: Array, high: Array) -> Array:
+        """[p, J, b]: the edges between low and high [p, J], and others where there are fewer than elsewhere."""
+        xp, cuts = self.xp, self.cuts[part, :]  # [p, B]
+        first, stop = (xp.sum(xp.astype(cuts[:, None, :] < each[..., None], xp.int64), axis=-1) for each in (low, high))
+        count = max(1, int(xp.max(stop - first)))
+        first = xp.clip(first, 0, cuts.shape[1] - count)
+        positions = xp.reshape(first[..., None] + xp.arange(count, device=device(low)), (low.shape[0], -1))
+        return xp.reshape(xp.take_along_axis(cuts, positions, axis=1), (*low.shape, count))
+
+
+def _scales(scales: tuple[float, ...], sd: Array) -> Array:
+    """[M, B]: how far from each edge the statistics look smooth, in standard deviations [M]."""
+    each = constant(scales, sd) + namespace(sd).zeros_like(sd)[:, None]
+    return ratio(each, sd[:, None] + namespace(sd).zeros_like(each))
+
+
+def layers(cuts: Array, scales: Array, root: Array, rest: Array, layer: tuple[float, ...] = _KINK_LAYER) -> Array:
+    """[N, M, b]: eta between which expectations are smooth, for edges of u [M, B] and `root`, `rest` [N, M].
+
+    To eta an edge is a layer as wide as rest / root, unless the statistics are smooth around it at that scale. Layers
+    that overlap share their cuts.
+    """
+    shape, like = root.shape, root
+    cuts, scales, root, rest = (on_host(each) for each in (cuts, scales, root, rest))
+    rows = []
+    for n, m in np.ndindex(shape):
+        narrow = scales[m] < _SMOOTH_SCALE * rest[n, m]
+        around = cuts[m][narrow][:, None] + rest[n, m] * np.asarray(layer)
+        places = np.sort(np.concatenate([cuts[m][~narrow], around.ravel()]))
+        places = places[abs(places) < _FAR]
+        cells = np.floor(places / rest[n, m])
+        rows.append(places[np.concatenate([[True], cells[1:] != cells[:-1]])[: len(places)]] / root[n, m])
+    count = max((len(row) for row in rows), default=0)
+    padded = [np.concatenate([row, np.full(count - len(row), _FAR / 1e-3)]) for row in rows]
+    return constant(np.reshape(np.asarray(padded), (*shape, count)), like)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,14 +333,16 @@ class SharedSplit:
     """Of some contexts at nodes [q]: [m, D, q], over the scale of the reference"""
     window: tuple[float, float]
     """From where to where nodes are needed"""
+    spacing: float = SPACING
+    """Of even nodes, which resolves the statistics"""
     panels: bool = False
     """Whether by Gauss and Legendre, for posteriors that are not narrow: to check the even nodes by"""
 
     def moments(self, rho: float) -> Iterator[tuple[slice, Array]]:
         """Contexts in blocks: which, and [m, J, D]: E[S | eta_j] times the mass of eta_j."""
         root, rest = math.sqrt(rho), math.sqrt(1.0 - rho)
-        eta = _eta_nodes(*self.window, root, rest)
-        narrow = rest < _FINEST_SD
+        eta = _eta_nodes(*self.window, root, rest, self.spacing * (_FINER_ETA if self.panels else 1.0))
+        narrow = rest < _FINEST_SD * self.spacing
         conditional = self._narrow(eta, root, rest) if narrow else self._wide(eta, root, rest)
         mass = constant((eta[1] - eta[0]) * _normal_density(eta), self.reference.log_scale)  # [J]
         for part in self._blocks(len(eta) * (len(_HERMITE_7[0]) if narrow else 1)):
@@ -283,7 +364,7 @@ class SharedSplit:
 
     def _wide(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
         """Some contexts to E[S | eta], [m, D, J]: one product, with the rule of integration in the matrix."""
-        coarse = rest >= _FINER * _FINEST_SD
+        coarse = rest >= _WIDE_SD * self.spacing
         nodes, lengths, statistics = self._in_panels if self.panels else self._coarse if coarse else self._fine
         weights = (lengths / rest)[:, None] * _normal_density((nodes[:, None] - root * eta) / rest)  # [Q, J]
         matrix, xp = constant(weights, statistics), namespace(statistics)
@@ -296,16 +377,16 @@ class SharedSplit:
 
     @cached_property
     def _coarse(self) -> tuple[_Matrix, _Matrix, Array]:
-        return self._at_nodes(*_even_nodes(*self.window, SPACING))
+        return self._at_nodes(*_even_nodes(*self.window, self.spacing))
 
     @cached_property
     def _fine(self) -> tuple[_Matrix, _Matrix, Array]:
-        return self._at_nodes(*_even_nodes(*self.window, SPACING / _FINER))
+        return self._at_nodes(*_even_nodes(*self.window, self.spacing / _FINER))
 
     @cached_property
     def _in_panels(self) -> tuple[_Matrix, _Matrix, Array]:
         low, high = (np.asarray([each]) for each in self.window)
-        nodes, lengths = panels(low, high, np.zeros((1, 0)), _CHECK_PANEL)
+        nodes, lengths = panels(low, high, np.zeros((1, 0)), _CHECK_PANEL * self.spacing)
         return self._at_nodes(nodes[0], lengths[0])
 
     def _at_nodes(self, nodes: _Matrix, lengths: _Matrix) -> tuple[_Matrix, _Matrix, Array]:
@@ -315,7 +396,7 @@ class SharedSplit:
 
     def _narrow(self, eta: _Matrix, root: float, rest: float) -> Callable[[slice], Array]:
         """Some contexts to E[S | eta], [m, D, J], by nodes around each posterior mean."""
-        own, weights = _HERMITE_3 if rest < _TINY_SD else _HERMITE_7
+        own, weights = _HERMITE_3 if rest < _TINY_SD * self.spacing else _HERMITE_7
         places = np.reshape(root * eta[:, None] + rest * own, -1)  # [J K]
 
         def conditional(part: slice) -> Array:
@@ -326,7 +407,7 @@ class SharedSplit:
         return conditional
 
 
-def shared_split(integrand: Integrand, mean: Array, sd: Array) -> SharedSplit | None:
+def shared_split(integrand: Resolved, mean: Array, sd: Array) -> SharedSplit | None:
     """The shared nodes of targets N(mean, sd^2), each [M]; None where kinks, switches or windows ask for others."""
     if integrand.breakpoints or integrand.finite_actions:
         return None
@@ -344,7 +425,7 @@ def shared_split(integrand: Integrand, mean: Array, sd: Array) -> SharedSplit | 
         return scale[part, None, None] * xp.permute_dims(integrand.statistics(z, point[part, None]), (0, 2, 1))
 
     reference = Reference(point, log_weight(point, integrand) - boost)
-    return SharedSplit(reference, statistics, (float(low[0]), float(high[0])))
+    return SharedSplit(reference, statistics, (float(low[0]), float(high[0])), integrand.spacing)
 
 
 def _even_nodes(low: float, high: float, spacing: float) -> tuple[_Matrix, _Matrix]:
@@ -353,13 +434,13 @@ def _even_nodes(low: float, high: float, spacing: float) -> tuple[_Matrix, _Matr
     return nodes, np.full(len(nodes), nodes[1] - nodes[0])
 
 
-def _eta_nodes(low: float, high: float, root: float, rest: float) -> _Matrix:
+def _eta_nodes(low: float, high: float, root: float, rest: float, resolved: float) -> _Matrix:
     """[J]: even nodes for the window of z, which is centred anywhere between low + TAIL and high - TAIL.
 
     To eta, the statistics are no sharper than in z, and no sharper than the posterior that smooths them.
     """
     low, high = (low + TAIL) * root - TAIL, (high - TAIL) * root + TAIL
-    spacing = min(COARSEST, max(SPACING, rest / _ETA_PER_SD) / root)
+    spacing = min(COARSEST, max(resolved, min(SPACING, rest / _ETA_PER_SD)) / root)
     return np.linspace(low, high, 1 + math.ceil((high - low) / spacing))
 
 
@@ -373,14 +454,16 @@ class GaussianCells:
     Both are taken at the same nodes, which resolve both: what distinguishes them is exact however little they differ.
     """
 
-    def __init__(self, integrand: Integrand, mean: Array, sd: Array, reference: Reference, marks: Array) -> None:
+    def __init__(self, integrand: Resolved, mean: Array, sd: Array, reference: Reference, marks: Array) -> None:
         assert reference.point is not None
         self.integrand, self.mean, self.sd, self.point, self.marks = integrand, mean, sd, reference.point, marks
         self.xp = xp = namespace(mean)
         self.low, self.high = windows(integrand, mean, sd)  # [M] each, in standard units
         self.cuts = _cuts(integrand, mean, sd, reference, marks)  # [M, B]
         self.inside, self.outside = _boosts(integrand, reference)  # [M] each
-        self.switches = bool(integrand.breakpoints) and bool(marks.shape[1])
+        self.scales = xp.concat([_scales(integrand.scales, sd), xp.zeros_like(marks)], axis=1)  # [M, B]
+        self.steep = xp.asarray(_steep_places(integrand, sd), device=device(mean))
+        self.switches = bool(self.steep.shape[0]) and bool(marks.shape[1])
         self.level = self.low  # [M]: of the prior, below the mark
         if self.switches:
             self.level = _share_below_mark(distribution_today(integrand, mean, sd, reference, marks), marks)
@@ -428,26 +511,25 @@ class GaussianCells:
         )  # [M]
         if self.switches or (kinked and float(xp.min(rest)) < WIDE_SD_AT_KINKS):
             width = min(_POSTERIOR_PANEL, _PRIOR_PANEL / float(xp.max(root)))  # what is sharp in z is wider to eta
-            eta, weights = panel_nodes(_edges(low, high, self._kinks(low, high, root, rest), width))
+            width *= self.integrand.width
+            eta, weights = panel_nodes(_edges(low, high, self._kinks(low, high, root, rest, some), width))
             eta, weights = (xp.reshape(each, (low.shape[0], -1)) for each in (eta, weights))
         else:
             smooth = float(xp.min(rest / root)) if kinked else 1.0
-            eta, weights = trapezoid(
-                low, high, min(COARSEST, _ETA_SPACING / float(xp.max(root)), smooth / _NODES_PER_SD)
-            )
+            spacing = self.integrand.width * _ETA_SPACING / (_PASSING if self.marks.shape[1] else 1.0)
+            eta, weights = trapezoid(low, high, min(COARSEST, spacing / float(xp.max(root)), smooth / _NODES_PER_SD))
         return eta, weights * density(eta, (root * root * self.inside[some])[:, None])
 
-    def _kinks(self, low: Array, high: Array, root: Array, rest: Array) -> Array:
+    def _kinks(self, low: Array, high: Array, root: Array, rest: Array, some: slice) -> Array:
         """[M, ...]: between which eta regrets are smooth.
 
         To eta a kink of z is a layer as wide as rest / root; an even grid resolves it until it gets narrow.
         """
         kinks = [self.xp.zeros_like(root)[:, None][:, :0]]
         if float(self.xp.min(rest)) < WIDE_SD_AT_KINKS:
-            layers = self.cuts[..., None] + rest[:, None, None] * constant(_KINK_LAYER, rest)  # [M, B, L]
-            kinks.append(self.xp.reshape(layers / root[:, None, None], (low.shape[0], -1)))
+            kinks.append(layers(self.cuts[some, :], self.scales[some, :], root[None, :], rest[None, :])[0, ...])
         if self.switches:
-            parts = slices(low.shape[0], max(1, CHUNK // (1024 * self.cuts.shape[1] ** 2)))
+            parts = slices(low.shape[0], max(1, CHUNK // (1024 * self.cuts.shape[1] * (1 + self.steep.shape[0]))))
             found = [self._switches(low[part], high[part], root[part], rest[part], part) for part in parts]
             kinks.append(self.xp.concat(found))
         return self.xp.concat(kinks, axis=1)
@@ -458,8 +540,11 @@ class GaussianCells:
         There a quantile of the posterior, which today is the mark, passes a breakpoint of the density: the regret of
         keeping it has a kink in its second derivative. What lies below a breakpoint falls as eta grows.
         """
-        xp, breaks, level = self.xp, self.cuts[some, : -self.marks.shape[1]], self.level[some, None]  # [M, b]
-        low, high = (each[:, None] + xp.zeros_like(breaks) for each in (low, high))
+        xp, level = self.xp, self.level[some, None]
+        breaks = xp.take(self.cuts[some, :], self.steep, axis=1)  # [M, b]
+        reach, root_of_each = _SWITCH_REACH * rest[:, None], root[:, None]
+        low = _clip((breaks - reach) / root_of_each, low[:, None], high[:, None])
+        high = _clip((breaks + reach) / root_of_each, low, high[:, None])
         above, below = xp.ones_like(low), -xp.ones_like(low)  # the excess at low and at high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2.0
@@ -479,7 +564,7 @@ class GaussianCells:
 
     def _wide_panels(self, eta: Array, root: Array, rest: Array, few: slice) -> tuple[Array, Array, Array, Array]:
         """Edges u [p, 1, P + 1], nodes u and their lengths [p, 1, P, G] for all eta, and epsilon [p, J, P, G]."""
-        width = min(_PRIOR_PANEL, _POSTERIOR_PANEL * float(self.xp.min(rest)))
+        width = self.integrand.width * min(_PRIOR_PANEL, _POSTERIOR_PANEL * float(self.xp.min(rest)))
         edges = _edges(self.low[few], self.high[few], self.cuts[few, :], width)[:, None, :]
         u, length = panel_nodes(edges)
         return edges, u, length, (u - (root[:, None] * eta)[..., None, None]) / rest[:, None, None, None]
@@ -532,9 +617,7 @@ class GaussianCells:
         return _in_target_units(self.mean[part], self.sd[part], self.point[part], edges, u, length, mass)
 
 
-def distribution_today(
-    integrand: Integrand, mean: Array, sd: Array, reference: Reference, marks: Array
-) -> Distribution:
+def distribution_today(integrand: Resolved, mean: Array, sd: Array, reference: Reference, marks: Array) -> Distribution:
     """[M]: w(z) p(z | c) for targets N(mean, sd^2), each [M], before any label is known."""
     assert reference.point is not None
     low, high = windows(integrand, mean, sd)
@@ -554,13 +637,28 @@ def _share_below_mark(distribution: Distribution, marks: Array) -> Array:
     return ratio(xp.sum(below, axis=1), xp.sum(sums, axis=1))
 
 
-def _cuts(integrand: Integrand, mean: Array, sd: Array, reference: Reference, marks: Array) -> Array:
+def _cuts(integrand: Resolved, mean: Array, sd: Array, reference: Reference, marks: Array) -> Array:
     """[M, B]: breakpoints and marks in standard units."""
     assert reference.point is not None
     xp = namespace(mean)
     spread = xp.where(sd > 0, sd, xp.full_like(sd, 1e-150))[:, None]
     marked = xp.clip((marks + (reference.point - mean)[:, None]) / spread, -1e100, 1e100)
-    return xp.concat([standard_units(integrand.breakpoints, mean, sd), marked], axis=1)
+    return xp.concat([standard_units(integrand.edges, mean, sd), marked], axis=1)
+
+
+def _steep_places(integrand: Resolved, sd: Array) -> Any:
+    """[b]: positions of edges at which the weight jumps, or is steep; of those close together, the steepest."""
+    places, scales, spread = np.asarray(integrand.edges), np.asarray(integrand.scales), on_host(sd)
+    largest = float(np.max(spread))
+    smallest = float(np.min(spread[spread > 0])) if np.any(spread > 0) else 1.0
+    chosen: list[int] = []
+    for i in np.flatnonzero(scales < _STEEP * largest):
+        close = bool(chosen) and places[i] - places[chosen[-1]] < _CLOSE * smallest
+        if close and scales[i] + scales[chosen[-1]] > 0:  # two jumps are two places
+            chosen[-1] = int(i) if scales[i] < scales[chosen[-1]] else chosen[-1]
+        else:
+            chosen.append(int(i))
+    return np.asarray(chosen, dtype=np.int64)
 
 
 def _boosts(integrand: Integrand, reference: Reference) -> tuple[Array, Array]:

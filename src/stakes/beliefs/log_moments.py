@@ -44,14 +44,19 @@ _MANY = 4  # breakpoints
 _LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around a breakpoint of z as eta sees it, in posterior sds
 _LITTLE = 0.3  # sqrt(rho), up to which all eta share their nodes of z: what distinguishes cells is exact then
 _POSTERIOR_PANEL = 2.0  # posterior sds
+_NEAR_PEAK = 0.1  # posterior sds
 _LOG_NORMAL = 0.5 * math.log(2.0 * math.pi)
 
 
 class LogIntegrand(Integrand, Protocol):
     """An integrand of two positive statistics, w and w T, that are known by their logarithms."""
 
-    def log_statistics(self, z: Array, reference: Array) -> Array:
-        """[..., 2]: log w(z), and log w(z) T(z) / T(reference)."""
+    @property
+    def weighted(self) -> bool:
+        """Whether w is not 1 everywhere."""
+
+    def log_statistics(self, z: Array, reference: Array) -> tuple[Array, Array]:
+        """[...] each: log w(z), and log w(z) T(z) / T(reference)."""
 
     def log_ratio(self, z: Array, reference: Array) -> Array:
         """[...]: log T(z) / T(reference)."""
@@ -84,7 +89,7 @@ class _Today:
         self.modes, self.low, self.high = modes_and_window(integrand, mean, sd)  # [..., 2], [...], [...]
         self.cuts = self._graded_cuts()  # [..., B]
         self.fineness = 1.0
-        self.u, self.log_terms = self._nodes()  # [..., Q], [..., Q, 2]: logs of S times the weight of the node
+        self.u, self.log_terms = self._nodes()  # [..., Q], and logs of both S times the weight of the node
         self.log_moments = self._log_sum()  # [..., 2]
         for _ in range(_HALVINGS if math.prod(mean.shape) else 0):
             before, self.fineness = self.log_moments, 2.0 * self.fineness
@@ -104,21 +109,23 @@ class _Today:
         """The widest panel, in standard deviations."""
         return _PANEL / self.fineness
 
-    def log_statistics(self, u: Array, part: slice = slice(None)) -> Array:
-        """[..., 2]: at u, of which contexts (all, or a block of the first axis) are the leading axes."""
+    def log_statistics(self, u: Array, part: slice = slice(None)) -> tuple[Array, Array]:
+        """[...] each: at u, of which contexts (all, or a block of the first axis) are the leading axes."""
         lead = (...,) + (None,) * (u.ndim - self.mean.ndim)
         mean, sd, point = (each[part][lead] for each in (self.mean, self.sd, self.point + 0.0 * self.mean))
         return self.integrand.log_statistics(mean + sd * u, point)
 
-    def _nodes(self) -> tuple[Array, Array]:
+    def _nodes(self) -> tuple[Array, tuple[Array, Array]]:
         if self.integrand.breakpoints:
             u, weights = panels(self.low, self.high, self.cuts, self.panel)
         else:
             u, weights = trapezoid(self.low, self.high, self.spacing)
-        return u, self.log_statistics(u) + log_of(weights + 0.0 * u)[..., None]
+        log_weights, (first, second) = log_of(weights), self.log_statistics(u)
+        return u, (first + log_weights, second + log_weights)
 
     def _log_sum(self) -> Array:
-        return log_sum(self.log_terms - (0.5 * self.u**2 + _LOG_NORMAL)[..., None], axis=-2)
+        log_density = -0.5 * self.u**2 - _LOG_NORMAL
+        return namespace(self.u).stack([log_sum(each + log_density) for each in self.log_terms], axis=-1)
 
     def _same(self, before: Array) -> bool:
         xp, now = namespace(before), self.log_moments
@@ -203,51 +210,58 @@ class LogSplit:
         return panels(low, high, cuts, _ONE_PANEL)
 
     def _row(self, n: int) -> Array:
-        """[M, J, 2]: log E[S | eta] for one candidate, in blocks of contexts."""
-        n_nodes = self.today.u.shape[-1] * self.eta.shape[-1]
-        parts = slices(self.eta.shape[1], max(1, CHUNK // n_nodes))
-        return self.xp.concat([self._block(n, part) for part in parts], axis=0)
-
-    def _block(self, n: int, part: slice) -> Array:
-        little = self.root[n, part] <= _LITTLE  # [p]
+        """[M, J, 2]: log E[S | eta] for one candidate."""
+        little = self.root[n, :] <= _LITTLE  # [M]
         if bool(self.xp.all(little)):
-            return self._shared_nodes(n, part)
+            return self._in_blocks(lambda part: self._shared_nodes(n, part), self.today.u.shape[-1])
+        own = self._own_nodes(n)
         if not bool(self.xp.any(little)):
-            return self._own_nodes(n, part)
-        return self.xp.where(little[:, None, None], self._shared_nodes(n, part), self._own_nodes(n, part))
+            return own
+        shared = self._in_blocks(lambda part: self._shared_nodes(n, part), self.today.u.shape[-1])
+        return self.xp.where(little[:, None, None], shared, own)
+
+    def _in_blocks(self, of: Callable[[slice], Array], n_nodes: int) -> Array:
+        """What a function gives for blocks of contexts, whose pairs of eta and one of so many nodes keep to a chunk."""
+        parts = slices(self.eta.shape[1], max(1, CHUNK // (n_nodes * self.eta.shape[-1])))
+        return self.xp.concat([of(part) for part in parts], axis=0)
 
     def _shared_nodes(self, n: int, part: slice) -> Array:
         """[p, J, 2]: nodes of z that serve every eta."""
         u, rest = self.today.u[part, None, :], self.rest[n, part, None, None]
         centre = (self.root[n, part, None] * self.eta[n, part, :])[..., None]
         log_kernel = -0.5 * ((u - centre) / rest) ** 2 - self.xp.log(rest) - _LOG_NORMAL  # [p, J, Q]
-        each = [log_sum(log_kernel + self.today.log_terms[part, None, :, d]) for d in range(2)]
+        each = [log_sum(log_kernel + terms[part, None, :]) for terms in self.today.log_terms]
         return self.xp.stack(each, axis=-1)
 
-    def _own_nodes(self, n: int, part: slice) -> Array:
-        """[p, J, 2]: nodes of z around the mass of each statistic under the posterior of each eta."""
-        return self.xp.stack([self._around_peak(n, part, d) for d in range(2)], axis=-1)
+    def _own_nodes(self, n: int) -> Array:
+        """[M, J, 2]: nodes of z around the mass of each statistic under the posterior of each eta."""
+        first = self._around_peak(n, 0) if self.today.integrand.weighted else self.xp.zeros_like(self.eta[n, ...])
+        return self.xp.stack([first, self._around_peak(n, 1)], axis=-1)
 
-    def _around_peak(self, n: int, part: slice, d: int) -> Array:
-        """[p, J]: log E[S_d | eta], with t the target in posterior standard units."""
-        xp, rest = self.xp, self.rest[n, part, None]  # [p, 1]
-        centre = self.root[n, part, None] * self.eta[n, part, :]  # [p, J]
+    def _around_peak(self, n: int, d: int) -> Array:
+        """[M, J]: log E[S_d | eta], with t the target in posterior standard units."""
+        xp, rest = self.xp, self.rest[n, :, None]  # [M, 1]
+        centre = self.root[n, :, None] * self.eta[n, ...]  # [M, J]
 
-        def log_height(t: Array) -> Array:
-            lead = (...,) + (None,) * (t.ndim - 2)
-            return self.today.log_statistics(centre[lead] + rest[lead] * t, part)[..., d] - 0.5 * t * t
+        def log_height(t: Array, part: slice = slice(None)) -> Array:
+            lead = (part, ..., *(None,) * (t.ndim - 2))
+            return self.today.log_statistics(centre[lead] + rest[lead] * t, part)[d] - 0.5 * t * t
 
         peak = _peak(log_height, xp.zeros_like(centre))
-        lowest, highest = (each[part, None] * rest for each in (self.tilt_low, self.tilt_high))
+        lowest, highest = (each[:, None] * rest for each in (self.tilt_low, self.tilt_high))
         low, high = xp.minimum(xp.minimum(peak, lowest), 0.0 * peak), xp.maximum(xp.maximum(peak, highest), 0.0 * peak)
-        low, high = low - TAIL, high + TAIL
-        narrowest = float(xp.max(rest))
-        if self.kinked:
-            cuts = (self.today.cuts[part, None, :] - centre[..., None]) / rest[..., None]
-            t, weights = panels(low, high, cuts, min(_POSTERIOR_PANEL, self.today.panel / narrowest))
-        else:
-            t, weights = trapezoid(low, high, min(COARSEST, self.today.spacing / narrowest))
-        return log_sum(log_height(t) + log_of(weights + 0.0 * t) - _LOG_NORMAL)
+        low, high, widest = low - TAIL, high + TAIL, float(xp.max(rest))
+
+        def log_sums(part: slice) -> Array:
+            if self.kinked:
+                cuts = (self.today.cuts[part, None, :] - centre[part, :, None]) / rest[part, :, None]
+                width = min(_POSTERIOR_PANEL, self.today.panel / widest)
+                t, weights = panels(low[part, :], high[part, :], cuts, width)
+            else:
+                t, weights = trapezoid(low[part, :], high[part, :], min(COARSEST, self.today.spacing / widest))
+            return log_sum(log_height(t, part) + log_of(weights)) - _LOG_NORMAL
+
+        return self._in_blocks(log_sums, self.today.u.shape[-1] // 2)
 
 
 def trapezoid_of(low: Array, high: Array, count: int) -> tuple[Array, Array]:
@@ -258,11 +272,11 @@ def trapezoid_of(low: Array, high: Array, count: int) -> tuple[Array, Array]:
 
 
 def _peak(height: Callable[[Array], Array], t: Array) -> Array:
-    """Where `height` is largest, from t on."""
+    """Where `height` is largest, from t on, to within what does not matter to a window of nodes around it."""
     xp = namespace(t)
     for _ in range(12):
         before, t = t, newton_step(height, t)
-        if bool(xp.all(t == before)):
+        if bool(xp.all(abs(t - before) < _NEAR_PEAK)):
             break
     return t
 

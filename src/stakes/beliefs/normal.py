@@ -11,6 +11,7 @@ panel, Q = P G, B marks, D statistics.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -44,12 +45,14 @@ from stakes.beliefs.log_moments import LogIntegrand, log_span, normal_log_moment
 from stakes.beliefs.quadrature import (
     CHUNK,
     TAIL,
+    Resolved,
     is_first_largest,
     member_slices,
     modes_and_window,
     normal_moments,
     windows,
 )
+from stakes.beliefs.roughness import resolved
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
@@ -379,6 +382,7 @@ class NormalEnsemble:
     context_sd: Array
     member_weights: Array = None
     rule: OutcomeRule = field(default_factory=Automatic)
+    _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # of the contexts, for all candidates
 
     def __post_init__(self) -> None:
         candidate_mean, candidate_sd, context_mean, context_sd, weights = asarrays(
@@ -441,6 +445,17 @@ class NormalEnsemble:
         point, u = (xp.sum(xp.where(largest, each, xp.zeros_like(z)), axis=1) for each in (z, u))
         return Reference(point, log_weight(point, integrand) - 0.5 * u * u)
 
+    def resolved(self, integrand: Integrand) -> Resolved:
+        """The same integrand, with what it takes to integrate it; all methods take it in place of the loss.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The integrand, and where it is steep, jumps or kinks.
+        """
+        return resolved(integrand, double(self.context_mean), double(self.context_sd))
+
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_k q_k E[S(z) | c, k]."""
         weighted = double(self.member_weights)[:, None] * self.member_moments(integrand, reference)
@@ -455,43 +470,20 @@ class NormalEnsemble:
         return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-        """
+        """Over how many units log T ranges where the loss may look."""
         return log_span(integrand, double(self.context_mean), double(self.context_sd))
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
+        """[M, 2]: log E[S(z) | c]."""
         weighted = log_of(double(self.member_weights))[:, None] + self.member_log_moments(integrand, reference)
         return log_sum(weighted, axis=1)
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
         return split_by_member(self._log_masses(), self.member_log_moments(integrand, reference))
 
     def member_log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(z) | c, k] of positive statistics, over the scale of the reference.
+        """Log E[S(z) | c, k] of positive statistics.
 
         Args:
             integrand: The loss by logarithms.
@@ -500,7 +492,8 @@ class NormalEnsemble:
         Returns:
             [M, K, 2].
         """
-        return normal_log_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once(integrand, reference, lambda: normal_log_moments(integrand, mean, sd, reference))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """E[S(z) | c, k].
@@ -512,12 +505,26 @@ class NormalEnsemble:
         Returns:
             [M, K, D].
         """
-        return normal_moments(integrand, double(self.context_mean), double(self.context_sd), reference)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once(integrand, reference, lambda: normal_moments(self.resolved(integrand), mean, sd, reference))
+
+    def _once(self, integrand: Any, reference: Reference, made: Callable[[], Array]) -> Array:
+        """What the contexts say of an integrand, which blocks of candidates ask for again and again."""
+        known = self._known.get("moments", (None, None, None))
+        if known[0] is not integrand or known[1] is not reference:
+            known = self._known["moments"] = integrand, reference, made()
+        moments: Array = known[2]
+        return moments
 
     def member_outcomes(self) -> Array:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
         masses = self._masses()
         return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
+
+    def member_log_outcomes(self) -> Array:
+        """[N, J, K]: the log of the probability of cell j under member k (-inf for a member without weight)."""
+        xp, log_weights = namespace(self.context_mean), log_of(double(self.member_weights))
+        return self._log_masses() - xp.where(log_weights > -xp.inf, log_weights, xp.zeros_like(log_weights))
 
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) sum_k q_k p(z | c, k)."""
@@ -562,6 +569,7 @@ class NormalEnsemble:
             candidate_sd=self.candidate_sd[candidates, :],
             context_mean=self.context_mean[contexts, :],
             context_sd=self.context_sd[contexts, :],
+            _known=self._known if contexts == slice(None) else {},
         )
 
     def refined(self) -> NormalEnsemble:
@@ -583,7 +591,8 @@ class NormalEnsemble:
         return weights * normal_between(xp.concat([-end, away], axis=2), xp.concat([away, end], axis=2))
 
     def _cells(self, integrand: Integrand, reference: Reference, marks: Array) -> NormalCells:
-        return NormalCells(integrand, double(self.context_mean), double(self.context_sd), reference, marks)
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return NormalCells(self.resolved(integrand), mean, sd, reference, marks)
 
     def _log_weighted_density(self, z: Array, integrand: Integrand, reference: Reference) -> Array:
         """[M, ...]: log w(z) sum_k q_k p(z | c, k), over exp(log_scale)."""
@@ -613,7 +622,7 @@ class NormalEnsemble:
 class NormalCells:
     """The distributions of members at the contexts of one belief, and mixtures of them."""
 
-    integrand: Integrand
+    integrand: Resolved
     mean: Array
     """[M, K]"""
     sd: Array
@@ -673,7 +682,7 @@ class NormalCells:
         else:
             span = low[..., None] + (high - low)[..., None] * constant(np.linspace(0.0, 1.0, 1 + own), mean)
             base = xp.reshape(mean[..., None] + sd[..., None] * span, (mean.shape[0], -1))
-        breaks = constant(self.integrand.breakpoints, mean) - self._point[:, None]
+        breaks = constant(self.integrand.edges, mean) - self._point[:, None]
         cuts = xp.concat([breaks, self.marks, *([mean] if self._certain() else [])], axis=1)
         cuts = xp.where(cuts < start, start, xp.where(cuts > stop, stop, cuts))
         return xp.sort(xp.concat([base, cuts], axis=1), axis=1)

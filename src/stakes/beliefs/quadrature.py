@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import device
@@ -16,6 +19,7 @@ from numpy.polynomial.legendre import leggauss
 
 from stakes._utils.array import Array, constant, density, namespace, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
+from stakes.losses.domains import Domain
 
 TAIL = 9.0  # standard deviations kept on each side: the mass beyond is 1e-19
 _FAR_TAIL = 14.0  # the same for finite actions, where all that matters may lie that far out: exp(-98)
@@ -24,8 +28,71 @@ COARSEST = 0.5  # spacing at which the trapezoid rule still integrates the norma
 _NEGLIGIBLE = 40.0  # in logarithms
 _FURTHEST = 70.0  # standard deviations: beyond, a weight relative to its largest leaves the range of numbers
 PANEL = 2.0  # widest panel of ten Gauss-Legendre nodes, in standard deviations
+_FINER = 0.7  # of the width of panels, for a second rule
 _NODES, _WEIGHTS = leggauss(10)
+Edges: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+"""Targets in order, and how far from each the statistics look smooth."""
 CHUNK = 2**18  # numbers that a temporary of an integration may hold: 2 MiB, within reach of the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Resolved:
+    """An integrand, and what it takes to integrate it."""
+
+    of: Any
+    """The integrand as it was given"""
+    spacing: float = SPACING
+    """Of even nodes that resolve it, in standard deviations; 0 where only panels between `edges` do"""
+    error: float = 0.0
+    """Of what could not be resolved, as a fraction of its moments"""
+    find_edges: Callable[[], Edges] = field(default=lambda: ((), ()))
+    width: float = 1.0
+    """Of panels and spacings, over the usual: below 1 for a second rule, to see what is left of the error"""
+
+    @cached_property
+    def _found(self) -> Edges:
+        return self.find_edges()
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Targets between which a panel resolves the statistics, in order; none where all is smooth."""
+        return self._found[0]
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """How far from each edge the statistics look smooth; 0 for a jump or a kink."""
+        return self._found[1]
+
+    @property
+    def domain(self) -> Domain:
+        """Where the target must lie."""
+        return self.of.domain  # type: ignore[no-any-return]
+
+    @property
+    def breakpoints(self) -> tuple[float, ...]:
+        """The edges, where panels are needed."""
+        return self.edges if self.spacing == 0 else ()
+
+    @property
+    def finite_actions(self) -> bool:
+        """Whether the statistics are the costs of actions."""
+        return bool(self.of.finite_actions)
+
+    def log_magnitudes(self, z: Array) -> Array:
+        """[..., t]: those of the integrand."""
+        return self.of.log_magnitudes(z)
+
+    def statistics(self, z: Array, reference: Array | None = None) -> Array:
+        """[..., D]: those of the integrand."""
+        return self.of.statistics(z, reference)
+
+    def refined(self) -> Resolved:
+        """The same by a finer rule."""
+        return replace(self, width=_FINER, spacing=_FINER * self.spacing, find_edges=lambda: self._found)
+
+    def with_integrand(self, other: Integrand) -> Resolved:
+        """Another integrand that is rough in the same places, such as the weight times something smooth."""
+        return replace(self, of=other, find_edges=lambda: self._found)
 
 
 def trapezoid(low: Array, high: Array, spacing: float) -> tuple[Array, Array]:
@@ -58,18 +125,21 @@ def tail_width(integrand: Integrand) -> float:
     return _FAR_TAIL if integrand.finite_actions else TAIL
 
 
-def modes_and_window(integrand: Integrand, mean: Array, sd: Array) -> tuple[Array, Array, Array]:
+def modes_and_window(
+    integrand: Integrand, mean: Array, sd: Array, tail: float | None = None, negligible: float = _NEGLIGIBLE
+) -> tuple[Array, Array, Array]:
     """In standard units: where each magnitude times the normal density is largest [..., t], and a window [...], [...].
 
     A grid finds the neighbourhood, Newton steps the place: exact at once where the log weight is linear, however steep.
-    The window holds all that is not smaller by exp(40) somewhere on the grid, and a tail on each side of the places.
+    The window holds all that is not smaller by exp(40) (`negligible`) somewhere on the grid, and a tail on each side of
+    the places.
     """
     xp = namespace(mean)
     grid = constant(np.linspace(-20.0, 20.0, 81), mean)
     heights = integrand.log_magnitudes(mean[..., None] + sd[..., None] * grid) - 0.5 * (grid * grid)[:, None]
     heights = xp.where(xp.isnan(heights), xp.full_like(heights, -xp.inf), heights)  # [..., 81, t]
     largest = xp.max(heights, axis=-2, keepdims=True)
-    matters = xp.isfinite(largest) & (heights > largest - _NEGLIGIBLE)
+    matters = xp.isfinite(largest) & (heights > largest - negligible)
     places = xp.where(matters, grid[:, None], xp.zeros_like(heights))
     low, high = xp.min(places, axis=(-2, -1)), xp.max(places, axis=(-2, -1))
     u = xp.sum(xp.where(is_first_largest(heights), places, xp.zeros_like(heights)), axis=-2)  # [..., t]
@@ -83,7 +153,8 @@ def modes_and_window(integrand: Integrand, mean: Array, sd: Array) -> tuple[Arra
             "to integrate, or the expected loss is infinite. Scale it down; SquaredError and Linex with an "
             "ExponentialWeight need no integration under a Gaussian belief."
         )
-    below, above = xp.min(u, axis=-1) - tail_width(integrand), xp.max(u, axis=-1) + tail_width(integrand)
+    tail = tail_width(integrand) if tail is None else tail
+    below, above = xp.min(u, axis=-1) - tail, xp.max(u, axis=-1) + tail
     return u, xp.where(below < low, below, low), xp.where(above > high, above, high)
 
 
@@ -138,14 +209,14 @@ def common_window(low: Array, high: Array) -> tuple[Array, Array]:
 
 
 def standard_nodes(
-    integrand: Integrand, mean: Array, sd: Array, width: float = PANEL
+    integrand: Resolved, mean: Array, sd: Array, width: float = PANEL
 ) -> tuple[Array, Array, Array, Array]:
     """Nodes u and weights (without the density) [..., Q] to integrate the statistics, and their window [...] twice."""
     low, high = windows(integrand, mean, sd)
     if integrand.breakpoints:
-        nodes, weights = panels(low, high, standard_units(integrand.breakpoints, mean, sd), width)
+        nodes, weights = panels(low, high, standard_units(integrand.breakpoints, mean, sd), integrand.width * width)
     else:
-        nodes, weights = trapezoid(low, high, SPACING)
+        nodes, weights = trapezoid(low, high, integrand.spacing)
     return nodes, namespace(mean).broadcast_to(weights, nodes.shape), low, high
 
 
@@ -157,14 +228,14 @@ def standard_units(points: tuple[float, ...], mean: Array, sd: Array) -> Array:
     return xp.clip(away, -1e100, 1e100)
 
 
-def normal_moments(integrand: Integrand, mean: Array, sd: Array, reference: Reference) -> Array:
+def normal_moments(integrand: Resolved, mean: Array, sd: Array, reference: Reference) -> Array:
     """[M, K, D]: E[S(z)] for z ~ N(mean, sd^2), both [M, K]; the reference is shared along K. In blocks of K."""
     xp = namespace(mean)
     point = reference.point
     assert point is not None
     boost = (log_weight(point, integrand) - reference.log_scale)[:, None, None]
     parts = []
-    for part in member_slices(mean):
+    for part in member_slices(mean, integrand):
         centre, spread = mean[:, part], sd[:, part]
         u, weights, _, _ = standard_nodes(integrand, centre, spread)  # [M, k, Q]
         statistics = integrand.statistics(centre[..., None] + spread[..., None] * u, point[:, None, None])
@@ -172,6 +243,8 @@ def normal_moments(integrand: Integrand, mean: Array, sd: Array, reference: Refe
     return xp.concat(parts, axis=1)
 
 
-def member_slices(mean: Array) -> Iterator[slice]:
+def member_slices(mean: Array, integrand: Resolved | None = None) -> Iterator[slice]:
     """Blocks of K for means [M, K], so that some hundreds of nodes for each keep to a chunk."""
-    return slices(mean.shape[1], max(1, CHUNK // (512 * max(mean.shape[0], 1))))
+    count = 512 if integrand is None else max(512, 32 * len(integrand.breakpoints))
+    count = count if integrand is None or not integrand.spacing else int(count * SPACING / integrand.spacing)
+    return slices(mean.shape[1], max(1, CHUNK // (count * max(mean.shape[0], 1))))

@@ -1,8 +1,10 @@
 """Ensembles whose members predict vectors: deep ensembles, dropout or posterior draws with several outputs.
 
-Given member k the numbers of y and z are independent normals. The label is integrated by nodes of each member, weighed
-under all members (the nested estimate), and the split moments are one matrix product.
-Sizes: N candidates, M contexts, K members, L numbers of y, d of z, I nodes a member, J = K I cells, D statistics.
+Given member k the numbers of y and z are independent normals. The label is integrated by one even grid over all members
+where its nodes resolve each of them; else by nodes of each member, weighed under all members (the nested estimate). The
+split moments are one matrix product.
+Sizes: N candidates, n of some, M contexts, K members, L numbers of y, d of z, I nodes a member, J cells of y (those of
+the grid, or K I), D statistics.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from stakes._utils.array import (
     check_shape,
     constant,
     double,
+    filled,
     log_of,
     namespace,
     ratio,
@@ -31,6 +34,13 @@ from stakes.beliefs.quadrature import is_first_largest
 from stakes.beliefs.vector_integration import SymmetricNodes, squared_norm, vector_moments, weighted_mode
 from stakes.exceptions import StakesError
 from stakes.losses.domains import Vectors
+
+_REACH = 7.5  # standard deviations of each member that a grid covers: the mass beyond is 6e-14
+_FINEST, _COARSEST = (
+    3.0,
+    1.1,
+)  # points of a grid to the smallest sd: 1e-7 for members whose labels are 6 sds apart, 1e-5
+_GRID = 2**14  # nodes of a grid that has as many as _FINEST asks for
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,9 +123,9 @@ class VectorNormalEnsemble:
         return self.context_mean
 
     def n_cells(self, integrand: Integrand) -> int:
-        """K I, and room for the masses of these cells under each member."""
-        _, members, size = self.candidate_mean.shape
-        return int(members * len(self.rule.outcomes(size)[0]) * (1 + math.ceil(members / self.n_contexts)))
+        """J, and room for the masses of these cells under each member."""
+        members = self.candidate_mean.shape[1]
+        return int(self._size() * (1 + math.ceil(members / self.n_contexts)))
 
     def reference(self, integrand: Integrand) -> Reference:
         """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
@@ -158,18 +168,93 @@ class VectorNormalEnsemble:
         return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
 
     def masses(self) -> Array:
-        """[N, J, K]: the probability of cell j and member k: that of a node, shared out by p(k | y).
+        """[N, J, K]: the probability of cell j and member k, 0 beyond the cells of a candidate.
 
-        Through log densities relative to the largest: a node far from all members but its own is no 0 / 0. Each
-        member's cells are scaled to sum to its weight, so that the error of the nodes moves no moment.
+        Each member's cells are scaled to sum to its weight, so that the error of the nodes moves no moment.
         """
         xp, weights = namespace(self.context_mean), double(self.member_weights)
-        log_joint = log_of(weights) + self._log_densities()  # [N, J, K]
+        resolved, size = self._resolved(), self._size()
+        order, parts = [], []
+        for by_grid, masses in ((True, self._grid_masses), (False, self._nested_masses)):
+            some = xp.nonzero(resolved == by_grid)[0]
+            if some.shape[0]:
+                found = masses(self._some(some))  # [n, j, K]
+                empty = filled((found.shape[0], size - found.shape[1], found.shape[2]), 0.0, found)
+                order.append(some)
+                parts.append(xp.concat([found, empty], axis=1))
+        if not parts:
+            return filled((0, size, weights.shape[0]), 0.0, weights)
+        shared = xp.take(xp.concat(parts), xp.argsort(xp.concat(order)), axis=0)
+        return shared * ratio(weights / xp.sum(weights), xp.sum(shared, axis=1, keepdims=True))
+
+    def _grid_masses(self, some: VectorNormalEnsemble) -> Array:
+        """[n, J, K]: the density of each member at the nodes of one even grid, times the volume of a cell."""
+        xp, mean, sd = namespace(self.context_mean), double(some.candidate_mean), double(some.candidate_sd)
+        low, high = some._range()  # [n, L]
+        log_mass = log_of(double(self.member_weights))[None, None, :]  # [n, J so far, K]
+        for i, count in enumerate(self._counts()):
+            step = (high - low)[:, i] / (count - 1)
+            y = low[:, i, None] + step[:, None] * constant(np.arange(count), mean)  # [n, count]
+            u = (y[..., None] - mean[:, None, :, i]) / sd[:, None, :, i]  # [n, count, K]
+            along = xp.log(step[:, None, None] / sd[:, None, :, i]) - 0.5 * u**2
+            log_mass = log_mass[:, :, None, :] + along[:, None, :, :]
+            log_mass = xp.reshape(log_mass, (along.shape[0], log_mass.shape[1] * count, along.shape[2]))
+        return xp.exp(log_mass)
+
+    def _nested_masses(self, some: VectorNormalEnsemble) -> Array:
+        """[n, K I, K]: that of a node of a member, shared out by p(k | y).
+
+        Through log densities relative to the largest: a node far from all members but its own is no 0 / 0.
+        """
+        xp, weights = namespace(self.context_mean), double(self.member_weights)
+        log_joint = log_of(weights) + some._log_densities()  # [n, J, K]
         joint = xp.exp(log_joint - xp.max(log_joint, axis=2, keepdims=True))
         node_masses = constant(self.rule.outcomes(self.candidate_mean.shape[2])[1], weights)  # [I]
         mass = xp.reshape(weights[:, None] * node_masses, (-1, 1))  # [J, 1]
-        shared = mass * joint / xp.sum(joint, axis=2, keepdims=True)
-        return shared * ratio(weights / xp.sum(weights), xp.sum(shared, axis=1, keepdims=True))
+        return mass * joint / xp.sum(joint, axis=2, keepdims=True)
+
+    def _some(self, candidates: Array) -> VectorNormalEnsemble:
+        """Candidates by their positions."""
+        xp = namespace(self.context_mean)
+        mean, sd = (xp.take(each, candidates, axis=0) for each in (self.candidate_mean, self.candidate_sd))
+        return replaced(self, candidate_mean=mean, candidate_sd=sd)
+
+    def _range(self) -> tuple[Array, Array]:
+        """[N, L] each: where labels may fall."""
+        xp, mean, reach = namespace(self.context_mean), double(self.candidate_mean), _REACH * double(self.candidate_sd)
+        return xp.min(mean - reach, axis=1), xp.max(mean + reach, axis=1)
+
+    def _widths(self) -> Array:
+        """[N, L]: the range of labels in the smallest standard deviations of members."""
+        low, high = self._range()
+        return (high - low) / namespace(low).min(double(self.candidate_sd), axis=1)
+
+    def _resolved(self) -> Array:
+        """[N]: whether a grid of as many nodes as the rule allows resolves every member."""
+        if 0 in self.candidate_mean.shape:
+            return filled(self.n_candidates, 0.0, self.context_mean) > 0
+        xp = namespace(self.context_mean)
+        logs = xp.sum(xp.log(_COARSEST * self._widths()), axis=1)
+        return logs <= math.log(max(self.rule.grid, 1))
+
+    def _counts(self) -> tuple[int, ...]:
+        """Points of the grid on each axis, enough for every candidate that it resolves."""
+        xp, size = namespace(self.context_mean), int(self.candidate_mean.shape[2])
+        some = xp.nonzero(self._resolved())[0]
+        if not some.shape[0]:
+            return (0,) * size
+        widths = [float(each) for each in xp.max(xp.take(self._widths(), some, axis=0), axis=0)]
+        finest = _FINEST * (self.rule.grid / _GRID) ** (1.0 / size)
+        per_sd = max(_COARSEST, min(finest, (self.rule.grid / math.prod(widths)) ** (1.0 / size)))
+        return tuple(1 + math.ceil(width * per_sd) for width in widths)
+
+    def _size(self) -> int:
+        """J: that of the grid, or of the nodes of members where some candidate needs those."""
+        _, members, size = self.candidate_mean.shape
+        nested = members * len(self.rule.outcomes(size)[0])
+        by_grid = math.prod(self._counts())
+        every = bool(namespace(self.context_mean).all(self._resolved())) and self.n_candidates > 0
+        return by_grid if every else max(nested, by_grid)
 
     def take(self, candidates: slice, contexts: slice) -> VectorNormalEnsemble:
         """A block of candidates and contexts."""

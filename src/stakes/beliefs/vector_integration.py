@@ -46,6 +46,8 @@ class SymmetricNodes:
     Args:
         outer: About how many nodes for the label, 8 or more.
         inner: About how many for the target given the label, 8 or more.
+        grid: How many an even grid over the labels of a `VectorNormalEnsemble` may have. Where that is enough to
+            resolve every member, it takes the place of `outer` nodes for each; 0 for none.
         random_state: A whole number or a NumPy generator that seeds the sequence: the same nodes for every candidate.
 
     Raises:
@@ -61,11 +63,14 @@ class SymmetricNodes:
     outer: int = 256
     inner: int = 512
     random_state: Any = 0
+    grid: int = 2**14
 
     def __post_init__(self) -> None:
         for name in ("outer", "inner"):
             if not isinstance(value := getattr(self, name), int) or value < 8:
                 raise StakesError(f"{name} must be a whole number, 8 or more; got {value!r}")
+        if not isinstance(self.grid, int) or self.grid < 0:
+            raise StakesError(f"grid must be a whole number, 0 or more; got {self.grid!r}")
         object.__setattr__(self, "random_state", as_seed(self.random_state))
 
     def outcomes(self, dimension: int) -> Nodes:
@@ -99,8 +104,17 @@ class SymmetricNodes:
         return points.copy(), masses.copy()
 
     def refined(self) -> SymmetricNodes:
-        """Twice the nodes of both."""
-        return SymmetricNodes(2 * self.outer, 2 * self.inner, self.random_state)
+        """Twice the nodes of each."""
+        return SymmetricNodes(2 * self.outer, 2 * self.inner, self.random_state, 2 * self.grid)
+
+    def others(self) -> tuple[SymmetricNodes, ...]:
+        """Rules to compare this one with.
+
+        Returns:
+            Twice the nodes, and as many of three other sequences.
+        """
+        seeds = (self.random_state + shift for shift in (1000, 2000, 3000))
+        return self.refined(), *(SymmetricNodes(self.outer, self.inner, seed, self.grid) for seed in seeds)
 
 
 @lru_cache(maxsize=64)

@@ -21,6 +21,8 @@ from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
 from stakes.beliefs.log_moments import LogIntegrand
+from stakes.beliefs.quadrature import Resolved
+from stakes.beliefs.roughness import resolved, scanned
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes, derivative
 from stakes.losses.domains import POSITIVE, REAL, Domain, Interval
@@ -267,7 +269,8 @@ class WarpedGaussianBelief:
 
     def reference(self, integrand: Integrand) -> Reference:
         """The reference of the latent belief, as a target."""
-        reference = self.latent.reference(self.unwarped(integrand))
+        plain = isinstance(integrand, Resolved) and isinstance(integrand.of, Unwarped)
+        reference = self.latent.reference(integrand if plain else Unwarped(integrand, self.warp, self.latent.mean))
         return Reference(self.warp.forward(reference.point), reference.log_scale)
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
@@ -279,44 +282,18 @@ class WarpedGaussianBelief:
         return self.latent.split_moments(self.unwarped(integrand), self._latent(reference))
 
     def log_span(self, integrand: LogIntegrand) -> float:
-        """Over how many units log T(g(f)) ranges where the loss may look.
-
-        Args:
-            integrand: The loss by logarithms.
-
-        Returns:
-            The range.
-
-        Raises:
-            FloatingPointError: If the expectation of T(g(f)) is infinite.
-        """
-        latent = self.unwarped(integrand)
+        """That of the latent belief, refused where the expectation of T is infinite."""
+        latent = self._unwarped(integrand)
         _check_finite_expectation(latent, self.latent)
         return self.latent.log_span(latent)
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(g(f)) | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [M, 2].
-        """
-        return self.latent.log_moments(self.unwarped(integrand), self._latent(reference))
+        """[M, 2]: log E[S(z) | c]."""
+        return self.latent.log_moments(self._unwarped(integrand), self._latent(reference))
 
     def log_split_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
-        """Log E[S(g(f)) 1{y in cell j} | c] of positive statistics, over the scale of the reference.
-
-        Args:
-            integrand: The loss by logarithms.
-            reference: From where statistics are measured.
-
-        Returns:
-            [N, M, J, 2].
-        """
-        return self.latent.log_split_moments(self.unwarped(integrand), self._latent(reference))
+        """[N, M, J, 2]: log E[S(z) 1{y in cell j} | c]."""
+        return self.latent.log_split_moments(self._unwarped(integrand), self._latent(reference))
 
     def shared_split(self, integrand: Integrand) -> SharedSplit | None:
         """Split moments of labels that tell the same share of every context, from the reference as a target.
@@ -361,18 +338,38 @@ class WarpedGaussianBelief:
         """A block of candidates and contexts."""
         return replaced(self, latent=self.latent.take(candidates, contexts))
 
-    def unwarped(self, integrand: Any) -> Unwarped:
+    def resolved(self, integrand: Integrand) -> Resolved:
+        """The same integrand, with what it takes to integrate it; all methods take it in place of the loss.
+
+        Args:
+            integrand: The loss.
+
+        Returns:
+            The integrand as one of the latent f, and where it is steep, jumps or kinks.
+        """
+        return self.unwarped(integrand)
+
+    def unwarped(self, integrand: Any) -> Resolved:
         """The loss as an integrand of the latent f.
 
         Args:
             integrand: The loss, or any integrand of z.
 
         Returns:
-            Statistics S o g.
+            Statistics S o g, and what it takes to integrate them.
 
         Raises:
             FloatingPointError: If the loss turns on f where the warp is only a continuation.
         """
+        if isinstance(integrand, Resolved) and isinstance(integrand.of, Unwarped):
+            return integrand
+        if isinstance(integrand, Resolved):
+            return integrand.with_integrand(self._unwarped(integrand.of))
+        latent = self._unwarped(integrand)
+        mean, sd = double(self.latent.mean), namespace(self.latent.mean).sqrt(double(self.latent.variance))
+        return scanned(latent, mean, sd) if hasattr(integrand, "regret") else resolved(latent, mean, sd)
+
+    def _unwarped(self, integrand: Any) -> Unwarped:
         latent = Unwarped(integrand, self.warp, self.latent.mean)
         if self.warp.latent != REAL:
             self._check_reach(latent)
@@ -484,9 +481,15 @@ class Unwarped:
         """[..., D]: S(g(f)) about g(reference)."""
         return self.of_target.statistics(self.warp.forward(f), self._point(reference))
 
-    def log_statistics(self, f: Array, reference: Array) -> Array:
-        """[..., D]: log S(g(f)) about g(reference)."""
-        return self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
+    @property
+    def weighted(self) -> bool:
+        """Whether the loss has a weight."""
+        return bool(self.of_target.weighted)
+
+    def log_statistics(self, f: Array, reference: Array) -> tuple[Array, Array]:
+        """[...] each: log S(g(f)) about g(reference)."""
+        logs: tuple[Array, Array] = self.of_target.log_statistics(self.warp.forward(f), self.warp.forward(reference))
+        return logs
 
     def log_ratio(self, f: Array, reference: Array) -> Array:
         """[...]: log T(g(f)) / T(g(reference))."""

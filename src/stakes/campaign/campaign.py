@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from stakes._utils.arguments import Progress, affordable, as_progress
+from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
 from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
 from stakes.campaign.kept import check_ranking_kept, failure_kept, ranking_kept
 from stakes.campaign.states import (
@@ -36,6 +36,7 @@ from stakes.campaign.states import (
 from stakes.campaign.trust import refuse_untrusted, remember_trust
 from stakes.exceptions import StakesError
 from stakes.files import Fingerprint, changes, fingerprint, write_csv
+from stakes.files.frame import cell_kind
 from stakes.files.write import checked_output
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
 from stakes.tabular.worksheet import (
@@ -207,7 +208,10 @@ class Campaign:
         """Refuse a label in the file that the loss cannot judge."""
         named = tuple(self.brief.classes or self.brief.loss.cost_matrix or ())
         with kept_in(self.path, "a label"):
-            for label in self.journal.known_labels():
+            known = self.journal.known_labels()
+            if self._numbers and self._domain is None and all(cell_kind(label) == "number" for label in known):
+                return  # at once: there may be many
+            for label in known:
                 self._check_label(label, named)
 
     @cached_property
@@ -485,7 +489,7 @@ class Campaign:
             write_csv(path, names, lines, overwrite=overwrite, inputs=[self.path, self.table])
             return len(lines)
         sheet, states = self.sheet, self.journal.states()
-        wanted = list(sheet.ids if rows is None else rows)
+        wanted = list(sheet.ids if rows is None else as_texts_of("rows", rows))
         if unknown := [row for row in wanted if row not in states]:
             raise unknown_row(unknown[0], sheet.ids)
         standing: dict[str, list[str | None]] = {

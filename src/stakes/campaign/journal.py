@@ -9,6 +9,7 @@ on the disk. A change looks at its own rows only: its cost does not grow with th
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shlex
@@ -17,6 +18,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -56,7 +58,6 @@ UNCHAINED = 2
 """The version before there were hashes; such a file is converted when it is opened."""
 
 _WAIT = 30.0  # seconds that a writer waits for the others
-_ADVICE = "Put a backup in its place, or take what is sound into a new file: stakes doctor {path} --recover NEW"
 
 TABLES = (
     "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL, cost REAL)",
@@ -68,9 +69,10 @@ TABLES = (
     "records INTEGER NOT NULL, hash BLOB NOT NULL)",
 )
 ROWS = "SELECT number, id, cost FROM rows ORDER BY number"
-EVENTS = "SELECT number, at, kind, row, label, until, batch, who{} FROM events WHERE number > ? ORDER BY number"
-RECORDS = "SELECT number, at, kind, version, payload{} FROM records WHERE number > ? ORDER BY number"
-_OPEN = RowState()
+EVENTS = "SELECT number, at, kind, row, label, until, batch, who, {} FROM events WHERE number > ? ORDER BY number"
+RECORDS = "SELECT number, at, kind, version, payload, {} FROM records WHERE number > ? ORDER BY number"
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+_MOST_BYTES = 2**31 - 1  # of a value, as far as SQLite goes
 
 _SENTENCES = {
     sqlite3.SQLITE_BUSY: f"others have been writing to it for {_WAIT:.0f} s; repeat the call",
@@ -178,6 +180,8 @@ class Journal:
                     replay = Replay.begin(connection.execute(ROWS).fetchall())
             journal = Journal(where, connection, replay=replay)
             journal._synced()
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+            journal.read("PRAGMA journal_mode = DELETE")  # where another program has chosen another one
         except BaseException:
             connection.close()
             raise
@@ -254,8 +258,8 @@ class Journal:
         Returns:
             The state of each row.
         """
-        at, verified = checked_clock(now), self._synced()
-        return {row: verified.states.get(row, _OPEN).at(at) for row in verified.rows}
+        at, replay = checked_clock(now), self._synced()
+        return {row: replay.state(row).at(at) for row in replay.rows}
 
     def state(self, row: str, now: float | None = None) -> RowState:
         """The state of one row.
@@ -270,9 +274,9 @@ class Journal:
         Raises:
             StakesError: If there is no such row.
         """
-        at, verified = checked_clock(now), self._synced()
+        at, replay = checked_clock(now), self._synced()
         self._refuse_unknown(checked_ids([row]))
-        return verified.states.get(row, _OPEN).at(at)
+        return replay.state(row).at(at)
 
     def lease(
         self, wanted: Iterable[str], n: int, *, seconds: float = WEEK, who: str | None = None, now: float | None = None
@@ -457,8 +461,8 @@ class Journal:
 
     def _sync(self) -> None:
         """Within a transaction: read and verify what is new in the file."""
-        found = self.connection.execute("SELECT rows, events, records, hash FROM head LIMIT 2").fetchall()
-        head = Head._make(found[0]) if len(found) == 1 else None
+        found = self.connection.execute("SELECT number, rows, events, records, hash FROM head LIMIT 2").fetchall()
+        head = Head._make(found[0][1:]) if len(found) == 1 and found[0][0] == 1 else None
         if head == self.replay.head():
             return
         try:
@@ -475,7 +479,7 @@ class Journal:
 
     def _record(self, number: int) -> Record:
         """A record, read again and compared with the hash that it had."""
-        found = self.read(RECORDS.format("").replace(">", "="), number)
+        found = [line[:-1] for line in self.read(RECORDS.format("hash").replace(">", "="), number)]
         try:
             expected = link(self.replay.hash_before(number), record_read(found[0], number)) if len(found) == 1 else b""
             if expected != self.replay.records[number - 1][1]:
@@ -493,7 +497,7 @@ class Journal:
 
     def _state(self, row: str) -> RowState:
         """The state of one row, within `writing`."""
-        return self.replay.states.get(row, _OPEN)
+        return self.replay.state(row)
 
     def _add_all(self, kind: Kind, given: Iterable[str], who: str | None, now: float | None) -> None:
         """Record an event of one kind for each row, all or none."""
@@ -533,10 +537,8 @@ def append(
 def extend(replay: Replay, connection: sqlite3.Connection, head: Head | None) -> None:
     """Read and verify what a file has beyond a replay, up to its head."""
     replay.drop_half_done()
-    for line in connection.execute(EVENTS.format(", hash"), (len(replay.events),)).fetchall():
-        replay.take_event(line[:-1], line[-1])
-    for line in connection.execute(RECORDS.format(", hash"), (len(replay.records),)):
-        replay.take_record(line[:-1], line[-1])
+    replay.take_events(connection.execute(EVENTS.format("hash"), (len(replay.events),)).fetchall())
+    replay.take_records(connection.execute(RECORDS.format("hash"), (len(replay.records),)))
     if head is None:
         raise StakesError("its head is gone, or there are several")
     found = replay.head()
@@ -557,11 +559,11 @@ def kept_in(path: Path, what: str) -> Iterator[None]:
         raise damaged(path, f"{what} cannot be used ({lacking})") from error
 
 
-def damaged(path: Path, what: str) -> StakesError:
+def damaged(path: Path, what: str, *, recoverable: bool = True) -> StakesError:
     """The refusal of a file that is not what was written."""
-    return StakesError(
-        f"{path} is damaged, or was changed by another program: {what}. {_ADVICE.format(path=shlex.quote(str(path)))}"
-    )
+    recover = f", or take what is sound into a new file: stakes doctor {shlex.quote(str(path))} --recover NEW"
+    advice = f"Put a backup in its place{recover if recoverable else ''}"
+    return StakesError(f"{path} is damaged, or was changed by another program: {what}. {advice}")
 
 
 @contextmanager
@@ -579,23 +581,36 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
         raise
 
 
+# What the system says of a file, as SQLite would say it.
+_OF_SYSTEM = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), sqlite3.SQLITE_CANTOPEN)
+_OF_SYSTEM |= {errno.ENOSPC: sqlite3.SQLITE_FULL}
+
+
 @contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the system as sentences that say what to do."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last one: of a message about damaged names
         if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
             raise StakesError(
                 f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
             ) from error
-        primary = (
-            -1 if isinstance(error, OSError) else getattr(error, "sqlite_errorcode", 0) & 0xFF
-        )  # the higher bits say where in SQLite it happened
+        code = getattr(error, "sqlite_errorcode", 0)
+        if isinstance(error, OSError):
+            code = _OF_SYSTEM.get(error.errno or 0, -1)
+        if code == sqlite3.SQLITE_READONLY and _may_write(path):
+            raise damaged(path, "its header says that it can only be read") from error
+        primary = code & 0xFF  # the higher bits of a code say where in SQLite it happened
         if primary not in _DAMAGE:
             said = _SENTENCES.get(primary, "it could not be used; nothing was recorded")
             raise StakesError(f"{path}: {said} ({error})") from error
         raise damaged(path, f"SQLite says: {error}") from error
+
+
+def _may_write(path: Path) -> bool:
+    effective = os.access in os.supports_effective_ids
+    return all(os.access(each, os.W_OK, effective_ids=effective) for each in (path, path.parent))
 
 
 def path_of_file(path: str | os.PathLike[str]) -> Path:
@@ -612,9 +627,8 @@ def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
         version = _refuse_other_programs(path)
         connection = connect(path, "mode=rw")
         try:
-            harden(connection)
+            harden(path, connection)
             refuse_other_tables(path, connection, version)  # again: an unfinished write has been undone by now
-            connection.execute("PRAGMA journal_mode = DELETE")
             # EXTRA: a commit is on the disk, and so is the end of its journal, before it is acknowledged.
             connection.execute("PRAGMA synchronous = EXTRA")
             _refuse_bad_pages(path, connection)
@@ -624,8 +638,9 @@ def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
     return connection, version
 
 
-def harden(connection: sqlite3.Connection) -> None:
-    """Let nothing that is in a stranger's file run, and have every page looked at before it is used."""
+def harden(path: Path, connection: sqlite3.Connection) -> None:
+    """Let nothing in a stranger's file run, have every page looked at, and take no value for longer than the file."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(path.stat().st_size, 1_000_000), _MOST_BYTES))
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
     for limit in (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, sqlite3.SQLITE_LIMIT_ATTACHED):
@@ -637,17 +652,31 @@ def harden(connection: sqlite3.Connection) -> None:
 
 def refuse_other_tables(path: Path, connection: sqlite3.Connection, version: int) -> None:
     """Refuse a file whose tables are not word for word those of its version: nothing else in it was looked at yet."""
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-    ours: frozenset[str | None] = frozenset(TABLES)
+    found = connection.execute(_SCHEMA).fetchall()
+    ours = _schema(version)
+    strange = [printable(f"the {kind} {name}")[:80] for kind, name, *rest in found if (kind, name, *rest) not in ours]
+    if strange:
+        what = f"{', '.join(strange[:3])} is not as stakes makes it, and nothing was run"
+        raise damaged(path, what, recoverable=False)
+    if len(found) != len(ours) or set(found) != ours:
+        names = ", ".join(printable(str(name))[:80] for _, name, *_ in found[:9]) or "none"
+        raise damaged(path, f"its tables are not those of a campaign but {names}", recoverable=False)
+
+
+@cache
+def _schema(version: int) -> frozenset[tuple[str, ...]]:
+    """What SQLite keeps of the tables of a version: in memory, they are made anew."""
+    statements: tuple[str, ...] = TABLES
     if version == UNCHAINED:
         from stakes.campaign.new_files import UNCHAINED_TABLES
 
-        ours = UNCHAINED_TABLES
-    if strange := [f"the {kind} {name}" for kind, name, sql in found if sql not in ours]:
-        raise damaged(path, f"{', '.join(map(printable, strange[:3]))} is not as stakes makes it, and nothing was run")
-    if len(found) != len(ours) or len({sql for _, _, sql in found}) != len(ours):
-        names = ", ".join(printable(str(name)) for _, name, _ in found) or "none"
-        raise damaged(path, f"its tables are not those of a campaign but {names}")
+        statements = UNCHAINED_TABLES
+    connection = sqlite3.connect(":memory:")
+    for statement in statements:
+        connection.execute(statement)
+    found = frozenset(connection.execute(_SCHEMA).fetchall())
+    connection.close()
+    return found
 
 
 def _refuse_bad_pages(path: Path, connection: sqlite3.Connection) -> None:
@@ -678,7 +707,7 @@ def _refuse_other_programs(path: Path) -> int:
     """The version in the header, read without taking part: no lock is asked for, no foreign journal played back."""
     connection = connect(path, "mode=ro&immutable=1")
     try:
-        harden(connection)
+        harden(path, connection)
         connection.execute("PRAGMA writable_schema = ON")  # so that a header newer than the rest can still be read
         ((application,),) = connection.execute("PRAGMA application_id").fetchall()
         ((version,),) = connection.execute("PRAGMA user_version").fetchall()

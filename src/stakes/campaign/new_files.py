@@ -29,12 +29,11 @@ from stakes.campaign.journal import (
 )
 from stakes.campaign.states import Event, Replay
 from stakes.exceptions import StakesError
+from stakes.files.write import checked_output
 
-UNCHAINED_TABLES = frozenset(
-    (
-        None,  # the index that UNIQUE makes
-        "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
-        """CREATE TABLE events (
+UNCHAINED_TABLES = (
+    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, cost REAL)",
+    """CREATE TABLE events (
         number INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         kind TEXT NOT NULL,
@@ -44,33 +43,32 @@ UNCHAINED_TABLES = frozenset(
         batch INTEGER,
         who TEXT
     )""",
-        "CREATE INDEX events_of_row ON events (row)",
-        "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
-        """CREATE TABLE records (
+    "CREATE INDEX events_of_row ON events (row)",
+    "CREATE INDEX events_of_batch ON events (batch) WHERE batch IS NOT NULL",
+    """CREATE TABLE records (
         number INTEGER PRIMARY KEY,
         at REAL NOT NULL,
         kind TEXT NOT NULL,
         version INTEGER NOT NULL,
         payload TEXT NOT NULL
     )""",
-        "CREATE INDEX records_of_kind ON records (kind)",
-        """CREATE TRIGGER events_shape BEFORE INSERT ON events
+    "CREATE INDEX records_of_kind ON records (kind)",
+    """CREATE TRIGGER events_shape BEFORE INSERT ON events
     WHEN NEW.kind NOT IN ('label', 'replace', 'ask', 'release', 'skip', 'withdraw')
         OR (NEW.label IS NOT NULL) <> (NEW.kind IN ('label', 'replace'))
         OR (NEW.until IS NOT NULL) <> (NEW.kind = 'ask')
         OR (NEW.batch IS NOT NULL) <> (NEW.kind = 'ask')
     BEGIN SELECT RAISE(ABORT, 'an event of a campaign lacks something or has too much'); END""",
-        *(
-            f"CREATE TRIGGER {table}_{done} BEFORE {change} ON {table} {when}"
-            f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
-            for table in ("rows", "events", "records")
-            for done, change, when in (
-                ("updated", "UPDATE", ""),
-                ("deleted", "DELETE", ""),
-                ("inserted", "INSERT", f"WHEN NEW.number <> (SELECT coalesce(max(number), 0) FROM {table}) + 1 "),
-            )
-        ),
-    )
+    *(
+        f"CREATE TRIGGER {table}_{done} BEFORE {change} ON {table} {when}"
+        f"BEGIN SELECT RAISE(ABORT, '{table} of a campaign are added, never changed'); END"
+        for table in ("rows", "events", "records")
+        for done, change, when in (
+            ("updated", "UPDATE", ""),
+            ("deleted", "DELETE", ""),
+            ("inserted", "INSERT", f"WHEN NEW.number <> (SELECT coalesce(max(number), 0) FROM {table}) + 1 "),
+        )
+    ),
 )
 """The tables of a file without hashes, word for word."""
 
@@ -89,7 +87,8 @@ def create_file(
     part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         with plain_errors(path):
-            connection = connect(part, "mode=rwc")
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # labels are for whoever made it
+            connection = connect(part, "mode=rw")
             try:
                 connection.execute("PRAGMA journal_mode = OFF")  # on any failure the whole file goes
                 with transaction(connection, "BEGIN IMMEDIATE"):
@@ -122,19 +121,18 @@ def add_hashes(path: Path, connection: sqlite3.Connection) -> None:
         if connection.execute("PRAGMA user_version").fetchall() != [(UNCHAINED,)]:
             return  # another process was quicker
         rows = connection.execute(ROWS).fetchall()
-        events = connection.execute(EVENTS.format(""), (0,)).fetchall()
-        records = connection.execute(RECORDS.format(""), (0,)).fetchall()
+        events = connection.execute(EVENTS.format("NULL"), (0,)).fetchall()
+        records = connection.execute(RECORDS.format("NULL"), (0,)).fetchall()
         try:
             replay = Replay.begin(rows)
-            for event in events:
-                replay.take_event(event, hashed=False)
-            for record in records:
-                replay.take_record(record, hashed=False)
+            replay.take_events(events, hashed=False)
+            replay.take_records(records, hashed=False)
         except StakesError as error:
             raise StakesError(f"{path} is damaged: {error}; put a backup in its place") from error
         for table in ("events", "records", "rows"):
             connection.execute(f"DROP TABLE {table}")  # and its indexes and triggers
-        _fill_tables(connection, rows, replay.events, [(at, *rest) for _, at, *rest in records])
+        _fill_tables(connection, rows, replay.events, [(at, *rest) for _, at, *rest, _ in records])
+        refuse_other_tables(path, connection, VERSION)
 
 
 def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[int, str]:
@@ -157,7 +155,7 @@ def recover(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> tuple[
         connection = _open_damaged(where)
         try:
             replay, records, why = _sound_part(connection)
-        except (StakesError, sqlite3.Error) as error:
+        except (StakesError, sqlite3.Error, MemoryError) as error:
             raise StakesError(f"{where}: nothing can be recovered ({error}); put a backup in its place") from error
         finally:
             connection.close()
@@ -170,7 +168,7 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
     refuse_other_things(path)
     connection = connect(path, "mode=ro&immutable=1")
     try:
-        harden(connection)
+        harden(path, connection)
         connection.execute("PRAGMA writable_schema = ON")
         refuse_other_tables(path, connection, VERSION)
     except BaseException:
@@ -183,18 +181,19 @@ def _sound_part(connection: sqlite3.Connection) -> tuple[Replay, list[Any], str]
     """What of a damaged file is as it was written, its records (at, kind, version, JSON), and what comes after."""
     replay, records, why = Replay.begin(connection.execute(ROWS).fetchall()), list[Any](), "nothing is missing"
     try:
-        for *line, made in connection.execute(RECORDS.format(", hash"), (0,)):
-            replay.take_record(tuple(line), made)
-            records.append(tuple(line[1:]))
-    except (StakesError, sqlite3.Error) as error:
-        if not records:  # the first one is the settings, and its hash follows that of the rows
+        for line in connection.execute(RECORDS.format("hash"), (0,)):
+            replay.take_records([line])
+            records.append(line[1:-1])
+    except (StakesError, sqlite3.Error, MemoryError) as error:
+        if not records:
             raise
-        why = str(error)
+        why = str(error) or "a line without end"  # of which SQLite says that memory is short
+    if not records:  # the first one is the settings, and its hash, which follows that of the rows, vouches for them
+        raise StakesError("its settings are gone")
     try:
-        for *line, made in connection.execute(EVENTS.format(", hash"), (0,)):
-            replay.take_event(tuple(line), made)
-    except (StakesError, sqlite3.Error) as error:
-        why = str(error)
+        replay.take_events(connection.execute(EVENTS.format("hash"), (0,)))
+    except (StakesError, sqlite3.Error, MemoryError) as error:
+        why = str(error) or "a line without end"  # of which SQLite says that memory is short
     return replay, [record for record in records if record[2] <= len(replay.events)], why
 
 
@@ -240,3 +239,4 @@ def _refuse_taken(path: Path) -> None:
     for left in (path.with_name(f"{path.name}{suffix}") for suffix in ("-journal", "-wal")):
         if os.path.lexists(left):
             raise StakesError(f"{left} is left from a file that is gone; move it away, or give another path")
+    checked_output(path)  # not what SQLite would take for a part of another campaign

@@ -40,6 +40,7 @@ _BECOMES: dict[Kind, RowStatus] = {
     "skip": "skipped",
     "withdraw": "open",
 }
+_FIRST: tuple[Kind, ...] = ("label", "ask", "skip")  # what a row takes that nothing has happened to
 _YEAR_10000 = 253402300800.0
 _COMPARED = 1000  # ids that a wrong one is compared with: difflib takes some 20 microseconds for each
 
@@ -239,7 +240,6 @@ _CELLS: dict[type, Callable[[Any], str]] = {
     str: json.encoder.encode_basestring_ascii,
     float: float.hex,
     int: str,
-    type(None): lambda _: "null",
 }
 
 
@@ -253,7 +253,7 @@ def link(before: bytes, line: Iterable[str | float | None]) -> bytes:
 
 
 def _line(cells: Iterable[Any]) -> str:
-    return ",".join([_CELLS[type(cell)](cell) for cell in cells])
+    return ",".join(["null" if cell is None else _CELLS[type(cell)](cell) for cell in cells])
 
 
 class Head(NamedTuple):
@@ -283,8 +283,8 @@ class Replay(NamedTuple):
     events: list[Event]
     hashes: list[bytes]
     """Of the events."""
-    states: dict[str, RowState]
-    """Of the rows that anything has happened to, leases that have ended among them: see `RowState.at`."""
+    last: dict[str, Event]
+    """Of the rows that anything has happened to: it says what became of them."""
     records: list[tuple[str, bytes]]
     """Kinds and hashes of the records."""
 
@@ -323,33 +323,41 @@ class Replay(NamedTuple):
         """Take back an event that has no hash."""
         sound = self.events[: len(self.hashes)]
         for event in self.events[len(sound) :]:
-            self.states[event.row] = next((after(each) for each in reversed(sound) if each.row == event.row), _OPEN)
+            self.last.pop(event.row, None)
+            self.last.update({each.row: each for each in sound if each.row == event.row})
         del self.events[len(sound) :]
 
-    def take_event(self, line: tuple[Any, ...], made: object = None, *, hashed: bool = True) -> None:
-        """Verify the next event, with the hash that it has, and let it happen."""
-        number = len(self.hashes) + 1
-        event = _event_read(line, number)
-        expected = link(self.event_hash, event)
-        if hashed and made != expected:
-            raise StakesError(f"event {number} is not what was written")
-        if event.row not in self.rows:
-            raise StakesError(f"event {number} is of the row {event.row!r:.100}, which there is not")
-        try:
-            state = after(checked(self.states.get(event.row, _OPEN), event))
-        except StakesError as error:
-            raise StakesError(f"event {number} breaks the rules ({error})") from error
-        self.events.append(event)
-        self.states[event.row] = state
-        self.hashes.append(expected)
+    def state(self, row: str) -> RowState:
+        """Where a row stands, with a lease that may have ended: see `RowState.at`."""
+        return after(self.last[row]) if row in self.last else _OPEN
 
-    def take_record(self, line: tuple[Any, ...], made: object = None, *, hashed: bool = True) -> None:
-        """Verify the next record, with the hash that it has; its payload is not looked into."""
-        number = len(self.records) + 1
-        expected = link(self.record_hash, record_read(line, number))
-        if hashed and made != expected:
-            raise StakesError(f"record {number} is not what was written")
-        self.records.append((line[2], expected))
+    def take_events(self, lines: Iterable[tuple[Any, ...]], *, hashed: bool = True) -> None:
+        """Verify the next events, each with its hash as the last cell of its line, and let them happen."""
+        rows, last, made = self.rows, self.last, self.event_hash
+        for number, line in enumerate(lines, start=len(self.hashes) + 1):
+            event = _event_read(line[:-1], number)
+            made = link(made, event)
+            if hashed and made != line[-1]:
+                raise StakesError(f"event {number} is not what was written")
+            row = event.row
+            if row not in rows:
+                raise StakesError(f"event {number} is of the row {row!r:.100}, which there is not")
+            if row in last or event.kind not in _FIRST:
+                try:
+                    checked(self.state(row), event)
+                except StakesError as error:
+                    raise StakesError(f"event {number} breaks the rules ({error})") from error
+            self.events.append(event)
+            last[row] = event
+            self.hashes.append(made)
+
+    def take_records(self, lines: Iterable[tuple[Any, ...]], *, hashed: bool = True) -> None:
+        """Verify the next records, each with its hash as the last cell; their payloads are not looked into."""
+        for number, line in enumerate(lines, start=len(self.records) + 1):
+            made = link(self.record_hash, record_read(line[:-1], number))
+            if hashed and made != line[-1]:
+                raise StakesError(f"record {number} is not what was written")
+            self.records.append((line[2], made))
 
 
 def _row_read(line: tuple[Any, ...], number: int) -> tuple[str, float | None]:

@@ -10,6 +10,7 @@ outlives a loss of power.
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -56,6 +57,7 @@ class _Stop:
         for name in _SIGNALS:
             if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
                 signal.signal(getattr(signal, name), self.heard)
+                atexit.register(signal.signal, getattr(signal, name), signal.SIG_IGN)  # Python lets go of `heard`
         before = sys.unraisablehook
 
         def dropped(unraisable: sys.UnraisableHookArgs) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from stakes.files.frame import MAX_CELLS
 from stakes.tabular import (
     LOSSES,
     Brief,
@@ -53,6 +54,13 @@ table_options = applied(
     click.option("--text", multiple=True, help="A column of codes that look like numbers; can be repeated."),
     click.option("--delimiter", help="What separates the cells of a CSV."),
     click.option(
+        "--max-cells",
+        type=click.IntRange(min=1),
+        default=MAX_CELLS,
+        show_default=True,
+        help="How large a table is read whole, in rows times columns.",
+    ),
+    click.option(
         "--random-state",
         type=click.IntRange(min=0),
         default=0,
@@ -92,7 +100,7 @@ def brief_from(given: dict[str, Any]) -> Brief:
     loss, model = _loss(given), ModelSpec(given.pop("model"), parse_options(given.pop("model_option")))
     classes = given.pop("classes")
     names = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    fields = ("target", "id_column", "ignore", "missing", "text", "delimiter", "random_state")
+    fields = ("target", "id_column", "ignore", "missing", "text", "delimiter", "max_cells", "random_state")
     money = ("cost_column", "label_cost", "decisions", "budget")
     known = {name: given.pop(name) for name in (*fields, *money) if name in given}
     return Brief(loss=loss, model=model, classes=names, **known)

@@ -1,7 +1,9 @@
 """Parquet and Arrow files: cells as the text that a CSV file of the same table would hold, and rows read in chunks.
 
 A file may be larger than memory. A piece is what a file can be asked for by itself: a row group of Parquet, a record
-batch of Arrow. One piece, and a chunk of rows, are in memory at a time. Only this file names pyarrow, an extra.
+batch of Arrow. One piece, and a chunk of rows, are in memory at a time. Files may be damaged, or made to do harm: every
+batch is validated in full before it is used, what a record batch takes when it is decompressed is looked up before that
+is done, and whatever pyarrow raises is refused in words. Only this file names pyarrow, an extra.
 
 Sizes: N rows, n rows of a chunk, p columns.
 """
@@ -9,8 +11,10 @@ Sizes: N rows, n rows of a chunk, p columns.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -19,10 +23,14 @@ import numpy as np
 
 from stakes._utils.text import listed
 from stakes.exceptions import StakesError
-from stakes.files.frame import Host, place_of
+from stakes.files.frame import Host, check_size, checked_names, places_of
 
 _NO_FRACTION = re.compile(r"\.0+(?!\d)")  # files may keep seconds as milliseconds
-_READ = 2**16  # rows that are taken out of a piece at a time
+_READ = 2**16  # rows that are taken out of a piece at a time, fewer where there are many columns
+_CELLS = 2**22  # cells that are
+_MOST = 2**31  # bytes that a record batch may take when it is decompressed
+_CUT = 200  # characters of what pyarrow says
+_BATCH, _DICTIONARY = 3, 2  # kinds of messages in Arrow's format
 
 
 @dataclass(frozen=True)
@@ -37,22 +45,36 @@ class Columns:
     """Those of floating numbers."""
 
 
-def read_columns(path: Path) -> Columns:
-    """All columns of a Parquet, Arrow or Feather file."""
-    return text_columns(path, _table(path))
+def read_columns(path: Path, max_cells: int) -> Columns:
+    """All columns of a Parquet, Arrow or Feather file of a limited size; it is read in chunks."""
+    pool = open_arrow([path], share_texts=True)
+    names = pool.schema.names
+    refuse_types(path, pool.schema)
+    shape = f" ({pool.n_rows:,} rows, {len(names):,} columns)"
+    check_size(path, max_cells, pool.n_rows * len(names), shape=shape)
+    characters = 0
+    cells: list[list[str | None]] = [[] for _ in names]
+    for batch in (batch for piece in pool.pieces for batch in piece.batches(names)):
+        for place, name in enumerate(names):
+            texts = texts_of(path, name, batch.column(place), len(cells[place]))
+            characters += sum(len(text) for text in texts if text)
+            check_size(path, max_cells, 0, characters)
+            cells[place] += texts
+    return _columns(pool.schema, cells)
 
 
 def text_columns(path: Path, table: Any) -> Columns:
     """The columns of a table that was read from a file."""
-    columns = [(name, decoded(table.column(place))) for place, name in enumerate(table.column_names)]
-    cells = [texts_of(path, name, column) for name, column in columns]
+    refuse_types(path, table.schema)
+    columns = zip(table.column_names, table.columns, strict=True)
+    return _columns(table.schema, [texts_of(path, name, column) for name, column in columns])
+
+
+def _columns(schema: Any, cells: list[list[str | None]]) -> Columns:
     types = library().types
-    return Columns(
-        [name for name, _ in columns],
-        cells,
-        frozenset(name for name, column in columns if is_text(column.type)),
-        frozenset(name for name, column in columns if types.is_floating(column.type)),
-    )
+    text = frozenset(each.name for each in schema if is_text(_values(each.type)))
+    floating = frozenset(each.name for each in schema if types.is_floating(_values(each.type)))
+    return Columns(schema.names, cells, text, floating)
 
 
 def library() -> Any:
@@ -67,64 +89,97 @@ def library() -> Any:
     return pyarrow
 
 
-def _table(path: Path) -> Any:
-    arrow = library()
+@contextmanager
+def _reading(path: Path, what: str = "") -> Iterator[None]:
+    """A block in which a file is read: whatever pyarrow raises is refused in words.
+
+    Any exception: bytes that were changed reach any part of pyarrow, and it answers with what that part raises.
+    """
     try:
-        if path.suffix.lower() == ".parquet":
-            return arrow.parquet.ParquetFile(path).read()
-        return _ipc(arrow, path.read_bytes())
-    except (arrow.ArrowException, OSError) as error:
-        raise StakesError(f"{path} cannot be read as a {path.suffix} file ({error}). Save it again.") from error
+        yield
+    except StakesError:
+        raise
+    except FileNotFoundError as error:
+        raise StakesError(f"there is no file {path}") from error
+    except Exception as error:
+        why = " ".join(str(error).split())
+        why = f"{why[:_CUT]}..." if len(why) > _CUT else why
+        short = isinstance(error, MemoryError)
+        cause = "it takes more memory than there is" if short else f"it is damaged, or no {path.suffix} file"
+        raise StakesError(
+            f"{path}{what} cannot be read: {cause}. Save it again, or as CSV. ({type(error).__name__}: {why})"
+        ) from error
 
 
-def _ipc(arrow: Any, data: bytes) -> Any:
-    """Arrow's format for files, or the one for streams."""
-    if data.startswith(b"ARROW1"):
-        return arrow.ipc.open_file(data).read_all()
-    return arrow.ipc.open_stream(data).read_all()
-
-
-def decoded(column: Any) -> Any:
-    """A column of a dictionary type with the values in place of their numbers."""
-    is_dictionary = library().types.is_dictionary(column.type)
-    return column.cast(column.type.value_type) if is_dictionary else column
+def _values(kind: Any) -> Any:
+    """The type of the values, of a dictionary type; others as they are."""
+    return kind.value_type if library().types.is_dictionary(kind) else kind
 
 
 def is_text(kind: Any) -> bool:
     """Whether a type holds texts, flags or dates, which become categories."""
     types = library().types
     strings = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    return strings or types.is_boolean(kind) or (types.is_temporal(kind) and not types.is_duration(kind))
+    dates = types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind)
+    return bool(strings or types.is_boolean(kind) or dates)
 
 
-def texts_of(path: Path, name: str, column: Any) -> list[str | None]:
-    """Floating numbers with all their digits, flags as true and false, dates as ISO has them."""
-    types, kind = library().types, column.type
-    if types.is_floating(kind):
-        return [None if each is None else repr(float(each)) for each in column.to_pylist()]
-    if types.is_boolean(kind):
-        return [None if each is None else str(each).lower() for each in column.to_pylist()]
-    if types.is_decimal(kind):
-        return [None if each is None else format(each, "f") for each in column.to_pylist()]
-    if types.is_integer(kind) or types.is_null(kind):
-        return [None if each is None else str(each) for each in column.to_pylist()]
-    if not is_text(kind):
-        raise StakesError(
-            f"{path}: column {name!r} holds {kind}, which is no number, text, flag or date. Leave the column out of "
-            "the file, or spread it over columns of numbers or text."
-        )
-    return _strings(path, name, column)
+def refuse_types(path: Path, schema: Any) -> None:
+    """Refuse the first column of a type that is neither numbers nor text, by its name."""
+    types = library().types
+    for each in schema:
+        kind = _values(each.type)
+        number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind)
+        if not number and not is_text(kind):
+            raise StakesError(
+                f"{path}: column {each.name!r} holds {each.type}, which is no number, text, flag or date. Leave the "
+                "column out of the file, or spread it over columns of numbers or text."
+            )
 
 
-def _strings(path: Path, name: str, column: Any) -> list[str | None]:
-    arrow = library()
-    texts: list[str | None] = column.cast(arrow.large_string()).to_pylist()
-    if arrow.types.is_temporal(column.type):
-        texts = [each and _NO_FRACTION.sub("", each.replace(" ", "T")) for each in texts]
-    for row, text in enumerate(texts):
-        if text and "\0" in text:
-            raise StakesError(f"{path}: column {name!r} holds a NUL character at row {row + 1}. Take it out.")
+def texts_of(path: Path, name: str, column: Any, start: int = 0) -> list[str | None]:
+    """The cells of a column, or of a part of it that starts at some row, as texts; equal texts are one object."""
+    parts = column.chunks if hasattr(column, "chunks") else [column]
+    texts: list[str | None] = []
+    for part in parts:
+        with _reading(path, f": column {name!r}"):
+            found = _texts(part)
+        for row, text in enumerate(found):
+            if text and "\0" in text:
+                place = start + len(texts) + row + 1
+                raise StakesError(f"{path}: column {name!r} holds a NUL character at row {place}. Take it out.")
+        texts += found
     return texts
+
+
+def _texts(column: Any) -> list[str | None]:
+    """Floating numbers with all their digits, flags as true and false, dates as ISO has them."""
+    arrow, kind = library(), column.type
+    if arrow.types.is_dictionary(kind):
+        known = _texts(column.dictionary)
+        return [None if each is None else known[each] for each in column.indices.to_pylist()]
+    if not is_text(kind) or arrow.types.is_boolean(kind):
+        write = _WRITTEN.get(str(kind), str)
+        write = (lambda each: format(each, "f")) if arrow.types.is_decimal(kind) else write
+        texts = [None if each is None else write(each) for each in column.to_pylist()]
+    else:
+        texts = column.cast(arrow.large_string()).to_pylist()
+        if arrow.types.is_temporal(kind):
+            texts = [each and _NO_FRACTION.sub("", each.replace(" ", "T")) for each in texts]
+    same: dict[str, str] = {}
+    return [each and same.setdefault(each, each) for each in texts]
+
+
+def _float(value: float) -> str:
+    return repr(float(value))
+
+
+_WRITTEN: dict[str, Callable[[Any], str]] = {
+    "halffloat": _float,
+    "float": _float,
+    "double": _float,
+    "bool": lambda value: str(value).lower(),
+}
 
 
 @dataclass(frozen=True)
@@ -137,17 +192,22 @@ class Piece:
     start: int
     """The position of its first row among those of all files."""
     count: int
+    shared: frozenset[str] = frozenset()
+    """Columns of Parquet that come as dictionaries."""
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Record batches of some columns, in order; an error that says which rows cannot be read."""
-        arrow = library()
-        try:
-            yield from _batches(self, list(names))
-        except (arrow.ArrowException, OSError) as error:
+        """Record batches of some columns, in order, validated; an error that says which rows cannot be read."""
+        rows = f", rows {self.start} to {self.start + self.count - 1}, counted from 0,"
+        came = 0
+        with _reading(self.path, rows):
+            for batch in _batches(self, list(names)):
+                batch.validate(full=True)  # else an offset that is wrong is followed, wherever it leads
+                came += batch.num_rows
+                yield batch
+        if came != self.count:
             raise StakesError(
-                f"{self.path}: rows {self.start} to {self.start + self.count - 1}, counted from 0, cannot be read "
-                f"({error}). Save the file again."
-            ) from error
+                f"{self.path}{rows} is damaged: it says that it holds {self.count} and holds {came} there"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +254,20 @@ class ArrowPool:
                 yield batch.take(library().array(here))
             start += batch.num_rows
 
+    def select(self, names: Sequence[str]) -> ArrowPool:
+        """Some columns; the others are not read."""
+        return replace(self, schema=library().schema([self.schema.field(name) for name in names]))
+
     def _table(self, batches: list[Any]) -> Any:
         return library().Table.from_batches(batches, schema=self.schema)
 
 
-def open_arrow(paths: Sequence[Path], columns: Sequence[str] | None = None) -> ArrowPool:
-    """The rows of some files, one file after the other: all columns, or some in the order that is asked for."""
-    schemas = [_schema(path) for path in paths]
+def open_arrow(paths: Sequence[Path], columns: Sequence[str] | None = None, *, share_texts: bool = False) -> ArrowPool:
+    """The rows of some files, one file after the other: all columns, or some in the order that is asked for.
+
+    With `share_texts`, texts of Parquet come as dictionaries, so that a long text that comes often is held once.
+    """
+    schemas = [_schema(path, share_texts) for path in paths]
     for path, schema in zip(paths, schemas, strict=True):
         if not schema.equals(schemas[0]):
             raise StakesError(
@@ -209,57 +276,173 @@ def open_arrow(paths: Sequence[Path], columns: Sequence[str] | None = None) -> A
                 f"{listed(f'{each.name} ({each.type})' for each in schemas[0])}"
             )
     chosen = schemas[0].names if columns is None else list(columns)
-    places = [place_of(name, schemas[0].names) for name in chosen]
+    places = places_of(chosen, schemas[0].names)
     schema = library().schema([schemas[0].field(place) for place in places])
-    return ArrowPool(tuple(_all_pieces(paths)), schema)
+    types = library().types
+    shared = frozenset(each.name for each in schemas[0] if share_texts and types.is_dictionary(each.type))
+    return ArrowPool(tuple(_all_pieces(paths, shared)), schema)
 
 
-def _all_pieces(paths: Sequence[Path]) -> Iterator[Piece]:
+def _all_pieces(paths: Sequence[Path], shared: frozenset[str]) -> Iterator[Piece]:
     counted = [(path, place, count) for path in paths for place, count in _counts(path)]
     starts = accumulate((count for *_, count in counted), initial=0)
     for (path, place, count), start in zip(counted, starts, strict=False):
-        yield Piece(path, place, start, count)
+        yield Piece(path, place, start, count, shared)
 
 
 def _counts(path: Path) -> list[tuple[int | None, int]]:
     """The number of each piece of a file, and of its rows."""
-    with _opened(path) as file:
+    with _reading(path):
         if _is_parquet(path):
-            return [(place, file.metadata.row_group(place).num_rows) for place in range(file.num_row_groups)]
-        if hasattr(file, "get_batch"):
-            return [(place, file.get_batch(place).num_rows) for place in range(file.num_record_batches)]
-        return [(None, sum(batch.num_rows for batch in file))]
+            with _opened(path) as file:
+                return [(place, file.metadata.row_group(place).num_rows) for place in range(file.num_row_groups)]
+        mapped = library().memory_map(str(path))
+        if _in_blocks(mapped):
+            dictionaries, batches = _blocks(mapped)
+            for offset in dictionaries:
+                _rows(path, mapped, offset)
+            return [(place, _rows(path, mapped, offset)) for place, offset in enumerate(batches)]
+        return [(None, sum(_rows_of_stream(path, mapped)))]
 
 
 def _batches(piece: Piece, names: list[str]) -> Iterator[Any]:
-    with _opened(piece.path) as file:
-        if _is_parquet(piece.path):
-            yield from (
-                each.select(names) for each in file.iter_batches(_READ, row_groups=[piece.place], columns=names)
-            )
-            return
+    size = max(1, min(_READ, _CELLS // max(1, len(names))))
+    if _is_parquet(piece.path):
+        with _opened(piece.path, [name for name in names if name in piece.shared]) as file:
+            batches = file.iter_batches(size, row_groups=[piece.place], columns=names)
+            yield from (each.select(names) for each in batches)
+        return
+    with _opened(piece.path, names) as file:
         for batch in file if piece.place is None else [file.get_batch(piece.place)]:
-            yield from (batch.select(names).slice(start, _READ) for start in range(0, batch.num_rows, _READ))
+            yield from (batch.select(names).slice(start, size) for start in range(0, batch.num_rows, size))
 
 
-def _schema(path: Path) -> Any:
-    with _opened(path) as file:
-        return (file.schema_arrow if _is_parquet(path) else file.schema).remove_metadata()
+def _schema(path: Path, share_texts: bool) -> Any:
+    with _reading(path), _opened(path) as file:
+        schema = (file.schema_arrow if _is_parquet(path) else file.schema).remove_metadata()
+        checked_names(path, schema.names)
+    if not (share_texts and _is_parquet(path)):
+        return schema
+    texts = [each.name for each in schema if is_text(_values(each.type))]
+    with _reading(path), _opened(path, texts) as file:
+        return file.schema_arrow.remove_metadata()
 
 
-def _opened(path: Path) -> Any:
-    """A file of Parquet, of Arrow's format for files, or of the one for streams."""
+def _opened(path: Path, names: Sequence[str] = ()) -> Any:
+    """A file of Parquet, of Arrow's format for files, or of the one for streams.
+
+    `names` are the columns that come as dictionaries, of Parquet; those that are read at all, of Arrow (all without).
+    """
     arrow = library()
-    try:
-        if _is_parquet(path):
-            return arrow.parquet.ParquetFile(path, pre_buffer=False)
-        mapped = arrow.memory_map(str(path))
-        in_pieces = mapped.read(6) == b"ARROW1"
-        mapped.seek(0)
-        return arrow.ipc.open_file(mapped) if in_pieces else arrow.ipc.open_stream(mapped)
-    except (arrow.ArrowException, OSError) as error:
-        raise StakesError(f"{path} cannot be read as a {path.suffix} file ({error}). Save it again.") from error
+    if _is_parquet(path):
+        return arrow.parquet.ParquetFile(path, pre_buffer=False, read_dictionary=list(names))
+    mapped = arrow.memory_map(str(path))
+    in_blocks = _in_blocks(mapped)
+    open_it = arrow.ipc.open_file if in_blocks else arrow.ipc.open_stream
+    if not names:
+        return open_it(mapped)
+    places = {name: place for place, name in enumerate(open_it(mapped).schema.names)}
+    mapped.seek(0)
+    wanted = [places[name] for name in names]
+    return open_it(mapped, options=arrow.ipc.IpcReadOptions(included_fields=wanted))
 
 
 def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() == ".parquet"
+
+
+# Arrow's format for files is a row of messages, each a table of FlatBuffers and a body, and a footer with their places;
+# the one for streams is the messages alone. A message says how many rows it holds, and before each buffer of its body
+# that is compressed stands how long it will be: both are read here without decompressing anything.
+
+
+def _in_blocks(mapped: Any) -> bool:
+    mapped.seek(0)
+    found = bool(mapped.read(6) == b"ARROW1")
+    mapped.seek(0)
+    return found
+
+
+def _blocks(mapped: Any) -> tuple[list[int], list[int]]:
+    """Where the messages of dictionaries, and those of record batches, begin."""
+    mapped.seek(mapped.size() - 10)
+    (length,) = struct.unpack("<i", mapped.read(4))
+    mapped.seek(mapped.size() - 10 - length)
+    footer = mapped.read(length)
+    root = _at(footer, "I", 0)
+    dictionaries, batches = (_vector(footer, root, number, 24) for number in (2, 3))
+    return [_at(footer, "q", place) for place in dictionaries], [_at(footer, "q", place) for place in batches]
+
+
+def _rows(path: Path, mapped: Any, offset: int) -> int:
+    """The number of rows of the record batch at some place; refused where it takes too much when decompressed."""
+    mapped.seek(offset)
+    return _checked_message(path, library().ipc.read_message(mapped))
+
+
+def _rows_of_stream(path: Path, mapped: Any) -> Iterator[int]:
+    while True:
+        try:
+            message = library().ipc.read_message(mapped)
+        except EOFError:
+            return
+        yield _checked_message(path, message)
+
+
+def _checked_message(path: Path, message: Any) -> int:
+    """The number of rows of a message, 0 of one that is no record batch."""
+    data = message.metadata.to_pybytes()
+    root = _at(data, "I", 0)
+    kind = _field(data, root, 1)
+    header = _field(data, root, 2)
+    if kind is None or header is None or data[kind] not in (_BATCH, _DICTIONARY):
+        return 0
+    batch = header + _at(data, "I", header)
+    if data[kind] == _DICTIONARY:
+        if (within := _field(data, batch, 1)) is None:
+            return 0
+        batch = within + _at(data, "I", within)
+    if _field(data, batch, 3) is not None:
+        _refuse_large(path, data, batch, message.body)
+    rows = _field(data, batch, 0)
+    return 0 if rows is None or data[kind] == _DICTIONARY else _at(data, "q", rows)
+
+
+def _refuse_large(path: Path, data: bytes, batch: int, body: Any) -> None:
+    total = 0
+    for place in _vector(data, batch, 2, 16):
+        offset, length = _at(data, "q", place), _at(data, "q", place + 8)
+        if length >= 8:
+            total += max(length, _at(body.slice(offset, 8).to_pybytes(), "q", 0))
+    if total > _MOST:
+        raise StakesError(
+            f"{path} holds a record batch that takes {total:,} bytes when it is decompressed; at most {_MOST:,} are "
+            "read. Save it in smaller batches, such as of 65,536 rows."
+        )
+
+
+def _at(data: bytes, kind: str, place: int) -> int:
+    if place < 0:
+        raise ValueError("a place before the beginning of a message")
+    (value,) = struct.unpack_from(f"<{kind}", data, place)
+    return int(value)
+
+
+def _field(data: bytes, table: int, number: int) -> int | None:
+    """Where a field of a table of FlatBuffers is; None where it has its default."""
+    vtable = table - _at(data, "i", table)
+    if 4 + 2 * number >= _at(data, "H", vtable):
+        return None
+    offset = _at(data, "H", vtable + 4 + 2 * number)
+    return table + offset if offset else None
+
+
+def _vector(data: bytes, table: int, number: int, size: int) -> list[int]:
+    """Where the elements of a field are that is a vector of structs of some size."""
+    if (place := _field(data, table, number)) is None:
+        return []
+    start = place + _at(data, "I", place)
+    count = _at(data, "I", start)
+    if start + 4 + count * size > len(data):
+        raise ValueError("a list that is longer than its message")
+    return [start + 4 + each * size for each in range(count)]

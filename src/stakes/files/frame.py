@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from shlex import quote
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from stakes._utils.arguments import as_texts_of
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 
@@ -28,6 +32,11 @@ _COMMAS = re.compile(
 _TIME = r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
 _DATE = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\2\d{{2,4}})({_TIME})?")
 _AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
+MAX_CELLS = 20_000_000
+"""Of a table that is read whole, if not told otherwise: rows times columns."""
+MAX_COLUMNS = 20_000
+"""Of any table."""
+_CHARACTERS = 50  # on average, in each cell of the largest table
 _UNIT = 4  # letters of a sign or a unit that may stand beside a number
 _ENOUGH = 10  # cells, below which it means little that all differ
 _NEARLY_ALL = 0.9
@@ -64,7 +73,7 @@ class Frame:
                 raise StakesError(f"column {name!r} must hold {self.count} values; got shape {list(values.shape)}")
         object.__setattr__(self, "arrays", tuple(_read_only(values) for values in self.arrays))
 
-    @property
+    @cached_property
     def column_names(self) -> list[str]:
         """The p names, as Arrow calls them."""
         return list(self.names)
@@ -131,8 +140,8 @@ class Frame:
         Raises:
             StakesError: If there is no such column.
         """
-        chosen = tuple(names)
-        places = [place_of(name, self.names) for name in chosen]
+        chosen = as_texts_of("names", names)
+        places = places_of(chosen, self.names)
         return Frame(chosen, tuple(self.arrays[place] for place in places), self.count)
 
     def drop(self, names: Iterable[str]) -> Frame:
@@ -147,8 +156,43 @@ class Frame:
         Raises:
             StakesError: If there is no such column.
         """
-        gone = {place_of(name, self.names) for name in names}
+        gone = set(places_of(as_texts_of("names", names), self.names))
         return self.select(name for place, name in enumerate(self.names) if place not in gone)
+
+
+def check_size(path: Path, max_cells: int, cells: int, characters: int = 0, shape: str = " or more") -> None:
+    """Refuse a table that is too large to be read whole: a small file can hold a table that no memory can."""
+    if isinstance(max_cells, bool) or not isinstance(max_cells, int) or max_cells < 1:
+        raise StakesError(f"max_cells must be a whole number, 1 or more; got {max_cells!r}")
+    needed = max(cells, -(-characters // _CHARACTERS))
+    if needed > max_cells:
+        came = f"{cells:,} cells{shape}" if cells > max_cells else f"{characters:,} characters or more"
+        raise StakesError(
+            f"{path} is too large: it has {came}, and at most {max_cells:,} cells and {_CHARACTERS * max_cells:,} "
+            f"characters are read at once. Take fewer rows or columns, or raise the limit: max_cells={needed} "
+            f"(--max-cells {needed}). `stakes suggest` reads Parquet and Arrow files in chunks."
+        )
+
+
+def checked_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+    """Names of columns without spaces around them, none empty, none twice."""
+    if len(names) > MAX_COLUMNS:
+        raise StakesError(f"{path} has {len(names):,} columns; at most {MAX_COLUMNS:,} are read. Leave some out.")
+    stripped = tuple(name.strip() for name in names)
+    if not stripped:
+        raise StakesError(f"{path} has no columns")
+    if "" in stripped:
+        raise StakesError(
+            f"{path}: column {stripped.index('') + 1} has no name. Give it one; pandas leaves it out for the index, "
+            "unless it is saved with index=False."
+        )
+    counts = Counter(stripped)
+    if twice := next((name for name in stripped if counts[name] > 1), None):
+        places = [str(place + 1) for place, name in enumerate(stripped) if name == twice]
+        raise StakesError(
+            f"{path}: {twice!r} names {len(places)} columns, {listed(places)}. Give each a name of its own."
+        )
+    return stripped
 
 
 def place_of(name: str, names: Sequence[str]) -> int:
@@ -156,6 +200,12 @@ def place_of(name: str, names: Sequence[str]) -> int:
     if name in names:
         return names.index(name)
     raise StakesError(f"there is no column {name!r}; there are {listed(names)}.{did_you_mean(name, names)}")
+
+
+def places_of(wanted: Iterable[str], names: Sequence[str]) -> list[int]:
+    """Where some columns are, looked up once for all."""
+    known = {name: place for place, name in enumerate(names)}
+    return [known[name] if name in known else place_of(name, names) for name in wanted]
 
 
 def _read_only(values: Host) -> Host:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from stakes._utils.arguments import as_texts_of
 from stakes.exceptions import StakesError
 from stakes.files.arrow import ArrowPool, library, open_arrow
 from stakes.files.frame import Frame, Host
@@ -22,9 +23,9 @@ from stakes.files.read import ARROW, checked_path, read_table
 
 @dataclass(frozen=True, eq=False)
 class MappedPool:
-    """The rows of an array [N, p], or N rows of any shape for networks, that is mapped from a file."""
+    """The rows of an array [N, p], or N rows of any shape for networks, that is mapped from a file where it can be."""
 
-    array: np.memmap[Any, Any]
+    array: Host
 
     @property
     def n_rows(self) -> int:
@@ -43,7 +44,9 @@ class MappedPool:
     def _copied(self, rows: slice | Host) -> Host:
         """Rows in memory; the file's own pages, which would count as memory of the process, are let go."""
         copied = np.array(self.array[rows], subok=False)
-        if self.array.mode == "r" and hasattr(mmap, "MADV_DONTNEED"):  # pages that were written to might be lost
+        if getattr(self.array, "mode", "") == "r" and hasattr(
+            mmap, "MADV_DONTNEED"
+        ):  # pages that were written to might be lost
             mapping: Any = self.array
             while not isinstance(mapping, mmap.mmap):
                 mapping = mapping.base
@@ -64,7 +67,7 @@ def open_pool(
         plain: Whether to give arrays [n, p] in place of tables, where all columns are numbers.
 
     Returns:
-        A `stakes.ranking.Pool`, or a `Frame` of a file that is read whole.
+        A `stakes.ranking.Pool`; a `Frame` of a .csv, .tsv or .txt, unless it is to give arrays.
 
     Raises:
         StakesError: If the file cannot be read, or lacks a column.
@@ -78,17 +81,22 @@ def open_pool(
         3
     """
     where = Path(path)
+    columns = None if columns is None else as_texts_of("columns", columns)
     if where.is_dir():
-        return _shaped(open_arrow(_files(where), columns), plain)
+        return _shaped(open_arrow(arrow_files(where), columns), plain)
     if where.suffix.lower() == ".npy":
         return MappedPool(_mapped(where))
     if checked_path(where).suffix.lower() in ARROW:
         return _shaped(open_arrow([where], columns), plain)
-    return read_table(where).features(columns)
+    frame = read_table(where).features(columns)
+    numbers = plain and all(values.dtype.kind == "f" for values in frame.arrays)
+    return MappedPool(np.stack(frame.arrays, axis=1)) if numbers else frame
 
 
-def _files(folder: Path) -> list[Path]:
-    """The files of a folder in the order of their names, all of one kind."""
+def arrow_files(folder: Path) -> list[Path]:
+    """The files of a folder in the order of their names, all of one kind; or the file itself, where it is one."""
+    if not folder.is_dir():
+        return [checked_path(folder)]
     found = sorted(each for each in folder.iterdir() if each.suffix.lower() in ARROW)
     kinds = sorted({each.suffix.lower() for each in found})
     if len(kinds) != 1:

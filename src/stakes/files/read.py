@@ -17,10 +17,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stakes._utils.arguments import as_texts_of
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 from stakes.files.arrow import Columns, read_columns, text_columns
-from stakes.files.frame import Cells, Frame, Host, as_numbers, as_texts, check_text, not_finite, place_of, remarks
+from stakes.files.frame import (
+    MAX_CELLS,
+    Cells,
+    Frame,
+    Host,
+    as_numbers,
+    as_texts,
+    check_size,
+    check_text,
+    checked_names,
+    not_finite,
+    place_of,
+    places_of,
+    remarks,
+)
 from stakes.files.write import unescape as unescaped
 
 ARROW = (".parquet", ".arrow", ".feather", ".ipc")
@@ -128,8 +143,8 @@ class Source:
         Raises:
             StakesError: If a column holds both numbers and text, or a number that is not finite.
         """
-        chosen = self.names if names is None else tuple(names)
-        cells = {name: self._without_marks(name) for name in chosen}
+        chosen = self.names if names is None else as_texts_of("names", names)
+        cells = self._without_marks(chosen)
         arrays = {name: self._typed(name, each) for name, each in cells.items()}
         bad = {name: not_finite(cells[name], values) for name, values in arrays.items() if values.dtype.kind == "f"}
         self._refuse_not_finite({name: rows for name, rows in bad.items() if rows})
@@ -144,14 +159,17 @@ class Source:
         Returns:
             A sentence for each such column.
         """
-        chosen = self.names if names is None else tuple(names)
-        cells = {name: self._without_marks(name) for name in chosen}
+        chosen = self.names if names is None else as_texts_of("names", names)
+        cells = self._without_marks(chosen)
         texts = {name: each for name, each in cells.items() if self._typed(name, each).dtype.kind == "O"}
         return tuple(sentence for name, each in texts.items() for sentence in remarks(name, each))
 
-    def _without_marks(self, name: str) -> Cells:
-        cells = self.cells[place_of(name, self.names)]
-        return [None if cell in self.missing else cell for cell in cells] if self.missing else cells
+    def _without_marks(self, names: Sequence[str]) -> dict[str, Cells]:
+        """Columns by name, with gaps in place of the marks that stand for them."""
+        chosen = {name: self.cells[place] for name, place in zip(names, places_of(names, self.names), strict=True)}
+        if not self.missing:
+            return dict(chosen)
+        return {name: [None if cell in self.missing else cell for cell in cells] for name, cells in chosen.items()}
 
     def _typed(self, name: str, cells: Cells) -> Host:
         if name in self.text:
@@ -230,14 +248,15 @@ def _whole(source: Source, column: str, row: int, text: str) -> str:
 
 
 def read_rows(
-    path: Path, delimiter: str | None = None
+    path: Path, delimiter: str | None = None, max_cells: int = MAX_CELLS
 ) -> tuple[list[str], list[list[str]], tuple[int, ...], tuple[str, ...]]:
     """The header of a CSV file, its rows, the line each begins at, and sentences on what was taken for granted."""
+    check_size(path, max_cells, 0, path.stat().st_size)
     text = _decoded(path, path.read_bytes())
     if not text.strip():
         raise StakesError(f"{path} is empty; a line of column names was expected, then a line for each row")
     chosen, notes = _delimiter(path, text, delimiter)
-    rows, lines = _parsed(path, text, chosen)
+    rows, lines = _parsed(path, text, chosen, max_cells)
     while len(rows[-1]) < len(rows[0]) and not "".join(rows[-1]).strip():
         rows.pop()  # blank lines at the end
     _check_lengths(path, rows, lines, chosen)
@@ -285,13 +304,15 @@ def _delimiter(path: Path, text: str, given: str | None) -> tuple[str, tuple[str
     return found, (f"The first line has no comma, so {_CALLED[found]} are taken to stand between cells.",)
 
 
-def _parsed(path: Path, text: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
+def _parsed(path: Path, text: str, delimiter: str, max_cells: int) -> tuple[list[list[str]], list[int]]:
     """Rows, and the line at which each begins (quoted cells may hold line breaks)."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
-    lines, last = [], 0
+    lines, last, cells = [], 0, 0
     try:
         for row in reader:
+            cells += len(row) if rows else 0  # those of the header do not count
+            check_size(path, max_cells, cells)
             rows.append(row)
             lines.append(last + 1)
             last = reader.line_num
@@ -335,6 +356,7 @@ def read_table(
     missing: Sequence[str] = (),
     text: Sequence[str] = (),
     unescape: bool = False,
+    max_cells: int = MAX_CELLS,
 ) -> Source:
     """Read the table in a file: .csv, .tsv, .txt, .parquet, .arrow, .feather or .ipc.
 
@@ -344,12 +366,13 @@ def read_table(
         missing: Marks such as "NA" that stand for gaps among features.
         text: Columns that are text although their cells are numbers.
         unescape: Whether to take back what `write_csv` did to cells that a spreadsheet would run.
+        max_cells: How large the table may be, in rows times columns, and in characters 50 times that.
 
     Returns:
         The table, with its cells as they are in the file.
 
     Raises:
-        StakesError: If the file cannot be read; the message names the line.
+        StakesError: If the file cannot be read, or is larger than that; the message names the line.
 
     Examples:
         >>> import tempfile
@@ -362,7 +385,10 @@ def read_table(
     """
     where = checked_path(path)
     try:
-        table = _from_arrow(where, read_columns(where)) if is_arrow(where) else _read_csv(where, delimiter, unescape)
+        if is_arrow(where):
+            table = _from_arrow(where, read_columns(where, max_cells))
+        else:
+            table = _read_csv(where, delimiter, unescape, max_cells)
     except OSError as error:
         raise StakesError(f"{where} cannot be read: {error.strerror or error}") from error
     return _with_marks(table, missing, text)
@@ -383,7 +409,7 @@ def is_arrow(path: Path) -> bool:
 
 def _with_marks(table: Source, missing: Sequence[str], text: Sequence[str]) -> Source:
     """The table with marks for gaps, and columns that are text whatever they look like."""
-    marks, texts = _as_set("missing", missing), _as_set("text", text)
+    marks, texts = frozenset(as_texts_of("missing", missing)), frozenset(as_texts_of("text", text))
     for name in texts:
         place_of(name, table.names)
     return replace(table, missing=marks, text=table.text | texts)
@@ -402,21 +428,23 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     if not where.exists():
         beside = sorted(each.name for each in where.parent.glob("*.*")) if where.parent.is_dir() else []
         raise StakesError(f"there is no file {where}.{did_you_mean(where.name, beside)}")
+    if not where.is_file():
+        raise StakesError(f"{where} is a pipe or a device, which may never end; give a file, such as a copy of it")
     return where
 
 
-def _read_csv(path: Path, delimiter: str | None, unescape: bool) -> Source:
-    header, rows, lines, notes = read_rows(path, delimiter)
+def _read_csv(path: Path, delimiter: str | None, unescape: bool, max_cells: int) -> Source:
+    header, rows, lines, notes = read_rows(path, delimiter, max_cells)
     columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [()] * len(header)
     if unescape:
         header, columns = [unescaped(name) for name in header], [tuple(map(unescaped, cells)) for cells in columns]
-    names = _checked_names(path, header)
+    names = checked_names(path, header)
     blank = [line for row, line in zip(rows, lines, strict=True) if not any(map(str.strip, row))]
     return Source(path, names, tuple(map(_with_gaps, columns)), lines, notes=(*notes, *_blank_sentence(blank)))
 
 
 def _from_arrow(path: Path, columns: Columns) -> Source:
-    names = _checked_names(path, columns.names)
+    names = checked_names(path, columns.names)
     called = dict(zip(columns.names, names, strict=True))
     text, floating = (frozenset(called[name] for name in some) for some in (columns.text, columns.floating))
     return Source(path, names, tuple(map(_with_gaps, columns.cells)), text=text, floating=floating)
@@ -427,35 +455,11 @@ def _with_gaps(cells: Iterable[str | None]) -> tuple[str | None, ...]:
     return tuple(cell if cell and not cell.isspace() else None for cell in cells)
 
 
-def _checked_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """Names without spaces around them, none empty, none twice."""
-    stripped = tuple(name.strip() for name in names)
-    if not stripped:
-        raise StakesError(f"{path} has no columns")
-    if "" in stripped:
-        raise StakesError(
-            f"{path}: column {stripped.index('') + 1} has no name. Give it one; pandas leaves it out for the index, "
-            "unless it is saved with index=False."
-        )
-    if twice := [name for place, name in enumerate(stripped) if name in stripped[:place]]:
-        places = [str(place + 1) for place, name in enumerate(stripped) if name == twice[0]]
-        raise StakesError(
-            f"{path}: {twice[0]!r} names {len(places)} columns, {listed(places)}. Give each a name of its own."
-        )
-    return stripped
-
-
 def _blank_sentence(lines: list[int]) -> tuple[str, ...]:
     if not lines:
         return ()
     rows = "row has" if len(lines) == 1 else "rows have"
     return (f"{len(lines)} {rows} no value in any column, the first at line {lines[0]}; all are kept.",)
-
-
-def _as_set(name: str, given: Sequence[str]) -> frozenset[str]:
-    if isinstance(given, str):
-        raise StakesError(f"{name} must be a list of texts, such as ({given!r},); got the text {given!r}")
-    return frozenset(given)
 
 
 class Fingerprint(NamedTuple):

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from stakes._utils.arguments import as_texts_of
 from stakes.exceptions import StakesError
 
 Cell: TypeAlias = str | int | float | None
@@ -243,6 +244,7 @@ def write_csv(
         ...     read_table(f"{folder}/t.csv", unescape=True).texts("note")
         ['=1+1', None]
     """
+    names = as_texts_of("names", names)
     lines = [[escape(name) for name in names]]
     lines += [_line(place, row, len(names)) for place, row in enumerate(rows)]
     # The byte order mark tells Excel that this is UTF-8; quotes keep a cell with ; whole where ; stands between cells.

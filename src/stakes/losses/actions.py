@@ -18,6 +18,8 @@ from stakes._utils.array import Array, asarrays, check_shape, column, constant, 
 from stakes.exceptions import StakesError
 from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
+_LARGEST = 1e300  # cost, whose sum with another is still a number
+
 
 class FiniteChoice:
     """The methods that all losses with a finite set of actions share; a loss says what each action costs.
@@ -98,7 +100,8 @@ class CostMatrix(FiniteChoice):
         costs: The matrix [C, A].
 
     Raises:
-        StakesError: If it is not a matrix of finite numbers with a row and a column at least.
+        StakesError: If it is not a matrix of finite numbers with a row and a column at least, or if two of them differ
+            by more than the largest number.
 
     Examples:
         >>> from stakes import CostMatrix
@@ -115,6 +118,12 @@ class CostMatrix(FiniteChoice):
         check_shape("costs", costs, ("C", "A"))
         if 0 in costs.shape:
             raise StakesError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
+        apart = float(np.max(costs / 4.0) - np.min(costs / 4.0))
+        if apart > np.finfo(float).max / 4.0:
+            raise StakesError(
+                f"costs must differ by less than {np.finfo(float).max:.3g}, the largest number; got costs from "
+                f"{np.min(costs):.3g} to {np.max(costs):.3g}. Count them in a larger unit."
+            )
         object.__setattr__(self, "costs", costs)
 
     @property
@@ -193,8 +202,9 @@ class ThresholdDecision(FiniteChoice):
         for name in ("threshold", "miss", "false_alarm"):
             value = float(getattr(self, name))
             object.__setattr__(self, name, value)
-            if not math.isfinite(value) or (name != "threshold" and value <= 0):
-                wanted = "finite" if name == "threshold" else "a positive cost: an error that costs nothing decides all"
+            if not math.isfinite(value) or (name != "threshold" and not 0 < value <= _LARGEST):
+                cost = f"a positive cost, at most {_LARGEST:g}: an error that costs nothing, or all, decides all"
+                wanted = "finite" if name == "threshold" else cost
                 raise StakesError(f"{name} must be {wanted}; got {value!r}")
         object.__setattr__(self, "breakpoints", (self.threshold,))
 

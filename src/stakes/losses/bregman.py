@@ -6,17 +6,27 @@ regret of keeping `a` under a belief with moments E[S] is `E[w] D_phi(a*, a)`. S
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from stakes._utils.array import Array, asarrays, linex, namespace, ratio
+from stakes._utils.array import Array, asarrays, linex, namespace, ratio, replaced
 from stakes.exceptions import StakesError
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Vectors, indicators, target_axes
 from stakes.losses.potentials import NegativeEntropy, NegativeLog, PotentialLike, Quadratic, Square, as_potential
-from stakes.losses.transforms import Chart, Exponential, Identity, Power, TransformLike, VectorIdentity, as_transform
+from stakes.losses.transforms import (
+    Chart,
+    Exponential,
+    Identity,
+    Indicator,
+    NearExponential,
+    Power,
+    TransformLike,
+    VectorIdentity,
+    as_transform,
+    checked_rate,
+)
 from stakes.losses.weights import WeightFunction, WeightLike, as_vector_weight, as_weight
 
 _NEGLIGIBLE = 1e-12  # of a total mass of order one
@@ -99,11 +109,11 @@ class WeightedBregman:
         Vectors and predictions of them have shape [..., d].
         """
         if isinstance(self.domain, Classes):
-            z, action = indicators(self.domain, z, prediction)
-            return self.pointwise(z, action)
-        z, prediction = asarrays(z=z, prediction=prediction)
-        self.domain.check("the target", z)
-        self.domain.check("the prediction", prediction)
+            z, prediction = indicators(self.domain, z, prediction)
+        else:
+            z, prediction = asarrays(z=z, prediction=prediction)
+            self.domain.check("the target", z)
+            self.domain.check("the prediction", prediction)
         z, prediction = namespace(z).broadcast_arrays(z, prediction)
         loss = self._between(z, prediction)
         if self._weight is None:
@@ -113,7 +123,7 @@ class WeightedBregman:
 
     def _between(self, z: Array, prediction: Array) -> Array:
         """[...]: D_phi(T(z), T(prediction)), from the origin where T is the target: far misses lose no digits."""
-        chart = self.chart(None if isinstance(self.transform, Identity) else prediction)
+        chart = self.chart(None if isinstance(self.transform, Identity | Indicator) else prediction)
         points = chart.coordinate(z), chart.coordinate(prediction)
         return as_potential(self.potential).divergence(*points, chart.origin)
 
@@ -152,9 +162,6 @@ class WeightedBregman:
         return xp.exp(weight.logarithm(z) - xp.where(xp.isfinite(scale), scale, xp.zeros_like(scale)))
 
 
-_FAR = 150.0  # log E_w[T] / T(reference), beyond which the mass of w T is too far from that of w for one sum
-
-
 @dataclass(frozen=True, eq=False)
 class LogDomainLoss:
     """A loss with phi = -log and a positive T by the logarithms of its moments, log E[w] and log E[w T].
@@ -181,11 +188,18 @@ class LogDomainLoss:
         """[..., 2]: those of the loss."""
         return self.loss.log_magnitudes(z)
 
-    def log_statistics(self, z: Array, reference: Array) -> Array:
-        """[..., 2]: log w(z), and log w(z) T(z) / T(reference)."""
+    @property
+    def weighted(self) -> bool:
+        """Whether there is a weight."""
+        return self.loss.weight is not None
+
+    def log_statistics(self, z: Array, reference: Array) -> tuple[Array, Array]:
+        """[...] each: log w(z), and log w(z) T(z) / T(reference)."""
         xp, weight, log_t = namespace(z), as_weight(self.loss.weight), self.log_ratio(z, reference)
-        log_w = xp.zeros_like(log_t) if weight is None else weight.logarithm(z) + xp.zeros_like(log_t)
-        return xp.stack([log_w, log_w + log_t], axis=-1)
+        if weight is None:
+            return xp.zeros_like(log_t), log_t
+        log_w = weight.logarithm(z)
+        return log_w, log_w + log_t
 
     def action(self, log_moments: Array) -> Array:
         """[..., 1]: log E[w T] - log E[w]; 0 where there is no mass."""
@@ -194,7 +208,7 @@ class LogDomainLoss:
         top, base = (xp.where(some, each, xp.zeros_like(mass)) for each in (log_moments[..., 1:], mass))
         return top - base
 
-    def regret(self, log_moments: Array, action: Array) -> Array:
+    def regret(self, log_moments: Array, action: Array, reference: Array | None = None) -> Array:
         """[...]: E[w] (r - log r - 1), where both E[w] and E[w] r are in range though r may not be."""
         xp, log_mass = namespace(log_moments), log_moments[..., 0]
         some = log_mass > -xp.inf
@@ -206,14 +220,12 @@ class LogDomainLoss:
         return xp.where(near, mass * linex(xp.where(near, log_r, zero)), far)
 
     def pointwise(self, z: Array, action: Array, reference: Array) -> Array:
-        """[...]: w(z) (r - log r - 1) over w(reference), with r = T(z) / a; without r - 1 where a is far from T(z).
+        """[...]: -w(z) log r over w(reference), with r = T(z) / a: what is expected of it is the loss of the best a.
 
-        The expectation of w (r - 1) is 0 for the action that is best today, so that of the rest is the same.
+        The expectation of w (r - 1) is 0 for the action that is best today, and its mass is where that of w is not.
         """
-        xp, log_r = namespace(z, action), self.log_ratio(z, reference) - action[..., 0]
-        far = abs(action[..., 0]) > _FAR
-        cost = xp.where(far, -log_r, linex(xp.where(far, xp.zeros_like(log_r), log_r)))
-        return self.loss.relative_weight(z, reference) * cost
+        cost = action[..., 0] - self.log_ratio(z, reference)
+        return cost if self.loss.weight is None else self.loss.relative_weight(z, reference) * cost
 
     def prediction(self, action: Array, reference: Array) -> Array:
         """[...]: T^-1(a)."""
@@ -233,6 +245,13 @@ def log_domain(loss: WeightedBregman) -> LogDomainLoss | None:
     one = np.ones(())
     has_logs = isinstance(loss.potential, NegativeLog) and loss.chart(one).log_coordinate is not None
     return LogDomainLoss(loss) if has_logs else None
+
+
+def near_domain(loss: WeightedBregman) -> WeightedBregman:
+    """The same loss in coordinates that keep their digits where T = exp(rate z) varies little."""
+    if not isinstance(loss.transform, Exponential) or not as_potential(loss.potential).scale_free:
+        return loss
+    return replaced(loss, transform=NearExponential(loss.transform.rate, loss.transform.domain))
 
 
 @dataclass(frozen=True)
@@ -335,8 +354,7 @@ class BoxCox(WeightedBregman):
     transform: TransformLike = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_number("lam", self.lam)
-        object.__setattr__(self, "transform", Power(float(self.lam)))
+        object.__setattr__(self, "transform", Power(self.lam))
         object.__setattr__(self, "weight", as_weight(self.weight))
 
 
@@ -368,7 +386,7 @@ class Linex(WeightedBregman):
     transform: TransformLike = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_number("alpha", self.alpha)
+        checked_rate("alpha", self.alpha)
         if self.alpha == 0:
             raise StakesError("alpha must not be 0: Linex then tends to alpha^2/2 times SquaredError(); use that")
         object.__setattr__(self, "transform", Exponential(-float(self.alpha)))
@@ -423,11 +441,6 @@ class PoissonDeviance(WeightedBregman):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weight", as_weight(self.weight))
-
-
-def _check_number(name: str, value: float) -> None:
-    if not math.isfinite(value):
-        raise StakesError(f"{name} must be a finite number; got {value!r}")
 
 
 @dataclass(frozen=True, eq=False)

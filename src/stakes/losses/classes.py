@@ -8,11 +8,11 @@ p_w(z) = w(z) p(z) / E[w]. Targets are labels 0 .. C-1, predictions probabilitie
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stakes.losses.bregman import WeightedBregman
-from stakes.losses.domains import Classes
-from stakes.losses.potentials import NegativeEntropy, Norm, PotentialLike, Square, as_potential
+from stakes.losses.domains import NONNEGATIVE, REAL, Classes
+from stakes.losses.potentials import ConvexFunction, NegativeEntropy, Norm, PotentialLike, Square, as_potential
 from stakes.losses.transforms import Indicator, TransformLike
 from stakes.losses.weights import ClassWeights, WeightLike
 
@@ -42,7 +42,10 @@ class ScoringRule(WeightedBregman):
     transform: TransformLike = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "potential", as_potential(self.potential))
+        potential = as_potential(self.potential)
+        if isinstance(potential, ConvexFunction) and potential.domain == REAL:
+            potential = replace(potential, domain=NONNEGATIVE)  # it is asked for probabilities only
+        object.__setattr__(self, "potential", potential)
         _weigh_classes(self, self.class_weights)
 
 

@@ -6,7 +6,6 @@ with coordinates that keep their digits near the reference, and takes coordinate
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
@@ -160,8 +159,10 @@ class Indicator:
     domain: Classes = Classes()  # noqa: RUF009 (frozen)
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
-        """Class probabilities."""
-        return Chart(0.0, lambda z: z, lambda t: t)
+        """Class probabilities, less those of the reference."""
+        if reference is None:
+            return Chart(0.0, lambda z: z, lambda t: t)
+        return Chart(reference, lambda z: z - reference, lambda t: t + reference)
 
     def log_size(self, z: Array) -> None:
         """None: classes need no integration."""
@@ -189,7 +190,7 @@ class Power:
     domain: Interval = POSITIVE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lam", _number("lam", self.lam))
+        object.__setattr__(self, "lam", checked_rate("lam", self.lam))
 
     def chart(self, reference: Array | None, scale_free: bool) -> Chart:
         """T(z) - T(reference) = reference^lam expm1(lam log(z / reference)) / lam."""
@@ -239,7 +240,7 @@ class Exponential:
     domain: Interval = REAL
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", _number("rate", self.rate))
+        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
         if self.rate == 0:
             raise StakesError("rate must not be 0: T would be constant")
 
@@ -254,6 +255,28 @@ class Exponential:
             lambda t: reference + namespace(t).log(t[..., 0]) / self.rate,
             lambda z: self.rate * (z - reference),
             lambda t: reference + t / self.rate,
+        )
+
+    def log_size(self, z: Array) -> Array:
+        """[...]: rate z."""
+        return self.rate * z
+
+
+@dataclass(frozen=True)
+class NearExponential:
+    """T(z) = exp(rate z) where that varies little: in coordinates T(z) / T(reference) - 1, which keep their digits."""
+
+    rate: float
+    domain: Interval = REAL
+
+    def chart(self, reference: Array | None, scale_free: bool) -> Chart:
+        """`expm1(rate (z - reference))`, from 1."""
+        if reference is None or not scale_free:
+            return Exponential(self.rate, self.domain).chart(reference, scale_free)
+        return Chart(
+            1.0 + 0.0 * reference[..., None],
+            lambda z: namespace(z).expm1(self.rate * (z - reference))[..., None],
+            lambda t: reference + namespace(t).log1p(t[..., 0]) / self.rate,
         )
 
     def log_size(self, z: Array) -> Array:
@@ -327,7 +350,13 @@ def as_transform(transform: TransformLike) -> Transform:
     raise TypeError(f"transform must be a Transform such as Identity(), or a function of the target; got {transform!r}")
 
 
-def _number(name: str, value: float) -> float:
-    if not math.isfinite(value):
-        raise StakesError(f"{name} must be a finite number; got {value!r}")
+_LARGEST = 1e100  # rate, whose products with targets and whose square are numbers
+
+
+def checked_rate(name: str, value: float) -> float:
+    """The number, refused where it is not finite or its square would leave the range of numbers."""
+    if not abs(value) <= _LARGEST:
+        raise StakesError(
+            f"{name} must be a finite number, at most {_LARGEST:g} in size; got {value!r}. Give targets in other units."
+        )
     return float(value)

@@ -15,6 +15,7 @@ from array_api_compat import device
 
 from stakes._utils.array import Array, check_all, constant, log_of, namespace
 from stakes.exceptions import StakesError
+from stakes.losses.transforms import checked_rate
 
 
 @runtime_checkable
@@ -75,9 +76,7 @@ class ExponentialWeight:
     breakpoints: tuple[float, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.rate):
-            raise StakesError(f"rate must be a finite number; got {self.rate!r}")
-        object.__setattr__(self, "rate", float(self.rate))
+        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def __call__(self, z: Array) -> Array:
         """[...]: exp(rate z)."""
@@ -267,6 +266,8 @@ class ExponentialLinearWeight:
         object.__setattr__(self, "rates", rates)
         if not rates or not all(map(math.isfinite, rates)):
             raise StakesError(f"rates must be finite numbers, one for each coordinate of the target; got {rates}")
+        for rate in rates:
+            checked_rate("each of rates", rate)
 
     def __call__(self, z: Array) -> Array:
         """[...]: exp(rates . z)."""

@@ -8,11 +8,13 @@ Sizes: N candidates (the pool), M contexts, p features.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -236,14 +238,28 @@ def has_belief(model: Any) -> bool:
     return adapter_of(model) is not None or callable(getattr(model, "belief", None))
 
 
+LABELS_SEEN = "n_samples_seen_"
+"""The attribute of a fitted scaler, or of a linear model to which it was added, that holds how many rows were seen."""
+
+
 @adapts(Pipeline)
 def _pipeline(model: Pipeline, contexts: Any, **options: Any) -> RowsToBelief:
     """The belief of the last step, on what the steps before make of the features."""
-    before, last = model[:-1], model.steps[-1][1]
+    before, last = model[:-1], last_step_counted(model)
     if len(model.steps) == 1:
         return prepare_belief(last, contexts, **options)
     prepared = prepare_belief(last, before.transform(contexts), **options)
     return lambda rows: prepared(before.transform(rows))
+
+
+def last_step_counted(model: Pipeline) -> Any:
+    """The last step; a Bayesian linear model, which keeps no count of its labels, with that of a step before it."""
+    last = model.steps[-1][1]
+    counts = [getattr(step, LABELS_SEEN) for _, step in model.steps[:-1] if hasattr(step, LABELS_SEEN)]
+    if counts and isinstance(last, BayesianRidge | ARDRegression) and not hasattr(last, LABELS_SEEN):
+        last = copy.copy(last)
+        setattr(last, LABELS_SEEN, counts[0])
+    return last
 
 
 @adapts(BaseSearchCV)

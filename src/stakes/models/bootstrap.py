@@ -15,16 +15,17 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array
+from stakes._utils.compute import all_parts
 from stakes.exceptions import StakesError
 from stakes.models.base import register_model
 from stakes.models.ensembles import (
     Members,
     is_pure,
+    label_share_of,
     means_of,
     members_of,
     moment_noise,
@@ -102,9 +103,9 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         )
         self.estimators_samples_ = [resampled(codes, random_state) for _ in range(self.members)]
         copies = [_seeded(clone(self.estimator), random_state) for _ in range(self.members)]
-        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fitted)(copy, rows, targets, sample)
-            for copy, sample in zip(copies, self.estimators_samples_, strict=True)
+        pairs = list(zip(copies, self.estimators_samples_, strict=True))
+        self.estimators_ = all_parts(
+            _fitted, lambda: ((copy, rows, targets, each) for copy, each in pairs), self.n_jobs
         )
         if not is_classifier(self.estimator):
             self.noise_sd_ = self._noise(rows, targets)
@@ -127,7 +128,8 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
     def _noise(self, rows: Any, targets: Array) -> Array:
         if self.noise_sd is not None:
             return np.asarray(self.noise_sd, dtype=float)
-        return moment_noise(targets, means_of(members_of(self), rows), self.estimators_samples_)
+        members = members_of(self)
+        return moment_noise(targets, means_of(members, rows), self.estimators_samples_, members.label_share)
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Predict by all members together.
@@ -224,6 +226,7 @@ def _resampled_members(model: Bootstrap) -> Members:
             prepare=partial(_checked_rows, model),
             samples=lambda: model.estimators_samples_,
             noise=lambda means: model.noise_sd_,
+            label_share=label_share_of(model.estimators_, model.estimators_samples_),
         )
     return Members(
         predict=tuple(probabilities(member) for member in model.estimators_),

@@ -38,6 +38,8 @@ _FEW = 10  # distinct whole numbers that may be classes
 _TREES = 100
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
 _TOO_FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
+_TREE_CELLS = 30_000  # labels times columns that a split may look at: a hundred trees on them take three seconds
+_FEW_COLUMNS = 10
 _SPREADS = (3.0, 1.0, 1.5)  # of the logarithms of variance, length and noise
 _ENOUGH = 100  # labels to search hyperparameters with: three of them need no more, and the time grows with their cube
 
@@ -160,14 +162,16 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
     def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
         """The model to fit, and a sentence that says which and why."""
         if self.task_ == "classes":
-            return RandomForestClassifier(_TREES, random_state=seed), f"Classes: a random forest of {_TREES} trees."
+            forest = RandomForestClassifier(_TREES, random_state=seed)
+            return _within_seconds(forest, features, f"Classes: a random forest of {_TREES} trees.")
         if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
             return gaussian_process(features, targets, seed)
         if len(targets) < 2:
             raise StakesError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
         forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=seed)
         why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
-        return forest, f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
+        what = f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
+        return _within_seconds(forest, features, what)
 
     def __sklearn_tags__(self) -> Any:
         """Gaps, text and sparse matrices may come in; a classifier or a regressor, as far as that is known."""
@@ -179,6 +183,21 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         elif task == "real":
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
+
+
+def _within_seconds(forest: Any, features: Any, what: str) -> tuple[Any, str]:
+    """A forest that is grown within seconds: trees see fewer columns at a split, and fewer labels each, if need be."""
+    n, columns = features.shape
+    seen = columns if isinstance(forest, RandomForestRegressor) else int(np.sqrt(columns))
+    if n * seen > _TREE_CELLS and seen > _FEW_COLUMNS:
+        seen = max(_FEW_COLUMNS, seen // 3)
+        forest.set_params(max_features=seen)
+        what += f" Each split looks at {seen} of {columns} columns."
+    if n * seen > _TREE_CELLS:
+        drawn = max(1000, _TREE_CELLS // seen)
+        forest.set_params(max_samples=drawn)
+        what += f" Each tree is grown on {drawn} of the {n} labels, drawn anew."
+    return forest, what
 
 
 def default(
@@ -377,7 +396,7 @@ def check_classes(labels: Host, classes: Sequence[Any] | None) -> Host:
     """[C]: the classes given, each once, with every label among them; those of the labels, sorted, without."""
     if classes is None:
         return np.asarray(sorted(set(labels.tolist()), key=lambda name: (str(type(name)), name)), dtype=labels.dtype)
-    names = list(classes)
+    names = [classes] if isinstance(classes, str) else list(classes)
     if len(set(names)) != len(names) or not names:
         raise StakesError(f"classes must name each class once; got {names}")
     if bad := [row for row, label in enumerate(labels.tolist()) if label not in names]:

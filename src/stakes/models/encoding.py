@@ -75,6 +75,7 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
                 "model, a vectoriser in a Pipeline does it"
             )
         self.n_features_in_ = n_columns(X)
+        self.n_samples_seen_ = n_rows(X)
         self.names_ = column_names(X)
         self.sparse_ = hasattr(X, "tocsr")
         self.report_: tuple[str, ...] = ()

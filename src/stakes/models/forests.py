@@ -29,7 +29,15 @@ from stakes._utils.compute import has_jit, loop
 from stakes._utils.tables import n_rows
 from stakes.exceptions import StakesError
 from stakes.models.base import register_model
-from stakes.models.ensembles import Members, is_pure, members_of, noise_left, prepare_ensemble, probabilities
+from stakes.models.ensembles import (
+    Members,
+    is_pure,
+    label_share_of,
+    members_of,
+    noise_left,
+    prepare_ensemble,
+    probabilities,
+)
 
 Trees: TypeAlias = tuple[Array, Array, Array, Array]
 """[V] nodes as scikit-learn's records; [K] where each tree begins; [K] its depth; [V, d, C] class probabilities, or
@@ -73,6 +81,7 @@ def _forest_of_regressors(model: Any) -> Members:
         prepare=model.apply,
         samples=(lambda: model.estimators_samples_) if model.bootstrap else None,
         noise=partial(noise_of_trees, model),
+        label_share=label_share_of(model.estimators_, model.estimators_samples_),
     )
 
 
@@ -98,6 +107,7 @@ def _bagged_regressors(model: BaggingRegressor) -> Members:
         prepare=partial(_checked_rows, model),
         samples=lambda: model.estimators_samples_,
         noise=partial(noise_of_trees, model),
+        label_share=label_share_of(model.estimators_, model.estimators_samples_),
     )
 
 
@@ -230,7 +240,11 @@ def noise_of_trees(model: Any, means: Array) -> Array:
     sizes = np.asarray([tree.weighted_n_node_samples[0] for tree in trees])  # [K]
     roots = np.asarray([tree.impurity[0] for tree in trees]) / np.maximum(1.0 - 1.0 / sizes, 1e-300)
     spread = np.mean(np.var(means, axis=1, ddof=min(1, len(trees) - 1)))
-    return noise_left((1.0 - model.oob_score_) * np.mean(roots), spread * np.mean(1.0 + 1.0 / _left_out(model)))
+    return noise_left(
+        (1.0 - model.oob_score_) * np.mean(roots),
+        spread * np.mean(1.0 + 1.0 / _left_out(model)),
+        label_share_of(model.estimators_, model.estimators_samples_),
+    )
 
 
 def _check_known(model: Any, means: Array) -> None:

@@ -163,7 +163,10 @@ def _solved_by_blocks(factor: Array, inverses: list[Array], rows: Array) -> Arra
 
 @dataclass(frozen=True, eq=False)
 class LinearPosterior:
-    """The mean of f is intercept + x' coefficients, and cov(f(x), f(x')) = (x - centre)' R R' (x' - centre)."""
+    """The mean of f is intercept + x' coefficients, and cov(f(x), f(x')) = (x - centre)' R R' (x' - centre) + v.
+
+    v is the variance of f at the centre.
+    """
 
     coefficients: Array
     """[p]"""
@@ -173,11 +176,14 @@ class LinearPosterior:
     root: Array
     """[p, r]: R"""
     noise_variance: float
+    intercept_variance: float = 0.0
     scale: Array | None = None
 
     def place(self, rows: Any) -> Place:
-        """With R' (x - centre)."""
-        return rows, (rows - self.centre) @ self.root
+        """With R' (x - centre), and the root of v."""
+        slopes = (rows - self.centre) @ self.root
+        constant_part = np.full((len(slopes), 1), self.intercept_variance**0.5)
+        return rows, np.concatenate([slopes, constant_part], axis=1)
 
     def mean(self, place: Place) -> Array:
         """Intercept + x' coefficients."""

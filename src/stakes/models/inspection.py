@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import BaggingClassifier, BaggingRegressor, VotingClassifier, VotingRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    RandomForestRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -17,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.tables import Table, check_names, column_names, n_columns
 from stakes.exceptions import StakesError
-from stakes.models.base import adapter_of
+from stakes.models.base import LABELS_SEEN, adapter_of, last_step_counted
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, union_of
@@ -61,6 +69,35 @@ def _weighs(value: Any) -> bool:
     if isinstance(value, Mapping):
         return len({*value.values(), 1}) > 1  # a class that is not named counts 1
     return value is not None and not (np.isscalar(value) and value == 1)
+
+
+def taken_for_granted(model: Any) -> tuple[str, ...]:
+    """What the belief of `model` estimates that the model does not know: sentences for the notes of a ranking."""
+    if isinstance(model, BaseSearchCV):
+        return taken_for_granted(getattr(model, "best_estimator_", model.estimator))
+    last = last_step_counted(model) if isinstance(model, Pipeline) else model
+    if last is not model and not isinstance(last, BayesianRidge | ARDRegression):
+        return taken_for_granted(last)
+    if isinstance(last, TransformedTargetRegressor):
+        return taken_for_granted(getattr(last, "regressor_", last.regressor))
+    if isinstance(last, BayesianRidge | ARDRegression) and last.fit_intercept and not hasattr(last, LABELS_SEEN):
+        return (_INTERCEPT.format(name=type(last).__name__, attribute=LABELS_SEEN),)
+    if isinstance(last, RandomForestRegressor | ExtraTreesRegressor | BaggingRegressor):
+        return (_NOISE,)
+    if isinstance(last, Bootstrap) and last.noise_sd is None and hasattr(last, "noise_sd_"):
+        return (_NOISE,)
+    return ()
+
+
+_INTERCEPT = (
+    "{name} keeps no count of its labels, which the uncertainty of its intercept needs: it is estimated, as if their "
+    "rows were spread like the contexts. model.{attribute} = len(y), or a StandardScaler before it in a pipeline, "
+    "tells it."
+)
+_NOISE = (
+    "The noise of labels is estimated out of bag: what is left of the mean square of residuals at rows that members "
+    "were not fitted on, less the spread of members as far as that is not the noise of single labels."
+)
 
 
 def known_classes(model: Any) -> Sequence[Any] | None:

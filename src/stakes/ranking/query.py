@@ -9,6 +9,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -23,9 +24,10 @@ from stakes._utils.arguments import (
     as_seed,
     check_budget,
     generator,
+    is_true_or_false,
     no_progress,
 )
-from stakes._utils.array import asarrays, check_all, check_shape, shares, slices
+from stakes._utils.array import asarrays, check_all, check_shape, double, namespace, shares, slices
 from stakes._utils.compute import checked_jobs
 from stakes._utils.tables import (
     Host,
@@ -39,11 +41,13 @@ from stakes._utils.tables import (
     row_labels,
     take_rows,
 )
+from stakes.acquisition import find_form
 from stakes.acquisition.batch_states import obstacle
 from stakes.acquisition.scores import prepare_score
-from stakes.beliefs import Belief, NormalEnsemble, VectorNormalEnsemble
+from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files import open_pool
+from stakes.files.frame import Frame
 from stakes.files.pools import MappedPool
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Interval, Vectors
@@ -55,6 +59,7 @@ from stakes.models.inspection import (
     check_fitted,
     known_classes,
     served_by_own_belief,
+    taken_for_granted,
 )
 from stakes.ranking.result import Note
 
@@ -69,6 +74,11 @@ _MAX_JOINT_PAIRS = (
 )
 _MAX_JOINT_CELLS = 300_000_000  # computed to choose rows together, under an ensemble of classes
 _CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
+_MAX_MEMBER_CONTEXTS = 25_000  # pairs of a member of an ensemble of normals and a context, integrated one by one
+_MAX_NUMBERS = 100_000_000  # that forms go through to score rows of a table in memory, some nanoseconds each
+_FEW_PAIRS = 1_000_000  # of rows and contexts that any form gets through, but under an ensemble of normals
+_PER_DENSITY = 10  # numbers where members' densities are integrated over cells cost as many others
+_PER_SWITCH = 25  # numbers under an ensemble of normals, where switching points are searched for, cost as many others
 _SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
 _ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
     100,
@@ -187,10 +197,14 @@ class Query:
         pending: Positions of rows whose labels are on their way.
         batch: Whether rows are chosen together; None: where the belief allows for it.
         shortlist: How many rows are looked at together, those that are worth most alone.
+        most_rows: How many rows are scored.
+        scored: Positions of the rows that are scored; None: all.
+        summarised: Whether an ensemble of normals is summarised by one normal distribution.
         chunk: Rows that are read and scored at a time.
         n_jobs: Workers that score them; see `stakes._utils.compute`.
         prepared: By target and `joint`: the belief as a function of rows, with what the model says of the contexts
-            computed once; and by target: scores as a function of beliefs. It is not sent to other processes.
+            computed once; by target: scores as a function of beliefs; by row: its reductions. It is not sent to other
+            processes.
     """
 
     model: Any
@@ -211,9 +225,12 @@ class Query:
     pending: tuple[int, ...]
     batch: bool | None
     shortlist: int
+    most_rows: int
     chunk: int
     n_jobs: int | None
-    prepared: dict[Any, Callable[[Any], Any]] = field(default_factory=dict)
+    scored: Host | None = None
+    summarised: bool = False
+    prepared: dict[Any, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "prepared": {}}
@@ -228,6 +245,15 @@ class Query:
         """How many rows are to be chosen: those asked for, or all that are not pending."""
         return min(self.n, self.size - len(self.pending))
 
+    def chunks(self) -> Iterator[tuple[Host, Table]]:
+        """Positions and rows of each chunk of what is scored."""
+        if self.scored is None:
+            for start, rows in pool_chunks(self.pool, self.chunk):
+                yield np.arange(start, start + n_rows(rows)), rows
+        else:
+            for part in slices(len(self.scored), self.chunk):
+                yield self.scored[part], pool_rows(self.pool, self.scored[part])
+
     def belief(self, rows: Host, joint: bool = False) -> Belief:
         """What the model believes of some rows and of all contexts; the same random numbers each time."""
         return self.belief_of(pool_rows(self.pool, rows), rows, joint)
@@ -240,6 +266,7 @@ class Query:
         """What the model believes of the rows in a part of the pool, which are at some positions there."""
         try:
             belief = self._prepared(joint)(part)
+            belief = summary_of(belief) if self.summarised and isinstance(belief, NormalEnsemble) else belief
         except ValueError as error:
             self._refuse_gaps(part, rows, joint, error)
             raise
@@ -255,7 +282,8 @@ class Query:
         key = self.target, joint
         if key not in self.prepared:
             self.prepared[key] = prepare_belief(self.model, self.contexts, **self._options(joint))
-        return self.prepared[key]
+        prepared: Callable[[Table], Belief] = self.prepared[key]
+        return prepared
 
     def scores(self, belief: Belief) -> tuple[Any, float]:
         """[n]: what each label of a belief over the contexts is worth, over exp(log scale), and that log scale.
@@ -296,13 +324,28 @@ class Query:
 
     def to_send(self) -> Query:
         """The query without its pool: what a worker needs who is sent rows."""
-        return replace(self, pool=self.head, costs=None, progress=no_progress)
+        return replace(self, pool=self.head, costs=None, scored=None, progress=no_progress)
 
     def context_places(self) -> tuple[Host, list[Any]]:
         """[M], [M]: the position and the id of each context (those in the pool, where the pool stands for them)."""
         if self.positions is None:
             return np.arange(len(self.weights)), row_labels(self.contexts)
         return self.positions, labels_at(self.pool, self.positions)
+
+
+def summary_of(belief: NormalEnsemble) -> GaussianBelief:
+    """The normal distribution with the means and covariances of an ensemble: members' spread, and their noise."""
+    xp, weights = namespace(belief.like), double(belief.member_weights)
+
+    def parts(means: Any, sds: Any) -> tuple[Any, Any, Any]:
+        """[n], [n], [n, K]: mean, variance, and how far each member is from the mean."""
+        mean = xp.sum(weights * double(means), axis=1)
+        gaps = double(means) - mean[:, None]
+        return mean, xp.sum(weights * (gaps**2 + double(sds) ** 2), axis=1), gaps
+
+    mean, variance, gaps = parts(belief.context_mean, belief.context_sd)
+    _, candidate_variance, candidate_gaps = parts(belief.candidate_mean, belief.candidate_sd)
+    return GaussianBelief(mean, variance, candidate_variance, xp.matmul(candidate_gaps * weights, gaps.T))
 
 
 def _without_gaps(table: Table) -> Table:
@@ -327,6 +370,7 @@ def make_query(
     pending: Sequence[int] = (),
     random_state: RandomState = 0,
     max_contexts: int | None = None,
+    max_rows: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
@@ -336,8 +380,7 @@ def make_query(
     check_fitted(model)
     _check_classes(loss, classes)
     check_budget(budget)
-    rows = checked_pool(pool, model, gaps, show)
-    head = pool_rows(rows, np.arange(1))
+    head = pool_rows(rows := checked_pool(pool, model, gaps, show), np.arange(1))
     check_columns(model, "pool", head)
     query = Query(
         model,
@@ -358,19 +401,24 @@ def make_query(
         _checked_pending(pending, pool_size(rows)),
         batch,
         _SHORTLIST if shortlist is None else at_least_one("shortlist", shortlist),
+        pool_size(rows) if max_rows is None else at_least_one("max_rows", max_rows),
         at_least_one("chunk", chunk),
         checked_jobs(n_jobs),
     )
     if contexts is not None:
         contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
-        query = _with_contexts(query, contexts, context_weights)
-    else:
-        query = _with_pool_contexts(query, context_weights, max_contexts)
+    about = partial(_with_some_contexts, given=contexts, weights=context_weights, most=max_contexts)
+    query = _within_seconds(about(query), about) if max_rows is None else about(query)
     if batch is False:
         return query
     listed, cheap = enough_listed(len(query.weights), query.wanted, query.first(joint=True))
     listed = listed if shortlist is None else query.shortlist
     return replace(query, shortlist=listed, batch=False if batch is None and not cheap else batch)
+
+
+def _with_some_contexts(query: Query, given: Table | None, weights: Any, most: int | None) -> Query:
+    """The query about contexts that were given, or about rows of the pool."""
+    return _with_pool_contexts(query, weights, most) if given is None else _with_contexts(query, given, weights)
 
 
 def _with_contexts(query: Query, contexts: Table, context_weights: Any) -> Query:
@@ -389,6 +437,8 @@ def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | 
         most = query.size
     else:
         most = enough_contexts(query.size, query.wanted, _class_count(query))
+        if isinstance(belief := query.first(), NormalEnsemble):
+            most = min(most, max(_FEWEST_CONTEXTS, _MAX_MEMBER_CONTEXTS // belief.member_weights.shape[0]))
     positions, weights, note = _pool_contexts(context_weights, query.size, most, query.seed)
     return _about(query, pool_rows(query.pool, positions), positions, weights, note)
 
@@ -396,7 +446,9 @@ def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | 
 def _about(query: Query, contexts: Table, positions: Host | None, weights: Host, note: Note) -> Query:
     target = Note("target", {"target": "own" if served_by_own_belief(query.model) else query.target})
     share = tuple(weights.tolist())
-    return replace(query, contexts=contexts, positions=positions, weights=share, notes=(note, target), prepared={})
+    granted = (Note("model", {"text": text}) for text in taken_for_granted(query.model))
+    notes = (note, target, *granted)
+    return replace(query, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
 
 
 def _class_count(query: Query) -> int | None:
@@ -419,6 +471,37 @@ def enough_contexts(size: int, n: int, classes: int | None) -> int:
         return min(_CONTEXTS, max(_FEWEST_CONTEXTS, _MAX_PAIRS // size))
     joint = max(_FEWEST_CONTEXTS, _MAX_JOINT_CELLS // (_configurations(n) * classes**2 * max(_ENSEMBLE_SHORTLIST, n)))
     return min(_CONTEXTS, joint, max(_FEWEST_CONTEXTS, _MAX_CLASS_CELLS // classes**2 // size))
+
+
+def _within_seconds(query: Query, about: Callable[[Query], Query]) -> Query:
+    """The query about as many rows of a table as are scored within seconds; `about` gives a query its contexts.
+
+    Where that is next to none, members are summarised.
+    """
+    normals = isinstance(query.first(), NormalEnsemble)
+    if not normals and query.size * len(query.weights) <= _FEW_PAIRS:
+        return query
+    fewest, most = 2 * (query.wanted + len(query.pending)), enough_rows(query)
+    if most < fewest and normals:
+        query = about(replace(query, summarised=True, prepared={}))
+        query = replace(query, notes=(*query.notes, Note("summarised members", {})))
+        most = enough_rows(query)
+    if isinstance(query.pool, Pool) and not isinstance(query.pool, Frame):  # of a file every row is scored
+        return query
+    return replace(query, most_rows=min(query.size, max(most, fewest)))
+
+
+def enough_rows(query: Query) -> int:
+    """How many rows of a table are scored within seconds, by the numbers that their form goes through."""
+    belief = query.first()
+    form = find_form(query.loss, belief)
+    if form.total is not None:
+        each = form.total.numbers(query.loss, belief) * (_PER_DENSITY if isinstance(belief, NormalEnsemble) else 1)
+        return _MAX_NUMBERS // max(1, each)
+    each = form.numbers(query.loss, belief)
+    if isinstance(belief, NormalEnsemble) and getattr(query.loss, "finite_actions", False):
+        each *= _PER_SWITCH
+    return _MAX_NUMBERS // max(1, each * belief.n_contexts)
 
 
 def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:
@@ -479,6 +562,8 @@ def row_costs(costs: Any, size: int) -> Host | None:
     """[N]: the costs, checked; one number is the cost of each."""
     if costs is None:
         return None
+    if np.asarray(costs).dtype == bool:
+        raise StakesError(f"costs must be positive numbers: what it takes to label each row; got {costs!r:.100}")
     given = np.asarray(costs, dtype=float)
     (prices,) = asarrays(costs=np.broadcast_to(given, size) if given.ndim == 0 else given)
     check_shape("costs", prices, (size,))
@@ -502,6 +587,8 @@ def at_least_one(name: str, value: Any) -> int:
         number = operator.index(value)
     except TypeError as error:
         raise TypeError(f"{name} must be a whole number; got {value!r}") from error
+    if is_true_or_false(value):
+        raise TypeError(f"{name} must be a whole number; got {value!r}")
     if number < 1:
         raise StakesError(f"{name} must be 1 or more; got {value!r}")
     return number

@@ -8,31 +8,33 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from itertools import islice
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from stakes._utils.arguments import TIES, Progress, RandomState, affordable, generator, tie_breakers
+from stakes._utils.arguments import ROWS, TIES, Progress, RandomState, affordable, generator, tie_breakers
 from stakes._utils.array import double, log_of, namespace, on_host, slices
 from stakes._utils.compute import in_parts
-from stakes._utils.tables import Host, Table, labels_at, n_rows
+from stakes._utils.tables import Host, Table, labels_at
 from stakes._utils.text import number
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select, uncertainty
 from stakes.acquisition.batch_states import obstacle
 from stakes.acquisition.batches import VARIANCE, fallback_name, worth_floor
-from stakes.acquisition.scores import bayes_prediction, blocks
-from stakes.beliefs import Belief
+from stakes.acquisition.scores import bayes_prediction, blocks, prepare_score
+from stakes.beliefs import Belief, NormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
-from stakes.ranking.query import Query, class_names, make_query, pool_chunks
+from stakes.ranking.query import Query, class_names, make_query, summary_of
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 
 WORTH = "worth"
@@ -40,6 +42,8 @@ _NAMED = 3  # contexts named for each row
 CONFIGURATIONS = 256  # of labels of a batch under an ensemble: errors of some percent, which are noted, in seconds
 _RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
 
+Described: TypeAlias = tuple[Any, float | None, str]
+"""The answer at a context, its expected loss, and the answer as text."""
 _Scores = TypeVar("_Scores", bound=tuple[Any, ...])
 
 
@@ -78,6 +82,7 @@ def rank(
     pending: Sequence[int] = (),
     random_state: RandomState = 0,
     max_contexts: int | None = None,
+    max_rows: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
@@ -118,6 +123,8 @@ def rank(
         random_state: A whole number or a `numpy.random.Generator`.
         max_contexts: The most rows of the pool that stand for the future. None: 1000, and fewer, but 250 at least, for
             large pools and many classes (docs/large_pools.md).
+        max_rows: The most rows that are scored; of others a note says how many there were. None: all of a file, and of
+            a table in memory as many as are scored within seconds (docs/large_pools.md).
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them (None: one, or what `joblib.parallel_config` says; -1: all cores), with the same
             result for any number of them.
@@ -159,6 +166,7 @@ def rank(
         pending=pending,
         random_state=random_state,
         max_contexts=max_contexts,
+        max_rows=max_rows,
         chunk=chunk,
         n_jobs=n_jobs,
         progress=progress,
@@ -203,6 +211,7 @@ def choose(query: Query) -> tuple[Ranking, Host | None]:
     Those are of what the first 1, 2, .. n are worth together. Where `query.batch` is None, rows are chosen alone if the
     belief about those that would be looked at together does not allow for it, or joint worths are out of range.
     """
+    query = _narrowed(query)
     if query.batch is False:
         return alone(query), None
     listed, notes = _shortlist(query)
@@ -216,6 +225,33 @@ def choose(query: Query) -> tuple[Ranking, Host | None]:
         if query.batch:
             raise
         return alone(query), None
+
+
+def _narrowed(query: Query) -> Query:
+    """The query about as many rows as are scored within seconds, with a note where they are not all."""
+    if query.scored is not None or query.most_rows >= query.size:
+        return query
+    numbers = {"count": query.most_rows, "size": query.size}
+    if isinstance(query.first(), NormalEnsemble):
+        best = TopK(query.most_rows, query.seed)
+        with suppress(FloatingPointError):  # a loss that has no worth under one normal distribution
+            for rows, (worths,) in _scored(query, _screened, "looking through rows"):
+                best.add(rows, _for_each_unit(worths, rows, query.costs))
+            found = np.sort([row for row, _, _ in islice(best.ordered(), query.most_rows)])
+            return replace(query, scored=found, notes=(*query.notes, Note("screened rows", numbers)))
+    drawn = generator(query.seed, ROWS).choice(query.size, query.most_rows, replace=False)
+    note = Note("scored rows", {**numbers, "seed": query.seed})
+    return replace(query, scored=np.sort(drawn), notes=(*query.notes, note))
+
+
+def _screened(query: Query, positions: Host, rows: Table, first: bool) -> tuple[Host]:  # noqa: ARG001
+    """[n]: the log of what each row is worth if members are summarised by one normal distribution for all."""
+    belief: Any = query.belief_of(rows, positions)
+    key = query.target, "summary"
+    if key not in query.prepared:
+        query.prepared[key] = prepare_score(query.loss, context_weights=query.weights)
+    relative, log_scale = query.prepared[key](summary_of(belief))
+    return (log_of(on_host(relative).astype(float)) + log_scale,)
 
 
 def alone(query: Query) -> Ranking:
@@ -299,7 +335,7 @@ def _best_alone(query: Query, n: int, budget: float | None) -> tuple[Host, Host,
 def _shortlist(query: Query) -> tuple[Host, list[Note]]:
     """The rows that are looked at together, by position, and a note where they are not all."""
     count = max(query.shortlist, query.wanted)
-    if query.size - len(query.pending) <= count:
+    if query.scored is None and query.size - len(query.pending) <= count:
         return np.arange(query.size), []
     rows = _best_alone(query, count, None)[0]
     listed = np.union1d(rows, np.asarray(query.pending, dtype=np.intp))
@@ -329,84 +365,101 @@ def _log_scale(logs: Host) -> float:
 def _scored_best(query: Query, k: int) -> tuple[TopK, str, list[Note]]:
     """The best `k` rows (for each unit of cost), what they are ranked by, and how that was computed."""
     best, top, forms, floor = TopK(k, query.seed), -math.inf, set(), -math.inf
-    for start, (worths, form, lowest) in _scored(query, _worths, "scoring rows"):
-        best.add(start, _for_each_unit(worths, start, query.costs))
+    for rows, (worths, form, lowest) in _scored(query, _worths, "scoring rows"):
+        best.add(rows, _for_each_unit(worths, rows, query.costs))
         top, floor = max(top, float(worths.max())), floor if lowest is None else lowest
         forms.add(form)
     notes = [Note("forms", {"names": sorted(forms)})]
     if top > floor:
         return best, WORTH, notes
     if floor == math.inf:
-        return _worthless(query, k, query.size), VARIANCE, [*notes, Note("members agree", {})]
+        all_rows = (np.arange(query.size) if query.scored is None else query.scored,)
+        return _worthless(query, k, all_rows), VARIANCE, [*notes, Note("members agree", {})]
     best, n_labels = _fallback(query, k)
     ranked_by = fallback_name(n_labels)
     return best, ranked_by, [*notes, Note("fallback", {"ranked_by": ranked_by, "labels": n_labels})]
 
 
-def _scored(query: Query, function: Callable[[Query, int, Table], _Scores], what: str) -> Iterator[tuple[int, _Scores]]:
-    """Where each chunk of the pool begins, and what the function makes of it, a number for each row first."""
-    carried, start = query.to_send(), 0
-    parts = ((carried, at, rows) for at, rows in pool_chunks(query.pool, query.chunk))
+def _scored(
+    query: Query, function: Callable[[Query, Host, Table, bool], _Scores], what: str
+) -> Iterator[tuple[Host, _Scores]]:
+    """The positions of each chunk that is scored, and what the function makes of it, a number for each row first."""
+    carried, done, places = query.to_send(), 0, deque[Host]()
+    size = query.size if query.scored is None else len(query.scored)
+
+    def parts() -> Iterator[tuple[Query, Host, Table, bool]]:
+        for place, (positions, rows) in enumerate(query.chunks()):
+            places.append(positions)
+            yield carried, positions, rows, place == 0
+
     query.progress(what, 0.0)
-    with closing(in_parts(function, parts, query.n_jobs)) as results:
+    with closing(in_parts(function, parts(), query.n_jobs)) as results:
         for found in results:
-            yield start, found
-            start += len(found[0])
-            query.progress(what, start / query.size)
+            yield places.popleft(), found
+            done += len(found[0])
+            query.progress(what, done / size)
 
 
-def _worths(query: Query, start: int, rows: Table) -> tuple[Host, str, float | None]:
+def _worths(query: Query, positions: Host, rows: Table, first: bool) -> tuple[Host, str, float | None]:
     """[n]: the log of what each row is worth, by which form, and with the first rows below what that is nothing."""
-    belief = query.belief_of(rows, range(start, start + n_rows(rows)))
+    belief = query.belief_of(rows, positions)
     relative, log_scale = query.scores(belief)
-    floor = worth_floor(query.loss, belief, context_weights=query.weights) if start == 0 else None
+    floor = worth_floor(query.loss, belief, context_weights=query.weights) if first else None
     form = f"{find_form(query.loss, belief).name}, under {type(belief).__name__}"
     return log_of(on_host(relative).astype(float)) + log_scale, form, floor
 
 
-def _fallback_worths(query: Query, start: int, rows: Table) -> tuple[Host, int | None]:
+def _fallback_worths(query: Query, positions: Host, rows: Table, first: bool) -> tuple[Host, int | None]:  # noqa: ARG001
     """[n]: the log of the fallback that the rows of a chunk need, and how many labels it takes."""
-    belief = query.belief_of(rows, range(start, start + n_rows(rows)))
+    belief = query.belief_of(rows, positions)
     scores, n_labels = fallback_scores(query.loss, belief, context_weights=query.weights)
     return log_of(on_host(scores).astype(float)), n_labels
 
 
-def _for_each_unit(logs: Host, start: int, costs: Host | None) -> Host:
-    return logs if costs is None else logs - np.log(costs[start : start + len(logs)])
+def _for_each_unit(logs: Host, rows: Host, costs: Host | None) -> Host:
+    return logs if costs is None else logs - np.log(costs[rows])
 
 
-def _worthless(query: Query, k: int, size: int) -> TopK:
-    """The first `size` rows of a pool, none of which is worth anything: the seed decides."""
+def _worthless(query: Query, k: int, rows: Iterable[Host]) -> TopK:
+    """Rows at some positions, none of which is worth anything: the seed decides."""
     best = TopK(k, query.seed)
-    for part in slices(size, query.chunk) if size else ():
-        best.add(part.start, np.full(part.stop - part.start, -math.inf))
+    for some in rows:
+        best.add(some, np.full(len(some), -math.inf))
     return best
 
 
 def _fallback(query: Query, k: int) -> tuple[TopK, int | None]:
     """By the fewest labels that any chunk needs: rows of other chunks have nothing by that measure."""
     found: dict[int | None, TopK] = {}
-    for start, (logs, n_labels) in _scored(query, _fallback_worths, "scoring rows by what stands in for worth"):
+    before: list[Host] = []
+    for rows, (logs, n_labels) in _scored(query, _fallback_worths, "scoring rows by what stands in for worth"):
         if n_labels not in found:
-            found[n_labels] = _worthless(query, k, start)
+            found[n_labels] = _worthless(query, k, before)
         for needed, best in found.items():
             shown = logs if needed == n_labels else np.full_like(logs, -math.inf)
-            best.add(start, _for_each_unit(shown, start, query.costs))
+            best.add(rows, _for_each_unit(shown, rows, query.costs))
+        before.append(rows)
     fewest = min(found, key=lambda needed: math.inf if needed is None else needed)
     return found[fewest], fewest
 
 
 def helped_contexts(query: Query, rows: Host) -> tuple[list[tuple[HelpedContext, ...]], list[Note]]:
     """For each of `rows` the contexts that its label alone helps most, and notes on what is out of range."""
-    found: list[tuple[HelpedContext, ...]] = []
-    notes: list[Note] = []
+    largest: list[list[tuple[int, float]]] = []
     for part in slices(len(rows), query.chunk) if len(rows) else ():
-        belief = query.belief(rows[part])
-        if part.start == 0:
-            describe, notes = _descriptions(query, belief)
-        for logs in log_reductions(query, belief):
-            found.append(tuple(describe(place, share) for place, share in _largest(logs)))
-    return found, notes
+        logs = log_reductions(query, query.belief(rows[part]))
+        query.prepared.setdefault(("reductions", int(rows[part][0])), logs[0])
+        largest += map(_largest, logs)
+    if not len(rows):
+        return [], []
+    described, notes = _descriptions(query, query.first(), (place for each in largest for place, _ in each))
+    positions, row_ids = query.context_places()
+
+    def helped(place: int, share: float) -> HelpedContext:
+        prediction, loss, answer = described[place]
+        return HelpedContext(int(positions[place]), row_ids[place], share, prediction, loss, answer)
+
+    return [tuple(helped(place, share) for place, share in each) for each in largest], notes
 
 
 def log_reductions(query: Query, belief: Belief) -> Host:
@@ -426,19 +479,18 @@ def _largest(logs: Host) -> list[tuple[int, float]]:
     return [(place, float(relative[place] / relative.sum())) for place in places]
 
 
-def _descriptions(query: Query, belief: Belief) -> tuple[Callable[[int, float], HelpedContext], list[Note]]:
-    """A function from the position and the share of a context to its description, and notes."""
-    here, (positions, row_ids) = belief.take(slice(0, 1), slice(None)), query.context_places()
-    predictions, gaps = _in_range(bayes_prediction, query.loss, here)
-    losses, more = _in_range(uncertainty, query.loss, here)
-    names, absent = class_names(query.model, query.classes), "not reported" if gaps else "a distribution"
-
-    def describe(place: int, share: float) -> HelpedContext:
-        prediction = _named(query.loss, predictions[place], names)
-        answer = absent if prediction is None else _as_text(query.loss, prediction, names)
-        return HelpedContext(int(positions[place]), row_ids[place], share, prediction, losses[place], answer)
-
-    return describe, [Note("out of range", {"error": error}) for error in dict.fromkeys([*gaps, *more])]
+def _descriptions(query: Query, belief: Belief, named: Iterable[int]) -> tuple[dict[int, Described], list[Note]]:
+    """For each context that is named the answer there today, its text, and its expected loss; and notes."""
+    names, found, gaps = class_names(query.model, query.classes), dict[int, Described](), list[str]()
+    for place in sorted(set(named)):
+        here = belief.take(slice(0, 1), slice(place, place + 1))
+        (answer,), lost = _in_range(bayes_prediction, query.loss, here)
+        (loss,), more = _in_range(uncertainty, query.loss, here)
+        prediction = _named(query.loss, answer, names)
+        absent = "not reported" if lost else "a distribution"
+        found[place] = prediction, loss, absent if prediction is None else _as_text(query.loss, prediction, names)
+        gaps += [*lost, *more]
+    return found, [Note("out of range", {"error": error}) for error in dict.fromkeys(gaps)]
 
 
 def _in_range(function: Callable[[Any, Any], Any], loss: AnyLoss, belief: Belief) -> tuple[list[Any], list[str]]:

@@ -51,6 +51,18 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "ties": lambda count, seed: (
         f"{count} of the rows chosen have equals in the pool; random_state {seed} decided between them."
     ),
+    # rows of which many are left out, so that an answer comes within seconds
+    "screened rows": lambda count, size: (
+        f"Scored: the {count} of {size} rows that are worth most if members of the model are summarised by a normal "
+        "distribution (max_rows scores more)."
+    ),
+    "summarised members": lambda: (
+        "The members of the model are summarised by a normal distribution of their means and covariances: what each "
+        "says would take minutes for this loss (max_rows, a number of rows, asks for that)."
+    ),
+    "scored rows": lambda count, size, seed: (
+        f"Scored: {count} of the {size} rows of the pool, drawn with random_state {seed} (max_rows scores more)."
+    ),
     # rows that were chosen together
     "shortlist": lambda count, size: f"Looked at together: the {count} of {size} rows that are worth most alone.",
     "pending": lambda count: f"Worths come on top of {count} labels that are on their way.",

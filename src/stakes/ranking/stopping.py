@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from stakes._utils.arguments import TIES, Progress, RandomState, affords, generator
+from stakes._utils.arguments import TIES, Progress, RandomState, affords, generator, is_positive
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host
 from stakes._utils.text import number, plus_minus, short
@@ -195,6 +195,7 @@ def outlook(
     pending: Sequence[int] = (),
     random_state: RandomState = 0,
     max_contexts: int | None = None,
+    max_rows: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
@@ -221,6 +222,7 @@ def outlook(
         pending: Positions of rows whose labels are on their way.
         random_state: A whole number or a `numpy.random.Generator`.
         max_contexts: The most rows of the pool that stand for the future, as in `rank`.
+        max_rows: The most rows that are scored, as in `rank`.
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them, as in `rank`.
         progress: True shows a line on the error stream; a callable is called with what is being done and the share
@@ -244,7 +246,7 @@ def outlook(
         >>> [offer.size for offer in ahead.offers]
         [1, 2, 3, 4]
     """
-    if decisions is not None and not 0 < decisions < np.inf:
+    if decisions is not None and not is_positive(decisions):
         raise StakesError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")
     query = make_query(
         model,
@@ -261,6 +263,7 @@ def outlook(
         pending=pending,
         random_state=random_state,
         max_contexts=max_contexts,
+        max_rows=max_rows,
         chunk=chunk,
         n_jobs=n_jobs,
         progress=progress,
@@ -293,7 +296,9 @@ def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: floa
 
 def _single_worth(query: Query, ranking: Ranking) -> tuple[Host, Host]:
     """[1], [1]: what the first row is worth, and its standard error."""
-    logs = log_reductions(query, query.belief(np.asarray(ranking.indices[:1])))[0]
+    row = ranking.indices[0]
+    known = query.prepared.get(("reductions", row))  # by whoever named the contexts that it helps
+    logs = log_reductions(query, query.belief(np.asarray([row])))[0] if known is None else known
     worth = np.asarray([ranking.reasons[0].worth], dtype=float) * np.exp(ranking.log_scale)
     return worth, np.asarray([_error(np.exp(logs), query.weights)])
 

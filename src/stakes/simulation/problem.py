@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stakes._utils.arguments import is_true_or_false
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host, Table, check_table, is_gap, n_rows, plain_label
 from stakes.exceptions import StakesError
@@ -103,7 +104,11 @@ def _spread(values: Host, rows: Host, count: int, other: float) -> Host:
 
 def _classes(labels: Host, domain: Classes, given: Sequence[Any] | None) -> tuple[Any, ...]:
     """All classes in the order of columns: as given, or those of y in rising order."""
-    known = tuple(union_of([labels.tolist()])) if given is None else tuple(map(plain_label, given))
+    known = (
+        tuple(union_of([labels.tolist()]))
+        if given is None
+        else tuple(map(plain_label, [given] if isinstance(given, str) else given))
+    )
     if len(set(known)) != len(known):
         raise StakesError(f"classes must differ from each other; got {known}")
     if domain.count not in (None, len(known)):
@@ -176,7 +181,7 @@ def split_sizes(
 
 def check_whole(name: str, value: int) -> None:
     """Refuse what is no whole number, or too small a one."""
-    if not isinstance(value, int | np.integer) or value < _LEAST[name]:
+    if is_true_or_false(value) or not isinstance(value, int | np.integer) or value < _LEAST[name]:
         raise StakesError(f"{name} must be a whole number, {_LEAST[name]} or more; got {value!r}")
 
 
@@ -195,13 +200,13 @@ def split(problem: Problem, sizes: tuple[int, int, int], seed: int, run: int) ->
     generator = random_stream(seed, run, SPLIT)
     order = generator.permutation(problem.size)
     if problem.classes is not None:
-        order = order[_evenly(problem.targets[order], generator)]
+        order = order[evenly_by_class(problem.targets[order], generator)]
         order = _each_class_first(order, problem.targets, n_initial)
     initial, test, contexts, pool = np.split(order, np.cumsum([n_initial, n_test, n_contexts]))
     return Trial(problem.features, problem.labels, initial, np.sort(pool), contexts, test)
 
 
-def _evenly(targets: Host, generator: np.random.Generator) -> Host:
+def evenly_by_class(targets: Host, generator: np.random.Generator) -> Host:
     """[n]: an order in which any stretch has about as many of each class as there should be: systematic sampling."""
     keys = np.empty(len(targets))
     for each in np.unique(targets):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -23,6 +24,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from stakes._utils.arguments import Progress, RandomState, as_progress, as_seed
+from stakes._utils.compute import warn_of_lost_worker
 from stakes._utils.tables import Host, take_rows
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
@@ -335,9 +337,15 @@ def _traces(
     rest = {run: [s for s, r in tasks if r == run and (s, r) not in found] for run in range(len(data))}
     jobs = [delayed(_run)(plan, data[run], run, which, kept) for run, which in rest.items() if which]
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-    for done, each in enumerate(results, 1):
-        progress("simulate", done / len(jobs))
-        found |= each
+    try:
+        for done, each in enumerate(results, 1):
+            progress("simulate", done / len(jobs))
+            found |= each
+    except BrokenExecutor as error:
+        warn_of_lost_worker(error)
+        for run, which in rest.items():
+            if lost := [strategy for strategy in which if (strategy, run) not in found]:
+                found |= _run(plan, data[run], run, lost, kept)
     return found
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from stakes.exceptions import StakesError
-from stakes.files.arrow import ArrowPool, decoded, library, texts_of
-from stakes.files.frame import Frame, Host
-from stakes.files.pools import open_pool
+from stakes.files.arrow import ArrowPool, library, open_arrow, refuse_types, texts_of
+from stakes.files.frame import Cells, Frame, Host, cell_kind, check_size
+from stakes.files.pools import arrow_files
 from stakes.files.read import Source, is_arrow, some_rows
 from stakes.tabular.worksheet import Brief, Worksheet, feature_names, unchecked, worksheet_of
 
@@ -57,7 +57,7 @@ class StreamedRows:
 
     def chunks(self, size: int) -> Iterator[tuple[int, Frame]]:
         """Where each chunk begins in the pool, and its rows: `size`, less those with a label."""
-        for start, table in self.table.chunks(size):
+        for start, table in self.table.select(self.names).chunks(size):
             within = np.arange(start, start + table.num_rows)
             rows = np.setdiff1d(within, self.labelled, assume_unique=True)
             if len(rows):
@@ -69,7 +69,7 @@ class StreamedRows:
     def take(self, places: Host) -> Frame:
         """The rows at some positions of the pool, in that order."""
         rows = self.rows(np.asarray(places))
-        return self._frame(self.table.take(rows), rows)
+        return self._frame(self.table.select(self.names).take(rows), rows)
 
     def _frame(self, table: Any, rows: Host) -> Frame:
         """Columns of numbers as they are in the file; all others, and what is wrong, by way of their cells."""
@@ -107,9 +107,7 @@ def stays_in_file(path: str | os.PathLike[str]) -> bool:
 
 def opened_table(path: Path) -> ArrowPool:
     """The rows of a Parquet or Arrow file, or of a folder of them."""
-    table = open_pool(path)
-    assert isinstance(table, ArrowPool)
-    return table
+    return open_arrow(arrow_files(path), share_texts=True)
 
 
 def read_streamed(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
@@ -117,11 +115,12 @@ def read_streamed(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
     where = Path(path)
     table = opened_table(where)
     feature_names(where, table.schema.names, brief)
-    labelled = np.asarray([row for row, cell in _cells(where, brief.target) if cell and not cell.isspace()], np.intp)
+    refuse_types(where, table.schema)
+    labelled = _labelled(where, table, brief)
     others = table.n_rows - len(labelled)
     drawn = np.random.default_rng(brief.random_state).choice(others, min(_SAMPLE, others), replace=False)
     known = worksheet_of(_some(where, table, np.union1d(labelled, _open_rows(labelled, drawn)), brief), brief)
-    costs = _costs(where, brief, table.n_rows, labelled)
+    costs = _costs(where, table, brief, labelled)
     return replace(known, stream=StreamedRows(table, labelled, costs, known.features.names, brief, known.source))
 
 
@@ -134,28 +133,40 @@ def _some(path: Path, table: ArrowPool, rows: Host, brief: Brief) -> Source:
     return some_rows(path, table.take(rows), rows.tolist(), missing=brief.missing, text=brief.text)
 
 
-def _cells(path: Path, name: str) -> Iterator[tuple[int, str | None]]:
-    """Positions and cells of one column, those that hold something in the file."""
-    column = open_pool(path, [name])
-    assert isinstance(column, ArrowPool)
-    for start, table in column.chunks(_READ):
-        values = decoded(table.column(0))
+def _labelled(path: Path, table: ArrowPool, brief: Brief) -> Host:
+    """[L]: the rows with a label, which are read whole and must not be too many for that."""
+    found = [np.empty(0, np.intp)]
+    for rows, cells in _cells(path, table, brief.target):
+        found.append(rows[[bool(cell and not cell.isspace()) for cell in cells]])
+        check_size(path, brief.max_cells, sum(map(len, found)) * len(table.schema.names), shape=" with a label or more")
+    return np.concatenate(found)
+
+
+def _cells(path: Path, table: ArrowPool, name: str) -> Iterator[tuple[Host, Cells]]:
+    """Positions and cells of one column, those that hold something in the file, chunk by chunk."""
+    for start, part in table.select([name]).chunks(_READ):
+        values = part.column(0)
         places = np.flatnonzero(values.is_valid().to_numpy())
-        yield from zip((start + places).tolist(), texts_of(path, name, values.take(places)), strict=True)
+        yield start + places, texts_of(path, name, values.take(places))
 
 
-def _costs(path: Path, brief: Brief, size: int, labelled: Host) -> Host | float | None:
+def _costs(path: Path, table: ArrowPool, brief: Brief, labelled: Host) -> Host | float | None:
     """[N - L]: what each label costs, or one cost for all."""
     if brief.cost_column is None:
         return brief.label_cost
-    costs = np.full(size, np.nan)
-    for row, cell in _cells(path, brief.cost_column):
-        costs[row] = float(cell) if cell else np.nan
-    bad = np.flatnonzero(~(costs > 0) | np.isinf(costs))
-    if len(bad):
-        came = "nothing" if np.isnan(costs[bad[0]]) else repr(str(costs[bad[0]]))
-        raise StakesError(
-            f"{path}: costs must be positive numbers; column {brief.cost_column!r} holds {came} at row {bad[0] + 1}. "
-            "Fill it in; a label that cannot be bought can be left out of the table."
-        )
+    costs = np.full(table.n_rows, np.nan)
+    for rows, cells in _cells(path, table, brief.cost_column):
+        for row, cell in zip(rows.tolist(), cells, strict=True):
+            costs[row] = float(cell) if cell and cell_kind(cell) == "number" else np.nan
+            if cell and not costs[row] > 0.0:
+                raise _bad_cost(path, brief, repr(cell), row)
+    if len(empty := np.flatnonzero(np.isnan(costs))):
+        raise _bad_cost(path, brief, "nothing", int(empty[0]))
     return np.delete(costs, labelled)
+
+
+def _bad_cost(path: Path, brief: Brief, came: str, row: int) -> StakesError:
+    return StakesError(
+        f"{path}: costs must be positive numbers; column {brief.cost_column!r} holds {came} at row {row + 1}. Fill it "
+        "in; a label that cannot be bought can be left out of the table."
+    )

@@ -26,6 +26,7 @@ from stakes.models import DefaultModel
 from stakes.models.inspection import trained_weights
 from stakes.ranking import HelpedContext, Note, Outlook, Ranking, Reason, cold_start, outlook
 from stakes.ranking.cold_start import DISTANCE
+from stakes.ranking.query import at_least_one
 from stakes.ranking.rank import WORTH
 from stakes.tabular.loss_specs import LOSSES, build_loss, decisions_of, is_of_stakes, is_own
 from stakes.tabular.model_specs import ModelSpec, build_model
@@ -80,6 +81,7 @@ def suggest(
         >>> ranking.row_ids[0], outlook.advice
         ('r8', None)
     """
+    at_least_one("n", n)
     known, show = sheet.labels if labels is None else labels, as_progress(progress)
     out, waiting = {*known, *excluded}, set(pending)
     rows = [row for row in range(len(sheet.ids)) if row not in out]

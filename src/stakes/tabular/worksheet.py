@@ -7,18 +7,18 @@ Sizes: N rows, n labels.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stakes._utils.arguments import as_seed
+from stakes._utils.arguments import as_seed, as_texts_of, is_positive
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.frame import Frame, Host, cell_kind, place_of
+from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, check_size, place_of
 from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
 from stakes.files.write import Cell, write_csv
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stakes.tabular.streamed import StreamedRows
 
 _POSITIVE = ("label_cost", "decisions", "budget")
+_TEXTS = ("target", "id_column", "cost_column", "delimiter")
 _LISTS = ("ignore", "classes", "missing", "text")
 _KEPT: dict[str, tuple[tuple[type, ...], bool, bool]] = {  # kinds of values, whether in a list, whether None will do
     "target": ((str,), False, False),
@@ -48,8 +49,8 @@ class Brief:
 
     Args:
         target: The column of labels; rows without one are the pool.
-        loss: What errors cost.
-        model: What predicts the target.
+        loss: What errors cost; a name stands for a spec without options.
+        model: What predicts the target; a name stands for a spec without options.
         id_column: The column that names rows; they are numbered from 1 without.
         cost_column: The column of what a label of each row costs, in units of the loss.
         label_cost: What a label of any row costs, where there is no such column.
@@ -61,6 +62,7 @@ class Brief:
         missing: Marks that stand for gaps among features.
         text: Columns that are text although they look like numbers.
         delimiter: What stands between the cells of a CSV; found in its first line without.
+        max_cells: How large a table may be that is read whole, in rows times columns, and in characters 50 times that.
 
     Raises:
         StakesError: If two of them contradict each other, or a number is out of range.
@@ -85,19 +87,38 @@ class Brief:
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     delimiter: str | None = None
+    max_cells: int = MAX_CELLS
 
     def __post_init__(self) -> None:
+        self._check_specs()
         for name in _LISTS:
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+                object.__setattr__(self, name, as_texts_of(name, getattr(self, name)))
+        for name in _TEXTS:
+            value = getattr(self, name)
+            if not isinstance(value, str) and not (value is None and name != "target"):
+                raise StakesError(f"{name} must be a text, the name of a column or a sign; got {value!r:.100}")
         for name in _POSITIVE:
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and 0 < value < math.inf):
-                raise StakesError(f"{name} must be a positive number; got {value!r}")
+            if value is not None and not is_positive(value):
+                raise StakesError(f"{name} must be a positive number; got {value!r:.100}")
+        check_size(Path(), self.max_cells, 0)
         object.__setattr__(self, "random_state", as_seed(self.random_state))
         if self.cost_column is not None and self.label_cost is not None:
             raise StakesError("give a column of costs or one cost for all labels, not both")
         self._check_columns()
+
+    def _check_specs(self) -> None:
+        """A name stands for a spec without options; a loss or an estimator itself is refused: JSON cannot keep it."""
+        for name, kind, example in (("loss", LossSpec, "linex"), ("model", ModelSpec, "random-forest")):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                object.__setattr__(self, name, kind(value))
+            elif not isinstance(value, kind):
+                raise StakesError(
+                    f"the {name} of a table is kept in words: give a name, such as {example!r}, or a {kind.__name__}, "
+                    f"such as {kind.__name__}('module:Name') for a class of your own; got {type(value).__name__}"
+                )
 
     def _check_columns(self) -> None:
         roles = [each for each in (self.target, self.id_column, self.cost_column) if each is not None]
@@ -343,7 +364,10 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
 
         if stays_in_file(path):
             return read_streamed(path, brief)
-    return worksheet_of(read_table(path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text), brief)
+    table = read_table(
+        path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text, max_cells=brief.max_cells
+    )
+    return worksheet_of(table, brief)
 
 
 def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:
@@ -446,10 +470,12 @@ def read_filled_labels(
 
     Rows without a label are passed over. `old` is the fingerprint of the table and `ids` [N] are its rows.
     """
-    plain = read_table(path, delimiter=brief.delimiter)
+    plain = read_table(path, delimiter=brief.delimiter, max_cells=brief.max_cells)
     same = set(changes(old, fingerprint(plain))) <= {f"column {brief.target!r} changed"}
     # A file that was written here has apostrophes to take off; those of the table itself are its own.
-    source = plain if same else read_table(path, delimiter=brief.delimiter, unescape=True)
+    source = plain
+    if not same:
+        source = read_table(path, delimiter=brief.delimiter, unescape=True, max_cells=brief.max_cells)
     if brief.target not in source.names:
         raise StakesError(f"{path} has no column {brief.target!r}, which holds the labels; nothing was recorded")
     labels = [None if label is None else label.strip() for label in source.texts(brief.target)]
