@@ -278,7 +278,9 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             sentences.append(f"With {count} labels {kept} draws are kept, not {self.n_draws}, to save time.")
         if (own := len(self._posterior.own)) < self.train_.shape[1]:
             rest = self.train_.shape[1] - own
-            sentences.append(f"{own} columns have lengths of their own; {rest} that go least with the labels share one.")
+            sentences.append(
+                f"{own} columns have lengths of their own; {rest} that go least with the labels share one."
+            )
         return tuple(sentences)
 
     def __sklearn_tags__(self) -> Any:

@@ -172,6 +172,15 @@ def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host
     return solved[1] @ root, np.maximum(left, 0.0) + draws.noise[s] + _JITTER
 
 
+def leave_one_out(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> Host:
+    """[n]: the log density of each label given all others, under draw s."""
+    factor, solved = solved_for(draws, s, rows, labels)
+    roots = dtrtrs(factor, np.eye(len(rows)), lower=1)[0]  # L^-1
+    precision = np.sum(roots**2, axis=0)  # of each label given the others
+    gap = (solved @ roots) / precision
+    return np.asarray(0.5 * (np.log(precision / (2.0 * np.pi)) - precision * gap**2))
+
+
 class Chains:
     """Hamiltonian Monte Carlo in the units of the curvature at the most probable u; chains may go on and on."""
 
