@@ -55,8 +55,8 @@ NAMES = {
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
     "stakes.models": """
-        Adapter BayesianProcess Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice
-        TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
+        Adapter BayesianProcess Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters
+        OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace

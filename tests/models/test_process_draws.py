@@ -80,7 +80,7 @@ def test_the_most_probable_point_is_one(rng):
     assert all(posterior(best + 0.3 * each)[0] < posterior(best)[0] for each in rng.standard_normal((20, len(best))))
 
 
-def test_without_labels_to_speak_of_draws_are_those_of_the_prior(rng):
+def test_without_labels_to_speak_of_draws_are_those_of_the_prior():
     """One label tells next to nothing: means, sds and correlations of standard normals come back."""
     posterior = LogPosterior(np.zeros((1, 2)), np.zeros(1), 1.0)
     chains = Chains(posterior, None, 50, np.random.default_rng(1)).go_on(2000)

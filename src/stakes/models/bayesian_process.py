@@ -1,4 +1,4 @@
-"""A Gaussian process that averages over its hyperparameters; what a user fits (`stakes.models.process_draws` draws them).
+"""A Gaussian process that averages over its hyperparameters, which `stakes.models.process_draws` draws.
 
 Sizes: n labels so far, p columns, q encoded ones, N rows of any table, S draws that are kept, A all draws.
 """
@@ -129,7 +129,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if before < 3 or len(self.labels_) > 2 * self._sampled or not 0.5 < unit / self.unit_ < 2.0:
             return self._draw(None)
         if len(self.labels_) <= self.max_rows:  # beyond, hyperparameters stay as they are
-            self._log_weights = self._log_weights + self._predictive(before)
+            self._log_weights += self._predictive(before)
         weights = self._weights()
         if 1.0 / np.sum(weights**2) < _ENOUGH * weights.size:
             generator = np.random.default_rng([self._seed, len(self.labels_), 1])
@@ -193,7 +193,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return encoded if encoded.shape[1] else np.zeros((len(encoded), 1))  # columns are all constant
 
     def _standard(self, features: Host) -> Host:
-        return np.clip((features - self.centre_) / self.spread_, -self.limit, self.limit)
+        return np.asarray(np.clip((features - self.centre_) / self.spread_, -self.limit, self.limit))
 
     def _draw(self, before: Host | None) -> BayesianProcess:
         """Draw hyperparameters, from `before` [chains, t] if given."""
@@ -278,9 +278,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             sentences.append(f"With {count} labels {kept} draws are kept, not {self.n_draws}, to save time.")
         if (own := len(self._posterior.own)) < self.train_.shape[1]:
             rest = self.train_.shape[1] - own
-            sentences.append(
-                f"{own} columns have lengths of their own; {rest} that go least with the labels share one."
-            )
+            sentences.append(f"{own} columns have lengths of their own; the other {rest} share one.")
         return tuple(sentences)
 
     def __sklearn_tags__(self) -> Any:

@@ -165,9 +165,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         """The model to fit, and a sentence that says which and why."""
         if self.task_ == "classes":
             forest = ExtraTreesClassifier(_VOTERS, random_state=seed)
-            what = (
-                f"Classes: {_VOTERS} extremely randomised trees, each with {_PRIOR_SHARE:.0%} of the class frequencies."
-            )
+            what = f"Classes: {_VOTERS} extremely randomised trees; each gives {_PRIOR_SHARE:.0%} to class frequencies."
             return _within_seconds(forest, features, what)
         if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
             what = "A real target: a Gaussian process (Matern 5/2, a length for each column, noise)"
@@ -287,9 +285,7 @@ def _class_sentences(labels: Host, classes: Host) -> list[str]:
     seen = set(labels.tolist())
     found = [f"Classes, in the order of columns: {', '.join(map(repr, classes.tolist()))}."]
     if missing := [name for name in classes.tolist() if name not in seen]:
-        found.append(
-            f"No label so far: {', '.join(map(repr, missing))}. They keep their columns, with a probability near 0."
-        )
+        found.append(f"No label so far: {', '.join(map(repr, missing))}. They keep their columns, near 0.")
     if len(seen) == 1:
         found.append("All labels are of one class, so the model is certain of it and cannot tell which row to label.")
     return found

@@ -145,8 +145,8 @@ def smoothed(belief: Belief, prior: Array, share: float) -> CategoricalEnsemble:
         table = ((1.0 - share) * np.eye(len(prior)) + share * prior).astype(np.float32)
         return CategoricalEnsemble(table[belief.candidates], table[belief.contexts], belief.member_weights)
     assert isinstance(belief, CategoricalEnsemble)
-    sides = ((1.0 - share) * np.asarray(side) + share * prior for side in (belief.candidates, belief.contexts))
-    return CategoricalEnsemble(*sides, belief.member_weights)
+    pool, contexts = ((1.0 - share) * side + share * prior for side in (belief.candidates, belief.contexts))
+    return CategoricalEnsemble(pool, contexts, belief.member_weights)
 
 
 def probabilities_of(members: Members, rows: Any, classes: list[Any]) -> Array:

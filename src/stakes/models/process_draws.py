@@ -5,8 +5,8 @@
 
 on columns and labels in standard units. Columns have lengths of their own about a common one: with few labels they stay
 together, with more they part. Everything is a function of standard normals u (level, log spread, log v, log noise,
-log a, e_1 .. e_q), so that the prior is N(0, I), and the posterior is drawn from by Hamiltonian Monte Carlo in the units
-of its curvature at the most probable u. Of many columns, those that go with the labels most have lengths of their own.
+log a, e_1 .. e_q), so that the prior is N(0, I). The posterior is drawn from by Hamiltonian Monte Carlo in the units of
+its curvature at the most probable u. Of many columns, those that go with the labels most have lengths of their own.
 
 Sizes: n labels, p columns, q of them with lengths of their own, S draws, t = 5 + q, c pairs of labels, N rows.
 """
@@ -149,7 +149,7 @@ def covariance(draws: ProcessDraws, s: int, rows: Host, others: Host) -> Host:
     np.matmul(rows, others.T, out=distance)
     distance *= draws.slope[s] / rows.shape[1]
     shape += distance
-    return shape
+    return np.asarray(shape)
 
 
 def prior_variance(draws: ProcessDraws, s: int, rows: Host) -> Host:
@@ -196,7 +196,7 @@ class Chains:
             self._ends = ((before - self._centre) @ self._rotation) * self._scale
         walks = [_walk(self._at, start, warm_up, generator) for start in self._ends]
         self._ends = np.stack([walked[-1] for walked, _ in walks])
-        self._step = math.exp(sum(math.log(step) for _, step in walks) / _CHAINS)
+        self._step = float(np.exp(np.mean([math.log(step) for _, step in walks])))
 
     def go_on(self, draws: int) -> Host:
         """[chains, draws, t]: the next so many of each."""
@@ -267,7 +267,7 @@ def _curvature(posterior: LogPosterior, centre: Host) -> tuple[Host, Host]:
     ]
     curvature = np.stack(rows)
     values, directions = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    return directions, np.sqrt(np.maximum(values, _WIDEST))
+    return np.asarray(directions), np.sqrt(np.maximum(values, _WIDEST))
 
 
 def r_hat(values: Host, weights: Host) -> Host:
@@ -280,7 +280,7 @@ def r_hat(values: Host, weights: Host) -> Host:
     means = np.sum(given * values, axis=1)  # [chains, ...]
     within = np.mean(np.sum(given * (values - means[:, None]) ** 2, axis=1), axis=0)
     between = np.var(means, axis=0, ddof=1)
-    return np.sqrt(1.0 + between / np.where(within > 0, within, 1.0))
+    return np.asarray(np.sqrt(1.0 + between / np.where(within > 0, within, 1.0)))
 
 
 def median_distance(rows: Host) -> float:
