@@ -16,7 +16,7 @@ NAMES = {
     "stakes": """
         AbsoluteError AccuracyWarning BayesianProcess Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS
         Campaign CategoricalEnsemble CostMatrix ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief
-        GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore LogWarp Mahalanobis
+        GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore LogWarp Mahalanobis
         NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SphericalLoss SquaredError
         ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight
         ZeroOne cold_start default effective_context_weights expected_posterior_uncertainty expected_reduction
@@ -32,6 +32,7 @@ NAMES = {
     """,
     "stakes.beliefs": """
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
+        GaussianMixtureBelief
         Integrand LogMomentBelief LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule
         Reference SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at

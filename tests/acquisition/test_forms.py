@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 import stakes
 from stakes import (
@@ -19,15 +20,19 @@ from stakes import (
     NormalEnsemble,
     PoissonDeviance,
     SquaredError,
+    Weight,
     expected_reduction,
     expected_regret,
     find_form,
     register,
     score,
+    uncertainty,
 )
 from stakes.acquisition import ANY, Form
 from stakes.acquisition import forms as forms_module
+from stakes.beliefs import Reference
 from stakes.losses import Square, WeightedBregman
+from stakes.losses.domains import REAL
 from tests.brute import gaussian_pair
 
 CLASSES = CategoricalEnsemble(np.full((2, 3, 2), 0.5), np.full((2, 3, 2), 0.5))
@@ -165,3 +170,80 @@ def test_the_general_route_and_a_form_of_ones_own_may_be_chosen():
     exactly, general = (score(Linex(2.0), GAUSSIAN, form=form) for form in (None, forms_module.GENERAL))
     np.testing.assert_allclose(general, exactly, rtol=1e-6)
     np.testing.assert_allclose(score(Linex(2.0), GAUSSIAN, form=own), 2.0 + GAUSSIAN.covariance.mean(1))
+
+
+class OwnNormal:
+    """A Gaussian belief of one's own: what `stakes.Belief` asks for, and nothing by logarithms."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        if name not in ("n_candidates", "n_contexts", "domain", "like", "n_cells", "reference", "moments"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def split_moments(self, integrand, reference):
+        return self.inner.split_moments(integrand, reference)
+
+    def take(self, candidates, contexts):
+        return OwnNormal(self.inner.take(candidates, contexts))
+
+
+class OwnGrid:
+    """The same as users write it: label and target N(0, 1) on a grid of 9 standard deviations, no scale taken out."""
+
+    n_candidates = n_contexts = 1
+    domain, like = REAL, np.zeros(1)
+
+    def __init__(self, rho=0.5):
+        u = np.linspace(-9.0, 9.0, 181)
+        share = np.exp(-0.5 * u * u) / np.sum(np.exp(-0.5 * u * u))
+        self.z, self.share = rho**0.5 * u[:, None] + (1.0 - rho) ** 0.5 * u, share[:, None] * share
+
+    def take(self, candidates, contexts):
+        return self
+
+    def n_cells(self, integrand):
+        return len(self.z)
+
+    def reference(self, integrand):
+        return Reference(np.zeros(1), np.zeros(1))
+
+    def split_moments(self, integrand, reference):
+        return np.sum(self.share[..., None] * integrand.statistics(self.z, reference.point[:, None]), axis=1)[
+            None, None
+        ]
+
+    def moments(self, integrand, reference):
+        return self.split_moments(integrand, reference)[0].sum(axis=1)
+
+
+def linex_on_a_grid(own, alpha):
+    """h = log E[exp(-alpha z)] + alpha E[z], and by how much the label lowers it; by logarithms."""
+    log_share = np.log(own.share)
+    today = logsumexp(log_share - alpha * own.z) + alpha * np.sum(own.share * own.z)
+    label = own.share.sum(axis=1)
+    each = logsumexp(log_share - alpha * own.z, axis=1) - np.log(label)
+    left = np.sum(label * each) + alpha * np.sum(own.share * own.z)
+    return today, today - left
+
+
+@pytest.mark.parametrize("alpha", [1.0, 3.0, 10.0, 20.0, 25.0, 28.0, 32.0, 60.0, 100.0])
+@pytest.mark.parametrize("own", [OwnNormal(gaussian_pair([0.0], [1.0], [0.5])), OwnGrid()])
+@pytest.mark.parametrize("of", [uncertainty, expected_regret, score])
+def test_a_belief_of_ones_own_that_leaves_the_range_of_numbers_is_refused(own, alpha, of):
+    """Where E[w] underflows and E[w T] does not, or that overflows, the regret was 0: a large worth, called none."""
+    both = linex_on_a_grid(own, alpha) if isinstance(own, OwnGrid) else (alpha**2 / 2.0, alpha**2 / 4.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if alpha > (20.0 if isinstance(own, OwnNormal) else 50.0):
+            with pytest.raises(FloatingPointError, match=r"range of numbers|too far to integrate"):
+                of(Linex(alpha), own)
+        else:
+            assert float(np.squeeze(of(Linex(alpha), own))) == pytest.approx(both[of is not uncertainty], rel=1e-6)
+
+
+@pytest.mark.parametrize("weight", [ExponentialWeight(100.0), Weight(lambda z: np.exp(100.0 * z))])
+def test_a_weight_that_a_belief_of_ones_own_cannot_hold_is_refused(weight):
+    with np.errstate(over="ignore", invalid="ignore"), pytest.raises(FloatingPointError, match="range of numbers"):
+        score(SquaredError(weight), OwnGrid())

@@ -65,9 +65,10 @@ def test_conditional_moments_are_those_of_the_posterior():
     split = gaussian_split.GaussianSplit(
         belief.resolved(SMOOTH), belief.mean, np.sqrt(belief.variance), belief.rho, belief.reference(SMOOTH)
     )
-    node = split.eta.shape[-1] // 3
-    conditional = split.moments()[0, 0, node] / split.mass[0, 0, node]
-    centre, spread = mean + np.sqrt(rho * variance) * split.eta[0, 0, node], np.sqrt((1 - rho) * variance)
+    eta, mass, _ = split.nodes
+    node = eta.shape[-1] // 3
+    conditional = split.moments()[0, 0, node] / mass[0, 0, node]
+    centre, spread = mean + np.sqrt(rho * variance) * eta[0, 0, node], np.sqrt((1 - rho) * variance)
     reference = belief.reference(SMOOTH).point[0]
     wanted = normal_expectation(lambda z: SMOOTH.statistics(z, np.full_like(z, reference)).T, centre, spread)
     np.testing.assert_allclose(conditional[0] / conditional[1], wanted[0] / wanted[1], rtol=1e-9)

@@ -156,6 +156,7 @@ def test_a_loss_that_does_not_say_is_refused_by_name():
         lambda: ExponentialLinearWeight([1.0, 1e308]),
         lambda: Exponential(1e308),
         lambda: ThresholdDecision(0.0, miss=1e308),
+        lambda: ThresholdDecision(0.0, 1e308, 1e308),
     ],
 )
 def test_a_size_that_no_number_holds_is_refused_at_the_door(loss):

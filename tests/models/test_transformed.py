@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+import stakes
 from stakes import (
     BoxCoxWarp,
     GaussianBelief,
@@ -300,3 +301,20 @@ def test_unfitted_and_unknown_regressors(model, rng):
     tree = TransformedTargetRegressor(LinearRegression(), **LOG).fit(rows, labels)
     with pytest.raises(TypeError, match="no adapter knows a LinearRegression"):
         belief_of(tree, pool, contexts)
+
+
+@pytest.mark.parametrize("batch", [None, False])
+def test_linex_of_a_model_of_the_logarithm_through_rank_and_outlook(batch):
+    """The pair that the design recommends, latent N(0, 1): exp(-exp(f)) has a mean, and no number for most f."""
+    noise = 1.0 / 0.97 - 1.0  # of a label: it tells 0.97 of the variance
+    kernel = RBF(1.0, "fixed") + WhiteKernel(noise, "fixed")
+    process = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0)
+    model = TransformedTargetRegressor(process, **LOG).fit([[99.0]], [1.0])  # so far off that it tells nothing
+    settings = {"pool": np.zeros((1, 1)), "contexts": np.zeros((1, 1)), "n": 1, "target": "latent"}
+    ranking = stakes.rank(model, stakes.Linex(1.0), **settings, batch=batch)
+    assert ranking.scores[0] == pytest.approx(0.598647, rel=2e-6)
+    if batch is None:
+        found = stakes.outlook(model, stakes.Linex(1.0), **settings)
+        assert found.offers[0].worth == pytest.approx(0.598647, rel=2e-6)
+        assert found.today.value == pytest.approx(0.685749, rel=2e-6)
+        assert found.most.value == pytest.approx(0.685749, rel=2e-6)

@@ -1,7 +1,11 @@
 """Splits are shared, curves agree with a loop written out, strategies choose what they say."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.ensemble import BaggingRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -15,6 +19,7 @@ from tests.simulation.simulation_cases import (
     WEIGHTED,
     BayesianLine,
     Committee,
+    DiesElsewhere,
     committees,
     line_data,
     lines,
@@ -103,6 +108,18 @@ def test_the_whole_pool_may_be_bought():
 def test_one_random_state_one_result():
     assert same(committees(random_state=5), committees(random_state=5))
     assert not same(committees(random_state=5), committees(random_state=6))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no such signal")
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_killed_worker_does_not_change_the_result(tmp_path, kept):
+    settings = {"model": DiesElsewhere(home=os.getpid()), "runs": 3}
+    store = {"store": tmp_path / "runs"} if kept else {}
+    with parallel_config(backend="loky"), pytest.warns(RuntimeWarning, match="a worker process was ended"):
+        found = lines(n_jobs=2, **settings, **store)
+    assert same(found, lines(**settings))
+    if kept:
+        assert same(found, lines(**settings, **store))  # all of it is in the store, and none of it twice
 
 
 def test_a_generator_is_a_random_state():

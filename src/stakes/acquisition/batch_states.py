@@ -29,7 +29,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
-from stakes.acquisition.forms import find_form, in_domain, today
+from stakes.acquisition.forms import find_form, in_domain, simplest, today
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
     best_of_knowing,
@@ -684,6 +684,7 @@ def start_batch(
     loss: AnyLoss, belief: Belief, context_weights: Any, rng: np.random.Generator, max_configurations: int
 ) -> Batch:
     """A batch of no labels yet: the belief's own, or that for its type."""
+    belief = simplest(belief)
     weights = checked_context_weights(context_weights, belief)  # [M]
     if isinstance(belief, BatchBelief):
         return BeliefBatch(loss, belief, weights)
@@ -698,7 +699,7 @@ def _starter(belief: Belief) -> Starter | None:
 
 def has_batches(belief: Belief) -> bool:
     """Whether labels of the belief can be chosen together."""
-    return isinstance(belief, BatchBelief) or _starter(belief) is not None
+    return isinstance(belief, BatchBelief) or _starter(simplest(belief)) is not None
 
 
 def obstacle(belief: Belief) -> Exception | None:
@@ -709,7 +710,7 @@ def obstacle(belief: Belief) -> Exception | None:
             "Give it the method start_batch of stakes.beliefs.BatchBelief; or score ranks single labels under any "
             'belief, and select(..., stochastic="power") draws from them.'
         )
-    latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+    latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else simplest(belief)
     if isinstance(latent, GaussianBelief | VectorGaussianBelief) and latent.candidate_covariance is None:
         shape = "[N, N]" if isinstance(latent, GaussianBelief) else "[N, L, N, L]"
         return ValueError(

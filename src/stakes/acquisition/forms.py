@@ -10,21 +10,21 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from stakes._utils.array import Array, filled, log_sum, namespace, replaced
 from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
-from stakes.beliefs.base import RefinableBelief, ResolvingBelief
+from stakes.beliefs.base import RefinableBelief, ResolvingBelief, SimplifiedBelief
 from stakes.beliefs.quadrature import Resolved
 from stakes.exceptions import AccuracyWarning, StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
-from stakes.losses.domains import Classes, Domain, Vectors, target_axes
+from stakes.losses.domains import Classes, Domain, Interval, Vectors, target_axes
 
 
 class ANY:
@@ -169,11 +169,44 @@ def find_form(loss: AnyLoss, belief: Belief) -> Form:
         'profile curve EUR_c(rho)'
     """
     check_pair(loss, belief)
+    if (plain := simplest(belief)) is not belief:
+        return _of_one_hypothesis(find_form(loss, plain))
     for key in _keys(loss, belief):
         for form in _with_others(_FORMS.get(key)):
             if form.serves(loss, belief):
                 return form
     return general_form(loss)
+
+
+def simplest(belief: Any) -> Any:
+    """The belief as the simplest kind that holds it: forms and closed answers of that kind serve it."""
+    return belief.simplest() if isinstance(belief, SimplifiedBelief) else belief
+
+
+@cache
+def _of_one_hypothesis(form: Form) -> Form:
+    """The form of a Gaussian belief, for mixtures of one hypothesis."""
+
+    def prepare(loss: Any, belief: Any) -> Reduction:
+        of, log_scale = form.prepare(loss, simplest(belief))
+        return lambda block: of(simplest(block)), log_scale
+
+    total, found = None, form.total
+    if found is not None:
+
+        def totals(loss: Any, belief: Any, shares: Array) -> Callable[[Any], Array]:
+            worth = found.prepare(loss, simplest(belief), shares)
+            return lambda block: worth(simplest(block))
+
+        total = replace(found, prepare=totals, numbers=lambda loss, belief: found.numbers(loss, simplest(belief)))
+    return replace(
+        form,
+        prepare=prepare,
+        numbers=lambda loss, belief: form.numbers(loss, simplest(belief)),
+        total=total,
+        serves=lambda loss, belief: simplest(belief) is not belief and form.serves(loss, simplest(belief)),
+        otherwise=None,
+    )
 
 
 def is_meant_for(form: Form, loss: AnyLoss, belief: Belief) -> bool:
@@ -222,7 +255,8 @@ def check_pair(loss: AnyLoss, belief: Belief) -> None:
         if isinstance(loss, DistributionLoss) and not isinstance(belief, DistributionBelief):
             raise TypeError(
                 f"{ours} needs whole distributions of the target, and {theirs} gives moments only. Use GaussianBelief, "
-                "WarpedGaussianBelief or NormalEnsemble, or give it the methods of stakes.beliefs.DistributionBelief."
+                "GaussianMixtureBelief, WarpedGaussianBelief or NormalEnsemble, or give it the methods of "
+                "stakes.beliefs.DistributionBelief."
             )
         return
     if type(loss.domain) is not type(belief.domain):
@@ -277,6 +311,29 @@ def in_plain_domain(loss: Any, belief: Belief) -> Any:
     """The loss near 1 where that keeps digits, else as it is: `by_logarithms` is asked for in its place."""
     found = in_domain(loss, belief)
     return loss if isinstance(found, LogDomainLoss) else found
+
+
+def check_in_range(loss: Any, belief: Belief, moments: Array) -> None:
+    """Refuse moments [..., J, D] of numbers that plain numbers do not hold, of a belief that knows no logarithms.
+
+    Where E[w] has underflowed in a cell, its regret is taken for nothing, which is wrong if the cell has a part in
+    E[w T] that counts.
+    """
+    if not isinstance(loss, WeightedBregman) or isinstance(belief, LogMomentBelief):
+        return
+    if not isinstance(loss.domain, Interval):
+        return
+    xp = namespace(moments)
+    gone = moments[..., :1] <= xp.finfo(moments.dtype).smallest_normal ** 0.5
+    sizes = abs(moments[..., 1:])
+    lost = xp.sum(xp.where(gone, sizes, xp.zeros_like(sizes)), axis=-2)
+    held = xp.all(xp.isfinite(moments)) & xp.all(lost <= TOLERABLE * xp.sum(sizes, axis=-2))
+    if not bool(held):
+        raise FloatingPointError(
+            f"moments of {getattr(loss, 'name', type(loss).__name__)} under {type(belief).__name__} leave the range of "
+            "numbers: E[w] and E[w T] cannot both be held. Give targets in smaller units and the loss a smaller rate, "
+            "or give the belief the methods of stakes.beliefs.LogMomentBelief, which keep logarithms."
+        )
 
 
 def resolve(loss: AnyLoss, belief: Belief) -> Any:
@@ -355,6 +412,7 @@ def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     def of(block: Belief) -> Array:
         xp = namespace(block.like)
         split = block.split_moments(integrand, reference)  # [n, M, J, D]
+        check_in_range(loss, belief, split)
         action = loss.action(xp.sum(split, axis=2))  # [n, M, d]
         return xp.sum(loss.regret(split, action[:, :, None, :], point), axis=2)  # [n, M]
 

@@ -35,6 +35,7 @@ from stakes.acquisition.forms import (
     Cost,
     Form,
     by_logarithms,
+    check_in_range,
     check_pair,
     find_form,
     general_form,
@@ -42,6 +43,7 @@ from stakes.acquisition.forms import (
     of_action,
     regret_of_target,
     resolve,
+    simplest,
     today,
 )
 from stakes.beliefs import Belief, GaussianBelief, VectorGaussianBelief
@@ -195,7 +197,7 @@ def _uncertainty(loss: AnyLoss, block: Belief) -> tuple[Array, Array]:
 
 def _closed_uncertainty(loss: AnyLoss, belief: Belief) -> tuple[Array, Array] | None:
     """[M] each: h = EUR_c(1) and its log scale, where that has a closed form, which no weight takes out of range."""
-    weight, kind = getattr(loss, "weight", None), type(loss)
+    weight, kind, belief = getattr(loss, "weight", None), type(loss), simplest(belief)
     if weight is not None and not isinstance(weight, ExponentialWeight | ExponentialLinearWeight):
         return None
     if type(belief) is GaussianBelief and kind in (SquaredError, Linex, AbsoluteError, Pinball, CRPS):
@@ -230,7 +232,9 @@ def _action_today(loss: Loss, block: Any) -> Array:
     logs, reference = by_logarithms(loss, block), block.reference(loss)
     if logs is not None:
         return logs.action(block.log_moments(logs, reference))
-    return loss.action(block.moments(loss, reference))
+    moments = block.moments(loss, reference)  # [m, D]
+    check_in_range(loss, block, moments[:, None, :])
+    return loss.action(moments)
 
 
 def _rough_as(loss: Any, block: Belief) -> Any:
@@ -616,7 +620,7 @@ def effective_context_weights(loss: AnyLoss, belief: Belief, *, context_weights:
 
 def _log_mean_weight(loss: Any, block: Any) -> Array:
     """[m]: log E[w | c], in closed form where there is one."""
-    kinds = {GaussianBelief: ExponentialWeight, VectorGaussianBelief: ExponentialLinearWeight}
+    kinds, block = {GaussianBelief: ExponentialWeight, VectorGaussianBelief: ExponentialLinearWeight}, simplest(block)
     if kinds.get(type(block)) is type(loss.weight):
         return log_mean_weight(loss.weight, block)
     logs, reference = by_logarithms(loss, block), block.reference(loss)
@@ -713,7 +717,7 @@ def closed_answer(loss: AnyLoss, belief: Belief) -> Array | None:
 
     The weight turns N(m, v) into N(m + a v, v).
     """
-    weight = getattr(loss, "weight", None)
+    weight, belief = getattr(loss, "weight", None), simplest(belief)
     if type(belief) is not GaussianBelief or not (weight is None or isinstance(weight, ExponentialWeight)):
         return None
     mean, variance = belief.mean, belief.variance

@@ -11,6 +11,7 @@ from stakes.beliefs.base import (
 )
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
+from stakes.beliefs.mixture import GaussianMixtureBelief
 from stakes.beliefs.normal import Automatic, MemberNodes, MemberPanels, MixtureGrid, NormalEnsemble, OutcomeRule
 from stakes.beliefs.vector import VectorGaussianBelief
 from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
@@ -27,6 +28,7 @@ __all__ = [
     "Distribution",
     "DistributionBelief",
     "GaussianBelief",
+    "GaussianMixtureBelief",
     "Integrand",
     "LogMomentBelief",
     "LogWarp",

@@ -292,6 +292,14 @@ class RefinableBelief(Protocol):
         """The same belief with a rule of twice the effort."""
 
 
+@runtime_checkable
+class SimplifiedBelief(Protocol):
+    """A belief that may turn out to be one of a simpler kind, as a mixture of one hypothesis is."""
+
+    def simplest(self) -> Any:
+        """The same belief as the simplest kind that holds it, which may be itself."""
+
+
 Regret: TypeAlias = Callable[[Distribution, Distribution, Array], Array]
 """The distribution in each cell, today's on the same nodes and marks [..., B], to regrets [...]."""
 

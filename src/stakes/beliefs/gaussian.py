@@ -157,7 +157,7 @@ class GaussianBelief:
         rho = namespace(mean).ones_like(mean)[None, :]
         shares = (1.0, 1.0 - WIDE_SD_AT_KINKS**2)
         splits = (GaussianSplit(integrand, mean, sd, rho * share, reference) for share in shares)
-        return max(int(split.eta.shape[2]) for split in splits)
+        return max(int(split.nodes[0].shape[2]) for split in splits)
 
     @property
     def domain(self) -> Interval:

@@ -128,23 +128,33 @@ class GaussianSplit:
         self.further = self._further()
         self.cuts = standard_units(integrand.breakpoints, self.mean, self.sd)  # [M, B]
         self.scales = _scales(integrand.scales if integrand.breakpoints else (), self.sd)  # [M, B]
-        low, high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]
-        self.eta, weights = self._even(low, high) if self._wide() else self._layered(low, high)  # [N, M, J]
-        self.switches: Array | None = None
-        if integrand.finite_actions:
-            self.switches = switching_points(self._conditional, self.eta)  # [N, M, B]
-            if self.further or self._smallest(self.rest, 1.0) < self.wide_sd:
-                self.eta, weights = self._layered(low, high, *self._around_switches(self.switches))
-                self.switches = None
-        self.mass = weights * density(self.eta, (self.rho * self.boost)[..., None])
+        self.low, self.high = self.tilt_low * self.root - reach, self.tilt_high * self.root + reach  # [N, M]: of eta
+
+    @cached_property
+    def nodes(self) -> tuple[Array, Array, Array | None]:
+        """[N, M, J] each: eta and their masses; and [N, M, B]: switches, where cells are what lies between them."""
+        even = self.smooth_in_eta()
+        eta, weights = trapezoid(self.low, self.high, self.spacing()) if even else self._layered()
+        switches: Array | None = None
+        if self.integrand.finite_actions:
+            switches = switching_points(self.conditional, eta)
+            if not self.wide_throughout():
+                eta, weights = self._layered(*self.around_switches(switches))
+                switches = None
+        return eta, weights * density(eta, (self.rho * self.boost)[..., None]), switches
 
     def moments(self) -> Array:
         """[N, M, J, D]: E[S | eta] times the mass of eta; for switches between which it is wide, E[S 1{between}]."""
-        if self.switches is None:
-            return self.mass[..., None] * self._conditional(self.eta)
-        if 0 in self.rho.shape:
-            return filled((*self.rho.shape, 1, self.weighted.shape[-1]), 0.0, self.rho)
-        return self.xp.stack([self._between(n, self.switches[n, ...]) for n in range(self.rho.shape[0])], axis=0)
+        eta, mass, switches = self.nodes
+        if switches is None:
+            return mass[..., None] * self.conditional(eta)
+        end = filled((*self.rho.shape, 1), _FAR, switches)
+        cuts = self.xp.concat([-end, switches, end], axis=2)
+        return self.between(cuts[..., :-1], cuts[..., 1:])
+
+    def wide_throughout(self) -> bool:
+        """Whether nodes of z that all eta share resolve every posterior."""
+        return not self.further and self._smallest(self.rest, 1.0) >= self.wide_sd
 
     def _further(self) -> float:
         """Posterior sds beyond the usual at which a cost may still matter, for costs of actions far apart in size.
@@ -161,20 +171,23 @@ class GaussianSplit:
         spread = math.log(largest) - math.log(least) if largest > 0 and math.isfinite(least) else 0.0
         return math.sqrt(2.0 * spread) if spread > _EXTREME else 0.0
 
-    def _around_switches(self, switches: Array) -> list[Array]:
+    def around_switches(self, switches: Array) -> list[Array]:
         """[N, M, B] each: switching points, and places around them where the smaller of two costs dies out quickly."""
         if not self.further:
             return [switches]
         step = (self.rest / (self.root * self.further))[..., None]
         return [switches, *(switches + side * each * step for each in _FAR_STEPS for side in (-1.0, 1.0))]
 
-    def _between(self, n: int, switches: Array) -> Array:
-        """[M, B + 1, D]: E[S 1{eta between switches}], with eta | u ~ N(root u, rest^2), in blocks of contexts."""
-        xp = self.xp
-        end = filled((switches.shape[0], 1), _FAR, switches)
-        low, high = xp.concat([-end, switches], axis=1), xp.concat([switches, end], axis=1)  # [M, B + 1]
-        parts = []
-        for part in slices(switches.shape[0], max(1, CHUNK // (8 * low.shape[1] * self.u.shape[1]))):
+    def between(self, low: Array, high: Array) -> Array:
+        """[N, M, J, D]: E[S 1{low < eta < high}] for ends [N, M, J], where posteriors are wide throughout."""
+        if 0 in low.shape:
+            return filled((*low.shape, self.weighted.shape[-1]), 0.0, self.rho)
+        return self.xp.stack([self._between(n, low[n, ...], high[n, ...]) for n in range(low.shape[0])], axis=0)
+
+    def _between(self, n: int, low: Array, high: Array) -> Array:
+        """[M, J, D]: the same for one candidate, with eta | u ~ N(root u, rest^2), in blocks of contexts."""
+        xp, parts = self.xp, []
+        for part in slices(low.shape[0], max(1, CHUNK // (8 * low.shape[1] * self.u.shape[1]))):
             centre = (self.root[n, part, None] * self.u[part, :])[:, None, :]  # [p, 1, Q]
             rest = self.rest[n, part, None, None]
             share = normal_between((low[part, :, None] - centre) / rest, (high[part, :, None] - centre) / rest)
@@ -182,8 +195,8 @@ class GaussianSplit:
             parts.append(xp.matmul(share * mass, self.weighted[part, ...]))
         return xp.concat(parts, axis=0)
 
-    def _conditional(self, eta: Array) -> Array:
-        """[N, M, J, D]: E[S | eta] at eta [N, M, J]."""
+    def conditional(self, eta: Array) -> Array:
+        """[N, M, J, D]: E[S | eta] at eta [N, M, J], over exp((1 - rho) boost)."""
         if 0 in eta.shape:
             return filled((*eta.shape, self.weighted.shape[-1]), 0.0, self.rho)
         shared = not self.integrand.breakpoints and _all_equal(self.tilt_low) and _all_equal(self.tilt_high)
@@ -195,7 +208,7 @@ class GaussianSplit:
             rows.append(self._one_correlation(n, eta[n, ...]) if one else self._row(n, eta[n, ...]))
         return self.xp.stack(rows, axis=0)
 
-    def _wide(self) -> bool:
+    def smooth_in_eta(self) -> bool:
         """Whether an even grid of eta will do.
 
         E[S | eta] is S smoothed by the posterior, as wide as rest / root to eta: a breakpoint of z is a layer of that
@@ -203,24 +216,27 @@ class GaussianSplit:
         """
         return not self.integrand.breakpoints or self._smallest(self.rest, 1.0) >= self.wide_sd
 
-    def _even(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """[N, M, J] each: evenly spaced eta, and their weights."""
+    def spacing(self) -> float:
+        """Of an even grid of eta that resolves E[S | eta], or that finds where the best action changes."""
         steepest = 1.0 / self._smallest(1.0 / self.root, 1.0)
         smooth = self._smallest(self.rest / self.root, 1.0) if self.integrand.breakpoints else 1.0
         if self.integrand.finite_actions:  # to be searched, not summed
-            return trapezoid(low, high, min(_SEARCH_SPACING, smooth))
+            return min(_SEARCH_SPACING, smooth)
         spacing = self.integrand.spacing or SPACING
         if not self.integrand.breakpoints:  # to eta, statistics are no sharper than the posterior that smooths them
             spacing = max(spacing, min(SPACING, self._smallest(self.rest, 1.0) / _ETA_PER_SD))
-        widest = min(COARSEST, spacing / steepest, smooth / _NODES_PER_SD)
-        return trapezoid(low, high, self.integrand.width * widest)
+        return self.integrand.width * min(COARSEST, spacing / steepest, smooth / _NODES_PER_SD)
 
-    def _layered(self, low: Array, high: Array, *more: Array) -> tuple[Array, Array]:
-        """[N, M, J] each: eta in panels around every edge of z and between `more` points [N, M, B]."""
+    def layers(self) -> Array:
+        """[N, M, b]: eta around every edge of z, between which E[S | eta] is smooth."""
         further = [step for step in _FAR_LAYER if self.further and step < self.further + 3.0]
         layer = (*_KINK_LAYER, *further, *(-step for step in further))
-        cuts = layers(self.cuts, self.scales, self.root, self.rest, layer)
-        return panels(low, high, self.xp.concat([cuts, *more], axis=-1), self.integrand.width * PANEL)
+        return layers(self.cuts, self.scales, self.root, self.rest, layer)
+
+    def _layered(self, *more: Array) -> tuple[Array, Array]:
+        """[N, M, J] each: eta in panels around every edge of z and between `more` points [N, M, B]."""
+        cuts = self.xp.concat([self.layers(), *more], axis=-1)
+        return panels(self.low, self.high, cuts, self.integrand.width * PANEL)
 
     def _smallest(self, values: Array, default: float) -> float:
         return float(self.xp.min(values)) if math.prod(values.shape) else default

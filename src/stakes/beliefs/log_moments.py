@@ -163,17 +163,22 @@ class LogSplit:
         self.tilt_low, self.tilt_high = self.today.low + TAIL, self.today.high - TAIL  # [M]
         first, last = xp.min(self.today.modes, axis=-1), xp.max(self.today.modes, axis=-1)
         self.two_peaks = (first <= self.tilt_low + 1e-9) & (last >= self.tilt_high - 1e-9)  # [M]
-        self.eta, weights = self._panels() if self.kinked else self._even()  # [N, M, J] each
-        self.log_mass = log_of(weights + 0.0 * self.eta) - 0.5 * self.eta**2 - _LOG_NORMAL
 
     def moments(self) -> Array:
         """[N, M, J, 2]: log E[S 1{eta in cell j}]."""
-        if 0 in self.eta.shape:
-            return filled((*self.eta.shape, 2), -math.inf, self.eta)
-        rows = [self._row(n) for n in range(self.eta.shape[0])]
-        return self.xp.stack(rows, axis=0) + (self.log_mass - self.scale[:, None])[..., None]
+        low, _, _, high = self.ends()
+        eta, weights = panels(low, high, self.cuts(), _ONE_PANEL) if self.kinked else self._even()  # [N, M, J] each
+        log_mass = log_of(weights + 0.0 * eta) - 0.5 * eta**2 - _LOG_NORMAL
+        return self.conditional(eta) + log_mass[..., None]
 
-    def _ends(self) -> tuple[Array, Array, Array, Array]:
+    def conditional(self, eta: Array) -> Array:
+        """[N, M, J, 2]: log E[S | eta] at eta [N, M, J]."""
+        if 0 in eta.shape:
+            return filled((*eta.shape, 2), -math.inf, eta)
+        rows = [self._row(n, eta[n, ...]) for n in range(eta.shape[0])]
+        return self.xp.stack(rows, axis=0) - self.scale[:, None, None]
+
+    def ends(self) -> tuple[Array, Array, Array, Array]:
         """[N, M] each: from where to where eta has the mass of one statistic, and then of the other."""
         xp = self.xp
         low, high = self.tilt_low * self.root, self.tilt_high * self.root
@@ -185,7 +190,7 @@ class LogSplit:
     def _even(self) -> tuple[Array, Array]:
         """[N, M, J] each: evenly spaced eta and their weights; in two parts where the masses lie apart."""
         xp = self.xp
-        low, first_end, last_start, high = self._ends()
+        low, first_end, last_start, high = self.ends()
         apart = last_start > first_end
         width = xp.where(apart, 4.0 * TAIL + xp.zeros_like(low), high - low)
         steepest = float(xp.max(self.root)) if math.prod(low.shape) else 1.0
@@ -196,9 +201,9 @@ class LogSplit:
         one = trapezoid_of(low, high, 2 * half)
         return tuple(xp.where(apart[..., None], each, other) for each, other in zip(both, one, strict=True))
 
-    def _panels(self) -> tuple[Array, Array]:
-        """[N, M, J] each: eta in panels that split around every breakpoint of z, and are few between the masses."""
-        xp, (low, first_end, last_start, high) = self.xp, self._ends()
+    def cuts(self) -> Array:
+        """[N, M, B]: edges of panels of eta that split around every breakpoint of z, and are few between the masses."""
+        xp, (low, first_end, last_start, high) = self.xp, self.ends()
         layer = self.rest[..., None, None] * constant(_LAYER, self.root)
         breaks = standard_units(self.today.integrand.breakpoints, self.today.mean, self.today.sd)  # [M, B]
         layer = xp.reshape(breaks[..., None] + layer, (*low.shape, breaks.shape[-1] * len(_LAYER)))
@@ -207,41 +212,40 @@ class LogSplit:
             widest = float(xp.max(end - start)) if math.prod(low.shape) else 1.0
             share = constant(np.linspace(0.0, 1.0, 1 + math.ceil(widest / self.today.panel)), low)
             cuts = xp.concat([cuts, start[..., None] + (end - start)[..., None] * share], axis=-1)
-        return panels(low, high, cuts, _ONE_PANEL)
+        return cuts
 
-    def _row(self, n: int) -> Array:
-        """[M, J, 2]: log E[S | eta] for one candidate."""
+    def _row(self, n: int, eta: Array) -> Array:
+        """[M, J, 2]: log E[S | eta] for one candidate at eta [M, J]."""
         little = self.root[n, :] <= _LITTLE  # [M]
-        if bool(self.xp.all(little)):
-            return self._in_blocks(lambda part: self._shared_nodes(n, part), self.today.u.shape[-1])
-        own = self._own_nodes(n)
         if not bool(self.xp.any(little)):
-            return own
-        shared = self._in_blocks(lambda part: self._shared_nodes(n, part), self.today.u.shape[-1])
-        return self.xp.where(little[:, None, None], shared, own)
+            return self._own_nodes(n, eta)
+        shared = self._in_blocks(eta, lambda part: self._shared_nodes(n, part, eta), self.today.u.shape[-1])
+        if bool(self.xp.all(little)):
+            return shared
+        return self.xp.where(little[:, None, None], shared, self._own_nodes(n, eta))
 
-    def _in_blocks(self, of: Callable[[slice], Array], n_nodes: int) -> Array:
+    def _in_blocks(self, eta: Array, of: Callable[[slice], Array], n_nodes: int) -> Array:
         """What a function gives for blocks of contexts, whose pairs of eta and one of so many nodes keep to a chunk."""
-        parts = slices(self.eta.shape[1], max(1, CHUNK // (n_nodes * self.eta.shape[-1])))
+        parts = slices(eta.shape[0], max(1, CHUNK // (n_nodes * eta.shape[-1])))
         return self.xp.concat([of(part) for part in parts], axis=0)
 
-    def _shared_nodes(self, n: int, part: slice) -> Array:
+    def _shared_nodes(self, n: int, part: slice, eta: Array) -> Array:
         """[p, J, 2]: nodes of z that serve every eta."""
         u, rest = self.today.u[part, None, :], self.rest[n, part, None, None]
-        centre = (self.root[n, part, None] * self.eta[n, part, :])[..., None]
+        centre = (self.root[n, part, None] * eta[part, :])[..., None]
         log_kernel = -0.5 * ((u - centre) / rest) ** 2 - self.xp.log(rest) - _LOG_NORMAL  # [p, J, Q]
         each = [log_sum(log_kernel + terms[part, None, :]) for terms in self.today.log_terms]
         return self.xp.stack(each, axis=-1)
 
-    def _own_nodes(self, n: int) -> Array:
+    def _own_nodes(self, n: int, eta: Array) -> Array:
         """[M, J, 2]: nodes of z around the mass of each statistic under the posterior of each eta."""
-        first = self._around_peak(n, 0) if self.today.integrand.weighted else self.xp.zeros_like(self.eta[n, ...])
-        return self.xp.stack([first, self._around_peak(n, 1)], axis=-1)
+        first = self._around_peak(n, eta, 0) if self.today.integrand.weighted else self.xp.zeros_like(eta)
+        return self.xp.stack([first, self._around_peak(n, eta, 1)], axis=-1)
 
-    def _around_peak(self, n: int, d: int) -> Array:
+    def _around_peak(self, n: int, eta: Array, d: int) -> Array:
         """[M, J]: log E[S_d | eta], with t the target in posterior standard units."""
         xp, rest = self.xp, self.rest[n, :, None]  # [M, 1]
-        centre = self.root[n, :, None] * self.eta[n, ...]  # [M, J]
+        centre = self.root[n, :, None] * eta  # [M, J]
 
         def log_height(t: Array, part: slice = slice(None)) -> Array:
             lead = (part, ..., *(None,) * (t.ndim - 2))
@@ -261,7 +265,7 @@ class LogSplit:
                 t, weights = trapezoid(low[part, :], high[part, :], min(COARSEST, self.today.spacing / widest))
             return log_sum(log_height(t, part) + log_of(weights)) - _LOG_NORMAL
 
-        return self._in_blocks(log_sums, self.today.u.shape[-1] // 2)
+        return self._in_blocks(eta, log_sums, self.today.u.shape[-1] // 2)
 
 
 def trapezoid_of(low: Array, high: Array, count: int) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
@@ -55,12 +55,22 @@ from stakes.beliefs.quadrature import (
 from stakes.beliefs.roughness import resolved
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
+from stakes.losses.bregman import LogDomainLoss
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
 from stakes.losses.domains import REAL, Interval
 
 _MEMBER_MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # edges of panels around a member, in its standard deviations
 _PANEL_WIDTH = 1.0  # of a distribution, in the smallest standard deviation of a context
 _FAR = 1e3  # standard deviations, beyond which no mass is left
+
+_T = TypeVar("_T")
+
+
+def loss_of(integrand: Any) -> Any:
+    """What an integrand has its magnitudes of: the loss itself, beneath what says how to integrate it."""
+    if isinstance(integrand, Resolved):
+        return loss_of(integrand.of)
+    return loss_of(integrand.loss) if isinstance(integrand, LogDomainLoss) else integrand
 
 
 @runtime_checkable
@@ -434,6 +444,9 @@ class NormalEnsemble:
 
     def reference(self, integrand: Integrand) -> Reference:
         """The place, among those where each member's w(z) p(z | c, k) is largest, where it is largest of all."""
+        return self._once("reference", (loss_of(integrand),), lambda: self._reference(integrand))
+
+    def _reference(self, integrand: Integrand) -> Reference:
         xp = namespace(self.context_mean)
         mean, sd = double(self.context_mean), double(self.context_sd)
         modes = [modes_and_window(integrand, mean[:, part], sd[:, part])[0] for part in member_slices(mean)]
@@ -454,7 +467,8 @@ class NormalEnsemble:
         Returns:
             The integrand, and where it is steep, jumps or kinks.
         """
-        return resolved(integrand, double(self.context_mean), double(self.context_sd))
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once("resolved", (integrand,), lambda: resolved(integrand, mean, sd))
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: sum_k q_k E[S(z) | c, k]."""
@@ -471,7 +485,8 @@ class NormalEnsemble:
 
     def log_span(self, integrand: LogIntegrand) -> float:
         """Over how many units log T ranges where the loss may look."""
-        return log_span(integrand, double(self.context_mean), double(self.context_sd))
+        mean, sd = double(self.context_mean), double(self.context_sd)
+        return self._once("log span", (loss_of(integrand),), lambda: log_span(integrand, mean, sd))
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
         """[M, 2]: log E[S(z) | c]."""
@@ -493,7 +508,8 @@ class NormalEnsemble:
             [M, K, 2].
         """
         mean, sd = double(self.context_mean), double(self.context_sd)
-        return self._once(integrand, reference, lambda: normal_log_moments(integrand, mean, sd, reference))
+        about = "log moments", (loss_of(integrand), reference)
+        return self._once(*about, lambda: normal_log_moments(integrand, mean, sd, reference))
 
     def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """E[S(z) | c, k].
@@ -506,15 +522,17 @@ class NormalEnsemble:
             [M, K, D].
         """
         mean, sd = double(self.context_mean), double(self.context_sd)
-        return self._once(integrand, reference, lambda: normal_moments(self.resolved(integrand), mean, sd, reference))
+        about = "moments", (integrand, reference)
+        return self._once(*about, lambda: normal_moments(self.resolved(integrand), mean, sd, reference))
 
-    def _once(self, integrand: Any, reference: Reference, made: Callable[[], Array]) -> Array:
-        """What the contexts say of an integrand, which blocks of candidates ask for again and again."""
-        known = self._known.get("moments", (None, None, None))
-        if known[0] is not integrand or known[1] is not reference:
-            known = self._known["moments"] = integrand, reference, made()
-        moments: Array = known[2]
-        return moments
+    def _once(self, what: str, about: tuple[Any, ...], made: Callable[[], _T]) -> _T:
+        """What the contexts say of these very objects, which blocks of candidates ask for again and again."""
+        known, found = self._known.get(what, ((None,), None))
+        if any(one is not other for one, other in zip(known, about, strict=False)):
+            found = made()
+            self._known[what] = about, found
+        kept: _T = found
+        return kept
 
     def member_outcomes(self) -> Array:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
@@ -569,7 +587,7 @@ class NormalEnsemble:
             candidate_sd=self.candidate_sd[candidates, :],
             context_mean=self.context_mean[contexts, :],
             context_sd=self.context_sd[contexts, :],
-            _known=self._known if contexts == slice(None) else {},
+            _known=self._known if contexts.indices(self.n_contexts) == (0, self.n_contexts, 1) else {},
         )
 
     def refined(self) -> NormalEnsemble:

@@ -232,7 +232,7 @@ def as_numbers(cells: Cells) -> Host | None:
         values = [math.nan if cell is None else float(cell) for cell in cells]
     except ValueError:
         return None
-    return None if any("_" in cell for cell in cells if cell) else np.asarray(values, dtype=float)
+    return None if "_" in "".join(filter(None, cells)) else np.asarray(values, dtype=float)
 
 
 def as_texts(cells: Cells) -> Host:

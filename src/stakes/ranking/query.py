@@ -259,8 +259,12 @@ class Query:
         return self.belief_of(pool_rows(self.pool, rows), rows, joint)
 
     def first(self, joint: bool = False) -> Belief:
-        """What the model believes of the first row, where any will do."""
-        return self.belief_of(self.head, range(1), joint)
+        """What the model believes of the first row, where any will do; the same object each time."""
+        key = self.target, joint, "first"
+        if key not in self.prepared:
+            self.prepared[key] = self.belief_of(self.head, range(1), joint)
+        belief: Belief = self.prepared[key]
+        return belief
 
     def belief_of(self, part: Table, rows: Sequence[int] | Host, joint: bool = False) -> Belief:
         """What the model believes of the rows in a part of the pool, which are at some positions there."""

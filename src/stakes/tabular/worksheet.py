@@ -308,7 +308,9 @@ class Worksheet:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what was taken for granted in reading."""
-        return (*self.source.notes, *self.source.remarks(self.features.names), *self._numbers_as_classes())
+        frame = self.features
+        texts = [name for name, cells in zip(frame.names, frame.arrays, strict=True) if cells.dtype.kind == "O"]
+        return (*self.source.notes, *self.source.remarks(texts), *self._numbers_as_classes())
 
     def classes(self, labels: Mapping[int, str]) -> tuple[str, ...] | None:
         """All classes, as far as the brief and some labels tell them.
