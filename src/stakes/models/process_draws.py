@@ -233,7 +233,7 @@ def _walk(
             if height <= _NOWHERE:
                 break
         gain = height - 0.5 * momentum @ momentum - energy
-        chance = math.exp(min(0.0, gain)) if math.isfinite(gain) else 0.0
+        chance = math.exp(min(0.0, float(gain))) if math.isfinite(gain) else 0.0
         if generator.random() < chance:
             x, value, gradient = place, height, slope
         if step is None and short == 1.0:
