@@ -160,6 +160,7 @@ class GaussianMixtureBelief:
                 self.hypothesis(s)
             except StakesError as error:
                 raise StakesError(f"hypothesis {s}: {error}") from error
+        self._known["checked"] = self.hypothesis(0)
 
     @classmethod
     def from_beliefs(
@@ -248,14 +249,16 @@ class GaussianMixtureBelief:
         """
         if ("hypothesis", s) not in self._known:
             rows, noise = self.candidate_covariance, self.noise_variance
-            self._known["hypothesis", s] = GaussianBelief(
-                self.mean[s, :],
-                self.variance[s, :],
-                self.candidate_variance[s, :],
-                self.covariance[s, ...],
-                _rows_of_hypothesis(rows, s) if callable(rows) else None if rows is None else rows[s, ...],
-                noise if noise is None or not noise.ndim else noise[s, :],
-            )
+            fields = {
+                "mean": self.mean[s, :],
+                "variance": self.variance[s, :],
+                "candidate_variance": self.candidate_variance[s, :],
+                "covariance": self.covariance[s, ...],
+                "candidate_covariance": _rows_of_hypothesis(rows, s) if callable(rows) or rows is None else rows[s, ...],
+                "noise_variance": noise if noise is None or not noise.ndim else noise[s, :],
+            }
+            checked = self._known.get("checked")
+            self._known["hypothesis", s] = GaussianBelief(**fields) if checked is None else replaced(checked, **fields)
         belief: GaussianBelief = self._known["hypothesis", s]
         return belief
 
@@ -334,11 +337,7 @@ class GaussianMixtureBelief:
             rows = _rows_of_block(rows, range(self.n_candidates)[candidates], candidates)
         elif rows is not None:
             rows = rows[:, candidates, :][:, :, candidates]
-        known: dict[Any, Any] = (
-            {"targets": self._known["targets"]} if contexts == slice(None) and "targets" in self._known else {}
-        )
-        for s in range(self.n_hypotheses):
-            known["hypothesis", s] = self.hypothesis(s).take(candidates, contexts)
+        kept = ("checked", "targets") if contexts == slice(None) else ("checked",)
         return replaced(
             self,
             mean=self.mean[:, contexts],
@@ -348,7 +347,7 @@ class GaussianMixtureBelief:
             covariance=self.covariance[:, candidates, contexts],
             candidate_covariance=rows,
             noise_variance=noise if noise is None or not noise.ndim else noise[:, candidates],
-            _known=known,
+            _known={each: self._known[each] for each in kept if each in self._known},
         )
 
     def refined(self) -> GaussianMixtureBelief:
@@ -380,9 +379,9 @@ def _stack(arrays: list[Array]) -> Array:
     return namespace(arrays[0]).stack(arrays, axis=0)
 
 
-def _rows_of_hypothesis(rows: Callable[[int], Array], s: int) -> Callable[[int], Array]:
+def _rows_of_hypothesis(rows: Callable[[int], Array] | None, s: int) -> Callable[[int], Array] | None:
     """The function from a position to its row of covariances under one hypothesis."""
-    return lambda i: rows(i)[s, :]
+    return None if rows is None else lambda i: rows(i)[s, :]
 
 
 def _rows_of_block(rows: Callable[[int], Array], positions: range, candidates: slice) -> Callable[[int], Array]:
