@@ -75,8 +75,9 @@ def test_series_at_points_in_every_array_library(xp, host, rng):
 def test_nodes_are_added_until_it_is_enough_and_none_is_computed_twice(slope, most):
     seen = []
 
-    def values(sd):
-        seen.extend(sd.tolist())
+    def values(rho):
+        seen.extend(rho.tolist())
+        sd = np.sqrt(1.0 - rho)
         return np.stack([1.0 / (1.0 + (slope * (sd - 0.5)) ** 2), 2.0 + sd], axis=1)
 
     found, error = interpolated(values, 1e-6, 0.0)
@@ -85,26 +86,57 @@ def test_nodes_are_added_until_it_is_enough_and_none_is_computed_twice(slope, mo
     rho = np.linspace(0.0, 1.0, 101)
     sd = np.sqrt(1.0 - rho)
     got = clenshaw(found.coefficients, np.stack([2.0 * sd - 1.0] * 2, axis=1))
-    off = np.abs(got / values(sd) - 1.0)
+    off = np.abs(got / values(rho) - 1.0)
     assert off.max() <= 20 * max(error, 1e-8)
     assert off[:, 1].max() <= 1e-8
 
 
 @pytest.mark.parametrize("narrow", [0.05, 2e-3])
-def test_what_is_narrow_is_interpolated_in_pieces(narrow):
-    """A feature of the weight shows in the curve once the posterior is as narrow."""
-    belief = gaussian_pair([0.0, 1.0], [1.0, 1.0], 1.0 - np.geomspace(1e-7, 0.9, 60))
+@pytest.mark.parametrize("towards", ["knowing all", "knowing nothing"])
+def test_what_is_narrow_is_interpolated_in_pieces(narrow, towards):
+    """A feature of the weight shows once the posterior is as narrow, or once the answer moves as far."""
+    small = np.geomspace(1e-9, 0.9, 80)
+    belief = gaussian_pair([0.0, 1.0], [1.0, 1.0], 1.0 - small if towards == "knowing all" else small)
 
-    def values(sd):
-        return np.stack([1.0 / (1.0 + (sd / narrow) ** 2), 2.0 + sd], axis=1)
+    def values(rho):
+        x = 1.0 - rho if towards == "knowing all" else rho
+        return np.stack([1.0 / (1.0 + x / narrow**2), 2.0 + np.sqrt(1.0 - rho)], axis=1)
 
     found, error = interpolated(values, 1e-7, 0.0, 27)
     assert isinstance(found, PanelCurves)
     assert error < 1e-7
     rho = belief.rho[:, 0]
-    wanted = rho[:, None] * values(np.sqrt(1.0 - rho))
+    wanted = rho[:, None] * values(rho)
     np.testing.assert_allclose(found.reductions(belief)[0], wanted, rtol=1e-6)
     np.testing.assert_allclose(found.totals(belief)[0], wanted.sum(1), rtol=1e-6)
+
+
+def test_what_lies_between_the_nodes_is_found_by_probes():
+    """A feature that 27 nodes step over; without probes it is missed."""
+
+    def values(rho):
+        return 1.0 + 0.01 * np.exp(-0.5 * (np.log(np.maximum(rho, 1e-300) / 1e-5)) ** 2)[:, None]
+
+    rho = np.geomspace(1e-8, 1e-2, 50)
+    belief = gaussian_pair([0.0], [1.0], rho)
+    missed, error = interpolated(values, 2e-7, 0.0, 27)
+    assert error < 2e-7
+    assert np.max(abs(missed.reductions(belief)[0][:, 0] / (rho * values(rho)[:, 0]) - 1.0)) > 5e-3
+    found, error = interpolated(values, 2e-7, 0.0, 27, probes=4.0 ** -np.arange(1.0, 13.0))
+    assert error < 2e-7
+    np.testing.assert_allclose(found.reductions(belief)[0], rho[:, None] * values(rho), rtol=1e-6)
+
+
+def test_where_pieces_do_not_converge_the_error_is_stated():
+    """|x|^1.3 about a place: coefficients fall slowly, and so many pieces there are not."""
+
+    def values(rho):
+        return 1.0 + 0.3 * sum(abs(np.sqrt(rho) - place) ** 1.3 for place in np.linspace(0.05, 0.95, 60))[:, None]
+
+    rho = np.random.default_rng(0).uniform(0.0, 1.0, 400)
+    found, error = interpolated(values, 1e-9, 0.0, 27)
+    off = np.max(abs(found.reductions(gaussian_pair([0.0], [1.0], rho))[0][:, 0] / (rho * values(rho)[:, 0]) - 1.0))
+    assert 1e-9 < off <= error
 
 
 def test_coefficients_that_do_not_matter_are_left_out():
@@ -118,13 +150,15 @@ def test_coefficients_that_do_not_matter_are_left_out():
 def test_a_short_curve_is_enough_for_labels_that_tell_little():
     """The same function from s = 0.9 on needs fewer nodes, and is no less accurate there."""
 
-    def values(sd):
-        return 1.0 / (1.0 + (4.0 * (sd - 0.5)) ** 2)[:, None]
+    def values(rho):
+        return 1.0 / (1.0 + (4.0 * (np.sqrt(1.0 - rho) - 0.5)) ** 2)[:, None]
 
     found, error = interpolated(values, 1e-6, 0.9)
     assert found.coefficients.shape[0] <= 9
     sd = np.linspace(0.9, 1.0, 50)
-    np.testing.assert_allclose(clenshaw(found.coefficients, 20.0 * (sd[:, None] - 0.95)), values(sd), rtol=1e-7)
+    np.testing.assert_allclose(
+        clenshaw(found.coefficients, 20.0 * (sd[:, None] - 0.95)), values(1.0 - sd**2), rtol=1e-7
+    )
     assert error < 1e-6
 
 

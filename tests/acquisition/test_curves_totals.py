@@ -74,9 +74,9 @@ def tabulated(monkeypatch):
     """Posterior sds at which curves were tabulated, in order."""
     seen, interpolated = [], profile.interpolated
 
-    def noted(values, enough, low, most):
+    def noted(values, enough, low, *more):
         seen.append(low)
-        return interpolated(values, enough, low, most)
+        return interpolated(values, enough, low, *more)
 
     monkeypatch.setattr(profile, "interpolated", noted)
     return seen

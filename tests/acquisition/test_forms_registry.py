@@ -23,6 +23,7 @@ from stakes import (
     ExponentialWeight,
     FiniteActions,
     GaussianBelief,
+    GaussianMixtureBelief,
     Linex,
     LogLoss,
     LogScore,
@@ -120,6 +121,16 @@ def warped(rng, convert):
     return WarpedGaussianBelief(replace(latent, mean=0.3 * latent.mean, variance=latent.variance), LogWarp())
 
 
+def hypotheses(rng, convert):
+    ones = [gaussian(rng, convert) for _ in range(3)]
+    return GaussianMixtureBelief.from_beliefs(ones, convert(rng.normal(size=(3, N))), convert(np.arange(1.0, 4.0)))
+
+
+def warped_hypotheses(rng, convert):
+    latent = hypotheses(rng, convert)
+    return WarpedGaussianBelief(replace(latent, mean=0.3 * latent.mean), LogWarp())
+
+
 def vectors(rng, convert):
     root = rng.normal(size=(D * (N + M), 2 * D * (N + M)))
     joint = (root @ root.T / root.shape[1]).reshape(N + M, D, N + M, D)
@@ -147,6 +158,7 @@ def normals(rng, convert):
 
 BELIEFS = {
     GaussianBelief: gaussian,
+    GaussianMixtureBelief: hypotheses,
     WarpedGaussianBelief: warped,
     VectorGaussianBelief: vectors,
     CategoricalEnsemble: soft,
@@ -168,7 +180,14 @@ KERNELS = frozenset(name for name in TOLERANCES if name.startswith("fused kernel
 """Forms that are kernels of Triton, in their totals: the only ones that may not run everywhere."""
 FOR_LARGE = frozenset(TOLERANCES) | {"counts of packed votes", "one matrix over members for all contexts"}
 """Forms that are right for small inputs, too, but chosen for large ones only."""
-COMPILED = frozenset({"products of centred members in float32, compiled", "counts of packed votes"})
+COMPILED = frozenset(
+    {
+        "products of centred members in float32, compiled",
+        "counts of packed votes",
+        "normal probabilities along even labels",
+        "normal probabilities along even labels, warped",
+    }
+)
 """Forms that need numba."""
 
 
@@ -194,7 +213,8 @@ def belief_for(key, form, seed):
     if form.name in KERNELS or (form.total is not None and form.total.in_logs):
         torch = pytest.importorskip("torch", reason="the form is for tensors")
         convert = partial(torch.asarray, device="cuda" if torch.cuda.is_available() else "cpu")
-    return BELIEFS[key[2]](np.random.default_rng(seed), convert)
+    build = warped_hypotheses if form.name.endswith(", warped") else BELIEFS[key[2]]
+    return build(np.random.default_rng(seed), convert)
 
 
 def check(loss, belief, form, shares):
@@ -223,7 +243,7 @@ def test_a_form_gives_what_the_general_route_gives(key, form, seed):
     for loss in losses:
         assert key[0] in (ANY, type(loss))
         assert key[1] in (ANY, None if loss.weight is None else type(loss.weight))
-        if form.serves(loss, belief) or form.name in FOR_LARGE:
+        if form.serves(loss, belief) or form.name in FOR_LARGE | COMPILED:
             count += 1
             if runs_here(form):
                 check(loss, belief, form, shares)

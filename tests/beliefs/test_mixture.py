@@ -10,17 +10,22 @@ from scipy.special import logsumexp
 from stakes import (
     CRPS,
     AbsoluteError,
+    BoxCox,
+    BoxCoxWarp,
     ExponentialWeight,
     FiniteActions,
     GaussianBelief,
     GaussianMixtureBelief,
     InterpolatedWeight,
+    ItakuraSaito,
     Linex,
     LogScore,
+    LogWarp,
     NormalEnsemble,
     Pinball,
     SquaredError,
     ThresholdDecision,
+    WarpedGaussianBelief,
     Weight,
     effective_context_weights,
     expected_reduction,
@@ -275,6 +280,72 @@ def test_take_keeps_covariances_between_candidates():
         assert_allclose(found, rows[:, 1:, 1:])
         one = block.hypothesis(1).candidate_covariance
         assert_allclose(one(1) if callable(one) else one[1], rows[1, 2, 1:])
+
+
+WARPED = [
+    BoxCox(0.0),
+    SquaredError(),
+    SquaredError(ExponentialWeight(-0.5)),
+    ItakuraSaito(),
+    ThresholdDecision(1.5, 3.0, 1.0),
+    CRPS(),
+    LogScore(),
+    Pinball(0.8),
+]
+
+
+def warped(rng, n_hypotheses=2):
+    latent = mixture(rng, n_hypotheses, 2, 2, spread=0.3)
+    return WarpedGaussianBelief(
+        GaussianMixtureBelief(
+            latent.mean,
+            0.2 * latent.variance,
+            latent.candidate_mean,
+            latent.candidate_variance,
+            np.sqrt(0.2) * latent.covariance,
+            latent.weights,
+        ),
+        LogWarp(),
+    )
+
+
+@pytest.mark.parametrize("loss", WARPED, ids=lambda loss: type(loss).__name__)
+def test_a_warped_mixture_against_the_definition(rng, loss):
+    """Dense grids of the label and of f, with targets exp(f)."""
+    belief = warped(rng)
+    latent, wanted = belief.latent, np.zeros((2, 2))
+    for n, m in np.ndindex(wanted.shape):
+        y = np.linspace(*reach(latent.candidate_mean[:, n], latent.candidate_variance[:, n]), 2001)
+        cuts = (np.log(1.5),) if isinstance(loss, ThresholdDecision) else ()
+        grid = Grid(*reach(latent.mean[:, m], latent.variance[:, m]), cuts, 801)
+        joint = joint_tables(latent, y, grid.x, n, m)
+        if isinstance(loss, CRPS | LogScore | Pinball):
+            kind = {CRPS: "crps", LogScore: "log", Pinball: "pinball"}[type(loss)]
+            joint = joint[joint.sum(1) > 1e-30]
+            settings = {"tau": getattr(loss, "tau", None), "forward": np.exp, "slope": np.exp}
+            today = score_uncertainty(kind, grid, joint.sum(0)[None, :], **settings)[0]
+            wanted[n, m] = today - score_uncertainty(kind, grid, joint, **settings).sum()
+        else:
+            statistics = loss.statistics(np.exp(grid.inside))
+            split = np.stack([grid.cumulative(joint * each)[:, -1] for each in statistics.T], axis=-1)
+            wanted[n, m] = loss.regret(split, loss.action(split.sum(0))[None, :]).sum()
+    found = expected_reduction(loss, belief)
+    assert_allclose(found, wanted, rtol=1e-4, atol=1e-6 * wanted.max())
+    assert_allclose(expected_regret(loss, belief), found, rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", WARPED, ids=lambda loss: type(loss).__name__)
+def test_a_warped_mixture_of_one_is_a_warped_gaussian_belief(rng, loss):
+    belief = warped(rng, 1)
+    assert isinstance(belief.latent, GaussianBelief)
+    one = WarpedGaussianBelief(belief.latent, LogWarp())
+    np.testing.assert_array_equal(score(loss, belief), score(loss, one))
+
+
+def test_a_warp_is_refused_where_a_hypothesis_leaves_it(rng):
+    latent = mixture(rng, 2, 2, 2)
+    with pytest.raises(ValueError, match=r"puts .* of its mass outside at context"):
+        WarpedGaussianBelief(latent, BoxCoxWarp(0.9))
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,18 @@ def test_an_action_that_is_best_only_between_two_nodes_is_found():
     assert points[0] == pytest.approx([-0.1, 0.15], abs=1e-3)
 
 
+def test_an_action_that_is_best_for_a_moment_is_worth_what_it_is():
+    """Between two switches 0.05 apart, an error of 1e-5 in each would be 1e-6 of what lies between them."""
+
+    def costs(y):
+        return np.stack([np.exp(0.7 * y), 1.0 + 0.003 * np.cos(3.0 * y) - 0.0025 + 0.5 * y, 2.0 - np.exp(-0.8 * y)], -1)
+
+    points = switching_points(costs, np.linspace(-1.5, 1.5, 13)[None, :])[0]
+    for place in points:
+        row = np.sort(costs(np.array(place)))
+        assert row[1] - row[0] < 1e-9
+
+
 def test_pairs_with_fewer_switches_repeat_the_last_node():
     shift, nodes = np.array([[0.0], [50.0]]), np.tile(np.linspace(-4.0, 5.0, 10), (2, 1))
     points = switching_points(lambda y: np.stack([0.0 * y + 9.0, 9.0 + shift - y], axis=-1), nodes)

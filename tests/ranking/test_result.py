@@ -54,6 +54,7 @@ NOTES = {
     "members agree": {},
     "ties": {"count": 2, "seed": 0},
     "screened rows": {"count": 5, "size": 50},
+    "screened by variance": {"count": 5, "size": 50},
     "scored rows": {"count": 5, "size": 50, "seed": 0},
     "summarised members": {},
     "shortlist": {"count": 5, "size": 50},

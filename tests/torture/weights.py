@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss, legint, legvander
+from scipy.optimize import brentq
 
 from stakes import (
     CRPS,
@@ -39,6 +40,7 @@ X, LENGTHS = leggauss(12)
 _SERIES = (legvander(X, 11) * (np.arange(12) + 0.5)).T  # masses at the nodes of a panel to a Legendre series
 _BELOW = legvander(X, 12) @ legint(_SERIES, lbnd=-1)  # masses at the nodes to the mass below each of them
 GRADES = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, *(32.0 * 2.0 ** np.arange(12))])
+PASSED = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, -1.0, -2.0, -4.0, -8.0, -16.0, -32.0])
 REACH, WINDOW = 9.5, 12.0
 
 
@@ -245,7 +247,7 @@ def posterior_panels(still: Any, centre: Any, rest: float) -> Any:
 
 
 def passing(weight: Rough, still: Any, place: float, tau: float, rest: float) -> float:
-    """The posterior mean at which the tau-quantile is at `place`: there, if the weight jumps, regrets kink."""
+    """The posterior mean at which the tau-quantile is at `place`: if the weight is steep there, regrets bend."""
     low, high = place - 12.0 * rest, place + 12.0 * rest
     for _ in range(45):
         centre = np.array([(low + high) / 2.0])
@@ -267,9 +269,8 @@ def gaussian_worth(
     if tau is not None:
         u, lengths = nodes_between(still)
         answer = quantile_of(tau, (lengths * weight(u) * bell(u))[None], still[None])[0]
-        kinks = [
-            passing(weight, still, place, tau, rest) for place, width in [*weight.places, (answer, 0.0)] if not width
-        ]
+        steep = [place + width * step for place, width in weight.places for step in (PASSED if width else [0.0])]
+        kinks = [passing(weight, still, place, tau, rest) for place in [*steep, answer]]
         more = [*edges_of([(answer, 0.0)], -REACH * root, REACH * root, rest, 99.0), *kinks]
         outer = np.unique(np.clip(np.concatenate([outer, more]), outer[0], outer[-1]))
     total = 0.0
@@ -324,7 +325,26 @@ def switch(expected: Callable[[Any], Any], low: float, high: float, before: int,
     return (low + high) / 2.0
 
 
-def ensemble_worth(weight: Rough, make: Callable[..., Any], belief: NormalEnsemble) -> float:
+def passing_labels(weight: Rough, members: Callable[[Any], Any], still: Any, tau: float, belief: NormalEnsemble) -> Any:
+    """Labels at which the tau-quantile is at a steep place of the weight: there regrets bend."""
+    centre, spread = belief.candidate_mean[0], belief.candidate_sd[0]
+    found = []
+    for place in (place + width * step for place, width in weight.places for step in (PASSED if width else [0.0])):
+        u, lengths = nodes_between(np.unique(np.append(still, place)))
+        each = (lengths[..., None] * members(u) * belief.member_weights).reshape(-1, len(centre))
+        excess = ((u.ravel() < place) - tau) @ each  # [K]
+
+        def gap(y: Any, excess: Any = excess) -> Any:
+            logs = -0.5 * ((np.asarray(y)[..., None] - centre) / spread) ** 2 - np.log(spread)
+            return np.exp(logs - logs.max(-1, keepdims=True)) @ excess
+
+        grid = np.linspace((centre - 9.5 * spread).min(), (centre + 9.5 * spread).max(), 4001)
+        signs = np.sign(gap(grid))
+        found += [brentq(gap, grid[i], grid[i + 1], xtol=1e-14) for i in np.flatnonzero(signs[1:] * signs[:-1] < 0)]
+    return np.asarray(found)
+
+
+def ensemble_worth(weight: Rough, make: Callable[..., Any], belief: NormalEnsemble, tau: float | None = None) -> float:
     """EUR of one candidate and context of an ensemble of normals, on fine panels of the label."""
     mean, sd, shares = belief.context_mean[0], belief.context_sd[0], belief.member_weights
     own = (mean[:, None] + sd[:, None] * np.arange(-11.0, 11.5, 0.75)).ravel()
@@ -337,6 +357,8 @@ def ensemble_worth(weight: Rough, make: Callable[..., Any], belief: NormalEnsemb
     regret = make(still, lambda u: members(u) @ shares)
     centre, spread = belief.candidate_mean[0], belief.candidate_sd[0]
     outer = np.unique((centre[:, None] + spread[:, None] * np.arange(-9.5, 9.6, 0.125)).ravel())
+    if tau is not None:
+        outer = np.unique(np.concatenate([outer, passing_labels(weight, members, still, tau, belief)]))
     y, steps = (each.ravel() for each in nodes_between(outer))
     joint = steps[:, None] * shares * bell((y[:, None] - centre) / spread) / spread  # [J, K]
     total = 0.0
@@ -415,9 +437,9 @@ def ensemble_case(rng: Any, kind: str) -> None:
         rng.uniform(1.0, 2.0, (1, count)), rng.dirichlet(np.full(count, 4.0)),
     )  # fmt: skip
     weight = random_rough(rng)
-    loss, make, _ = loss_of(kind, rng, weight.function, lambda u: u, 1.0, False)
+    loss, make, tau = loss_of(kind, rng, weight.function, lambda u: u, 1.0, False)
     stated, found = stated_and_found(loss, belief)
-    wanted = ensemble_worth(weight, make, belief)
+    wanted = ensemble_worth(weight, make, belief, tau)
     assert abs(found[0] - wanted) <= stated * wanted, (kind, found[0], wanted, found[0] / wanted - 1.0, stated)
 
 

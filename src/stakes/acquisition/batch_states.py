@@ -10,6 +10,8 @@ How the joint reduction of a batch is computed depends on the belief:
   the root of B B'.
 * Ensembles: given the member, labels are independent, so a configuration of the batch's labels and a member have the
   product of their probabilities. Configurations are enumerated, or sampled when they are many.
+* Mixtures of Gaussian beliefs: labels of the batch are enumerated for one candidate and drawn for more; given them,
+  what is left is a mixture again (`stakes.acquisition.mixtures.MixtureBatch`).
 * Any other belief that has `start_batch` (`stakes.beliefs.BatchBelief`): its labels together, seen as one.
 
 Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of repeats, t
@@ -27,9 +29,12 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+from array_api_compat import is_numpy_array
+from scipy.special import xlogy
 
 from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
 from stakes.acquisition.forms import find_form, in_domain, simplest, today
+from stakes.acquisition.mixtures import MixtureBatch
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
     best_of_knowing,
@@ -45,6 +50,7 @@ from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
     GaussianBelief,
+    GaussianMixtureBelief,
     NormalEnsemble,
     VectorGaussianBelief,
     VectorNormalEnsemble,
@@ -53,10 +59,12 @@ from stakes.beliefs import (
 )
 from stakes.beliefs.log_moments import split_by_member
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
-from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, Loss, Mahalanobis, SquaredError
+from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.bregman import LogDomainLoss
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Vectors
+
+_LITTLE_ENTROPY = math.log(1e-6)  # of the entropy: a reduction of less would lose digits as a difference of two
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +149,11 @@ class EnsembleBatch:
             self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
             self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
         self.sampled = False
+        self.masses = None  # [M, K, C]: E[w 1{z = class}], of which entropies are quick to take
+        if isinstance(loss, LogLoss) and is_numpy_array(self.expected) and self.point is not None:
+            self.masses = np.maximum(self.expected[..., 1:] + self.expected[..., :1] * self.point, 0.0)
+            today = np.matmul(members, self.masses)[:, 0, :]  # [M, C]
+            self.answer = ratio(today, np.sum(today, axis=1, keepdims=True))
 
     @property
     def method(self) -> str:
@@ -184,7 +197,7 @@ class EnsembleBatch:
         block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
         parts = slices(self.belief.n_candidates, block)
         xp = namespace(self.expected)
-        return xp.concat([self._log_worth(self._regrets(self._extended(part, count))) for part in parts])
+        return xp.concat([self._log_worths(self._extended(part, count)) for part in parts])
 
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
@@ -220,6 +233,24 @@ class EnsembleBatch:
 
     def _log_worth(self, regrets: Array) -> Array:
         return log_worth(namespace(regrets).sum(regrets, axis=2), self.log_share)
+
+    def _log_worths(self, cells: Array) -> Array:
+        """[n]: the log of the regret of today's action, summed over configurations `cells` [n, Q, K].
+
+        For log loss that is by how much the entropy falls, to ten digits where it falls by a millionth or more; that
+        takes a fifth of the time.
+        """
+        if self.masses is None:
+            return self._log_worth(self._regrets(cells))
+        split = np.tensordot(cells, self.masses, axes=([2], [1]))  # [n, Q, M, C]
+        mass, today = np.sum(split, axis=3), np.sum(split, axis=1)  # [n, Q, M], [n, M, C]
+        entropy = -np.sum(xlogy(today, self.answer), axis=2)  # [n, M]
+        left = np.sum(xlogy(mass, mass), axis=1) - np.sum(xlogy(split, split, out=split), axis=(1, 3))
+        worths = log_worth(np.maximum(entropy - left, 0.0), self.log_share)
+        weak = worths < log_worth(np.maximum(entropy, 0.0), self.log_share) + _LITTLE_ENTROPY
+        if weak.any():
+            worths[weak] = self._log_worth(self._regrets(cells[weak]))
+        return worths
 
     def _regrets(self, cells: Array) -> Array:
         """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
@@ -299,7 +330,9 @@ class GaussianBatch:
     repeats = tuple(2**power for power in range(1, 11))
 
     def __init__(self, loss: AnyLoss, belief: GaussianBelief | WarpedGaussianBelief, log_weights: Array) -> None:
-        self.latent = _in_double(belief.latent if isinstance(belief, WarpedGaussianBelief) else belief)
+        latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+        assert isinstance(latent, GaussianBelief)
+        self.latent = _in_double(latent)
         self.belief = replaced(belief, latent=self.latent) if isinstance(belief, WarpedGaussianBelief) else self.latent
         form = find_form(loss, self.belief)
         self.of, log_scale = form.prepare(loss, self.belief)
@@ -645,7 +678,9 @@ Starter: TypeAlias = Callable[[AnyLoss, Any, Array, np.random.Generator, int], B
 """A loss, a belief, log weights of contexts [M], random numbers and a number of configurations to an empty batch."""
 
 
-def _gaussian_batch(loss: AnyLoss, belief: Any, log_weights: Array, *_: Any) -> Batch:
+def _gaussian_batch(loss: AnyLoss, belief: Any, log_weights: Array, *settings: Any) -> Batch:
+    if isinstance(getattr(belief, "latent", None), GaussianMixtureBelief):
+        return MixtureBatch(loss, belief, log_weights, *settings)
     return GaussianBatch(loss, belief, log_weights)
 
 
@@ -670,6 +705,7 @@ _STARTERS: Mapping[type, Starter] = MappingProxyType(
     {
         GaussianBelief: _gaussian_batch,
         WarpedGaussianBelief: _gaussian_batch,
+        GaussianMixtureBelief: MixtureBatch,
         VectorGaussianBelief: _vector_batch,
         VoteEnsemble: EnsembleBatch,
         CategoricalEnsemble: EnsembleBatch,
@@ -711,8 +747,9 @@ def obstacle(belief: Belief) -> Exception | None:
             'belief, and select(..., stochastic="power") draws from them.'
         )
     latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else simplest(belief)
-    if isinstance(latent, GaussianBelief | VectorGaussianBelief) and latent.candidate_covariance is None:
-        shape = "[N, N]" if isinstance(latent, GaussianBelief) else "[N, L, N, L]"
+    kinds = {GaussianBelief: "[N, N]", GaussianMixtureBelief: "[S, N, N]", VectorGaussianBelief: "[N, L, N, L]"}
+    shape = next((kinds[each] for each in type(latent).__mro__ if each in kinds), None)
+    if shape is not None and latent.candidate_covariance is None:
         return ValueError(
             f"a joint batch needs the covariances between candidates: give candidate_covariance, {shape} with the "
             'noise on its diagonal, or a function from a position to its row; select(..., stochastic="power") needs '

@@ -51,7 +51,17 @@ from stakes._utils.array import (
     slices,
 )
 from stakes._utils.compute import has_jit, loop
-from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
+from stakes.acquisition.forms import (
+    ANY,
+    GENERAL,
+    Form,
+    Reduction,
+    Total,
+    register,
+    resolve,
+    settled_effort,
+    with_effort,
+)
 from stakes.acquisition.scores import check_finite, context_blocks
 from stakes.acquisition.votes import (
     fused_form_of_votes,
@@ -457,9 +467,10 @@ def _over_classes(loss: BrierLoss, belief: CategoricalEnsemble, shares: Array) -
     return lambda block: quadratic_form(block, matrix)
 
 
-def _over_normals(loss: SquaredError, belief: NormalEnsemble, shares: Array) -> Callable[[Any], Array]:  # noqa: ARG001 (nothing to set)
+def _over_normals(loss: SquaredError, belief: NormalEnsemble, shares: Array) -> Callable[[Any], Array]:
     matrix = covariance_matrix(belief, shares, lambda block: block.context_mean[..., None])
-    return lambda block: quadratic_form(block, matrix)
+    effort = settled_effort(loss, belief, resolve(loss, belief))
+    return with_effort(lambda block: quadratic_form(block, matrix), effort)
 
 
 def _numbers(loss: Any, belief: Any) -> int:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.polynomial.legendre import leggauss
@@ -44,7 +44,8 @@ from stakes._utils.array import (
 )
 from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, with_totals
 from stakes.acquisition.forms import ANY, Form, Reduction, register
-from stakes.acquisition.profile import profile_curve
+from stakes.acquisition.mixture_decisions import DECISIONS_UNDER_WARPED_HYPOTHESES
+from stakes.acquisition.profile import over_one_gaussian, profile_curve
 from stakes.acquisition.scores import log_mean_weight
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import Resolved, standard_units
@@ -147,6 +148,7 @@ def _weighted_log_score(loss: LogScore, belief: GaussianBelief) -> Reduction:
 
 def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction:
     """That of the latent f with weight w(g(f)): no increasing map changes what densities tell."""
+    assert isinstance(belief.latent, GaussianBelief)
     of, log_scale = _in_parts(belief.resolved(loss), belief.latent)
     return lambda block: of(block.latent), log_scale
 
@@ -225,10 +227,12 @@ for _loss in (CRPS, AbsoluteError, Pinball):
         _loss, ExponentialWeight, GaussianBelief, Form("closed form: E[w] k sqrt(v) (1 - sqrt(1 - rho))", _PREPARE)
     )
 register(LogScore, None, GaussianBelief, Form("closed form: -log(1 - rho) / 2", _log_score))
-register(LogScore, None, WarpedGaussianBelief, Form("closed form: -log(1 - rho) / 2", _log_score))
+_FORM = Form("closed form: -log(1 - rho) / 2", _log_score, serves=over_one_gaussian)
+register(LogScore, None, WarpedGaussianBelief, _FORM)
 register(LogScore, ExponentialWeight, GaussianBelief, Form("closed form: -E[w] log(1 - rho) / 2", _log_score))
 register(LogScore, ANY, GaussianBelief, Form("-E[w] log(1 - rho) / 2 and a profile curve", _weighted_log_score))
-register(LogScore, ANY, WarpedGaussianBelief, Form("-E[w] log(1 - rho) / 2 and a profile curve", _warped_log_score))
+_FORM = Form("-E[w] log(1 - rho) / 2 and a profile curve", _warped_log_score, serves=over_one_gaussian)
+register(LogScore, ANY, WarpedGaussianBelief, _FORM)
 
 
 def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reduction:
@@ -271,6 +275,7 @@ def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief
     places = belief.unwarped(loss).breakpoints
     if not places:
         return lambda block: namespace(block.rho).zeros_like(block.rho), 0.0 * double(belief.latent.mean)
+    assert isinstance(belief.latent, GaussianBelief)
     of, log_scale = threshold_curve(ThresholdDecision(places[0], loss.miss, loss.false_alarm), belief.latent)
     return lambda block: of(block.latent), log_scale
 
@@ -335,7 +340,10 @@ def _decisions_form(prepare: Callable[[Any, Any], Reduction]) -> Form:
 
 
 register(ThresholdDecision, None, GaussianBelief, _decisions_form(threshold_curve))
-register(ThresholdDecision, None, WarpedGaussianBelief, _decisions_form(warped_threshold_curve))
+_FORM = replace(
+    _decisions_form(warped_threshold_curve), serves=over_one_gaussian, otherwise=DECISIONS_UNDER_WARPED_HYPOTHESES
+)
+register(ThresholdDecision, None, WarpedGaussianBelief, _FORM)
 
 
 _ROUNDING = 1e-6  # relative, by which the variance of a label may fall below that of its noise

@@ -160,11 +160,10 @@ def _taken(flat: Array, positions: Array) -> Array:
 
 _FEWEST = 9  # nodes, of which each tripling keeps those before
 _LAST = 3  # coefficients whose sum stands for those that are left out
-_PIECES, _SHORTEST = 24, 1e-5  # of a curve in pieces: how many, and an sd below which none is split
-_GAIN, _NOISE = (
-    0.5,
-    1e-3,
-)  # of the error, that a shorter piece must leave at most: below, the rest is that of integration
+_PIECES, _SHORTEST = 24, 1e-5  # of a curve in pieces: how many, and a place below which none is split
+_GAIN, _NOISE = 0.5, 1e-3  # of the error, that two splits must leave at most: else the rest is that of integration
+_NEAREST = 1e-6  # sqrt(rho), below which EUR / rho is as good as constant
+_MIDDLE, _END = math.sqrt(0.5), math.sqrt(2.0)  # places: of rho = 1/2, and of rho = 1
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _PAIRS = 2**15  # of a block: 256 KiB, of which a few are in the cache at a time
 
@@ -216,10 +215,10 @@ class Curves:
         spare = int(xp.count_nonzero(xp.all(rest <= allowed, axis=1)))
         return replace(self, coefficients=self.coefficients[: max(2, self.coefficients.shape[0] - spare), :])
 
-    def tail(self) -> float:
+    def tail(self, count: int = _LAST) -> float:
         """The last coefficients against the smaller end of the curve, over contexts: what interpolation loses."""
         xp = namespace(self.coefficients)
-        last = xp.sum(xp.abs(self.coefficients[-_LAST:, :]), axis=0)
+        last = xp.sum(xp.abs(self.coefficients[-count:, :]), axis=0)
         return float(xp.max(ratio(last, self._ends())))
 
     def _ends(self) -> Array:
@@ -229,19 +228,28 @@ class Curves:
         return xp.min(xp.abs(xp.concat(ends, axis=0)), axis=0)
 
 
+def _share_at(place: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Rho at a place along a curve in pieces: the place is sqrt(rho) up to rho = 1/2, sqrt(2) - s from there on."""
+    return np.asarray(np.where(place < _MIDDLE, place**2, 1.0 - (_END - place) ** 2))
+
+
 @dataclass(frozen=True, eq=False)
 class PanelCurves:
-    """The same in pieces between posterior sds, which get shorter towards `low`."""
+    """The same in pieces, which get shorter towards rho = 0 and towards `low`.
+
+    Where an answer passes something narrow in the weight, the curve sees it once sqrt(rho), how far the answer moves,
+    is as large, and where the posterior averages over it, once s is as small.
+    """
 
     coefficients: Array
-    """[O, R, M]: of Chebyshev polynomials on each piece, the one nearest to s = 1 first"""
+    """[O, R, M]: of Chebyshev polynomials on each piece, that of the smallest rho first"""
     edges: tuple[float, ...]
-    """[O + 1]: posterior sds between pieces, from 1 down"""
+    """[O + 1]: places between pieces, upwards"""
 
     @property
     def low(self) -> float:
         """The smallest s that they serve."""
-        return self.edges[-1]
+        return _END - self.edges[-1]
 
     def reductions(self, block: GaussianBelief) -> tuple[Array, float]:
         """[n, M]: rho times the series, and the smallest s that was asked for."""
@@ -257,16 +265,19 @@ class PanelCurves:
         return namespace(block.covariance).sum(double(reductions), axis=1), smallest
 
     def _part(self, rho: Array) -> tuple[Array, float]:
-        xp, (_, size, count) = namespace(rho), self.coefficients.shape
-        sd = xp.sqrt(1.0 - double(rho))
-        edges = constant(self.edges, sd)
-        inner = edges[1:-1]
-        piece = xp.sum(xp.astype(sd[..., None] < inner, xp.int64), axis=-1)  # [n, M]
-        top, bottom = _taken(edges[:-1], piece), _taken(edges[1:], piece)
-        x = xp.clip((2.0 * sd - top - bottom) / (top - bottom), -1.0, 1.0)
-        start = piece * (size * count) + xp.arange(count, device=getattr(rho, "device", None))
-        values = _gathered_series(xp.reshape(double(self.coefficients), (-1,)), start, size, count, x)
-        return xp.astype(rho * values, rho.dtype), float(xp.min(sd))
+        xp, sd = namespace(rho), namespace(rho).sqrt(1.0 - double(rho))
+        place = xp.where(rho < 0.5, xp.sqrt(double(rho)), _END - sd)
+        return xp.astype(rho * self.at(place), rho.dtype), float(xp.min(sd))
+
+    def at(self, place: Array) -> Array:
+        """[n, M]: EUR_c / rho at places [n, M]."""
+        xp, (_, size, count) = namespace(place), self.coefficients.shape
+        edges = constant(self.edges, place)
+        piece = xp.sum(xp.astype(place[..., None] > edges[1:-1], xp.int64), axis=-1)  # [n, M]
+        top, bottom = _taken(edges[1:], piece), _taken(edges[:-1], piece)
+        x = xp.clip((2.0 * place - top - bottom) / (top - bottom), -1.0, 1.0)
+        start = piece * (size * count) + xp.arange(count, device=getattr(place, "device", None))
+        return _gathered_series(xp.reshape(double(self.coefficients), (-1,)), start, size, count, x)
 
     def astype(self, dtype: Any) -> PanelCurves:
         """In the precision of a belief."""
@@ -275,38 +286,74 @@ class PanelCurves:
 
 SmoothCurves: TypeAlias = Curves | PanelCurves
 """Curves of losses whose act varies continuously."""
-_AtShares: TypeAlias = Callable[[np.ndarray[Any, Any]], Array]
+_Shares: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+_AtShares: TypeAlias = Callable[[_Shares], Array]
+_NO_SHARES = np.zeros(0)
 
 
-def interpolated(values: _AtShares, enough: float, low: float, most: int = 81) -> tuple[SmoothCurves, float]:
-    """Curves from s = `low` on through values [R, M] at s [R], with nodes added until an error of `enough`; that error.
+def interpolated(
+    values: _AtShares, enough: float, low: float, most: int = 81, probes: _Shares = _NO_SHARES
+) -> tuple[SmoothCurves, float]:
+    """Curves from s = `low` on through values [R, M] at rho [R], with nodes added until `enough`; the error left.
 
-    Where `most` nodes do not do, in pieces.
+    Where `most` nodes do not do, or not at rho of `probes` between them, in pieces.
     """
-    found, error = _polynomial(values, enough, low, 1.0, most)
+    found, error = _polynomial(lambda sd: values(1.0 - sd**2), enough, low, 1.0, most)
     if error < enough:
         curves = Curves(series(found, found.shape[0]), low)
+        probes = probes[probes <= 1.0 - low**2]
+        error = max(error, _error_between(curves, values, probes) if len(probes) else 0.0)
+    if error < enough:
         return curves.truncated(_SPARE * enough), error
-    edges, errors = [1.0], []
+    return _in_pieces(values, enough, low, most)
+
+
+def _error_between(curves: Curves, values: _AtShares, rho: _Shares) -> float:
+    """The largest relative error at rho [R] between the nodes."""
+    wanted = values(rho)
+    xp = namespace(wanted)
+    x = (np.sqrt(1.0 - rho) - (1.0 + curves.low) / 2.0) * (2.0 / (1.0 - curves.low))
+    found = clenshaw(curves.coefficients, constant(x, wanted)[:, None] + xp.zeros_like(wanted))
+    return float(xp.max(ratio(abs(found - wanted), abs(wanted))))
+
+
+def _in_pieces(values: _AtShares, enough: float, low: float, most: int) -> tuple[PanelCurves, float]:
+    """Curves in pieces, each split until `most` nodes do, or until splits no longer help; the error that is left."""
+    edges, errors = [_NEAREST], []
     parts: list[Array] = []
-    waiting = [(*each, error) for each in reversed(_split(low, 1.0))]  # the one nearest to s = 1 last
+    waiting = [(_MIDDLE, _END - low, math.inf, math.inf)] if _END - low > _MIDDLE else []
+    waiting.append((_NEAREST, min(_MIDDLE, math.sqrt(1.0 - low**2)), math.inf, math.inf))  # the lowest last
     while waiting:
-        bottom, top, before = waiting.pop()
-        found, error = _polynomial(values, enough, bottom, top, most)
-        splits = len(parts) + len(waiting) < _PIECES and top > _SHORTEST and (error < _GAIN * before or error > _NOISE)
-        if error >= enough and splits:
-            waiting += [(*each, error) for each in reversed(_split(bottom, top))]
+        bottom, top, *before = waiting.pop()
+        found, error = _polynomial(lambda place: values(_share_at(place)), enough, bottom, top, most)
+        helps = error < _GAIN * max(before) or error > _NOISE
+        if error >= enough and helps and len(parts) + len(waiting) < _PIECES and not _is_shortest(bottom, top):
+            waiting += [(*each, error, before[0]) for each in reversed(_split(bottom, top))]
             continue
-        edges.append(bottom)
+        edges.append(top)
         parts.append(series(found, most))
-        errors.append(error)
+        errors.append(error if error < enough else _slow_tail(parts[-1]))
     return PanelCurves(namespace(parts[0]).stack(parts), tuple(edges)), max(errors)
 
 
+def _slow_tail(coefficients: Array) -> float:
+    """What interpolation may lose where coefficients [R, M] fall slowly: a third of them, against the smaller end."""
+    third = max(_LAST, coefficients.shape[0] // 3)
+    return 2.0 * Curves(coefficients).tail(third)
+
+
+def _is_shortest(low: float, high: float) -> bool:
+    return high < _SHORTEST or _END - low < _SHORTEST
+
+
 def _split(low: float, high: float) -> list[tuple[float, float]]:
-    """Two pieces, the one nearest to s = 1 first: what is narrow shows at a small s."""
-    middle = high / 4.0 if low < high / 16.0 else math.sqrt(low * high)
-    return [(middle, high), (low, middle)]
+    """Two pieces, the lower first: what is narrow shows at a small sqrt(rho), or at a small s."""
+    if low < _MIDDLE:
+        middle = high / 4.0 if low < high / 16.0 else math.sqrt(low * high)
+        return [(low, middle), (middle, high)]
+    widest, narrowest = _END - low, _END - high
+    middle = _END - (widest / 4.0 if narrowest < widest / 16.0 else math.sqrt(widest * narrowest))
+    return [(low, middle), (middle, high)]
 
 
 def _polynomial(values: _AtShares, enough: float, low: float, high: float, most: int) -> tuple[Array, float]:
@@ -322,7 +369,7 @@ def _polynomial(values: _AtShares, enough: float, low: float, high: float, most:
 
 
 def _nodes(count: int, low: float, high: float = 1.0) -> np.ndarray[Any, Any]:
-    """[R]: posterior sds from `high` down to `low`."""
+    """[R]: Chebyshev nodes from `high` down to `low`."""
     return np.asarray(low + (high - low) * (1.0 + points(count)) / 2.0)
 
 

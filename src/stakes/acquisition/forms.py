@@ -7,6 +7,7 @@ Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,16 +16,19 @@ from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from stakes._utils.array import Array, filled, log_sum, namespace, replaced
+from stakes._utils.array import Array, constant, filled, log_sum, namespace, on_host, replaced, slices
 from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
 from stakes.beliefs.base import RefinableBelief, ResolvingBelief, SimplifiedBelief
-from stakes.beliefs.quadrature import Resolved
+from stakes.beliefs.outcomes import Automatic
+from stakes.beliefs.quadrature import SPACING, Resolved
+from stakes.beliefs.warped import Unwarped
 from stakes.exceptions import AccuracyWarning, StakesError
-from stakes.losses import AnyLoss, DistributionLoss, Loss, WeightedBregman
+from stakes.losses import AnyLoss, DistributionLoss, LogScore, Loss, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Interval, Vectors, target_axes
+from stakes.losses.weights import ExponentialWeight, InterpolatedWeight, Weight, as_weight
 
 
 class ANY:
@@ -288,6 +292,7 @@ def _kind(domain: Domain) -> str:
 
 _LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
 _LOG_SPAN_AT_KINKS = 150.0  # the same where panels split at breakpoints, but not in steps that a steep T asks for
+_FINEST_IN_LOGS = SPACING / 8.0  # of even nodes that logarithms are summed on
 _NEAR_SPAN = 20.0  # of log T, up to which T / T(reference) - 1 has all digits that T has
 
 
@@ -304,13 +309,43 @@ def in_domain(loss: Any, belief: Belief) -> Any:
     if (logs := log_domain(loss)) is None:
         return loss
     span, most = belief.log_span(logs), _LOG_SPAN_AT_KINKS if loss.breakpoints else _LOG_SPAN
-    return logs if span > most else near_domain(loss) if span < _NEAR_SPAN else loss
+    if span > most:
+        return replaced(logs, loss=_with_places(loss, logs, belief))
+    return near_domain(loss) if span < _NEAR_SPAN else loss
+
+
+class _PlacedWeight(Weight):
+    """A weight of a user whose steep places were looked for, and are its breakpoints."""
+
+
+def _with_places(loss: WeightedBregman, logs: LogDomainLoss, belief: Any) -> WeightedBregman:
+    """The loss with breakpoints where its weight is steep: under the mass of w, and under that of w T."""
+    weight = as_weight(loss.weight)
+    if weight is None or isinstance(weight, ExponentialWeight | InterpolatedWeight | _PlacedWeight):
+        return loss
+    if not hasattr(belief, "resolved"):
+        return loss
+    log_weight = weight.logarithm
+
+    def log_raised(z: Array) -> Array:
+        return log_weight(z) + logs.log_ratio(z, namespace(z).ones_like(z))
+
+    places = set(weight.breakpoints)
+    for log in (log_weight, log_raised):
+        found = belief.resolved(LogScore(Weight(weight, log, weight.breakpoints)))
+        if found.spacing < _FINEST_IN_LOGS:
+            edges = constant(found.edges, belief.like)
+            places |= set(on_host(found.of.warp.forward(edges) if isinstance(found.of, Unwarped) else edges).tolist())
+    return replaced(loss, weight=_PlacedWeight(weight, log_weight, tuple(places)))
 
 
 def in_plain_domain(loss: Any, belief: Belief) -> Any:
-    """The loss near 1 where that keeps digits, else as it is: `by_logarithms` is asked for in its place."""
+    """The loss near 1 where that keeps digits, with its steep places where it goes by logarithms, else as it is.
+
+    `by_logarithms` is asked for the loss in logarithms.
+    """
     found = in_domain(loss, belief)
-    return loss if isinstance(found, LogDomainLoss) else found
+    return found.loss if isinstance(found, LogDomainLoss) else found
 
 
 def check_in_range(loss: Any, belief: Belief, moments: Array) -> None:
@@ -350,17 +385,71 @@ def prepare_general(loss: AnyLoss, belief: Any, integrand: Any) -> Reduction:
     return (_over_distributions if isinstance(loss, DistributionLoss) else _over_moments)(loss, belief, integrand)
 
 
-def _warn_where_rough(loss: AnyLoss, belief: Any, integrand: Any) -> None:
-    """Compare two rules for a few pairs where the statistics are rough."""
-    if not isinstance(integrand, Resolved) or not (integrand.edges or integrand.error):
-        return
+def settled_effort(loss: AnyLoss, belief: Any, integrand: Any) -> int:
+    """How often the rule of labels is refined until two of them agree on some pairs.
+
+    A warning says what is left where they do not, and by how much two rules of targets differ where these are rough.
+    """
+    if not belief.n_candidates or not isinstance(integrand, Resolved):
+        return 0
+    exact = bool(loss.finite_actions)  # labels are integrated between switching points
+    rough, adapts = _is_rough(loss, belief, integrand), not exact and _adapts(belief)
+    if not (rough or adapts):
+        return 0
     few, error = _few(belief), integrand.error
-    if belief.n_candidates and not loss.finite_actions:
-        finer = few.refined() if isinstance(few, RefinableBelief) else few
-        values = prepare_general(loss, few, integrand)[0](few)
-        others = prepare_general(loss, finer, integrand.refined())[0](finer)
-        error += relative_gap(values, others, _nothing(loss, few, integrand))
+    nothing, values = _nothing(loss, few, integrand), prepare_general(loss, few, integrand)[0](few)
+    if rough:
+        error += relative_gap(values, prepare_general(loss, few, integrand.refined())[0](few), nothing)
+    effort = 0
+    if adapts or (isinstance(few, RefinableBelief) and not exact):
+        effort, gap = _agreed(loss, few, integrand, values, nothing, _MOST_EFFORT if adapts else 1)
+        error += gap
     warn_of_error(loss, error)
+    return effort
+
+
+def _adapts(belief: Any) -> bool:
+    """Whether the rule of labels is ours to refine."""
+    return isinstance(getattr(belief, "rule", None), Automatic)
+
+
+def _agreed(loss: Any, few: Any, integrand: Any, values: Array, nothing: Array, most: int) -> tuple[int, float]:
+    """The first of `most` rules of labels with which the next agrees, or the last of them; the error that is left."""
+    gap = 0.0
+    for effort in range(most):
+        few = few.refined()
+        others = prepare_general(loss, few, integrand)[0](few)
+        gap, values = relative_gap(values, others, nothing), others
+        if gap <= _AGREED:
+            return effort, gap
+    return most - 1, gap
+
+
+def _is_rough(loss: Any, belief: Any, integrand: Any) -> bool:
+    """Whether statistics are so steep that they ask for panels, or for more nodes than usual."""
+    if by_logarithms(loss, belief) is not None:
+        return loss.weight is not None
+    return bool(integrand.edges or integrand.error)
+
+
+def _refined(belief: Any, effort: int) -> Any:
+    """The belief with its rule refined so often."""
+    for _ in range(effort):
+        belief = belief.refined()
+    return belief
+
+
+def with_effort(of: Callable[[Any], Array], effort: int) -> Callable[[Any], Array]:
+    """A function of blocks of candidates with a finer rule of labels: some of them at a time, as cells are more."""
+    if not effort:
+        return of
+
+    def finer(block: Any) -> Array:
+        parts = slices(block.n_candidates, max(1, block.n_candidates >> effort))
+        found = [of(_refined(block.take(part, slice(None)), effort)) for part in parts]
+        return namespace(block.like).concat(found, axis=0)
+
+    return finer
 
 
 def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
@@ -376,9 +465,10 @@ def _warn_of_nodes(loss: AnyLoss, belief: Any) -> None:
     warn_of_error(loss, error, "Give the belief more nodes: rule=SymmetricNodes(outer=..., inner=...).")
 
 
-def _few(belief: Belief) -> Any:
-    """Some of the candidates and contexts, whose integration is checked."""
-    return belief.take(slice(0, min(_FEW_PAIRS, belief.n_candidates)), slice(0, min(_FEW_PAIRS, belief.n_contexts)))
+def _few(belief: Any) -> Any:
+    """Some of the candidates and contexts, whose integration is checked: from all over them."""
+    counts = zip((belief.n_candidates, belief.n_contexts), _FEW_PAIRS, strict=True)
+    return belief.take(*(slice(0, None, max(1, math.ceil(count / most))) for count, most in counts))
 
 
 def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
@@ -391,21 +481,23 @@ def _nothing(loss: Any, belief: Any, integrand: Any) -> Array:
     reference = belief.reference(integrand)
     action = loss.action(belief.moments(integrand, reference))
     costs = of_action(loss, integrand, action, partial(regret_of_target, loss))
-    return _ROUNDING * belief.moments(costs, reference)[:, 0]
+    return (NO_WORTH if loss.finite_actions else _ROUNDING) * belief.moments(costs, reference)[:, 0]
 
 
 def _expected_regret(loss: Loss, belief: Belief) -> Reduction:
     loss = in_plain_domain(loss, belief)
     integrand = resolve(loss, belief)
-    _warn_where_rough(loss, belief, integrand)
+    effort = settled_effort(loss, belief, integrand)
     _warn_of_nodes(loss, belief)
-    return _over_moments(loss, belief, integrand)
+    of, log_scale = _over_moments(loss, belief, integrand)
+    return with_effort(of, effort), log_scale
 
 
 def _over_moments(loss: Any, belief: Belief, integrand: Any) -> Reduction:
     """EUR(x; c) = sum_y E[w 1_y] D(a_y, a): the expected regret of keeping today's answer after seeing y."""
     logs, reference = by_logarithms(loss, belief), belief.reference(integrand)
     if logs is not None:
+        logs = replaced(logs, width=integrand.width if isinstance(integrand, Resolved) else 1.0)
         return lambda block: _regret_by_logarithms(logs, block, reference), reference.log_scale
     point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
 
@@ -462,9 +554,13 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
     return int(8 * belief.n_cells(loss) * n_statistics)
 
 
-_FEW_PAIRS = 2  # candidates and contexts whose integration is checked
+_FEW_PAIRS = (8, 2)  # candidates and contexts whose integration is checked
+_MOST_EFFORT = 4  # refinements of the rule of labels that are tried
+_AGREED = 2e-7  # relative difference of two rules that agree
 _ROUNDING = 1e-14  # what rounding may leave of a regret, as a share of the worth of knowing the target
 _QUANTILE_ROUNDING = 1e-10  # the same where quantiles are looked up, as a share of the uncertainty
+NO_WORTH = 1e-12
+"""The same for a decision."""
 TOLERABLE = 1e-6
 """Relative errors that no warning is given of."""
 
@@ -472,11 +568,12 @@ TOLERABLE = 1e-6
 def relative_gap(values: Array, others: Array, nothing: Array | None = None) -> float:
     """A bound on the error of values, of which a finer rule makes others: twice their largest relative difference.
 
-    Values that are no larger than `nothing` are as good as 0.
+    Values, and differences, that are no larger than `nothing` are as good as 0.
     """
     xp = namespace(values)
     counts = others > 0 if nothing is None else others > nothing
-    gaps = xp.where(counts, abs(values - others), xp.zeros_like(values))
+    gaps = abs(values - others)
+    gaps = xp.where(counts if nothing is None else counts & (gaps > nothing), gaps, xp.zeros_like(values))
     return 2.0 * float(xp.max(gaps / xp.where(counts, others, xp.ones_like(others))))
 
 
@@ -510,8 +607,9 @@ def today(loss: DistributionLoss, belief: Any, integrand: Any = None) -> tuple[R
 
 def _regret_over_distributions(loss: DistributionLoss, belief: Any) -> Reduction:
     integrand = resolve(loss, belief)
-    _warn_where_rough(loss, belief, integrand)
-    return _over_distributions(loss, belief, integrand)
+    effort = settled_effort(loss, belief, integrand)
+    of, log_scale = _over_distributions(loss, belief, integrand)
+    return with_effort(of, effort), log_scale
 
 
 def _over_distributions(loss: Any, belief: Any, integrand: Any) -> Reduction:

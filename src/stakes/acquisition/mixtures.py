@@ -1,4 +1,4 @@
-"""Mixtures of Gaussian beliefs, quickly: squared error, exponential weights, Linex and threshold decisions.
+"""Mixtures of Gaussian beliefs: quick forms of squared error, exponential weights and Linex, and joint batches.
 
 With t = (y - mu_s) / sd_s(y) and b = cov(z, y) / sd_s(y) under hypothesis s, z | y, s ~ N(m_s + b t, v_s - b^2). Labels
 are even nodes y_j of each candidate, with r_sj = pi_s p_s(y_j) dy their masses under each hypothesis. Then
@@ -7,9 +7,6 @@ are even nodes y_j of each candidate, with r_sj = pi_s p_s(y_j) dy their masses 
   m today's mean: a quadratic form in (m_s - m, b), whose matrix of 2 S rows all contexts of a candidate share.
 * weights and transforms exp(c z): E_s[exp(c z) | y] = W_s exp(c b t - c^2 b^2 / 2) with W_s = E_s[exp(c z)]: along even
   nodes a geometric sequence, so that there are two exponentials for each hypothesis and pair, and products beyond that.
-* threshold decisions: the excess f_j of what waiting costs over what acting costs, or of the opposite where we would act
-  today, has one normal probability for each node and hypothesis, from a table. EUR is the integral of its positive
-  part: the sum over nodes, with corrections from a polynomial of degree 9 where f changes its sign.
 
 Candidates that even nodes do not serve (hypotheses of very different widths, labels that tell a target nearly exactly)
 go by the general route, one by one.
@@ -23,8 +20,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
-from scipy.special import ndtr
+from array_api_compat import device
+from scipy.special import ndtri
 
 from stakes._utils.array import (
     Array,
@@ -32,26 +29,43 @@ from stakes._utils.array import (
     density,
     double,
     filled,
+    linex,
     log_of,
     log_shortfall,
     log_sum,
     namespace,
+    normal_tail,
+    on_accelerator,
     on_host,
     ratio,
+    replaced,
 )
 from stakes._utils.compute import has_jit, loop
-from stakes.acquisition.forms import Form, Reduction, prepare_general, register, resolve
-from stakes.beliefs import GaussianMixtureBelief
-from stakes.losses import ExponentialWeight, Linex, SquaredError, ThresholdDecision
+from stakes.acquisition.forms import (
+    Form,
+    Reduction,
+    find_form,
+    in_domain,
+    prepare_general,
+    register,
+    resolve,
+    today,
+)
+from stakes.acquisition.scores import best_of_knowing, log_scorer, uncertainty
+from stakes.beliefs import GaussianMixtureBelief, WarpedGaussianBelief
+from stakes.beliefs.quadrature import standard_units
+from stakes.losses import AnyLoss, DistributionLoss, ExponentialWeight, Linex, SquaredError, ThresholdDecision
+from stakes.losses.bregman import LogDomainLoss
 
 _SPACING = 0.25  # of nodes, in the smallest standard deviation of a candidate's label: see `stakes.beliefs.mixture`
-_TAIL = 8.5  # standard deviations kept on each side of every hypothesis: the mass beyond is 2e-17
+TAIL = 8.5
+"""Standard deviations kept on each side of every hypothesis: the mass beyond is 2e-17."""
 _MOST = 1024  # nodes of a candidate, beyond which the general route is quicker or safer
 _LARGEST = 600.0  # exponents, within which products of two stay in the range of numbers
 _STEEPEST = 12.0  # rate times standard deviation, up to which exponentials are served here
 
 
-class _Nodes(NamedTuple):
+class Nodes(NamedTuple):
     """Even nodes of the labels of some candidates."""
 
     start: Array
@@ -71,7 +85,7 @@ class _Nodes(NamedTuple):
         return self.start[:, None, :] + self.step[:, None, :] * steps[:, None]
 
 
-def _nodes(block: GaussianMixtureBelief, low: Array, high: Array, spacing: Array) -> _Nodes:
+def even_nodes(block: GaussianMixtureBelief, low: Array, high: Array, spacing: Array) -> Nodes:
     """Nodes from low to high [S, n], in standard units of each hypothesis, and no further apart than `spacing` [n]."""
     xp, mean = namespace(block.mean), double(block.candidate_mean)  # [S, n]
     sd, weights = xp.sqrt(double(block.candidate_variance)), double(block.weights)
@@ -85,10 +99,10 @@ def _nodes(block: GaussianMixtureBelief, low: Array, high: Array, spacing: Array
     mean, sd = xp.permute_dims(mean, (1, 0)), xp.permute_dims(sd, (1, 0))  # [n, S]
     t = (y[..., None] - mean[:, None, :]) / sd[:, None, :]
     mass = (weights / sd * step[:, None])[:, None, :] * density(t)
-    return _Nodes((first[:, None] - mean) / sd, step[:, None] / sd, mass, count, served)
+    return Nodes((first[:, None] - mean) / sd, step[:, None] / sd, mass, count, served)
 
 
-def _slopes(block: GaussianMixtureBelief) -> Array:
+def slopes_of(block: GaussianMixtureBelief) -> Array:
     """[S, n, M]: b, the covariance of target and label over the standard deviation of the label."""
     sd = namespace(block.mean).sqrt(double(block.candidate_variance))
     return double(block.covariance) / sd[..., None]
@@ -98,7 +112,7 @@ Quick = Callable[[Any], tuple[Array, Array]]
 """From a block to reductions [n, M], and to whether each of its candidates [n] was served."""
 
 
-def _with_general_route(loss: Any, belief: GaussianMixtureBelief, quick: Quick, log_scale: Array) -> Reduction:
+def with_general_route(loss: Any, belief: GaussianMixtureBelief, quick: Quick, log_scale: Array) -> Reduction:
     """The reductions of `quick`, and those of the general route for candidates that it does not serve."""
     prepared: list[Reduction] = []
 
@@ -125,22 +139,22 @@ def _squared_error(loss: SquaredError, belief: GaussianMixtureBelief) -> Reducti
 
     def quick(block: GaussianMixtureBelief) -> tuple[Array, Array]:
         shape = block.candidate_mean.shape
-        tail = filled(shape, _TAIL, block.mean)
-        nodes = _nodes(block, -tail, tail, filled(shape[1], _SPACING, block.mean))
+        tail = filled(shape, TAIL, block.mean)
+        nodes = even_nodes(block, -tail, tail, filled(shape[1], _SPACING, block.mean))
         total = xp.sum(nodes.mass, axis=-1)  # [n, J]: p_j
         share = ratio(nodes.mass, total[..., None] + xp.zeros_like(nodes.mass))  # [n, J, S]
         root = xp.sqrt(total)[..., None]
         told, within = root * (share - double(block.weights)), root * share * nodes.places()
         told, within = (xp.permute_dims(each, (0, 2, 1)) for each in (told, within))  # [n, S, J]
         within_turned = xp.matrix_transpose(within)
-        slopes = xp.permute_dims(_slopes(block), (1, 0, 2))  # [n, S, M]
+        slopes = xp.permute_dims(slopes_of(block), (1, 0, 2))  # [n, S, M]
         pull = xp.matmul(xp.matmul(within, within_turned), slopes)
         pull = pull + 2.0 * xp.matmul(xp.matmul(within, xp.matrix_transpose(told)), away)
         between = xp.matmul(xp.matmul(told, xp.matrix_transpose(told)), away)
         found = xp.sum(pull * slopes, axis=1) + xp.sum(between * away, axis=1)
         return xp.where(found > 0, found, xp.zeros_like(found)), nodes.served  # below 0 by rounding only
 
-    return _with_general_route(loss, belief, quick, filled(belief.n_contexts, 0.0, belief.mean))
+    return with_general_route(loss, belief, quick, filled(belief.n_contexts, 0.0, belief.mean))
 
 
 def _log_masses(belief: GaussianMixtureBelief, rate: float) -> Array:
@@ -150,19 +164,19 @@ def _log_masses(belief: GaussianMixtureBelief, rate: float) -> Array:
 
 
 def _shares(logs: Array) -> tuple[Array, Array]:
-    """[M, S] and [M]: exp(logs [S, M]) over pi_s and over their sum, with which masses are multiplied; the log of it."""
+    """[M, S] and [M]: exp(logs [S, M]) over their sum, and the log of that."""
     total = log_sum(logs, axis=0)
     return namespace(logs).permute_dims(namespace(logs).exp(logs - total), (1, 0)), total
 
 
-def _exponential_nodes(block: GaussianMixtureBelief, rates: tuple[float, ...]) -> tuple[_Nodes, Array]:
+def _exponential_nodes(block: GaussianMixtureBelief, rates: tuple[float, ...]) -> tuple[Nodes, Array]:
     """Nodes wherever labels matter to weights exp(rate z), which move their mass by rate b; and b [S, n, M]."""
-    xp, slopes = namespace(block.mean), _slopes(block)
+    xp, slopes = namespace(block.mean), slopes_of(block)
     largest, smallest = xp.max(slopes, axis=2), xp.min(slopes, axis=2)  # [S, n]
     ends = [rate * each for rate in rates for each in (largest, smallest)]
-    low = xp.min(xp.stack([0.0 * largest, *ends]), axis=0) - _TAIL
-    high = xp.max(xp.stack([0.0 * largest, *ends]), axis=0) + _TAIL
-    nodes = _nodes(block, low, high, filled(block.n_candidates, _SPACING, block.mean))
+    low = xp.min(xp.stack([0.0 * largest, *ends]), axis=0) - TAIL
+    high = xp.max(xp.stack([0.0 * largest, *ends]), axis=0) + TAIL
+    nodes = even_nodes(block, low, high, filled(block.n_candidates, _SPACING, block.mean))
     furthest = xp.maximum(abs(nodes.start), abs(nodes.start + nodes.step * (nodes.count - 1.0)[:, None]))  # [n, S]
     steepest = xp.permute_dims(xp.max(abs(xp.stack(ends)), axis=0), (1, 0))
     within = xp.max(steepest * furthest, axis=1) < _LARGEST
@@ -179,10 +193,10 @@ def _weighted_squared_error(loss: Any, belief: GaussianMixtureBelief) -> Reducti
     def quick(block: GaussianMixtureBelief) -> tuple[Array, Array]:
         nodes, slopes = _exponential_nodes(block, (rate,))
         slopes = xp.permute_dims(slopes, (1, 2, 0))  # [n, M, S]
-        run = _squared_loop if _runs(slopes) else _squared_steps
+        run = _squared_loop if runs_compiled(slopes) else _squared_steps
         return run(nodes, slopes, rate, shares, away), nodes.served
 
-    return _with_general_route(loss, belief, quick, log_scale)
+    return with_general_route(loss, belief, quick, log_scale)
 
 
 def _linex(loss: Any, belief: GaussianMixtureBelief) -> Reduction:
@@ -195,24 +209,24 @@ def _linex(loss: Any, belief: GaussianMixtureBelief) -> Reduction:
     def quick(block: GaussianMixtureBelief) -> tuple[Array, Array]:
         nodes, slopes = _exponential_nodes(block, (rate, other))
         slopes = xp.permute_dims(slopes, (1, 2, 0))  # [n, M, S]
-        run = _linex_loop if _runs(slopes) else _linex_steps
+        run = _linex_loop if runs_compiled(slopes) else _linex_steps
         return run(nodes, slopes, (rate, other), masses, others), nodes.served
 
-    return _with_general_route(loss, belief, quick, log_scale)
+    return with_general_route(loss, belief, quick, log_scale)
 
 
-def _runs(array: Array) -> bool:
-    """Whether compiled loops run on it."""
-    return has_jit() and isinstance(array, np.ndarray)
+def runs_compiled(array: Array) -> bool:
+    """Whether compiled loops run on it: an array in the memory of the host."""
+    return has_jit() and not on_accelerator(array)
 
 
-def _growth(nodes: _Nodes, slopes: Array, rate: float) -> tuple[Array, Array]:
+def _growth(nodes: Nodes, slopes: Array, rate: float) -> tuple[Array, Array]:
     """[n, M, S] each: exp(rate b t - rate^2 b^2 / 2) at the first node, and by how much it grows to the next."""
     xp, x = namespace(slopes), rate * slopes
     return xp.exp(x * nodes.start[:, None, :] - 0.5 * x * x), xp.exp(x * nodes.step[:, None, :])
 
 
-def _squared_steps(nodes: _Nodes, slopes: Array, rate: float, shares: Array, away: Array) -> Array:
+def _squared_steps(nodes: Nodes, slopes: Array, rate: float, shares: Array, away: Array) -> Array:
     """[n, M]: sum_j B_j^2 / A_j with A_j = E[w 1_j] and B_j = E[w (z - a) 1_j], a node at a time for all pairs."""
     xp, (heights, growth) = namespace(slopes), _growth(nodes, slopes, rate)
     heights, offset = heights * shares, away - rate * slopes**2 + slopes * nodes.start[:, None, :]
@@ -225,7 +239,7 @@ def _squared_steps(nodes: _Nodes, slopes: Array, rate: float, shares: Array, awa
     return total
 
 
-def _linex_steps(nodes: _Nodes, slopes: Array, rates: tuple[float, float], masses: Array, others: Array) -> Array:
+def _linex_steps(nodes: Nodes, slopes: Array, rates: tuple[float, float], masses: Array, others: Array) -> Array:
     """[n, M]: sum_j A_j (q - log(1 + q)) with 1 + q = B_j / A_j, a node at a time for all pairs."""
     xp, total = namespace(slopes), 0.0 * slopes[..., 0]
     (first, growth), (second, other_growth) = (_growth(nodes, slopes, rate) for rate in rates)
@@ -240,13 +254,22 @@ def _linex_steps(nodes: _Nodes, slopes: Array, rates: tuple[float, float], masse
     return total
 
 
-def _squared_loop(nodes: _Nodes, slopes: Array, rate: float, shares: Array, away: Array) -> Array:
+def _squared_loop(nodes: Nodes, slopes: Array, rate: float, shares: Array, away: Array) -> Array:
     """As `_squared_steps`, compiled."""
     found = np.zeros(slopes.shape[:2])
-    counts = np.where(nodes.served, nodes.count, 0.0).astype(np.int64)
-    arrays = (nodes.start, nodes.step, np.ascontiguousarray(nodes.mass), np.ascontiguousarray(slopes))
-    _sum_squares(counts, *arrays, rate, np.ascontiguousarray(shares), np.ascontiguousarray(away), found)
-    return found
+    _sum_squares(*for_loops(nodes, slopes), rate, packed(shares), packed(away), found)
+    return constant(found, slopes)
+
+
+def packed(array: Array) -> Any:
+    """The array as loops take it."""
+    return np.ascontiguousarray(on_host(array))
+
+
+def for_loops(nodes: Nodes, slopes: Array) -> tuple[Any, Any, Any, Any, Any]:
+    """Counts of nodes, none for candidates that are not served; starts, steps, masses and slopes."""
+    counts = np.where(on_host(nodes.served), on_host(nodes.count), 0.0).astype(np.int64)
+    return counts, packed(nodes.start), packed(nodes.step), packed(nodes.mass), packed(slopes)
 
 
 @loop
@@ -278,13 +301,11 @@ def _sum_squares(
             found[n, m] = total
 
 
-def _linex_loop(nodes: _Nodes, slopes: Array, rates: tuple[float, float], masses: Array, others: Array) -> Array:
+def _linex_loop(nodes: Nodes, slopes: Array, rates: tuple[float, float], masses: Array, others: Array) -> Array:
     """As `_linex_steps`, compiled."""
     found = np.zeros(slopes.shape[:2])
-    counts = np.where(nodes.served, nodes.count, 0.0).astype(np.int64)
-    arrays = (nodes.start, nodes.step, np.ascontiguousarray(nodes.mass), np.ascontiguousarray(slopes))
-    _sum_shortfalls(counts, *arrays, *rates, np.ascontiguousarray(masses), np.ascontiguousarray(others), found)
-    return found
+    _sum_shortfalls(*for_loops(nodes, slopes), *rates, packed(masses), packed(others), found)
+    return constant(found, slopes)
 
 
 @loop
@@ -323,8 +344,8 @@ def _sum_shortfalls(
 
 
 @loop
-def _shortfall(r: float) -> float:
-    """r - log(1 + r), by its series near 0."""
+def _shortfall(r: float) -> Any:
+    """R - log(1 + r), by its series near 0."""
     if abs(r) >= 0.1:
         return r - np.log1p(r)
     total = 1.0 / 15.0
@@ -341,232 +362,309 @@ def _gentle(loss: Any, belief: GaussianMixtureBelief) -> bool:
     return max(abs(rate), abs(other)) * math.sqrt(largest) <= _STEEPEST
 
 
-def _numbers(loss: Any, belief: GaussianMixtureBelief) -> int:  # noqa: ARG001 (any loss)
+def numbers_of_slopes(loss: Any, belief: GaussianMixtureBelief) -> int:  # noqa: ARG001 (any loss)
     """Slopes, their products, and what is made of them for each hypothesis."""
     return 8 * belief.n_hypotheses
 
 
-_FORM = Form("quadratic form over hypotheses", _squared_error, _numbers)
+_FORM = Form("quadratic form over hypotheses", _squared_error, numbers_of_slopes)
 register(SquaredError, None, GaussianMixtureBelief, _FORM)
-_FORM = Form("exponentials along even labels", _weighted_squared_error, _numbers, serves=_gentle)
+_FORM = Form("exponentials along even labels", _weighted_squared_error, numbers_of_slopes, serves=_gentle)
 register(SquaredError, ExponentialWeight, GaussianMixtureBelief, _FORM)
-_FORM = Form("exponentials along even labels", _linex, _numbers, serves=_gentle)
+_FORM = Form("exponentials along even labels", _linex, numbers_of_slopes, serves=_gentle)
 register(Linex, None, GaussianMixtureBelief, _FORM)
 register(Linex, ExponentialWeight, GaussianMixtureBelief, _FORM)
 
 
-# Threshold decisions
+# Joint batches
 
-_RESOLVED = 0.22  # spacing of nodes, in the width of a density times a normal probability, that a polynomial resolves
-_EXTREME = 1e-4  # share of a cost, below which a table of probabilities is too rough
-_PER_UNIT, _END = 128, 8.5  # entries of the table of normal probabilities, and where it ends
-_TABLE = np.arange(-_END, _END + 0.5 / _PER_UNIT, 1.0 / _PER_UNIT)
-_PROBABILITY, _DENSITY = ndtr(_TABLE), np.exp(-0.5 * _TABLE**2) / math.sqrt(2.0 * math.pi)
-_BEFORE, _SIZE = 4, 10  # nodes before a change of sign, and in all, through which there is a polynomial
-_COEFFICIENTS = np.linalg.inv(np.vander(np.arange(_SIZE) - float(_BEFORE), increasing=True))  # values to coefficients
-_LEGENDRE = np.stack(leggauss(8))  # [2, 8]
-_BERNOULLI = np.array([1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760])  # B_2k / 2k
+_SAMPLES, _FEWER_SAMPLES, _MANY_PAIRS = 128, 32, 2**17  # of the labels of a batch; fewer where pairs are many
+_KNOWN = 1e-12  # of its variance: a label that is known from the batch tells no more
+_LABEL_SPACING = 0.5  # of the labels of one candidate, in its smallest sd: what is left out is 1e-5 ..
+_DECISION_SPACING = 0.125  # .. or, where decisions change between labels, a percent or less
+_NOTHING = 1e-9  # probability of a label, over that of the most probable: the others are left out
 
 
-def _threshold(loss: ThresholdDecision, belief: GaussianMixtureBelief) -> Reduction:
-    mean = np.ascontiguousarray(double(belief.mean).T) - loss.threshold  # [M, S]
-    variance = np.ascontiguousarray(double(belief.variance).T)
+class MixtureBatch:
+    """Under a mixture of Gaussian beliefs: labels of the batch so far, and the mixture that each of them leaves.
 
-    def quick(block: GaussianMixtureBelief) -> tuple[Array, Array]:
-        slopes = np.ascontiguousarray(np.transpose(_slopes(block), (1, 2, 0)))  # [n, M, S]
-        tail = filled(block.candidate_mean.shape, _TAIL, block.mean)
-        steepest = _steepest(slopes, variance)  # [n]
-        nodes = _nodes(block, -tail, tail, _RESOLVED / np.sqrt(1.0 + steepest**2))
-        counts = np.where(nodes.served, nodes.count, 0.0).astype(np.int64)
-        found, costs = np.zeros(slopes.shape[:2]), (float(loss.miss), float(loss.false_alarm))
-        mass = np.ascontiguousarray(nodes.mass)
-        _sum_decisions(counts, nodes.start, nodes.step, mass, slopes, mean, variance, *costs, found)
-        return found, nodes.served
-
-    return _with_general_route(loss, belief, quick, filled(belief.n_contexts, 0.0, belief.mean))
-
-
-@loop
-def _steepest(slopes: Any, variance: Any) -> Any:
-    """[n]: the largest b / sqrt(v - b^2), by which the layer of a probability is narrower than the density of t."""
-    found = np.zeros(slopes.shape[0])
-    for n in range(slopes.shape[0]):
-        largest = 0.0
-        for m in range(slopes.shape[1]):
-            for s in range(slopes.shape[2]):
-                squared = slopes[n, m, s] * slopes[n, m, s]
-                largest = max(largest, squared / max(variance[m, s] - squared, 1e-12 * squared + 1e-300))
-        found[n] = np.sqrt(largest)
-    return found
-
-
-@loop
-def _sum_decisions(
-    counts: Any,
-    start: Any,
-    step: Any,
-    mass: Any,
-    slopes: Any,
-    mean: Any,
-    variance: Any,
-    miss: float,
-    false_alarm: float,
-    found: Any,
-) -> None:
-    n_contexts, size = mean.shape
-    place, move, excess, sums = np.empty(size), np.empty(size), np.empty(mass.shape[1]), np.empty(mass.shape[1])
-    for n in range(counts.shape[0]):
-        widest = np.max(step[n])
-        for m in range(n_contexts):
-            steepest = 0.0
-            for s in range(size):
-                b = slopes[n, m, s]
-                rest = np.sqrt(max(variance[m, s] - b * b, 1e-300))
-                place[s] = (mean[m, s] + b * start[n, s]) / rest
-                move[s] = b * step[n, s] / rest
-                steepest = max(steepest, move[s] * move[s])
-            stride = 1
-            while 4 * stride * stride * (steepest + widest * widest) <= _RESOLVED * _RESOLVED:
-                stride *= 2
-            count, total = (counts[n] + stride - 1) // stride, 0.0
-            for s in range(size):
-                place[s] = (place[s] + _END) * _PER_UNIT
-                move[s] *= stride * _PER_UNIT
-            for j in range(count):
-                row, act, whole = mass[n, stride * j], 0.0, 0.0
-                for s in range(size):
-                    act += row[s] * _normal_below(place[s])
-                    whole += row[s]
-                    place[s] += move[s]
-                excess[j] = (miss + false_alarm) * act - false_alarm * whole
-                sums[j] = whole
-                total += excess[j]
-            found[n, m] = stride * _positive_part(excess[:count], sums[:count], -1.0 if total > 0.0 else 1.0)
-
-
-@loop
-def _normal_below(place: float) -> float:
-    """P(U < u) for u at a place of the table, by the Taylor series around the nearest entry."""
-    place = min(max(place, 0.0), 2.0 * _END * _PER_UNIT)
-    i = int(place + 0.5)
-    away, u = (place - i) / _PER_UNIT, i / _PER_UNIT - _END
-    return _PROBABILITY[i] + _DENSITY[i] * away * (1.0 - 0.5 * away * (u + away * (1.0 - u * u) / 3.0))
-
-
-@loop
-def _positive_part(values: Any, whole: Any, sign: float) -> float:
-    """The integral of the positive part of sign times a smooth function, in spacings of its values at even nodes."""
-    count, total = values.shape[0], 0.0
-    for j in range(count):
-        total += max(sign * values[j], 0.0)
-        first, last = j - _BEFORE, j - _BEFORE + _SIZE - 1
-        if first < 0 or last >= count or not whole[first] > 0.0 or not whole[last] > 0.0:
-            continue
-        here, after, before = sign * values[j], sign * values[j + 1], sign * values[j - 1]
-        if (here > 0.0) != (after > 0.0):
-            total += _at_crossing(values, whole, j, sign, after > 0.0)
-        elif abs(here) <= abs(after) and abs(here) < abs(before) and (before > 0.0) == (here > 0.0):
-            bend, slope = before - 2.0 * here + after, (after - before) / 2.0
-            if (here - 0.5 * slope * slope / bend) * here < 0.0:  # it comes and goes between nodes
-                total += _of_dip(values, whole, j, sign, -slope / bend)
-    return total
-
-
-@loop
-def _local(values: Any, whole: Any, j: int, sign: float) -> Any:
-    """[11]: the values around j as a polynomial times exp(a u), with a in the last place.
-
-    So that the polynomial resolves what is left also far out, where the density falls quickly.
+    Given labels, each hypothesis is Gaussian still, with covariances that do not depend on them: what is left is a
+    mixture with other means and weights, whose reductions are computed as ever. Labels of one candidate are the nodes
+    of its rule; those of more are drawn from the mixture, the same for all candidates.
     """
-    found, first = np.zeros(_SIZE + 1), j - _BEFORE
-    found[_SIZE] = np.log(whole[first + _SIZE - 1] / whole[first]) / (_SIZE - 1)
-    for k in range(_SIZE):
-        value = sign * values[first + k] * np.exp(-found[_SIZE] * (k - _BEFORE))
-        for i in range(_SIZE):
-            found[i] += _COEFFICIENTS[i, k] * value
-    return found
 
+    repeats: tuple[int, ...] = ()
 
-@loop
-def _polynomial(c: Any, u: float) -> float:
-    total = 0.0
-    for k in range(_SIZE - 1, -1, -1):
-        total = total * u + c[k]
-    return total
+    def __init__(
+        self, loss: AnyLoss, belief: Any, log_weights: Array, rng: np.random.Generator, max_configurations: int
+    ) -> None:
+        self.loss, self.belief, self.rng, self.log_weights = loss, belief, rng, log_weights  # [M]
+        latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+        assert isinstance(latent, GaussianMixtureBelief)
+        self.left = _in_double(latent)
+        size, like = self.left.n_hypotheses, self.left.mean
+        self.candidates = filled((size, belief.n_candidates, 0), 0.0, like)  # [S, N, t]: covariances with the labels ..
+        self.contexts = filled((size, belief.n_contexts, 0), 0.0, like)  # [S, M, t]: .. in standard units
+        self.labels = filled((1, size, 0), 0.0, like)  # [Q, S, t]: in standard units, given those before
+        self.log_shares = log_of(double(self.left.weights))[None, :]  # [Q, S]: of hypotheses, given the labels
+        self.mass = filled(1, 1.0, like)  # [Q]
+        self.most = min(
+            max_configurations, _FEWER_SAMPLES if belief.n_candidates * belief.n_contexts > _MANY_PAIRS else _SAMPLES
+        )
+        self.regret_of = _regret_of_today(loss, belief)
+        self.log_regrets = filled((1, belief.n_contexts), -math.inf, like)  # [Q, M]: of today's answers
+        xp = namespace(like)
+        largest = xp.max(self.left.candidate_variance, axis=0, keepdims=True)
+        self.least = xp.broadcast_to(_KNOWN * largest, (size, belief.n_candidates))  # of labels that are known
+        self.known: Array | None = None  # [Q, N]: what `log_reductions` was made of
+        self.sampled = False
 
+    @property
+    def method(self) -> str:
+        """Whether labels were enumerated or drawn."""
+        return "sampled" if self.sampled else "enumerated"
 
-@loop
-def _integral(c: Any, low: float, high: float) -> float:
-    """That of the polynomial times exp(a u), by Gauss and Legendre."""
-    total, half, middle = 0.0, 0.5 * (high - low), 0.5 * (high + low)
-    for k in range(8):
-        u = middle + half * _LEGENDRE[0, k]
-        total += _LEGENDRE[1, k] * _polynomial(c, u) * np.exp(c[_SIZE] * u)
-    return total * half
+    def log_joint(self) -> float:
+        """The log of what the labels so far are worth."""
+        return float(log_sum(self.log_contexts()))
 
+    def log_contexts(self) -> Array:
+        """[M]: the log of p(c) times the regret of today's answer, averaged over labels."""
+        return log_sum(self.log_regrets + log_of(self.mass)[:, None], axis=0) + self.log_weights
 
-@loop
-def _root(c: Any, low: float, high: float) -> float:
-    """Where the polynomial changes its sign between low and high; what is off costs only its square."""
-    at_low = _polynomial(c, low) > 0.0
-    for _ in range(24):
-        middle = 0.5 * (low + high)
-        if (_polynomial(c, middle) > 0.0) == at_low:
-            low = middle
+    def log_most(self) -> Array:
+        """[M]: once the target is known; for a loss of a distribution, no more is known than all of the loss."""
+        if isinstance(self.loss, DistributionLoss):
+            most = uncertainty(self.loss, self.belief)
         else:
-            high = middle
-    return 0.5 * (low + high)
+            most = best_of_knowing(self.loss, self.belief)
+        return log_of(double(most)) + self.log_weights
+
+    def log_reduction(self, candidate: int) -> float:
+        """That of `log_reductions` for one candidate."""
+        return float(log_sum(self._each(slice(candidate, candidate + 1))[:, 0] + log_of(self.mass)))
+
+    def log_reductions(self, count: int = 1) -> Array:
+        """[N]: of what the labels so far tell, and what that of each candidate adds to it."""
+        assert count == 1
+        self.known = self._each(slice(None))
+        return log_sum(self.known + log_of(self.mass)[:, None], axis=0)
+
+    def variance_gains(self) -> Array:
+        """[N]: E_c of the variance that each label removes of what is left."""
+        xp = namespace(self.mass)
+        logs = xp.stack([self._log_scores(SquaredError(), self._latent(q)) for q in range(self.mass.shape[0])], axis=0)
+        return xp.exp(log_sum(logs + log_of(self.mass)[:, None], axis=0))
+
+    def add(self, candidate: int) -> float:
+        """Condition on the candidate's label: on each of its nodes, or on one that is drawn for the labels so far."""
+        error = self._sampling_error(candidate) if self.sampled else 0.0
+        xp, sd = namespace(self.mass), namespace(self.mass).sqrt(self.left.candidate_variance[:, candidate])  # [S]
+        nodes = self._nodes_of(candidate) if self.labels.shape[2] == 0 else None
+        if nodes is None:
+            self._resample()
+            y = self._drawn(self._means(candidate), sd)
+        else:
+            y, self.mass = nodes
+        step = (y[:, None] - self._means(candidate)) / sd  # [Q, S]
+        logs = self.log_shares - 0.5 * step**2 - xp.log(sd)
+        self.log_shares = logs - log_sum(logs)[:, None]
+        before = xp.broadcast_to(self.labels, (step.shape[0], *self.labels.shape[1:]))
+        self.labels = xp.concat([before, step[..., None]], axis=2)
+        self._condition(candidate, sd)
+        self.known = None
+        given = (self._given(q) for q in range(self.mass.shape[0]))
+        self.log_regrets = xp.stack([self.regret_of(each) for each in given], axis=0)
+        return error
+
+    def _each(self, part: slice) -> Array:
+        """[Q, n]: the log of the regret of today's answers, and what one more label saves, for each of the labels."""
+        xp, rows = namespace(self.mass), []
+        told = log_sum(self.log_regrets + self.log_weights)  # [Q]
+        for q in range(self.mass.shape[0]):
+            more = self._log_scores(self.loss, self._given(q).take(part, slice(None)))
+            rows.append(log_sum(xp.stack([more, told[q] + xp.zeros_like(more)]), axis=0))
+        return xp.stack(rows, axis=0)
+
+    def _log_scores(self, loss: AnyLoss, belief: Any) -> Array:
+        """[n]: the logs of scores."""
+        weights = namespace(self.mass).exp(self.log_weights)
+        return log_scorer(find_form(loss, belief), loss, belief, weights)(belief)
+
+    def _latent(self, q: int) -> GaussianMixtureBelief:
+        """The mixture that is left by labels q."""
+        xp, steps = namespace(self.mass), self.labels[q, ..., None]  # [S, t, 1]
+        return replaced(
+            self.left,
+            mean=self.left.mean + xp.matmul(self.contexts, steps)[..., 0],
+            candidate_mean=self.left.candidate_mean + xp.matmul(self.candidates, steps)[..., 0],
+            weights=xp.exp(self.log_shares[q, :]),
+            _known={"checked": self.left.hypothesis(0)},
+        )
+
+    def _given(self, q: int) -> Any:
+        """The belief that is left by labels q."""
+        latent = self._latent(q)
+        return replaced(self.belief, latent=latent) if isinstance(self.belief, WarpedGaussianBelief) else latent
+
+    def _means(self, candidate: int) -> Array:
+        """[Q, S]: of the candidate's label, given the labels so far."""
+        moved = namespace(self.mass).sum(self.candidates[:, candidate, :] * self.labels, axis=2)
+        return self.left.candidate_mean[:, candidate] + moved
+
+    def _nodes_of(self, candidate: int) -> tuple[Array, Array] | None:
+        """[Q], [Q]: labels of one candidate and their probabilities; None where they would be many."""
+        one, xp = self.left.take(slice(candidate, candidate + 1), slice(None)), namespace(self.mass)
+        tail = filled((one.n_hypotheses, 1), TAIL, one.mean)
+        spacing = _DECISION_SPACING if self.loss.finite_actions else _LABEL_SPACING
+        nodes = even_nodes(one, -tail, tail, filled(1, spacing, one.mean))
+        mass = xp.sum(nodes.mass[0, ...], axis=1)  # [J]
+        kept = xp.nonzero(mass > _NOTHING * xp.max(mass))[0]
+        if not bool(nodes.served[0]) or kept.shape[0] > 2 * self.most:
+            return None
+        y = one.candidate_mean[0, 0] + xp.sqrt(one.candidate_variance[0, 0]) * nodes.places()[0, :, 0]
+        mass = xp.take(mass, kept)
+        return xp.take(y, kept), mass / xp.sum(mass)
+
+    def _resample(self) -> None:
+        """As many labels as are drawn, each as often as it is probable."""
+        xp, count = namespace(self.mass), self.most
+        if not self.sampled:
+            ends = np.cumsum(on_host(self.mass))
+            places = (np.arange(count) + self.rng.uniform()) / count
+            drawn = np.minimum(np.searchsorted(ends / ends[-1], places), len(ends) - 1)
+            rows = xp.asarray(drawn, device=device(self.mass))
+            self.labels, self.log_shares = (xp.take(each, rows, axis=0) for each in (self.labels, self.log_shares))
+        self.mass, self.sampled = filled(count, 1.0 / count, self.mass), True
+
+    def _drawn(self, mean: Array, sd: Array) -> Array:
+        """[Q]: a label for each, from the mixture with means [Q, S]: even parts of its probability, in any order."""
+        count = mean.shape[0]
+        first, second = ((self.rng.permutation(count) + self.rng.uniform(size=count)) / count for _ in range(2))
+        ends = np.cumsum(np.exp(on_host(self.log_shares)), axis=1)  # [Q, S]
+        which = np.minimum((ends < first[:, None] * ends[:, -1:]).sum(axis=1), ends.shape[1] - 1)
+        y = on_host(mean)[np.arange(count), which] + on_host(sd)[which] * ndtri(second)
+        return constant(y, mean)
+
+    def _condition(self, candidate: int, sd: Array) -> None:
+        """Covariances given the label of the candidate, with standard deviations sd [S] until then."""
+        xp, left, rows = namespace(self.mass), self.left, self.left.candidate_covariance
+        assert rows is not None
+        row = double(rows(candidate) if callable(rows) else rows[:, candidate, :])  # [S, N]
+        explained = xp.matmul(self.candidates, self.candidates[:, candidate, :, None])[..., 0]
+        told = (row - explained) / sd[:, None]  # [S, N]
+        share = left.covariance[:, candidate, :] / sd[:, None]  # [S, M]
+        rest = left.candidate_variance - told**2
+        known = rest <= self.least
+        covariance = left.covariance - told[..., None] * share[:, None, :]
+        variance = left.variance - share**2
+        self.left = replaced(
+            left,
+            variance=xp.where(variance > 0, variance, xp.zeros_like(variance)),
+            candidate_variance=xp.where(known, self.least, rest),
+            covariance=xp.where(known[..., None], xp.zeros_like(covariance), covariance),
+        )
+        self.candidates = xp.concat([self.candidates, told[..., None]], axis=2)
+        self.contexts = xp.concat([self.contexts, share[..., None]], axis=2)
+
+    def _sampling_error(self, candidate: int) -> float:
+        """The standard error of the reduction over its size, as if labels had been drawn independently."""
+        xp = namespace(self.mass)
+        each = self._each(slice(candidate, candidate + 1)) if self.known is None else self.known[:, candidate, None]
+        logs = each[:, 0]
+        if not bool(xp.any(logs > -math.inf)):
+            return 0.0
+        values = xp.exp(logs - xp.max(logs))
+        return float(xp.std(values, correction=1) / xp.mean(values)) / math.sqrt(values.shape[0])
 
 
-@loop
-def _at_crossing(values: Any, whole: Any, j: int, sign: float, rises: bool) -> float:
-    """What the sum of positive values lacks where there is a change of sign between j and j + 1.
-
-    The positive side from there to its first node, and from that on the formula of Euler and Maclaurin.
-    """
-    c, end = _local(values, whole, j, sign), 1.0 if rises else 0.0
-    place = _root(c, 0.0, 1.0)
-    correction = _end_of_sum(c, end) * np.exp(c[_SIZE] * end)
-    if rises:
-        return _integral(c, place, 1.0) - 0.5 * sign * values[j + 1] + correction
-    return _integral(c, 0.0, place) - 0.5 * sign * values[j] - correction
+def _in_double(latent: GaussianMixtureBelief) -> GaussianMixtureBelief:
+    """The mixture in double precision: gains are differences of what may differ little."""
+    fields = ("mean", "variance", "candidate_mean", "candidate_variance", "covariance")
+    known = {"checked": latent.hypothesis(0)}
+    return replaced(latent, **{each: double(getattr(latent, each)) for each in fields}, _known=known)
 
 
-@loop
-def _end_of_sum(c: Any, end: float) -> float:
-    """sum_k B_2k / 2k f_(2k - 1) of the Taylor coefficients f of the function at `end`, over exp(a end)."""
-    shifted, series, total = np.zeros(12), np.zeros(12), 0.0
-    for k in range(_SIZE):
-        shifted[k] = c[k]
-    for i in range(_SIZE - 1 if end != 0.0 else 0):  # the polynomial around `end`, by Horner's rule again and again
-        for k in range(_SIZE - 2, i - 1, -1):
-            shifted[k] += end * shifted[k + 1]
-    series[0] = 1.0
-    for k in range(1, 12):
-        series[k] = c[_SIZE] * series[k - 1] / k
-    for i in range(6):
-        value, order = 0.0, 2 * i + 1
-        for k in range(min(order, _SIZE - 1) + 1):
-            value += shifted[k] * series[order - k]
-        total += _BERNOULLI[i] * value
-    return total
+def _regret_of_today(loss: Any, belief: Any) -> Callable[[Any], Array]:
+    """From what labels leave of a belief to the log of what today's answers lose then, [M]."""
+    if isinstance(loss, DistributionLoss):
+        reference, _, marks = today(loss, belief)
+        integrand = resolve(loss, belief)
+        return lambda given: (
+            log_of(belief.regret_once(given, loss.regret, integrand, reference, marks)) + reference.log_scale
+        )
+    if isinstance(belief, GaussianMixtureBelief) and (closed := _closed_regret(loss, belief)) is not None:
+        return closed
+    within, reference = in_domain(loss, belief), belief.reference(loss)
+    if isinstance(within, LogDomainLoss):
+        action = within.action(belief.log_moments(within, reference))
+        return lambda given: log_of(within.regret(given.log_moments(within, reference), action)) + reference.log_scale
+    integrand = resolve(within, belief)
+    action = within.action(belief.moments(integrand, reference))
+    return lambda given: (
+        log_of(within.regret(given.moments(integrand, reference), action, reference.point)) + reference.log_scale
+    )
 
 
-@loop
-def _of_dip(values: Any, whole: Any, j: int, sign: float, vertex: float) -> float:
-    """What the sum of positive values lacks where the sign changes twice near j."""
-    c = _local(values, whole, j, sign)
-    vertex = min(max(vertex, -1.0), 1.0)
-    if (_polynomial(c, vertex) > 0.0) == (c[0] > 0.0):
-        return 0.0
-    return abs(_integral(c, _root(c, -1.0, vertex), _root(c, vertex, 1.0)))
+def _closed_regret(loss: Any, belief: GaussianMixtureBelief) -> Callable[[Any], Array] | None:
+    """`_regret_of_today` where moments are closed; None for other losses."""
+    if type(loss) is ThresholdDecision:
+        waiting, acting = _expected_costs(loss, belief)
+        acts = waiting > acting
+
+        def of_decision(given: GaussianMixtureBelief) -> Array:
+            wait, act = _expected_costs(loss, given)
+            xp = namespace(wait)
+            excess = xp.where(acts, act - wait, wait - act)
+            return log_of(xp.where(excess > 0, excess, xp.zeros_like(excess)))
+
+        return of_decision
+    weight = getattr(loss, "weight", None)
+    if type(loss) not in (SquaredError, Linex) or not (weight is None or isinstance(weight, ExponentialWeight)):
+        return None
+    rate = 0.0 if weight is None else float(weight.rate)
+    return (
+        _squared_regret(belief, rate) if type(loss) is SquaredError else _linex_regret(belief, rate, float(loss.alpha))
+    )
 
 
-def _tabulates(loss: ThresholdDecision, belief: GaussianMixtureBelief) -> bool:
-    """Whether loops run, and a table of probabilities tells the smaller cost."""
-    least = min(loss.miss, loss.false_alarm) / (loss.miss + loss.false_alarm)
-    return _runs(belief.mean) and least >= _EXTREME
+def _expected_costs(loss: ThresholdDecision, belief: GaussianMixtureBelief) -> tuple[Array, Array]:
+    """[M] each: what waiting and what acting are expected to cost."""
+    xp, weights = namespace(belief.mean), double(belief.weights)[:, None]
+    away = standard_units((loss.threshold,), double(belief.mean), xp.sqrt(double(belief.variance)))[..., 0]  # [S, M]
+    above, below = (xp.sum(weights * normal_tail(side * away), axis=0) for side in (1.0, -1.0))
+    return loss.miss * above, loss.false_alarm * below
 
 
-_FORM = Form("normal probabilities along even labels", _threshold, _numbers, serves=_tabulates)
-register(ThresholdDecision, None, GaussianMixtureBelief, _FORM)
+def _squared_regret(belief: GaussianMixtureBelief, rate: float) -> Callable[[Any], Array]:
+    """Log of E[w] (a' - a)^2, for answers a today and a' then."""
+
+    def answer(of: GaussianMixtureBelief) -> tuple[Array, Array]:
+        shares, log_mass = _shares(_log_masses(of, rate))  # [M, S], [M]
+        xp = namespace(shares)
+        answers = xp.permute_dims(double(of.mean) + rate * double(of.variance), (1, 0))
+        return xp.sum(shares * answers, axis=1), log_mass
+
+    before, _ = answer(belief)
+
+    def of_answer(given: GaussianMixtureBelief) -> Array:
+        then, log_mass = answer(given)
+        return log_of((then - before) ** 2) + log_mass
+
+    return of_answer
+
+
+def _linex_regret(belief: GaussianMixtureBelief, rate: float, alpha: float) -> Callable[[Any], Array]:
+    """Log of E[w] (q - log(1 + q)), for 1 + q the ratio of E[w T] / E[w] then and today."""
+
+    def answer(of: GaussianMixtureBelief) -> tuple[Array, Array]:
+        first, second = (log_sum(_log_masses(of, each), axis=0) for each in (rate, rate - alpha))
+        return second - first, first
+
+    before, _ = answer(belief)
+
+    def of_answer(given: GaussianMixtureBelief) -> Array:
+        then, log_mass = answer(given)
+        return log_of(linex(then - before)) + log_mass  # exp(d) - d - 1 for the logarithm d of the ratio
+
+    return of_answer

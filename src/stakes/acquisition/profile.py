@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ from stakes.acquisition.curves import (
 )
 from stakes.acquisition.forms import (
     ANY,
+    NO_WORTH,
     Form,
     Reduction,
     by_logarithms,
@@ -47,6 +49,7 @@ from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
 from stakes.losses import DistributionLoss, Loss
+from stakes.losses.distributional import QuantileScore
 
 _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
 _PAIRS = 1024  # that are integrated at once
@@ -62,17 +65,19 @@ Under: TypeAlias = Callable[[GaussianBelief], Any]
 def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Reduction:
     """Tables for contexts where they serve, the general route for each pair of the others."""
     integrand = resolve(loss, under(belief))
-    warn_of_error(loss, integrand.error)
     xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
     if belief.n_candidates == 0:
         return lambda block: xp.zeros_like(block.covariance), xp.zeros_like(mean)
+    if integrand.edges or integrand.error:
+        warn_of_error(loss, integrand.error + _decision_error(loss, integrand, belief, under))
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
         shares, shape = constant(rho, mean)[:, None], (len(rho), mean.shape[0])
         values = _reductions(
             loss, integrand, under, *(xp.broadcast_to(each, shape) for each in (mean, variance, shares))
         )
-        resolved = values > math.exp(-_RESOLVED) * _worst_cost(integrand, under, mean, variance)
+        worst = xp.max(_costs_today(integrand, under, mean, variance), axis=-1)  # the scale of all reductions
+        resolved = values > math.exp(-_RESOLVED) * worst
         return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
 
     groups: list[tuple[Array, LogTable]] = []
@@ -94,6 +99,17 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
         return xp.astype(xp.take(xp.concat(parts, axis=1), order, axis=1), block.mean.dtype)
 
     return of, xp.zeros_like(mean)
+
+
+def _decision_error(loss: Loss, integrand: Any, belief: GaussianBelief, under: Under) -> float:
+    """By how much two rules of integration differ for some of the pairs."""
+    steps = (max(1, count // _SMALL_SAMPLE) for count in (belief.n_candidates, belief.n_contexts))
+    some = belief.take(*(slice(0, None, step) for step in steps))
+    rho = double(some.rho)
+    mean, variance = (namespace(rho).broadcast_to(double(each), rho.shape) for each in (some.mean, some.variance))
+    known = namespace(rho).min(_costs_today(integrand, under, double(some.mean), double(some.variance)), axis=-1)
+    values, others = (_reductions(loss, each, under, mean, variance, rho) for each in (integrand, integrand.refined()))
+    return relative_gap(values, others, NO_WORTH * known)
 
 
 def _reductions(loss: Loss, integrand: Any, under: Under, mean: Array, variance: Array, rho: Array) -> Array:
@@ -120,10 +136,10 @@ def _at_once(loss: Loss, integrand: Any, under: Under, mean: Array, variance: Ar
     return of(table)[0, :]
 
 
-def _worst_cost(loss: Any, under: Under, mean: Array, variance: Array) -> Array:
-    """[M]: what the worst action is expected to cost beyond the best: the scale of all reductions."""
+def _costs_today(loss: Any, under: Under, mean: Array, variance: Array) -> Array:
+    """[M, A]: what each action is expected to cost beyond the best for each target."""
     alone = under(GaussianBelief(mean, variance, mean[:0], namespace(mean).zeros_like(mean)[None, :][:0, :]))
-    return namespace(mean).max(alone.moments(loss, alone.reference(loss)), axis=-1)
+    return alone.moments(loss, alone.reference(loss))
 
 
 Values: TypeAlias = Callable[[np.ndarray[Any, Any]], Array]
@@ -179,6 +195,7 @@ _MOST_NODES, _MOST_IN_PANELS = 81, 27  # of a polynomial: even nodes of integrat
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked
 _SMALL_SAMPLE, _CHECKED_IN_PANELS = 3, (0.3, 0.97)  # the same where panels are needed, and the rho that tells most
 _MOST_CHECKED = 1.0 - 1e-12
+_NARROW = 0.2 * 4.0 ** -np.arange(6.0)[::-1]  # sqrt(rho) or posterior sds that probe a curve, down to 2e-4
 
 
 def profile_curve(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> Reduction:
@@ -236,13 +253,25 @@ def _extended(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
         low = next(start for start in _STARTS if start <= smallest)
         if low not in known:
             most = _MOST_NODES if split is not None else _MOST_IN_PANELS
-            curves, error = interpolated(lambda sd: values(1.0 - sd**2), _ENOUGH, low, most)
+            curves, error = interpolated(values, _ENOUGH, low, most, _probes(loss, integrand))
             known[low] = curves.astype(belief.mean.dtype), error
         curves, error = known[low]
         warn_of_error(loss, error + doubt)
         return curves
 
     return extend, log_scale
+
+
+def _probes(loss: Any, integrand: Any) -> np.ndarray[Any, Any]:
+    """Rho at which a curve is checked between its nodes: where something narrow in the weight may show.
+
+    How far a quantile moves is in proportion to sqrt(rho), and it may meet with a narrow place at any of them; moments
+    see it once the posterior is as narrow.
+    """
+    if not integrand.edges:
+        return np.zeros(0)
+    quantile = isinstance(loss, QuantileScore)
+    return np.concatenate([_NARROW**2 if quantile else _NARROW[:0], 1.0 - _NARROW[::-1] ** 2])
 
 
 def _integration_error(
@@ -259,8 +288,14 @@ def _integration_error(
     return relative_gap(*rules)
 
 
+def over_one_gaussian(loss: Any, belief: WarpedGaussianBelief) -> bool:  # noqa: ARG001 (any loss)
+    """Whether the latent belief is Gaussian, and not a mixture: only then EUR depends on rho alone."""
+    return isinstance(belief.latent, GaussianBelief)
+
+
 def warped_profile_curve(loss: Any, belief: WarpedGaussianBelief) -> Reduction:
     """The curve of the latent belief: under a warp, too, EUR depends on rho alone."""
+    assert isinstance(belief.latent, GaussianBelief)
     of, log_scale = profile_curve(loss, belief.latent, lambda table: replaced(belief, latent=table))
     return lambda block: of(block.latent), log_scale
 
@@ -274,5 +309,5 @@ def _numbers(loss: Any, belief: Any) -> int:  # noqa: ARG001 (any such belief)
     return 28 if loss.finite_actions else 10
 
 
-register(ANY, ANY, WarpedGaussianBelief, curve_form(warped_profile_curve))
+register(ANY, ANY, WarpedGaussianBelief, replace(curve_form(warped_profile_curve), serves=over_one_gaussian))
 register(ANY, ANY, GaussianBelief, with_totals(curve_form(profile_curve), smooth_curves))

@@ -12,7 +12,8 @@ from stakes.beliefs.base import (
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.mixture import GaussianMixtureBelief
-from stakes.beliefs.normal import Automatic, MemberNodes, MemberPanels, MixtureGrid, NormalEnsemble, OutcomeRule
+from stakes.beliefs.normal import NormalEnsemble
+from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
 from stakes.beliefs.vector import VectorGaussianBelief
 from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
 from stakes.beliefs.vector_integration import SymmetricNodes

@@ -55,6 +55,10 @@ class LogIntegrand(Integrand, Protocol):
     def weighted(self) -> bool:
         """Whether w is not 1 everywhere."""
 
+    @property
+    def width(self) -> float:
+        """Of panels and spacings, over the usual: below 1 for a second rule."""
+
     def log_statistics(self, z: Array, reference: Array) -> tuple[Array, Array]:
         """[...] each: log w(z), and log w(z) T(z) / T(reference)."""
 
@@ -102,12 +106,12 @@ class _Today:
     @property
     def spacing(self) -> float:
         """Of even nodes, in standard deviations."""
-        return SPACING / self.fineness
+        return self.integrand.width * SPACING / self.fineness
 
     @property
     def panel(self) -> float:
         """The widest panel, in standard deviations."""
-        return _PANEL / self.fineness
+        return self.integrand.width * _PANEL / self.fineness
 
     def log_statistics(self, u: Array, part: slice = slice(None)) -> tuple[Array, Array]:
         """[...] each: at u, of which contexts (all, or a block of the first axis) are the leading axes."""

@@ -43,7 +43,7 @@ from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import GaussianSplit
 from stakes.beliefs.log_moments import LogIntegrand, LogSplit
-from stakes.beliefs.normal import NormalCells, NormalEnsemble
+from stakes.beliefs.normal import NormalCells, NormalEnsemble, mixtures
 from stakes.beliefs.quadrature import CHUNK, Resolved, panels
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
@@ -238,6 +238,11 @@ class GaussianMixtureBelief:
         """The mean, of whose library, dtype and device results are."""
         return self.mean
 
+    @property
+    def rho(self) -> Array:
+        """[S, N, M]: the fraction of the variance of z that observing y removes under each hypothesis."""
+        return _stack([self.hypothesis(s).rho for s in range(self.n_hypotheses)])
+
     def hypothesis(self, s: int) -> GaussianBelief:
         """What is believed under one hypothesis.
 
@@ -254,7 +259,9 @@ class GaussianMixtureBelief:
                 "variance": self.variance[s, :],
                 "candidate_variance": self.candidate_variance[s, :],
                 "covariance": self.covariance[s, ...],
-                "candidate_covariance": _rows_of_hypothesis(rows, s) if callable(rows) or rows is None else rows[s, ...],
+                "candidate_covariance": _rows_of_hypothesis(rows, s)
+                if callable(rows) or rows is None
+                else rows[s, ...],
                 "noise_variance": noise if noise is None or not noise.ndim else noise[s, :],
             }
             checked = self._known.get("checked")
@@ -326,6 +333,37 @@ class GaussianMixtureBelief:
             return self.hypothesis(0).regret_over_cells(regret, integrand, reference, marks)
         return MixtureCells(self, self.resolved(integrand), reference, marks).over_cells(regret)
 
+    def regret_once(
+        self,
+        known: GaussianMixtureBelief,
+        regret: Regret,
+        integrand: Integrand,
+        reference: Reference,
+        marks: Array,
+    ) -> Array:
+        """What today's answers lose once labels have turned this belief into another one.
+
+        Args:
+            known: What is believed of the same contexts once the labels are known.
+            regret: The distribution then, today's and the marks to a regret.
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B]: edges between panels.
+
+        Returns:
+            [M].
+        """
+        xp, both = namespace(self.mean), (self.targets, known.targets)
+        mean, sd = (
+            xp.concat([getattr(each, name) for each in both], axis=1) for name in ("context_mean", "context_sd")
+        )
+        cells = NormalCells(self.resolved(integrand), double(mean), double(sd), reference, marks)
+        members = cells.members(slice(None), cells.edges())
+        none = 0.0 * double(self.weights)
+        today, then = ([double(self.weights), none], [0.0 * none, double(known.weights)])
+        prior, posterior = (mixtures(members, xp.concat(each)[None, :]) for each in (today, then))
+        return regret(posterior, prior, marks[:, None, :])[:, 0]
+
     def n_nodes(self, integrand: Integrand) -> int:
         """A bound on what is held of cells times nodes: a few chunks."""
         return self.hypothesis(0).n_nodes(integrand) if self.n_hypotheses == 1 else 4 * CHUNK
@@ -379,9 +417,11 @@ def _stack(arrays: list[Array]) -> Array:
     return namespace(arrays[0]).stack(arrays, axis=0)
 
 
-def _rows_of_hypothesis(rows: Callable[[int], Array] | None, s: int) -> Callable[[int], Array] | None:
-    """The function from a position to its row of covariances under one hypothesis."""
-    return None if rows is None else lambda i: rows(i)[s, :]
+def _rows_of_hypothesis(rows: Any, s: int) -> Any:
+    """Covariances between labels under one hypothesis, or the function from a position to its row of them."""
+    if callable(rows):
+        return lambda i: rows(i)[s, :]
+    return None if rows is None else rows[s, ...]
 
 
 def _rows_of_block(rows: Callable[[int], Array], positions: range, candidates: slice) -> Callable[[int], Array]:
@@ -407,7 +447,7 @@ class _Labels:
     @classmethod
     def of(cls, belief: GaussianMixtureBelief) -> _Labels:
         xp = namespace(belief.mean)
-        rho = _stack([double(belief.hypothesis(s).rho) for s in range(belief.n_hypotheses)])
+        rho = double(belief.rho)
         sd = xp.sqrt(double(belief.candidate_variance))
         sign = xp.where(belief.covariance < 0, -xp.ones_like(rho), xp.ones_like(rho))
         return cls(double(belief.candidate_mean), sd, double(belief.weights), rho, sign)

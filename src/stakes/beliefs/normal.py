@@ -2,10 +2,10 @@
 
 Given member k, y ~ N(candidate_mean, candidate_sd^2) and z ~ N(context_mean, context_sd^2), independent. The label y is
 integrated by a rule that says how much mass cell j has under member k, and the split moments are one matrix product.
-First come the rules, then the belief `NormalEnsemble`, then `NormalCells`: whole distributions w(z) p(z), today's and
-those once a label is known, on nodes that serve all members of a context.
-Sizes: N candidates, M contexts, p contexts of a block, K members, J cells of y, I nodes a member, P panels, G nodes a
-panel, Q = P G, B marks, D statistics.
+First comes the belief `NormalEnsemble`, then `NormalCells`: whole distributions w(z) p(z), today's and those once a
+label is known, on nodes that serve all members of a context.
+Sizes: N candidates, M contexts, p contexts of a block, K members, J cells of y, P panels, G nodes a panel, Q = P G, B
+marks, E bends, D statistics.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
-from scipy.special import ndtri
-from scipy.stats import qmc
 
-from stakes._utils.arguments import RandomState, as_generator
 from stakes._utils.array import (
     Array,
     asarrays,
@@ -42,9 +39,9 @@ from stakes._utils.array import (
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.categorical import normalised_member_weights
 from stakes.beliefs.log_moments import LogIntegrand, log_span, normal_log_moments, split_by_member
+from stakes.beliefs.outcomes import Automatic, OutcomeRule, likelihood
 from stakes.beliefs.quadrature import (
     CHUNK,
-    TAIL,
     Resolved,
     is_first_largest,
     member_slices,
@@ -56,10 +53,10 @@ from stakes.beliefs.roughness import resolved
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
 from stakes.losses.bregman import LogDomainLoss
+from stakes.losses.distributional import QuantileScore
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, align_axes, panel_nodes
 from stakes.losses.domains import REAL, Interval
 
-_MEMBER_MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # edges of panels around a member, in its standard deviations
 _PANEL_WIDTH = 1.0  # of a distribution, in the smallest standard deviation of a context
 _FAR = 1e3  # standard deviations, beyond which no mass is left
 
@@ -71,291 +68,6 @@ def loss_of(integrand: Any) -> Any:
     if isinstance(integrand, Resolved):
         return loss_of(integrand.of)
     return loss_of(integrand.loss) if isinstance(integrand, LogDomainLoss) else integrand
-
-
-@runtime_checkable
-class OutcomeRule(Protocol):
-    """How the outcomes y of a candidate are laid out in cells, when each member predicts y ~ N(mean, sd^2).
-
-    Examples:
-        >>> from stakes.beliefs import MixtureGrid, OutcomeRule
-        >>> isinstance(MixtureGrid(), OutcomeRule)
-        True
-    """
-
-    def size(self, mean: Array, sd: Array) -> int:
-        """How many cells there are.
-
-        Args:
-            mean: [N, K], of the members.
-            sd: [N, K], their standard deviations.
-
-        Returns:
-            J.
-        """
-
-    def outcomes(self, mean: Array, sd: Array) -> Array:
-        """The outcome y that each cell stands for.
-
-        Args:
-            mean: [N, K], of the members.
-            sd: [N, K], their standard deviations.
-
-        Returns:
-            [N, J].
-        """
-
-    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """The probability of cell j and member k.
-
-        Args:
-            mean: [N, K], of the members.
-            sd: [N, K], their standard deviations.
-            member_weights: [K], which sum to one.
-
-        Returns:
-            [N, J, K].
-        """
-
-    def refined(self) -> OutcomeRule:
-        """The same rule with twice the effort, to see what is left of its error."""
-
-
-@dataclass(frozen=True)
-class MixtureGrid:
-    """One even grid over the whole mixture of a candidate.
-
-    Args:
-        per_sd: How many points to the smallest standard deviation.
-
-    Examples:
-        >>> import numpy as np
-        >>> from stakes.beliefs import MixtureGrid
-        >>> means, sds = np.array([[0.0, 1.0]]), np.array([[1.0, 1.0]])
-        >>> MixtureGrid(per_sd=3.0).size(means, sds)  # 3 points to each of 19 sds, and the end
-        58
-    """
-
-    per_sd: float = 3.0
-
-    def size(self, mean: Array, sd: Array) -> int:
-        """J of the candidate that needs most points."""
-        xp = namespace(mean)
-        if 0 in mean.shape:
-            return 1
-        low, high = self._range(mean, sd)
-        return 1 + math.ceil(float(xp.max((high - low) / xp.min(sd, axis=1))) * self.per_sd)
-
-    def outcomes(self, mean: Array, sd: Array) -> Array:
-        """[N, J]: evenly spaced over all members."""
-        low, high = self._range(mean, sd)
-        return low[:, None] + (high - low)[:, None] * constant(np.linspace(0.0, 1.0, self.size(mean, sd)), mean)
-
-    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """[N, J, K]: the density of each member at each point, times the spacing."""
-        y = self.outcomes(mean, sd)
-        spacing = (y[:, -1] - y[:, 0]) / max(y.shape[1] - 1, 1)
-        return member_weights * spacing[:, None, None] * likelihood(y, mean, sd)
-
-    def refined(self) -> MixtureGrid:
-        """A grid twice as fine."""
-        return MixtureGrid(2.0 * self.per_sd)
-
-    def _range(self, mean: Array, sd: Array) -> tuple[Array, Array]:
-        xp = namespace(mean)
-        return xp.min(mean - TAIL * sd, axis=1), xp.max(mean + TAIL * sd, axis=1)
-
-
-@dataclass(frozen=True, eq=False)
-class MemberNodes:
-    """Nodes of each member, weighed under all members: the nested (contrastive) estimate of the paper's appendix D.3.
-
-    The nodes are the same for every member and candidate (common random numbers). `spaced`, `monte_carlo` and
-    `quasi_monte_carlo` make them; the computation is the same.
-
-    Args:
-        nodes: [I], outcomes in standard units.
-        weights: [I], their masses, which sum to one.
-        random_state: The generator that drew them; None where they are not random.
-        kind: By which of the three they were made.
-
-    Examples:
-        >>> from stakes.beliefs import MemberNodes
-        >>> rule = MemberNodes.monte_carlo(100, random_state=0)
-        >>> print(len(rule.nodes), len(rule.refined().nodes))
-        100 200
-    """
-
-    nodes: Any
-    weights: Any
-    random_state: np.random.Generator | None = field(default=None, repr=False)
-    kind: str = "spaced"
-
-    @classmethod
-    def spaced(cls, count: int = 65) -> MemberNodes:
-        """Evenly spaced nodes: the trapezoid rule, deterministic.
-
-        Args:
-            count: I, how many for each member.
-
-        Returns:
-            The rule.
-        """
-        nodes = np.linspace(-TAIL, TAIL, count)
-        weights = np.exp(-0.5 * nodes**2)
-        return cls(nodes, weights / weights.sum())
-
-    @classmethod
-    def monte_carlo(cls, count: int, random_state: RandomState = None) -> MemberNodes:
-        """Independent draws.
-
-        Args:
-            count: I, how many for each member.
-            random_state: A whole number, a NumPy generator, or None for 0.
-
-        Returns:
-            The rule.
-        """
-        generator = as_generator(random_state)
-        return cls(generator.standard_normal(count), np.full(count, 1.0 / count), generator, "monte_carlo")
-
-    @classmethod
-    def quasi_monte_carlo(cls, count: int, random_state: RandomState = None) -> MemberNodes:
-        """A scrambled Sobol sequence.
-
-        Args:
-            count: I, how many for each member; best a power of two.
-            random_state: A whole number, a NumPy generator, or None for 0.
-
-        Returns:
-            The rule.
-        """
-        generator = as_generator(random_state)
-        points = qmc.Sobol(1, rng=generator).random(count)[:, 0]
-        return cls(
-            ndtri(np.clip(points, 1e-16, 1 - 1e-16)), np.full(count, 1.0 / count), generator, "quasi_monte_carlo"
-        )
-
-    def size(self, mean: Array, sd: Array) -> int:
-        """J = K I."""
-        return int(mean.shape[1]) * len(self.nodes)
-
-    def outcomes(self, mean: Array, sd: Array) -> Array:
-        """[N, J]: the nodes about each member."""
-        y = mean[..., None] + sd[..., None] * constant(self.nodes, mean)  # [N, K, I]
-        return namespace(mean).reshape(y, (mean.shape[0], self.size(mean, sd)))
-
-    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """[N, J, K]: the mass of each node, shared out among members by their posterior probability at its outcome."""
-        xp = namespace(mean)
-        mass = xp.reshape(member_weights[:, None] * constant(self.weights, mean), (1, -1, 1))
-        joint = member_weights * likelihood(self.outcomes(mean, sd), mean, sd)  # [N, K I, K]
-        return mass * ratio(joint, xp.sum(joint, axis=-1, keepdims=True))
-
-    def refined(self) -> MemberNodes:
-        """Twice the nodes (new draws, where they are random)."""
-        count = 2 * len(self.nodes)
-        if self.random_state is None:
-            return MemberNodes.spaced(count)
-        draw = MemberNodes.monte_carlo if self.kind == "monte_carlo" else MemberNodes.quasi_monte_carlo
-        return draw(count, self.random_state)
-
-
-@dataclass(frozen=True)
-class MemberPanels:
-    """Gauss-Legendre panels between marks around every member, for members of very different widths.
-
-    Args:
-        per_panel: How many nodes a panel has.
-
-    Examples:
-        >>> import numpy as np
-        >>> from stakes.beliefs import MemberPanels
-        >>> means, sds = np.array([[0.0, 1.0]]), np.array([[0.001, 1.0]])
-        >>> MemberPanels(per_panel=10).size(means, sds)  # 11 panels between 12 marks
-        110
-    """
-
-    per_panel: int = 10
-
-    def size(self, mean: Array, sd: Array) -> int:
-        """J: ten nodes between any two of six marks a member."""
-        return (len(_MEMBER_MARKS) * int(mean.shape[1]) - 1) * self.per_panel
-
-    def outcomes(self, mean: Array, sd: Array) -> Array:
-        """[N, J]: the nodes of all panels."""
-        return self._nodes(mean, sd)[0]
-
-    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """[N, J, K]: the density of each member at each node, times the weight of the node."""
-        y, weights = self._nodes(mean, sd)
-        return member_weights * weights[..., None] * likelihood(y, mean, sd)
-
-    def _nodes(self, mean: Array, sd: Array) -> tuple[Array, Array]:
-        """[N, J] each: nodes and their weights."""
-        xp = namespace(mean)
-        marks = mean[..., None] + sd[..., None] * constant(_MEMBER_MARKS, mean)  # [N, K, 6]
-        marks = xp.sort(xp.reshape(marks, (mean.shape[0], mean.shape[1] * len(_MEMBER_MARKS))), axis=1)
-        half, middle = (marks[:, 1:] - marks[:, :-1]) / 2.0, (marks[:, 1:] + marks[:, :-1]) / 2.0
-        nodes, weights = (constant(each, mean) for each in leggauss(self.per_panel))
-        shape = (mean.shape[0], self.size(mean, sd))
-        y = xp.reshape(middle[..., None] + half[..., None] * nodes, shape)
-        return y, xp.reshape(half[..., None] * weights, shape)
-
-    def refined(self) -> MemberPanels:
-        """Twice the nodes in each panel."""
-        return MemberPanels(2 * self.per_panel)
-
-
-@dataclass(frozen=True)
-class Automatic:
-    """A grid over the mixture, or panels around each member where that grid would need too many points.
-
-    Args:
-        most: How many points the grid may have.
-        grid: The grid.
-        panels: The panels.
-
-    Examples:
-        >>> import numpy as np
-        >>> from stakes.beliefs import Automatic
-        >>> Automatic().chosen(np.array([[0.0, 1.0]]), np.array([[1.0, 1.0]]))
-        MixtureGrid(per_sd=3.0)
-        >>> Automatic().chosen(np.array([[0.0, 1.0]]), np.array([[0.001, 1.0]]))
-        MemberPanels(per_panel=10)
-    """
-
-    most: int = 4096
-    grid: MixtureGrid = MixtureGrid()
-    panels: MemberPanels = MemberPanels()
-
-    def chosen(self, mean: Array, sd: Array) -> OutcomeRule:
-        """The rule that runs.
-
-        Args:
-            mean: [N, K], of the members.
-            sd: [N, K], their standard deviations.
-
-        Returns:
-            The grid or the panels.
-        """
-        return self.grid if self.grid.size(mean, sd) <= self.most else self.panels
-
-    def size(self, mean: Array, sd: Array) -> int:
-        """J of the chosen rule."""
-        return self.chosen(mean, sd).size(mean, sd)
-
-    def outcomes(self, mean: Array, sd: Array) -> Array:
-        """[N, J]: the outcomes of the chosen rule."""
-        return self.chosen(mean, sd).outcomes(mean, sd)
-
-    def masses(self, mean: Array, sd: Array, member_weights: Array) -> Array:
-        """[N, J, K]: the masses of the chosen rule."""
-        return self.chosen(mean, sd).masses(mean, sd, member_weights)
-
-    def refined(self) -> Automatic:
-        """Both rules refined."""
-        return Automatic(2 * self.most, self.grid.refined(), self.panels.refined())
 
 
 @dataclass(frozen=True, eq=False)
@@ -551,12 +263,39 @@ class NormalEnsemble:
         return replaced(mixture, log_weighted_density=lambda z: self._log_weighted_density(z, integrand, reference))
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
-        """[N, M]: regrets in the cells of the rule, summed; of a finer rule where there are marks.
+        """[N, M]: regrets in the cells of the rule, summed; of finer cells where there are marks.
 
-        A quantile may pass quickly from one member to another as y varies, and its regret bend there.
+        A quantile may pass quickly from one member to another as y varies, and its regret bends where it passes a jump
+        or a kink of the weighted distribution: cells split there.
         """
-        finer = self.refined().refined() if marks.shape[1] else self
-        return self._cells(integrand, reference, marks).over_cells(finer._masses(), regret)
+        cells = self._cells(integrand, reference, marks)
+        if not marks.shape[1]:
+            return cells.over_cells(self._masses(), regret)
+        loss, rule = cells.integrand.of, self.rule
+        if not isinstance(loss, QuantileScore) or not isinstance(rule, Automatic) or not cells.bends():
+            return cells.over_cells(self.refined().refined()._masses(), regret)
+        columns = [
+            self._between_bends(cells.take(slice(m, m + 1)), loss.level, rule, regret) for m in range(self.n_contexts)
+        ]
+        return namespace(self.context_mean).concat(columns, axis=1)
+
+    def _between_bends(self, cells: NormalCells, level: float, rule: Automatic, regret: Regret) -> Array:
+        """[N, 1]: regrets at one context, over cells of y that split where the quantile passes a bend."""
+        xp = namespace(self.context_mean)
+        means, sds, weights = (double(each) for each in (self.candidate_mean, self.candidate_sd, self.member_weights))
+        costs, known, rows = weights[:, None] * cells.costs_at_bends(level), bool(xp.all(cells.sd == 0)), []
+        for n in range(self.n_candidates):
+            mean, sd = means[n : n + 1, :], sds[n : n + 1, :]
+            nodes = xp.sort(rule.outcomes(mean, sd), axis=-1)[:, None, :]  # [1, 1, J]
+            bends = xp.reshape(switching_points(partial(_expected_costs, mean, sd, costs), nodes), (1, -1))
+            if known:  # between two bends the answer stays where it is
+                masses = _masses_between(bends, mean, sd, weights)
+            else:
+                y, lengths = panel_nodes(xp.sort(xp.concat([rule.edges(mean, sd), bends], axis=1), axis=1))
+                y, lengths = (xp.reshape(each, (1, -1)) for each in (y, lengths))
+                masses = weights * lengths[..., None] * likelihood(y, mean, sd)
+            rows.append(cells.over_cells(masses, regret))
+        return xp.concat(rows, axis=0) if rows else filled((0, 1), 0.0, means)
 
     def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """w(z) p(z | c, k), on nodes that members share.
@@ -666,6 +405,39 @@ class NormalCells:
         columns = [self._columns(part, edges[part, :], masses, regret) for part in self._blocks(edges, masses.shape[1])]
         return namespace(edges).concat(columns, axis=1)
 
+    def take(self, part: slice) -> NormalCells:
+        """Those of some contexts."""
+        assert self.reference.point is not None
+        reference = Reference(self.reference.point[part], self.reference.log_scale[part])
+        return replaced(
+            self, mean=self.mean[part, :], sd=self.sd[part, :], reference=reference, marks=self.marks[part, :]
+        )
+
+    def bends(self) -> bool:
+        """Whether weighted distributions jump or kink anywhere."""
+        return bool(self.integrand.edges) or self._certain()
+
+    def costs_at_bends(self, level: float) -> Array:
+        """[E, K, 2]: of one context, what each member adds to the cost of an answer below a bend, and of one above.
+
+        Both are equal where the quantile of that level is at the bend.
+        """
+        xp, edges = namespace(self.mean), self.edges()
+        each = self.members(slice(None), edges)
+        bends = xp.concat([constant(self.integrand.edges, edges), self.mean[0, self.sd[0, :] == 0]]) - self._point[0]
+        first, last = (
+            xp.sum(xp.astype(place, xp.int64), axis=1)
+            for place in (edges[0, :] < bends[:, None], edges[0, :] <= bends[:, None])
+        )  # [E]: the first edge at each bend, and the one after the last
+        inside = xp.nonzero((first < edges.shape[1]) & (last > 0))[0]
+        up_to = xp.concat([each.starts(), each.total()[..., None]], axis=-1)[0, ...]  # [K, P + 1], with what sits there
+        below = [xp.take(up_to, xp.take(last, inside) - 1, axis=1)]  # [K, E]
+        if each.edge_mass is not None:
+            below.append(below[0] - xp.take(each.edge_mass[0, ...], xp.take(first, inside), axis=1))
+        under = xp.permute_dims(xp.clip(xp.concat(below, axis=1), 0.0, None), (1, 0))  # [E, K]
+        above = xp.clip(each.total()[0, :] - under, 0.0, None)
+        return xp.stack([(1.0 - level) * under, level * above], axis=-1)
+
     def members(self, part: slice, edges: Array) -> Distribution:
         """[p, K]: the distribution of each member, on panels between `edges` [p, P + 1] that they share."""
         point = self._point[part]
@@ -759,11 +531,17 @@ def mixtures(members: Distribution, shares: Array) -> Distribution:
     return Distribution(members.origin, members.edges, members.nodes, members.step, mass, edge_mass)
 
 
-def likelihood(y: Array, mean: Array, sd: Array) -> Array:
-    """[N, ..., K]: the density of outcomes y [N, ...] under each member [N, K]."""
-    shape = (mean.shape[0], *(1,) * (y.ndim - 1), mean.shape[1])
-    mean, sd = (namespace(mean).reshape(each, shape) for each in (mean, sd))
-    return density((y[..., None] - mean) / sd) / sd
+def _expected_costs(mean: Array, sd: Array, costs: Array, y: Array) -> Array:
+    """[N, E, J, 2]: costs [E, K, 2] of members, under what outcomes y [N, E, J] tell of them."""
+    return namespace(y).matmul(likelihood(y, mean, sd), costs)
+
+
+def _masses_between(cuts: Array, mean: Array, sd: Array, weights: Array) -> Array:
+    """[N, B + 1, K]: the probability of each member and of y between two cuts [N, B]."""
+    xp = namespace(cuts)
+    away = (xp.sort(cuts, axis=1)[..., None] - mean[:, None, :]) / sd[:, None, :]  # [N, B, K]
+    end = filled((away.shape[0], 1, away.shape[2]), _FAR, away)
+    return weights * normal_between(xp.concat([-end, away], axis=1), xp.concat([away, end], axis=1))
 
 
 def broadcast_sd(name: str, sd: Array, mean: Array) -> Array:

@@ -35,7 +35,7 @@ _WIDE_LEVEL = 1  # panels of 1/2: what they resolve, panels as wide as the rule 
 _DEGREE = 11  # of the polynomial that must resolve a panel
 _RESOLVED = 1e-9  # of the largest value of a statistic times the density
 _TAIL, _NEGLIGIBLE = 6.7, 22.0  # standard deviations, and logarithms: exp(-22) is below what must be resolved
-_GROUP = 4.0  # ratio of standard deviations within which contexts are looked at together
+_GROUP = 2.0  # ratio of standard deviations within which contexts are looked at together
 _SMALLEST = 1e-13  # standard deviations: a panel as narrow as that holds a jump
 _MOST_CELLS = 1024  # panels that are halved at once: more of them are noise, not places
 _MOST_SAMPLES = 2**21
@@ -72,7 +72,8 @@ def scanned(integrand: Integrand, mean: Array, sd: Array) -> Resolved:
     declared = tuple(sorted(float(point) for point in integrand.breakpoints))
     scans = [_Scan(integrand, *group) for group in _groups(mean, sd)]
     level = max((scan.level for scan in scans), default=0)
-    spacing = 0.0 if declared or level >= _LEVELS else SPACING / 2 ** max(0, level - _EVEN_LEVEL)
+    finest = min((scan.spacing for scan in scans), default=SPACING)
+    spacing = 0.0 if declared or level >= _LEVELS else finest
 
     def find_edges() -> Edges:
         if spacing == SPACING:
@@ -122,6 +123,15 @@ class _Scan:
         self.scale = np.maximum(np.max(abs(self.samples), axis=(0, 2)), 1e-300)  # [D]
         self.leaves, self.level, self.error = self._halved(*base)
 
+    @property
+    def spacing(self) -> float:
+        """Of even nodes that resolve the statistics, in the standard deviation of each context.
+
+        What is resolved on a stretch of the smallest of them is steeper to the largest.
+        """
+        steepness = 2.0 ** (self.level - _EVEN_LEVEL) * float(np.max(self.sd)) / self.smallest
+        return SPACING / max(1.0, steepness)
+
     def _base(self, low: _Vector, high: _Vector) -> tuple[_Vector, _Vector]:
         """[P], [P]: panels of at most the smallest sd that cover all windows, and split at breakpoints."""
         order = np.argsort(low)
@@ -156,22 +166,31 @@ class _Scan:
         values[~np.isfinite(values)] = 0.0
         return values
 
-    def _allowed(self, values: _Vector, low: _Vector, high: _Vector) -> _Vector:
+    def _allowed(self, values: _Vector, low: _Vector, high: _Vector, scale: _Vector | None = None) -> _Vector:
         """[P, D]: what a polynomial may leave of values [P, D, n]; rounding of targets may leave as much.
 
-        That is their variation, but for one jump, times what rounding is of the width of the panel.
+        That is a share of `scale` [P, D], or else of what matters, and their variation, but for one jump, times what
+        rounding is of the width of the panel.
         """
         steps = abs(values[..., 1:] - values[..., :-1])
         variation = np.sum(steps, axis=2) - np.max(steps, axis=2)
         largest = np.max(abs(values), axis=2)
-        scale = np.maximum(largest, 1e-300) if self.integrand.finite_actions else self.scale
+        if scale is None:
+            scale = self._scale_of(largest)
         reach = (np.maximum(abs(low), abs(high)) / (high - low))[:, None]
         return np.asarray(_RESOLVED * scale + 1e-14 * largest + 2e-15 * reach * variation)
 
-    def _resolves(self, values: _Vector, low: _Vector, high: _Vector, basis: _Vector) -> Any:
+    def _scale_of(self, largest: _Vector) -> _Vector:
+        """[P, D]: costs may matter where they are small, and are measured by their own `largest` in a panel."""
+        own = np.maximum(largest, 1e-300)
+        return own if self.integrand.finite_actions else np.broadcast_to(self.scale, own.shape)
+
+    def _resolves(
+        self, values: _Vector, low: _Vector, high: _Vector, basis: _Vector, scale: _Vector | None = None
+    ) -> Any:
         """[P]: whether polynomials resolve values [P, D, n] at places where `basis` [n, degree + 1] is orthonormal."""
         rest = values - np.matmul(np.matmul(values, basis), basis.T)
-        return np.all(np.max(abs(rest), axis=2) <= self._allowed(values, low, high), axis=1)
+        return np.all(np.max(abs(rest), axis=2) <= self._allowed(values, low, high, scale), axis=1)
 
     def _halved(self, low: _Vector, high: _Vector) -> tuple[_Vector, int, float]:
         """Leaves [2, L] on which statistics are resolved, the level of the deepest, and what is left unresolved."""
@@ -204,19 +223,23 @@ class _Scan:
         return self._resolves(self._sampled(low, high, _PLACES), low, high, _BASIS)
 
     def _bisected(self, low: _Vector, high: _Vector) -> tuple[list[_Vector], float]:
-        """Leaves [2, L] of panels that the samples do not resolve, down to those that hold a jump; what is lost."""
+        """Leaves [2, L] of panels that the samples do not resolve, down to those that hold a jump; what is lost.
+
+        What is left of a panel is measured by its size on the panel that was begun with: where two costs cross, their
+        difference is as small as one likes, and what rounding leaves of it is not.
+        """
         found: list[_Vector] = []
+        scale = self._scale_of(np.max(abs(self._sampled(low, high, _PLACES)), axis=2))  # [P, D]
         while len(low):
             if len(low) > _MOST_CELLS // 2:
-                values = self._sampled(low, high, _PLACES)
-                scale = np.max(abs(values), axis=(0, 2)) if self.integrand.finite_actions else self.scale
-                return found, min(1.0, float(np.max(np.ptp(values, axis=2) / np.maximum(scale, 1e-300))))
-            low, high = _halves(low, high)
+                lost = np.ptp(self._sampled(low, high, _PLACES), axis=2) / scale
+                return found, min(1.0, float(np.max(lost)))
+            low, high, scale = *_halves(low, high), np.repeat(scale, 2, axis=0)
             near = np.maximum(abs(low), abs(high)) * 1e-15
             done = (high - low) <= np.maximum(_SMALLEST * self.smallest, near)
-            done |= self._alone(low, high)
+            done |= self._resolves(self._sampled(low, high, _PLACES), low, high, _BASIS, scale)
             found.append(np.stack([low[done], high[done]]))
-            low, high = low[~done], high[~done]
+            low, high, scale = low[~done], high[~done], scale[~done]
         return found, 0.0
 
     @staticmethod

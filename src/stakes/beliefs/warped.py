@@ -1,9 +1,10 @@
 """Warped Gaussian beliefs: z = g(f), g increasing, for a latent f that is jointly Gaussian with what the labels tell.
 
-A price whose logarithm is modelled, a rate, a share: what a model of g^-1(label) believes about the label itself.
-Only the statistics change, from S to S o g, so all integration is that of the latent belief; the closed forms of
-Gaussian targets do not carry over, which is why this is a type of its own. The warps g come first, then the belief,
-then the loss as an integrand of f. Sizes: N candidates, M contexts, J cells, B marks, D statistics.
+A price whose logarithm is modelled, a rate, a share: what a model of g^-1(label) believes about the label itself. The
+latent belief may be a mixture of hypotheses. Only the statistics change, from S to S o g, so all integration is that of
+the latent belief; the closed forms of Gaussian targets do not carry over, which is why this is a type of its own. The
+warps g come first, then the belief, then the loss as an integrand of f. Sizes: S hypotheses, N candidates, M contexts,
+J cells, B marks, D statistics.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
 from stakes.beliefs.log_moments import LogIntegrand
+from stakes.beliefs.mixture import GaussianMixtureBelief
 from stakes.beliefs.quadrature import Resolved
 from stakes.beliefs.roughness import resolved, scanned
 from stakes.exceptions import StakesError
@@ -197,12 +199,13 @@ class WarpedGaussianBelief:
     A candidate's label tells as much warped as not, so `latent` holds all there is to say of candidates.
 
     Args:
-        latent: The Gaussian belief about f, in the units of the model: if the model was fitted to log prices, means and
-            variances of log prices. With label noise in `latent.variance`, z is the label that will be realised.
+        latent: The Gaussian belief about f, or the mixture of such, in the units of the model: if the model was fitted
+            to log prices, means and variances of log prices. With label noise in `latent.variance`, z is the label that
+            will be realised. A mixture of one hypothesis is taken for the Gaussian belief that it is.
         warp: The map g, such as `LogWarp()`.
 
     Raises:
-        TypeError: If `latent` is no GaussianBelief or `warp` no warp.
+        TypeError: If `latent` is no GaussianBelief or GaussianMixtureBelief, or `warp` no warp.
         StakesError: If the belief puts mass where the warp is only a continuation.
 
     Examples:
@@ -215,12 +218,17 @@ class WarpedGaussianBelief:
         (0, inf) [0.01]
     """
 
-    latent: GaussianBelief
+    latent: GaussianBelief | GaussianMixtureBelief
     warp: Warp
 
     def __post_init__(self) -> None:
-        if not isinstance(self.latent, GaussianBelief):
-            raise TypeError(f"latent must be a GaussianBelief about g^-1(z); got {type(self.latent).__name__}")
+        if isinstance(self.latent, GaussianMixtureBelief):
+            object.__setattr__(self, "latent", self.latent.simplest())
+        elif not isinstance(self.latent, GaussianBelief):
+            raise TypeError(
+                f"latent must be a GaussianBelief or GaussianMixtureBelief about g^-1(z); got "
+                f"{type(self.latent).__name__}"
+            )
         if not isinstance(self.warp, Warp) or isinstance(self.warp, type):
             raise TypeError(
                 f"warp must be a warp such as LogWarp(), with the fields of stakes.beliefs.Warp; got {self.warp!r}"
@@ -228,15 +236,22 @@ class WarpedGaussianBelief:
         self._check_latent_mass()
 
     def _check_latent_mass(self) -> None:
-        outside, xp = _mass_outside(self.warp.latent, self.latent), namespace(self.latent.mean)
+        (mean, sd), xp = self._normals(), namespace(self.latent.mean)
+        outside = _mass_outside(self.warp.latent, mean, sd)
         worst = int(xp.argmax(outside))
         if (mass := float(outside[worst])) > _OUTSIDE:
             raise StakesError(
                 f"{self.warp} needs a latent f in {self.warp.latent}, but the belief puts {mass:.1e} of its mass "
-                f"outside at context {worst} (mean {float(self.latent.mean[worst]):.4g}, variance "
-                f"{float(self.latent.variance[worst]):.4g}); {_OUTSIDE:.0e} is allowed. Use another lam, LogWarp(), "
+                f"outside at context {worst % self.n_contexts} (mean {float(mean[worst]):.4g}, variance "
+                f"{float(sd[worst]) ** 2:.4g}); {_OUTSIDE:.0e} is allowed. Use another lam, LogWarp(), "
                 "which takes every f, or a model with less spread there."
             )
+
+    def _normals(self) -> tuple[Array, Array]:
+        """[M] each, or [S M]: means and standard deviations of f, under each hypothesis in turn."""
+        xp = namespace(self.latent.mean)
+        mean, variance = (xp.reshape(double(each), (-1,)) for each in (self.latent.mean, self.latent.variance))
+        return mean, xp.sqrt(variance)
 
     @property
     def n_candidates(self) -> int:
@@ -260,7 +275,7 @@ class WarpedGaussianBelief:
 
     @property
     def rho(self) -> Array:
-        """[N, M]: the fraction of the latent variance that observing y removes."""
+        """[N, M]: the fraction of the latent variance that observing y removes; [S, N, M] under hypotheses."""
         return self.latent.rho
 
     def n_cells(self, integrand: Integrand) -> int:
@@ -284,7 +299,7 @@ class WarpedGaussianBelief:
     def log_span(self, integrand: LogIntegrand) -> float:
         """That of the latent belief, refused where the expectation of T is infinite."""
         latent = self._unwarped(integrand)
-        _check_finite_expectation(latent, self.latent)
+        _check_finite_expectation(latent, *self._normals())
         return self.latent.log_span(latent)
 
     def log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
@@ -304,6 +319,7 @@ class WarpedGaussianBelief:
         Returns:
             The moments of the latent belief; None where contexts share no nodes.
         """
+        assert isinstance(self.latent, GaussianBelief)  # profile curves are of one rho
         split = self.latent.shared_split(self.unwarped(integrand))
         if split is None:
             return None
@@ -320,15 +336,42 @@ class WarpedGaussianBelief:
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
         """[N, M]: regrets in the cells of the latent belief, pushed through the warp, summed."""
-        below, forward = self._latent(reference), self.warp.forward
+        below = self._latent(reference)
+        latent_marks = self._latent_marks(below, marks)
+        return self.latent.regret_over_cells(self._pushed(regret), self.unwarped(integrand), below, latent_marks)
+
+    def regret_once(
+        self, known: WarpedGaussianBelief, regret: Regret, integrand: Integrand, reference: Reference, marks: Array
+    ) -> Array:
+        """What today's answers lose once labels have turned a warped mixture into another one.
+
+        Args:
+            known: What is believed of the same contexts once the labels are known.
+            regret: The distribution then, today's and the marks to a regret.
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B]: edges between panels.
+
+        Returns:
+            [M].
+        """
+        assert isinstance(self.latent, GaussianMixtureBelief)
+        assert isinstance(known.latent, GaussianMixtureBelief)
+        below = self._latent(reference)
+        latent_marks = self._latent_marks(below, marks)
+        pushed = self._pushed(regret)
+        return self.latent.regret_once(known.latent, pushed, self.unwarped(integrand), below, latent_marks)
+
+    def _pushed(self, regret: Regret) -> Regret:
+        """A regret of distributions of f: that of those of g(f)."""
+        forward = self.warp.forward
 
         def pushed(posterior: Distribution, prior: Distribution, marks: Array) -> Array:
             today = prior.pushed_through(forward)
             targets = forward(prior.origin[..., None] + marks) - today.origin[..., None]
             return regret(replaced(today, mass=posterior.mass), today, targets)
 
-        latent_marks = self._latent_marks(below, marks)
-        return self.latent.regret_over_cells(pushed, self.unwarped(integrand), below, latent_marks)
+        return pushed
 
     def n_nodes(self, integrand: Integrand) -> int:
         """The bound of the latent belief."""
@@ -366,8 +409,7 @@ class WarpedGaussianBelief:
         if isinstance(integrand, Resolved):
             return integrand.with_integrand(self._unwarped(integrand.of))
         latent = self._unwarped(integrand)
-        mean, sd = double(self.latent.mean), namespace(self.latent.mean).sqrt(double(self.latent.variance))
-        return scanned(latent, mean, sd) if hasattr(integrand, "regret") else resolved(latent, mean, sd)
+        return (scanned if hasattr(integrand, "regret") else resolved)(latent, *self._normals())
 
     def _unwarped(self, integrand: Any) -> Unwarped:
         latent = Unwarped(integrand, self.warp, self.latent.mean)
@@ -377,9 +419,9 @@ class WarpedGaussianBelief:
 
     def _check_reach(self, integrand: Unwarped) -> None:
         """Refuse what turns on f where the warp is only a continuation, however little mass is there."""
-        xp, interval = namespace(self.latent.mean), self.warp.latent
-        u = constant(np.linspace(-20.0, 20.0, 81), double(self.latent.mean))
-        f = double(self.latent.mean)[:, None] + xp.sqrt(double(self.latent.variance))[:, None] * u  # [M, 81]
+        (mean, sd), xp, interval = self._normals(), namespace(self.latent.mean), self.warp.latent
+        u = constant(np.linspace(-20.0, 20.0, 81), mean)
+        f = mean[:, None] + sd[:, None] * u  # [M, 81]
         sizes = xp.mean(integrand.log_magnitudes(f), axis=-1) - 0.5 * u * u  # log of w |T| times the density
         lowest = xp.full_like(sizes, -xp.inf)
         inside = (f > interval.low) & (f < interval.high)
@@ -404,7 +446,8 @@ class WarpedGaussianBelief:
         xp, domain = namespace(z), self.warp.domain
         reached = (z > domain.low) & (z < domain.high)
         f = self.warp.inverse(xp.where(reached, z, align_axes(self.warp.forward(latent.origin), z)))
-        width = align_axes(xp.sqrt(double(self.latent.variance)), z) / 2.0 + xp.zeros_like(f)
+        spread = xp.reshape(self._normals()[1], (-1, self.n_contexts))  # [S, M]
+        width = align_axes(xp.max(spread, axis=0), z) / 2.0 + xp.zeros_like(f)
         log_height = latent.log_weighted_density(f) - log_of(derivative(self.warp.forward, f, width))
         return xp.where(reached, log_height, xp.full_like(log_height, -xp.inf))
 
@@ -413,10 +456,9 @@ class WarpedGaussianBelief:
         return Reference(self.warp.inverse(reference.point), reference.log_scale)
 
 
-def _mass_outside(interval: Interval, belief: GaussianBelief) -> Array:
-    """[M]: P(f < low) + P(f > high)."""
-    xp = namespace(belief.mean)
-    mean, sd = double(belief.mean), xp.sqrt(double(belief.variance))
+def _mass_outside(interval: Interval, mean: Array, sd: Array) -> Array:
+    """[M]: P(f < low) + P(f > high) for normals."""
+    xp = namespace(mean)
     below, above = (
         normal_tail(xp.clip(xp.where(sd > 0, ratio(room, sd), _FAR * xp.sign(room)), -_FAR, _FAR))
         for room in (mean - interval.low, interval.high - mean)
@@ -427,10 +469,9 @@ def _mass_outside(interval: Interval, belief: GaussianBelief) -> Array:
 _FURTHEST_SD = 1e12  # to where growth that outruns a normal density is looked for
 
 
-def _check_finite_expectation(integrand: Unwarped, belief: GaussianBelief) -> None:
+def _check_finite_expectation(integrand: Unwarped, mean: Array, sd: Array) -> None:
     """Refuse a T whose logarithm grows as u^2 / 2 or faster, however little of that shows within reach."""
-    xp = namespace(belief.mean)
-    mean, sd = double(belief.mean)[:, None], xp.sqrt(double(belief.variance))[:, None]
+    xp, mean, sd = namespace(mean), mean[:, None], sd[:, None]
 
     def log_t(u: Array) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -485,6 +526,11 @@ class Unwarped:
     def weighted(self) -> bool:
         """Whether the loss has a weight."""
         return bool(self.of_target.weighted)
+
+    @property
+    def width(self) -> float:
+        """That of the loss."""
+        return float(self.of_target.width)
 
     def log_statistics(self, f: Array, reference: Array) -> tuple[Array, Array]:
         """[...] each: log S(g(f)) about g(reference)."""

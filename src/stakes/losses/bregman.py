@@ -173,6 +173,8 @@ class LogDomainLoss:
 
     loss: WeightedBregman
     finite_actions: bool = False
+    width: float = 1.0
+    """Of panels and spacings, over the usual: below 1 for a second rule"""
 
     @property
     def domain(self) -> Domain:

@@ -27,7 +27,7 @@ from stakes._utils.arguments import (
     is_true_or_false,
     no_progress,
 )
-from stakes._utils.array import asarrays, check_all, check_shape, double, namespace, shares, slices
+from stakes._utils.array import asarrays, check_all, check_shape, double, namespace, on_host, shares, slices
 from stakes._utils.compute import checked_jobs
 from stakes._utils.tables import (
     Host,
@@ -41,15 +41,26 @@ from stakes._utils.tables import (
     row_labels,
     take_rows,
 )
-from stakes.acquisition import find_form
-from stakes.acquisition.batch_states import obstacle
+from stakes.acquisition import find_form, uncertainty
+from stakes.acquisition.batch_states import obstacle, variance_of
+from stakes.acquisition.batches import log_most
 from stakes.acquisition.scores import prepare_score
-from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble
+from stakes.beliefs import (
+    Belief,
+    CategoricalEnsemble,
+    GaussianBelief,
+    GaussianMixtureBelief,
+    NormalEnsemble,
+    VectorGaussianBelief,
+    VectorNormalEnsemble,
+    VoteEnsemble,
+    WarpedGaussianBelief,
+)
 from stakes.exceptions import StakesError
 from stakes.files import open_pool
 from stakes.files.frame import Frame
 from stakes.files.pools import MappedPool
-from stakes.losses import AnyLoss
+from stakes.losses import AnyLoss, LogLoss, LogScore
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
 from stakes.models.inspection import (
@@ -77,6 +88,7 @@ _CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
 _MAX_MEMBER_CONTEXTS = 25_000  # pairs of a member of an ensemble of normals and a context, integrated one by one
 _MAX_NUMBERS = 100_000_000  # that forms go through to score rows of a table in memory, some nanoseconds each
 _FEW_PAIRS = 1_000_000  # of rows and contexts that any form gets through, but under an ensemble of normals
+_FOR_EACH_NUMBER = 4  # numbers under an ensemble of classes are products, and cost as little as one other
 _PER_DENSITY = 10  # numbers where members' densities are integrated over cells cost as many others
 _PER_SWITCH = 25  # numbers under an ensemble of normals, where switching points are searched for, cost as many others
 _SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
@@ -352,6 +364,64 @@ def summary_of(belief: NormalEnsemble) -> GaussianBelief:
     return GaussianBelief(mean, variance, candidate_variance, xp.matmul(candidate_gaps * weights, gaps.T))
 
 
+def screened_belief(belief: Belief) -> Any:
+    """A belief about the same rows under which variance reductions are quick to compute; None where there is none.
+
+    That is the belief itself, the latent one beneath a warp, or one normal distribution in place of several hypotheses.
+    """
+    if isinstance(belief, WarpedGaussianBelief):
+        return belief.latent
+    if isinstance(belief, GaussianMixtureBelief):
+        return _summary_of_hypotheses(belief)
+    kinds = GaussianBelief | VectorGaussianBelief | CategoricalEnsemble | VoteEnsemble
+    return belief if isinstance(belief, kinds) else None
+
+
+def _summary_of_hypotheses(belief: GaussianMixtureBelief) -> GaussianBelief:
+    """The normal distribution with the means and covariances of a mixture: within hypotheses, and between them."""
+    xp, weights = namespace(belief.like), double(belief.weights)[:, None]  # [S, 1]
+
+    def parts(means: Any, variances: Any) -> tuple[Any, Any, Any]:
+        """[n], [n], [S, n]: mean, variance, and how far each hypothesis is from the mean."""
+        mean = xp.sum(weights * double(means), axis=0)
+        gaps = double(means) - mean
+        return mean, xp.sum(weights * (gaps**2 + double(variances)), axis=0), gaps
+
+    mean, variance, gaps = parts(belief.mean, belief.variance)
+    _, candidate_variance, candidate_gaps = parts(belief.candidate_mean, belief.candidate_variance)
+    within = xp.sum(weights[:, :, None] * double(belief.covariance), axis=0)
+    return GaussianBelief(mean, variance, candidate_variance, within + xp.matmul((weights * candidate_gaps).T, gaps))
+
+
+def screening(query: Query) -> tuple[AnyLoss, Host] | None:
+    """How rows are screened that are too many: a loss under `screened_belief`, and weights [M] of contexts.
+
+    A label is worth about p(c) G_c at a context, times the share of the variance there that it explains; G_c is what
+    can be gained there: the expected loss today, or under an ensemble of classes what it is worth to know the member.
+    None where that cannot be told.
+    """
+    belief = query.first()
+    plain = screened_belief(belief)
+    if plain is None:
+        return None
+    by: AnyLoss = LogLoss() if isinstance(plain, VoteEnsemble) else variance_of(plain)  # of votes entropies are quick
+    if isinstance(plain, VoteEnsemble | CategoricalEnsemble):
+        gains, spreads = (np.exp(on_host(log_most(loss, belief, query.weights))) for loss in (query.loss, by))
+        share = np.asarray(query.weights) * np.divide(gains, spreads, out=np.zeros_like(gains), where=spreads > 0)
+    else:
+        today = np.ones(plain.n_contexts) if isinstance(query.loss, LogScore) else _relative_loss(query.loss, belief)
+        spread = on_host(uncertainty(by, plain)).astype(float)
+        share = np.asarray(query.weights) * np.divide(today, spread, out=np.zeros_like(today), where=spread > 0)
+    total = float(share.sum())
+    return (by, share / total) if 0.0 < total < np.inf else None
+
+
+def _relative_loss(loss: AnyLoss, belief: Belief) -> Host:
+    """[M]: the expected loss today, over its scale."""
+    relative, _ = uncertainty(loss, belief, return_log_scale=True)
+    return on_host(relative).astype(float)
+
+
 def _without_gaps(table: Table) -> Table:
     """The rows of a table without a gap."""
     return take_rows(table, [row for row in range(n_rows(table)) if first_gap(take_rows(table, [row])) is None])
@@ -503,6 +573,8 @@ def enough_rows(query: Query) -> int:
         each = form.total.numbers(query.loss, belief) * (_PER_DENSITY if isinstance(belief, NormalEnsemble) else 1)
         return _MAX_NUMBERS // max(1, each)
     each = form.numbers(query.loss, belief)
+    if isinstance(belief, CategoricalEnsemble):
+        return _MAX_NUMBERS * _FOR_EACH_NUMBER // max(1, each * belief.n_contexts)
     if isinstance(belief, NormalEnsemble) and getattr(query.loss, "finite_actions", False):
         each *= _PER_SWITCH
     return _MAX_NUMBERS // max(1, each * belief.n_contexts)

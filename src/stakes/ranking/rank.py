@@ -34,7 +34,7 @@ from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, 
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
-from stakes.ranking.query import Query, class_names, make_query, summary_of
+from stakes.ranking.query import Query, class_names, make_query, screened_belief, screening, summary_of
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 
 WORTH = "worth"
@@ -232,25 +232,45 @@ def _narrowed(query: Query) -> Query:
     if query.scored is not None or query.most_rows >= query.size:
         return query
     numbers = {"count": query.most_rows, "size": query.size}
-    if isinstance(query.first(), NormalEnsemble):
-        best = TopK(query.most_rows, query.seed)
-        with suppress(FloatingPointError):  # a loss that has no worth under one normal distribution
-            for rows, (worths,) in _scored(query, _screened, "looking through rows"):
-                best.add(rows, _for_each_unit(worths, rows, query.costs))
-            found = np.sort([row for row, _, _ in islice(best.ordered(), query.most_rows)])
-            return replace(query, scored=found, notes=(*query.notes, Note("screened rows", numbers)))
+    with suppress(FloatingPointError):  # a loss that has no worth under one normal distribution
+        if isinstance(query.first(), NormalEnsemble):
+            return _screened(query, _summarised_worths, Note("screened rows", numbers))
+        if screening(query) is not None:
+            numbers["count"] = max(2 * (query.wanted + len(query.pending)), query.most_rows // 2)  # half of the effort
+            return _screened(query, _variance_reductions, Note("screened by variance", numbers))
     drawn = generator(query.seed, ROWS).choice(query.size, query.most_rows, replace=False)
     note = Note("scored rows", {**numbers, "seed": query.seed})
     return replace(query, scored=np.sort(drawn), notes=(*query.notes, note))
 
 
-def _screened(query: Query, positions: Host, rows: Table, first: bool) -> tuple[Host]:  # noqa: ARG001
+def _screened(query: Query, function: Callable[[Query, Host, Table, bool], tuple[Host]], note: Note) -> Query:
+    """The query about the rows that are best by a function that is quicker than the worth, as many as the note says."""
+    count = min(note.values["count"], query.size)
+    best = TopK(count, query.seed)
+    for rows, (worths,) in _scored(query, function, "looking through rows"):
+        best.add(rows, _for_each_unit(worths, rows, query.costs))
+    found = np.sort([row for row, _, _ in islice(best.ordered(), count)])
+    return replace(query, scored=found, notes=(*query.notes, note))
+
+
+def _summarised_worths(query: Query, positions: Host, rows: Table, first: bool) -> tuple[Host]:  # noqa: ARG001
     """[n]: the log of what each row is worth if members are summarised by one normal distribution for all."""
     belief: Any = query.belief_of(rows, positions)
     key = query.target, "summary"
     if key not in query.prepared:
         query.prepared[key] = prepare_score(query.loss, context_weights=query.weights)
     relative, log_scale = query.prepared[key](summary_of(belief))
+    return (log_of(on_host(relative).astype(float)) + log_scale,)
+
+
+def _variance_reductions(query: Query, positions: Host, rows: Table, first: bool) -> tuple[Host]:  # noqa: ARG001
+    """[n]: the log of how much variance each row explains, where the loss can gain from it."""
+    key = query.target, "variance"
+    if key not in query.prepared:
+        found = screening(query)
+        assert found is not None
+        query.prepared[key] = prepare_score(found[0], context_weights=found[1])
+    relative, log_scale = query.prepared[key](screened_belief(query.belief_of(rows, positions)))
     return (log_of(on_host(relative).astype(float)) + log_scale,)
 
 

@@ -56,6 +56,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"Scored: the {count} of {size} rows that are worth most if members of the model are summarised by a normal "
         "distribution (max_rows scores more)."
     ),
+    "screened by variance": lambda count, size: (
+        f"Scored: the {count} of {size} rows that explain most variance at the contexts where the loss can gain most "
+        "(max_rows scores more)."
+    ),
     "summarised members": lambda: (
         "The members of the model are summarised by a normal distribution of their means and covariances: what each "
         "says would take minutes for this loss (max_rows, a number of rows, asks for that)."

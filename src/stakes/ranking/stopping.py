@@ -349,7 +349,7 @@ def most_saved(query: Query) -> Amount:
     loss.
     """
     belief = query.first()
-    if isinstance(belief, GaussianBelief | WarpedGaussianBelief):
+    if isinstance(belief, GaussianBelief | WarpedGaussianBelief) and isinstance(_gaussian(belief), GaussianBelief):
         return _mean(on_host(expected_reduction(query.loss, _oracle(query, belief)))[0], query.weights)
     if has_batches(belief):
         shares = np.exp(on_host(log_most(query.loss, belief, query.weights)).astype(float))  # [M]: p(c) times the most
@@ -376,9 +376,8 @@ def _oracle(query: Query, belief: GaussianBelief | WarpedGaussianBelief) -> Beli
     return oracle if isinstance(belief, GaussianBelief) else WarpedGaussianBelief(oracle, belief.warp)
 
 
-def _gaussian(belief: Any) -> GaussianBelief:
-    latent: GaussianBelief = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
-    return latent
+def _gaussian(belief: Any) -> Any:
+    return belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
 
 
 def advised(

@@ -35,6 +35,7 @@ from stakes.tabular.worksheet import Worksheet, as_targets
 
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
 _POSITIVE = ModelSpec("log-gaussian-process")
+_MOST_LABELS = 1000  # that a Gaussian process is fitted to within seconds, as `DefaultModel(max_gp_labels=)` has it
 SPREAD = "spread over the rows that are left"
 """What rows are ranked by that follow the last of an old ranking."""
 
@@ -184,8 +185,16 @@ def fitted(
     sheet: Worksheet, labels: Mapping[int, str], others: Collection[int]
 ) -> tuple[Any, AnyLoss, tuple[str, ...] | None, tuple[str, ...]]:
     """The model, fitted to labels by row (columns are encoded by the `others`, too), the loss, classes, and notes."""
-    model, loss, features, targets, classes = build_problem(sheet, labels)
     (spec, why), pool = chosen_model(sheet), sheet.features.take(sorted(others))
+    _refuse_zeros(spec, sheet.brief.loss.name, labels)  # all of them, whichever are drawn
+    used = _as_many_as_seconds_allow(sheet, spec, labels)
+    if len(used) < len(labels):
+        why = (
+            *why,
+            f"It is fitted to {len(used)} of the {len(labels)} labels, drawn with random_state "
+            f"{sheet.brief.random_state}: its time grows with their cube. Any other model (--model) takes them all.",
+        )
+    model, loss, features, targets, classes = build_problem(sheet, used)
     known = {"pool": pool} if isinstance(model, DefaultModel) else {"columns__pool": pool}
     with explained(sheet, len(labels)), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -193,6 +202,14 @@ def fitted(
     while_fitting = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
     report = model.report if isinstance(model, DefaultModel) else (f"The model is {spec.name}.", *model[0].report_)
     return model, loss, classes, (*why, *report, *while_fitting, *_weighed_twice(sheet, model))
+
+
+def _as_many_as_seconds_allow(sheet: Worksheet, spec: ModelSpec, labels: Mapping[int, str]) -> Mapping[int, str]:
+    """The labels that a model is fitted to: all, but for the Gaussian process that nobody asked for by name."""
+    if spec == sheet.brief.model or len(labels) <= _MOST_LABELS:
+        return labels
+    rows = np.random.default_rng(sheet.brief.random_state).choice(sorted(labels), _MOST_LABELS, replace=False)
+    return {row: labels[row] for row in sorted(rows.tolist())}
 
 
 def chosen_model(sheet: Worksheet) -> tuple[ModelSpec, tuple[str, ...]]:
