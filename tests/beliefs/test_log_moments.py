@@ -159,3 +159,17 @@ def test_uncertainty_by_logarithms_splits_where_the_weight_jumps():
     total = mass.sum()
     wanted = total * np.log((mass * np.exp(-30.0 * z)).sum() / total) + 30.0 * (mass * z).sum()
     assert_allclose(uncertainty(loss, half_known()), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [40.0, -25.0])
+@pytest.mark.parametrize("place", [-0.7, 1.3])
+def test_an_undeclared_step_is_found_by_logarithms_too(alpha, place):
+    """Under the mass of w, and under that of w T, which lies alpha standard deviations away."""
+
+    def step(z):
+        return np.where(z > place, 1.0, 0.2) + np.where(z > -alpha + place, 0.0, 3.0)
+
+    belief = GaussianBelief([0.0], [1.0], [1.0, 1.0], [[0.5], [0.95]])
+    found = score(Linex(alpha, Weight(step)), belief, return_log_scale=True)
+    wanted = score(Linex(alpha, Weight(step, breakpoints=(place, place - alpha))), belief, return_log_scale=True)
+    assert_allclose(np.log(found[0]) + found[1], np.log(wanted[0]) + wanted[1], atol=1e-6)

@@ -424,7 +424,7 @@ def vectors(rng: np.random.Generator) -> None:
     mean = units * rng.choice([0.0, 1.0, 1e4], d)
     price = rng.normal(size=(d, d))
     price = (price @ price.T + 0.1 * np.eye(d)) / units[:, None] / units
-    kind = str(rng.choice(["none", "exponential", "ridge"] if d + size < 4 else ["none", "exponential"]))
+    kind = str(rng.choice(["none", "exponential", "ridge"]))
     rates = rng.uniform(-1, 1, d) / units if kind != "none" else np.zeros(d)
     belief = stakes.VectorGaussianBelief(
         mean[None], joint[size:, size:][None], joint[:size, :size][None], joint[:size, size:][None, None]

@@ -293,6 +293,7 @@ def _kind(domain: Domain) -> str:
 _LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w and w T everywhere
 _LOG_SPAN_AT_KINKS = 150.0  # the same where panels split at breakpoints, but not in steps that a steep T asks for
 _FINEST_IN_LOGS = SPACING / 8.0  # of even nodes that logarithms are summed on
+_SHARP = 0.4  # of the widest panel that resolves a weight: what is no narrower is as smooth as the density
 _NEAR_SPAN = 20.0  # of log T, up to which T / T(reference) - 1 has all digits that T has
 
 
@@ -334,7 +335,9 @@ def _with_places(loss: WeightedBregman, logs: LogDomainLoss, belief: Any) -> Wei
     for log in (log_weight, log_raised):
         found = belief.resolved(LogScore(Weight(weight, log, weight.breakpoints)))
         if found.spacing < _FINEST_IN_LOGS:
-            edges = constant(found.edges, belief.like)
+            widest = max(found.scales, default=0.0)
+            sharp = [edge for edge, scale in zip(found.edges, found.scales, strict=True) if scale < _SHARP * widest]
+            edges = constant(sharp, belief.like)
             places |= set(on_host(found.of.warp.forward(edges) if isinstance(found.of, Unwarped) else edges).tolist())
     return replaced(loss, weight=_PlacedWeight(weight, log_weight, tuple(places)))
 

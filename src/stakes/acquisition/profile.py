@@ -211,6 +211,8 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     loss = in_plain_domain(loss, under(belief))
     integrand = resolve(loss, under(belief))
     rough = integrand.edges if isinstance(loss, DistributionLoss) else integrand.breakpoints
+    if by_logarithms(loss, under(belief)) is not None:
+        rough = loss.breakpoints
     if 0 < belief.n_candidates <= _FEW and rough:
         warn_of_error(loss, max(integrand.error, _integration_error(loss, integrand, belief, under, None)))
         of, log_scale = prepare_general(loss, under(belief), integrand)
