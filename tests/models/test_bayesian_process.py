@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from stakes import BayesianProcess, GaussianMixtureBelief, SquaredError, rank, score
+from stakes import BayesianProcess, GaussianBelief, GaussianMixtureBelief, SquaredError, rank, score, select
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
 from stakes.models.process_draws import predicted
@@ -142,8 +142,15 @@ def test_an_outlier_in_a_column_is_cut_off(table):
     assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far).standard(far)).max() == 3.0
 
 
-def test_its_belief_is_a_mixture_of_its_draws(table, model):
+@pytest.fixture(scope="module")
+def mixed(table):
+    X, y = table
+    return BayesianProcess(belief="mixture").fit(X[:40], y[:40], pool=X)
+
+
+def test_its_belief_may_be_a_mixture_of_its_draws(table, mixed):
     X, _ = table
+    model = mixed
     belief = belief_of(model, X[40:60], X[60:100])
     assert isinstance(belief, GaussianMixtureBelief)
     assert belief.mean.shape == (16, 40)
@@ -156,8 +163,43 @@ def test_its_belief_is_a_mixture_of_its_draws(table, model):
     np.testing.assert_allclose(belief.variance - latent.variance, np.broadcast_to(noise, (16, 40)), rtol=1e-6)
 
 
-def test_covariances_between_candidates_are_those_of_candidates_as_contexts(table, model):
+def test_one_gaussian_has_the_moments_of_the_mixture(table, model, mixed):
     X, _ = table
+    for target in ("label", "latent"):
+        one, many = (belief_of(each, X[40:60], X[55:100], target=target) for each in (model, mixed))
+        assert isinstance(one, GaussianBelief)
+        rng = np.random.default_rng(0)
+        s = rng.integers(0, 16, 400_000)
+        for n, m in ((0, 3), (7, 30), (16, 1)):  # the last: the same row on both sides
+            share = many.covariance[s, n, m] / many.candidate_variance[s, n]
+            y = many.candidate_mean[s, n] + np.sqrt(many.candidate_variance[s, n]) * rng.standard_normal(len(s))
+            left = many.variance[s, m] - share * many.covariance[s, n, m]
+            z = many.mean[s, m] + share * (y - many.candidate_mean[s, n]) + np.sqrt(left) * rng.standard_normal(len(s))
+            drawn = np.cov(y, z)
+            assert one.mean[m] == pytest.approx(z.mean(), abs=0.01)
+            np.testing.assert_allclose(
+                [one.candidate_variance[n], one.variance[m], one.covariance[n, m]],
+                [drawn[0, 0], drawn[1, 1], drawn[0, 1]],
+                rtol=0.02,
+                atol=0.01 * np.sqrt(drawn[0, 0] * drawn[1, 1]),
+            )
+
+
+def test_batches_of_one_gaussian_are_joint(table, model):
+    X, _ = table
+    joint = belief_of(model, X[40:60], X[60:100], joint=True)
+    same = belief_of(model, X[40:60], X[40:60], target="latent")
+    matrix = np.stack([joint.candidate_covariance(i) for i in range(20)])
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12)
+    off = ~np.eye(20, dtype=bool)
+    np.testing.assert_allclose(matrix[off], same.covariance[off], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(np.diag(matrix), joint.candidate_variance)
+    assert len(set(select(SquaredError(), joint, n=4).indices)) == 4
+
+
+def test_covariances_between_candidates_are_those_of_candidates_as_contexts(table, mixed):
+    X, _ = table
+    model = mixed
     joint = belief_of(model, X[40:45], X[50:53], joint=True)
     there = belief_of(model, X[40:45], X[40:45], target="latent")
     for i in range(5):
@@ -179,6 +221,7 @@ BAD = [
     ({"n_draws": True}, "n_draws must be a whole number"),
     ({"max_rows": 2}, "max_rows must be a whole number, 3 or more; got 2"),
     ({"limit": 0.0}, "limit must be a positive number"),
+    ({"belief": "both"}, "belief must be 'gaussian' or 'mixture'; got 'both'"),
 ]
 
 

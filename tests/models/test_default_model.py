@@ -293,7 +293,7 @@ def test_rank_takes_a_real_default(rows, amounts):
     table = FrameLike({"a": rows[:, 0], "b": rows[:, 1], "sort": np.where(rows[:, 2] > 0, "x", "y")})
     model = default(table, amounts)
     belief = belief_of(model, table, table)
-    np.testing.assert_allclose(belief.mean.mean(axis=0), model.predict(table), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(belief.mean, model.predict(table), rtol=1e-6, atol=1e-9)
     ranking = stakes.rank(model, stakes.SquaredError(), table, n=4)
     assert len(set(ranking.indices)) == 4
     forest = default(table, amounts, max_gp_labels=3)

@@ -6,7 +6,7 @@ Sizes: n labels so far, p columns, q encoded ones, N rows of any table, S draws 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -17,7 +17,7 @@ from stakes._utils.tables import Host
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts
 from stakes.models.encoding import TableEncoder
-from stakes.models.gp_posterior import KernelPosterior, prepare_mixture
+from stakes.models.gp_posterior import KernelPosterior, prepare_averaged, prepare_mixture
 from stakes.models.process_draws import (
     Chains,
     LogPosterior,
@@ -43,13 +43,17 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian process regression that averages over draws of its hyperparameters, for tables of any columns.
 
     The covariance is Matern 5/2 with a length for each column, drawn about a common one, beside a constant and a
-    straight line; the labels have noise. A belief of it (`belief_of`) is a mixture with one Gaussian for each draw, so
-    that a label is also worth what it tells about hyperparameters. Columns are encoded by `TableEncoder`.
+    straight line; the labels have noise. Columns are encoded by `TableEncoder`.
 
     Args:
         n_draws: How many draws are kept. Beyond 300 labels it keeps fewer, in proportion, but 4 at least.
         limit: Where columns are cut off, in their standard deviations, so that an outlier does not stretch them.
         max_rows: The most labels that hyperparameters are drawn with; the others count in predictions alone.
+        belief: What `belief_of` makes of the draws. "mixture": a Gaussian for each draw, so that a label is also worth
+            what it tells about hyperparameters; quick for squared error, exponential weights, Linex and threshold
+            decisions. "gaussian": one Gaussian with the means and covariances of that mixture, within draws and between
+            them. It is quick for every loss and exact for batches, and buys labels as well: docs/theory.md says how
+            that was measured.
         random_state: A whole number or a generator.
 
     Attributes:
@@ -69,11 +73,17 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, n_draws: int = 16, limit: float = 3.0, max_rows: int = 200, random_state: RandomState = 0
+        self,
+        n_draws: int = 16,
+        limit: float = 3.0,
+        max_rows: int = 200,
+        belief: Literal["gaussian", "mixture"] = "gaussian",
+        random_state: RandomState = 0,
     ) -> None:
         self.n_draws = n_draws
         self.limit = limit
         self.max_rows = max_rows
+        self.belief = belief
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, pool: Any = None) -> BayesianProcess:  # noqa: N803
@@ -183,6 +193,8 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
                 raise StakesError(f"{name} must be a whole number, {least} or more; got {given!r}")
+        if self.belief not in ("gaussian", "mixture"):
+            raise StakesError(f"belief must be 'gaussian' or 'mixture'; got {self.belief!r}")
         if not self.limit > 0:
             raise StakesError(f"limit must be a positive number of standard deviations; got {self.limit!r}")
 
@@ -306,6 +318,8 @@ def _finite_labels(y: Any, count: int) -> Host:
 
 @adapts(BayesianProcess)
 def _process(model: BayesianProcess, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
-    """A mixture: one Gaussian belief for each draw."""
-    prepared = prepare_mixture(model.posteriors(), model.standard(contexts), target=target, joint=joint)
+    """A mixture with one Gaussian belief for each draw, or one Gaussian belief in its place."""
+    posteriors, there = model.posteriors(), model.standard(contexts)
+    prepare: Any = prepare_mixture if model.belief == "mixture" else prepare_averaged
+    prepared = prepare(posteriors, there, target=target, joint=joint)
     return lambda rows: prepared(model.standard(rows))

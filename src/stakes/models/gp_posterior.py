@@ -250,6 +250,47 @@ def prepare_mixture(
     return belief
 
 
+def prepare_averaged(
+    posteriors: Sequence[Posterior], contexts: Any, *, target: Target, joint: bool
+) -> Callable[[Any], GaussianBelief]:
+    """One Gaussian belief with the means and covariances of equally probable posteriors, within and between them."""
+    places = [posterior.place(contexts) for posterior in posteriors]
+    means = [posterior.mean(there) for posterior, there in zip(posteriors, places, strict=True)]
+    known = [posterior.variances(there) for posterior, there in zip(posteriors, places, strict=True)]
+    xp, count = namespace(means[0]), len(posteriors)
+    stacked = xp.stack(means)  # [S, M]
+    mean = xp.mean(stacked, axis=0)
+    gaps = stacked - mean
+    variance = xp.mean(gaps**2 + xp.stack([own + noise if target == "label" else own for own, noise in known]), axis=0)
+
+    def belief(pool: Any) -> GaussianBelief:
+        labels = xp.empty((count, len(pool)), dtype=mean.dtype, device=device(mean))  # [S, N]
+        each, covariance, label_variance, noise = [], 0.0, 0.0, 0.0
+        for s, (posterior, there) in enumerate(zip(posteriors, places, strict=True)):
+            place, own, beside, found = candidates_at(
+                posterior, pool, there, known[s][0], keep=joint, mean=labels[s, :]
+            )
+            label_variance, noise, covariance = label_variance + own + beside, noise + beside, covariance + found
+            each.append(place)
+        apart = labels - xp.mean(labels, axis=0)
+        label_variance = label_variance / count + xp.mean(apart**2, axis=0)
+        covariance = (covariance + xp.matmul(apart.T, gaps)) / count
+        bounded(covariance, label_variance, variance, out=covariance)
+
+        def row(i: int) -> Array:
+            """[N]: covariances of the label of candidate i with those of all."""
+            total = xp.matmul(apart[:, i], apart)
+            for posterior, place in zip(posteriors, each, strict=True):
+                total = total + _label_covariances(posterior, place, label_variance, i)
+            total = total / count
+            total[i] = label_variance[i]
+            return total
+
+        return GaussianBelief(mean, variance, label_variance, covariance, row if joint else None, noise / count)
+
+    return belief
+
+
 def belief_at(
     posterior: Posterior, here: Candidates, there: Place, *, target: Target, joint: bool
 ) -> GaussianBelief | VectorGaussianBelief:
