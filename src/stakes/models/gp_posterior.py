@@ -281,6 +281,7 @@ def prepare_averaged(
             """[N]: covariances of the label of candidate i with those of all."""
             total = xp.matmul(apart[:, i], apart)
             for posterior, place in zip(posteriors, each, strict=True):
+                assert place is not None
                 total = total + _label_covariances(posterior, place, label_variance, i)
             total = total / count
             total[i] = label_variance[i]
