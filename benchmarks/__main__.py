@@ -18,8 +18,10 @@ from benchmarks.measure import Settings, printed, save
 BENCHMARKS = {
     "ensembles": ("benchmarks.ensembles", "votes and soft members, beside the bare product and plain scorers"),
     "gaussian": ("benchmarks.gaussian", "a Gaussian process, beside its triangular solve and product"),
+    "mixtures": ("benchmarks.mixtures", "mixtures of Gaussian beliefs, beside one hypothesis after another"),
     "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
+    "screening": ("benchmarks.screening", "of too many rows some are scored: what the rows chosen are worth"),
     "peers": ("benchmarks.speed_of_peers", "other libraries on the same job; see --python"),
     "gpu": ("benchmarks.gpu", "losses of classes on a GPU: the fused kernel beside the bare products"),
 }

@@ -16,6 +16,7 @@ from stakes.baselines import (
     random_scores,
 )
 from stakes.beliefs import MemberNodes, MemberPanels, MixtureGrid
+from tests.beliefs.test_mixture import mixture
 from tests.brute import random_table
 
 CLASS_RULES = [bald, predictive_entropy, margin, least_confident, predictive_variance, query_by_committee]
@@ -417,3 +418,16 @@ def test_all_rules_by_name_have_one_signature(rng):
         "expected_future_error",
         "random_scores",
     }
+
+
+def test_baselines_of_a_mixture_are_those_of_its_labels(rng):
+    belief = mixture(rng, 3, 4, 2, noise_variance=0.1)
+    label = belief.marginals()
+    np.testing.assert_allclose(predictive_variance(belief), predictive_variance(label))
+    np.testing.assert_allclose(predictive_entropy(belief), predictive_entropy(label))
+    np.testing.assert_allclose(query_by_committee(belief), query_by_committee(label))
+    noise = np.log(2 * np.pi * np.e * 0.1) / 2  # what is left of the entropy once hypothesis and function are known
+    np.testing.assert_allclose(bald(belief), predictive_entropy(belief) - noise, rtol=1e-6)
+    one = mixture(rng, 1, 4, 2, noise_variance=0.1)
+    for baseline in (bald, predictive_variance, predictive_entropy):
+        np.testing.assert_array_equal(baseline(one), baseline(one.hypothesis(0)))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks import ensembles, gpu_gaussian, measure, members, plain, speed_of_peers
+from benchmarks import ensembles, gpu_gaussian, measure, members, mixtures, plain, screening, speed_of_peers
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
@@ -217,3 +218,33 @@ def test_processes_on_a_device_score_as_those_of_numpy(monkeypatch):
     assert max(errors[:2]) < 1e-9
     assert max(errors[2:]) < 1e-3
     assert sum("as NumPy picks them" in row.job for row in found) == 2
+
+
+SCREENED = {
+    ("votes", "costs"): (700, 60),
+    ("class probabilities", "costs"): (700, 250),
+    ("Gaussian process", "absolute error"): (700, 500),
+}
+
+
+@pytest.mark.parametrize(("kind", "name"), SCREENED)
+def test_rows_that_are_screened_are_worth_nearly_what_the_best_are(kind, name):
+    """And no less than the worst case on the page, docs/large_pools.md, but for what a smaller pool costs."""
+    fit, losses, *_ = screening.KINDS[kind]
+    found = [screening._case(fit, losses[name], *SCREENED[kind, name], labels, 0) for labels in (60, 300)]
+    shares = [(share, drawn) for share, drawn, _ in filter(None, found)]
+    page = (Path(__file__).parents[1] / "docs" / "large_pools.md").read_text()
+    median, worst = map(float, re.search(rf"^\| {kind}, {name} \| (\S+) \| (\S+) \|", page, re.MULTILINE).groups())
+    assert 0.9 <= worst <= median <= 1.0
+    assert shares
+    assert all(worst - 0.05 <= share <= 1.0 + 1e-6 for share, _ in shares)
+    assert all(drawn < share for share, drawn in shares)
+
+
+def test_mixtures(monkeypatch):
+    monkeypatch.setattr(mixtures, "QUICK", mixtures.Shape(3, 8, 4))
+    found = list(mixtures.rows(measure.Settings(quick=True, repeats=1)))
+    assert {row.job.rpartition(", ")[0] for row in found} >= set(mixtures.LOSSES)
+    assert all(row.error < 1e-6 for row in found if row.error is not None)
+    assert sum(row.job.startswith("small: ") for row in found) == len(mixtures.LOSSES)
+    assert all(row.seconds > 0 for row in found)

@@ -29,10 +29,12 @@ from stakes._utils.array import Array, check_all, constant, double, namespace, r
 from stakes._utils.compute import all_parts
 from stakes.acquisition import uncertainty
 from stakes.acquisition.closed_forms import label_entropy, label_information, label_spread
+from stakes.acquisition.forms import simplest
 from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
     GaussianBelief,
+    GaussianMixtureBelief,
     NormalEnsemble,
     VectorGaussianBelief,
     VoteEnsemble,
@@ -87,7 +89,7 @@ def bald(belief: Belief) -> Array:
 
     Ensembles: sum_y P(y) KL(p(k | y) || q), y by classes or by the rule of the belief: entropies are not subtracted, so
     that little information keeps its digits. Gaussian: log(candidate_variance / noise_variance) / 2, the determinants
-    of both for vectors.
+    of both for vectors. Mixtures of Gaussian beliefs: that under each hypothesis, and that of the hypothesis.
 
     Args:
         belief: A belief about classes, a Gaussian one (which needs its noise_variance) or an ensemble of normals.
@@ -128,6 +130,7 @@ def predictive_entropy(belief: Belief) -> Array:
         >>> predictive_entropy(belief).round(4)
         array([0.    , 0.6931, 0.6931])
     """
+    belief = _as_members(belief)
     if isinstance(belief, VectorGaussianBelief):
         return _like(belief, label_entropy(belief))
     if isinstance(belief, GaussianBelief):
@@ -201,6 +204,7 @@ def predictive_variance(belief: Belief) -> Array:
         >>> predictive_variance(belief)
         array([1., 2.])
     """
+    belief = _as_members(belief)
     if isinstance(belief, VectorGaussianBelief):
         return _like(belief, label_spread(belief))
     if isinstance(belief, GaussianBelief):
@@ -233,6 +237,7 @@ def query_by_committee(belief: Belief) -> Array:
         >>> query_by_committee(belief).round(4)
         array([0.    , 0.6931, 0.    ])
     """
+    belief = _as_members(belief)
     if isinstance(belief, NormalEnsemble):
         return _like(belief, _variance_of_means(belief))
     if isinstance(belief, GaussianBelief):
@@ -257,6 +262,10 @@ BASELINES: dict[str, Callable[[Belief, np.random.Generator], Array]] = {
 
 def _information(belief: Belief) -> Array:
     """[N]: the mutual information that `bald` returns."""
+    belief = simplest(belief)
+    if isinstance(belief, GaussianMixtureBelief):  # of the label with the hypothesis, and with the function under each
+        within = [double(belief.weights)[s] * _information(belief.hypothesis(s)) for s in range(belief.n_hypotheses)]
+        return _information(belief.marginals()) + sum(within)
     if isinstance(belief, VectorGaussianBelief):
         return label_information(belief)
     if isinstance(belief, GaussianBelief):
@@ -268,6 +277,12 @@ def _information(belief: Belief) -> Array:
     if isinstance(belief, CategoricalEnsemble):
         return _by_blocks(belief, belief.n_classes, _mutual_information)
     return _entropy(_mean_probabilities("bald", belief))  # votes: a member has no entropy of its own
+
+
+def _as_members(belief: Belief) -> Belief:
+    """A mixture as the ensemble of normals that its labels are; other beliefs as they are."""
+    belief = simplest(belief)
+    return belief.marginals() if isinstance(belief, GaussianMixtureBelief) else belief
 
 
 def _excess_over_noise(belief: GaussianBelief) -> Array:
@@ -477,6 +492,7 @@ def _quantile_labels(model: Any, pool: Any) -> tuple[Array, Array]:
 
 def label_quantiles(belief: Belief, parts: Array) -> Array:
     """[M, J]: where the target at each context has probability `parts` [J] below it."""
+    belief = _as_members(belief)
     if isinstance(belief, WarpedGaussianBelief):
         return np.asarray(belief.warp.forward(label_quantiles(belief.latent, parts)))
     if isinstance(belief, GaussianBelief):

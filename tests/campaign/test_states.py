@@ -1,11 +1,14 @@
 """The life of a row: the replay against a plain model, and every rule by hand."""
 
+import hashlib
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stakes.campaign import Event, RowState
-from stakes.campaign.states import Replay, after, checked, needless
+from stakes.campaign.states import Replay, after, checked, link, link_event, needless
 from stakes.exceptions import StakesError
 
 KINDS = ("label", "replace", "ask", "release", "skip", "withdraw")
@@ -165,3 +168,33 @@ def test_what_an_interrupt_left_half_done_is_taken_back():
         assert half.state("7") == (RowState("asked", until=20.0, batch=1, event=1) if done else RowState())
         half.take_events([(*line, None) for line in lines[done:]], hashed=False)
         assert half == whole
+
+
+_TEXTS = st.text(st.characters(exclude_characters="\0"))
+_TIMES = st.floats(1e-300, 2e11)
+
+
+@given(
+    number=st.integers(1, 2**40),
+    at=_TIMES,
+    kind=st.sampled_from(["label", "replace", "ask", "release", "skip", "withdraw"]),
+    texts=st.tuples(_TEXTS, _TEXTS, st.none() | _TEXTS),
+    until=_TIMES,
+    batch=st.integers(1, 2**40),
+)
+def test_the_quick_hash_of_an_event_is_the_hash_of_its_line(number, at, kind, texts, until, batch):
+    row, label, who = texts
+    lease = (until, batch) if kind == "ask" else (None, None)
+    event = Event(number, at, kind, row, label if kind in ("label", "replace") else None, *lease, who)
+    assert link_event(b"before", event) == link(b"before", event)
+
+
+@given(st.dictionaries(_TEXTS.filter(len), st.none() | st.floats(1e-300, 1e300), max_size=5))
+def test_the_hash_of_rows_is_that_of_their_lines(costs):
+    lines = [(number, row, cost) for number, (row, cost) in enumerate(costs.items(), 1)]
+    written = "\n".join(",".join([str(number), json.dumps(row), _hex(cost)]) for number, row, cost in lines)
+    assert Replay.begin(lines).start == hashlib.sha256(written.encode("ascii")).digest()
+
+
+def _hex(cost):
+    return "null" if cost is None else cost.hex()

@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from stakes import CategoricalEnsemble, GaussianBelief, LogWarp, NormalEnsemble, VoteEnsemble, WarpedGaussianBelief
 from stakes.evaluation import calibration
+from tests.beliefs.test_mixture import mixture
 from tests.brute import random_table
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -107,3 +108,12 @@ CLASSES = CategoricalEnsemble([[[0.5, 0.5]]], [[[0.5, 0.5]]])
 def test_bad_input_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_mixture_of_gaussian_beliefs_is_its_normals(rng):
+    belief = mixture(rng, 3, 1, 50, largest=0.5)
+    targets = rng.standard_normal(50)
+    wanted = norm.cdf(targets, belief.mean, np.sqrt(belief.variance)).T @ belief.weights
+    np.testing.assert_allclose(calibration(belief, targets).pit, wanted, atol=1e-14)
+    warped = WarpedGaussianBelief(belief, LogWarp())
+    np.testing.assert_allclose(calibration(warped, np.exp(targets)).pit, wanted, atol=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import (
@@ -20,12 +21,23 @@ from sklearn.gaussian_process.kernels import (
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from stakes import GaussianBelief, Linex, SquaredError, VectorGaussianBelief, rank, score, select
+from stakes import (
+    GaussianBelief,
+    GaussianMixtureBelief,
+    Linex,
+    SquaredError,
+    VectorGaussianBelief,
+    WarpedGaussianBelief,
+    rank,
+    score,
+    select,
+)
 from stakes.baselines import bald
 from stakes.models import TableEncoder, belief_of
 from stakes.models.sklearn_gaussian import signal_and_noise
+from stakes.models.transformed import rescaled, untransformed
 from stakes.testing import check_belief
 from tests.models.regression_cases import check_reduction, data
 
@@ -405,3 +417,39 @@ def test_kernels_of_anything_are_served():
     belief = belief_of(model, ["dddd"], ["eeeee", "f"])
     numbers = GaussianProcessRegressor(RBF(2.0), alpha=0.1, optimizer=None).fit([[1.0], [3.0], [2.0]], [1.0, 3.0, 2.0])
     np.testing.assert_allclose(belief.covariance, belief_of(numbers, [[4.0]], [[5.0], [1.0]]).covariance)
+
+
+def test_a_list_of_gaussian_models_is_a_mixture(rng):
+    rows, contexts = rng.standard_normal((5, 2)), rng.standard_normal((3, 2))
+    X = rng.standard_normal((12, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(12)
+    models = [GaussianProcessRegressor(RBF(length) + WhiteKernel(0.1), optimizer=None).fit(X, y) for length in (0.5, 2)]
+    for joint in (False, True):
+        belief = belief_of(models, rows, contexts, joint=joint)
+        assert isinstance(belief, GaussianMixtureBelief)
+        for s, model in enumerate(models):
+            np.testing.assert_allclose(belief.candidate_mean[s], model.predict(rows), rtol=1e-9)
+            one = belief_of(model, rows, contexts, joint=joint)
+            np.testing.assert_allclose(belief.mean[s], one.mean)
+            np.testing.assert_allclose(belief.covariance[s], one.covariance)
+            if joint:
+                np.testing.assert_allclose(belief.candidate_covariance(2)[s], one.candidate_covariance(2))
+    with pytest.raises(TypeError, match="a list of Gaussian models of one output"):
+        belief_of([models[0], RandomForestRegressor(20, random_state=0, oob_score=True).fit(X, y)], rows, contexts)
+
+
+def test_a_transformed_list_is_a_mixture_in_units_of_the_labels():
+    belief = GaussianMixtureBelief.from_beliefs(
+        [
+            GaussianBelief([0.0], [1.0], [1.0], [[0.5]], None, 0.2),
+            GaussianBelief([1.0], [2.0], [1.0], [[0.3]], None, 0.1),
+        ],
+        [[0.0], [1.0]],
+    )
+    found = rescaled(belief, 10.0, 3.0)
+    np.testing.assert_allclose(found.candidate_mean, [[10.0], [13.0]])
+    np.testing.assert_allclose(found.noise_variance, [[1.8], [0.9]])
+    np.testing.assert_allclose(score(SquaredError(), found), 9.0 * score(SquaredError(), belief), rtol=1e-9)
+    warped = untransformed(belief, FunctionTransformer(np.log, np.exp))
+    assert isinstance(warped, WarpedGaussianBelief)
+    assert isinstance(warped.latent, GaussianMixtureBelief)

@@ -193,3 +193,31 @@ def test_it_never_stops_where_a_batch_pays_or_might(gains, extra, decisions, bud
 def test_bad_input_is_refused(wrong, message, process, features):
     with pytest.raises(ValueError, match=message):
         stakes.outlook(process, stakes.SquaredError(), features[10:], **wrong)
+
+
+@pytest.fixture
+def hypotheses(features, rng):
+    """Three processes that differ in their length, of which nobody knows which is right."""
+    y = np.sin(features[:, 0]) + 0.1 * rng.standard_normal(60)
+    kernels = (RBF(length) + WhiteKernel(0.04) for length in (0.5, 1.0, 2.0))
+    return [GaussianProcessRegressor(kernel, optimizer=None).fit(features[:10], y[:10]) for kernel in kernels]
+
+
+@pytest.mark.parametrize("loss", [stakes.SquaredError(), stakes.ThresholdDecision(0.3, 5.0)])
+def test_hypotheses_are_ranked_and_bought_together(loss, hypotheses, features):
+    pool = features[10:22]
+    belief = belief_of(hypotheses, pool, pool, joint=True)
+    assert isinstance(belief, stakes.GaussianMixtureBelief)
+    ranking = stakes.rank(hypotheses, loss, pool, n=3, batch=False)
+    assert ranking.indices[0] == int(np.argmax(stakes.score(loss, belief)))
+    found = stakes.outlook(hypotheses, loss, pool, n=2)
+    chosen = stakes.select(loss, belief, n=2)
+    assert found.ranking.indices == chosen.indices
+    assert [offer.worth for offer in found.offers] == pytest.approx(list(chosen.joint_reduction), rel=1e-6)
+    assert found.today.value >= found.most.value > found.offers[-1].worth > 0
+
+
+def test_the_most_of_a_mixture_is_knowing_hypothesis_and_function(hypotheses, features):
+    pool = features[10:22]
+    found = stakes.outlook(hypotheses, stakes.SquaredError(), pool, n=1)
+    assert found.today.value - found.most.value == pytest.approx(0.04, rel=1e-6)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import device
 from scipy.special import ndtri
+from scipy.stats import qmc
 
 from stakes._utils.array import (
     Array,
@@ -29,12 +30,10 @@ from stakes._utils.array import (
     density,
     double,
     filled,
-    linex,
     log_of,
     log_shortfall,
     log_sum,
     namespace,
-    normal_tail,
     on_accelerator,
     on_host,
     ratio,
@@ -45,17 +44,13 @@ from stakes.acquisition.forms import (
     Form,
     Reduction,
     find_form,
-    in_domain,
     prepare_general,
     register,
     resolve,
-    today,
 )
-from stakes.acquisition.scores import best_of_knowing, log_scorer, uncertainty
+from stakes.acquisition.scores import best_of_knowing, blocks, log_scorer, uncertainty
 from stakes.beliefs import GaussianMixtureBelief, WarpedGaussianBelief
-from stakes.beliefs.quadrature import standard_units
-from stakes.losses import AnyLoss, DistributionLoss, ExponentialWeight, Linex, SquaredError, ThresholdDecision
-from stakes.losses.bregman import LogDomainLoss
+from stakes.losses import AnyLoss, DistributionLoss, ExponentialWeight, Linex, SquaredError
 
 _SPACING = 0.25  # of nodes, in the smallest standard deviation of a candidate's label: see `stakes.beliefs.mixture`
 TAIL = 8.5
@@ -389,8 +384,9 @@ class MixtureBatch:
     """Under a mixture of Gaussian beliefs: labels of the batch so far, and the mixture that each of them leaves.
 
     Given labels, each hypothesis is Gaussian still, with covariances that do not depend on them: what is left is a
-    mixture with other means and weights, whose reductions are computed as ever. Labels of one candidate are the nodes
-    of its rule; those of more are drawn from the mixture, the same for all candidates.
+    mixture with other means and weights, whose reductions are computed as ever. What labels are worth together is what
+    the first is worth, and the second once the first is known, and so on. Labels of one candidate are the nodes of its
+    rule; those of more are drawn from the mixture, the same for all candidates.
     """
 
     repeats: tuple[int, ...] = ()
@@ -401,23 +397,19 @@ class MixtureBatch:
         self.loss, self.belief, self.rng, self.log_weights = loss, belief, rng, log_weights  # [M]
         latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
         assert isinstance(latent, GaussianMixtureBelief)
-        self.left = _in_double(latent)
-        size, like = self.left.n_hypotheses, self.left.mean
+        self.left = _in_double(latent)  # variances and covariances once the labels are known
+        xp, size, like = namespace(latent.mean), latent.n_hypotheses, self.left.mean
         self.candidates = filled((size, belief.n_candidates, 0), 0.0, like)  # [S, N, t]: covariances with the labels ..
         self.contexts = filled((size, belief.n_contexts, 0), 0.0, like)  # [S, M, t]: .. in standard units
         self.labels = filled((1, size, 0), 0.0, like)  # [Q, S, t]: in standard units, given those before
-        self.log_shares = log_of(double(self.left.weights))[None, :]  # [Q, S]: of hypotheses, given the labels
+        self.log_shares = log_of(double(latent.weights))[None, :]  # [Q, S]: of hypotheses, given the labels
         self.mass = filled(1, 1.0, like)  # [Q]
-        self.most = min(
-            max_configurations, _FEWER_SAMPLES if belief.n_candidates * belief.n_contexts > _MANY_PAIRS else _SAMPLES
-        )
-        self.regret_of = _regret_of_today(loss, belief)
-        self.log_regrets = filled((1, belief.n_contexts), -math.inf, like)  # [Q, M]: of today's answers
-        xp = namespace(like)
+        many = belief.n_candidates * belief.n_contexts > _MANY_PAIRS
+        self.most = min(max_configurations, _FEWER_SAMPLES if many else _SAMPLES)
         largest = xp.max(self.left.candidate_variance, axis=0, keepdims=True)
         self.least = xp.broadcast_to(_KNOWN * largest, (size, belief.n_candidates))  # of labels that are known
-        self.known: Array | None = None  # [Q, N]: what `log_reductions` was made of
-        self.sampled = False
+        self.log_told = filled(belief.n_contexts, -math.inf, like)  # [M]: of p(c) times what the labels save
+        self.log_error, self.sampled = -math.inf, False
 
     @property
     def method(self) -> str:
@@ -426,11 +418,11 @@ class MixtureBatch:
 
     def log_joint(self) -> float:
         """The log of what the labels so far are worth."""
-        return float(log_sum(self.log_contexts()))
+        return float(log_sum(self.log_told))
 
     def log_contexts(self) -> Array:
-        """[M]: the log of p(c) times the regret of today's answer, averaged over labels."""
-        return log_sum(self.log_regrets + log_of(self.mass)[:, None], axis=0) + self.log_weights
+        """[M]: the log of p(c) times what the labels so far save there."""
+        return self.log_told
 
     def log_most(self) -> Array:
         """[M]: once the target is known; for a loss of a distribution, no more is known than all of the loss."""
@@ -442,24 +434,27 @@ class MixtureBatch:
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
-        return float(log_sum(self._each(slice(candidate, candidate + 1))[:, 0] + log_of(self.mass)))
+        gains = log_sum(self._by_context(candidate) + log_of(self.mass)[:, None], axis=0)
+        return float(np.logaddexp(self.log_joint(), float(log_sum(gains))))
 
     def log_reductions(self, count: int = 1) -> Array:
-        """[N]: of what the labels so far tell, and what that of each candidate adds to it."""
+        """[N]: of what the labels so far are worth, and what that of each candidate adds to it."""
         assert count == 1
-        self.known = self._each(slice(None))
-        return log_sum(self.known + log_of(self.mass)[:, None], axis=0)
+        gains = self._gains(self.loss, self._given)
+        return log_sum(namespace(gains).stack([gains, self.log_joint() + namespace(gains).zeros_like(gains)]), axis=0)
 
     def variance_gains(self) -> Array:
         """[N]: E_c of the variance that each label removes of what is left."""
-        xp = namespace(self.mass)
-        logs = xp.stack([self._log_scores(SquaredError(), self._latent(q)) for q in range(self.mass.shape[0])], axis=0)
-        return xp.exp(log_sum(logs + log_of(self.mass)[:, None], axis=0))
+        return namespace(self.mass).exp(self._gains(SquaredError(), self._latent))
 
     def add(self, candidate: int) -> float:
         """Condition on the candidate's label: on each of its nodes, or on one that is drawn for the labels so far."""
-        error = self._sampling_error(candidate) if self.sampled else 0.0
-        xp, sd = namespace(self.mass), namespace(self.mass).sqrt(self.left.candidate_variance[:, candidate])  # [S]
+        xp, each = namespace(self.mass), self._by_context(candidate)  # [Q, M]
+        if self.sampled:
+            self.log_error = float(np.logaddexp(self.log_error, 2.0 * _log_standard_error(log_sum(each, axis=1))))
+        gains = log_sum(each + log_of(self.mass)[:, None], axis=0)
+        self.log_told = log_sum(xp.stack([self.log_told, gains]), axis=0)
+        sd = xp.sqrt(self.left.candidate_variance[:, candidate])  # [S]
         nodes = self._nodes_of(candidate) if self.labels.shape[2] == 0 else None
         if nodes is None:
             self._resample()
@@ -472,24 +467,25 @@ class MixtureBatch:
         before = xp.broadcast_to(self.labels, (step.shape[0], *self.labels.shape[1:]))
         self.labels = xp.concat([before, step[..., None]], axis=2)
         self._condition(candidate, sd)
-        self.known = None
-        given = (self._given(q) for q in range(self.mass.shape[0]))
-        self.log_regrets = xp.stack([self.regret_of(each) for each in given], axis=0)
-        return error
+        return math.exp(0.5 * self.log_error - self.log_joint()) if self.log_error > -math.inf else 0.0
 
-    def _each(self, part: slice) -> Array:
-        """[Q, n]: the log of the regret of today's answers, and what one more label saves, for each of the labels."""
-        xp, rows = namespace(self.mass), []
-        told = log_sum(self.log_regrets + self.log_weights)  # [Q]
+    def _gains(self, loss: AnyLoss, given: Callable[[int], Any]) -> Array:
+        """[N]: the log of what one more label saves, averaged over the labels so far."""
+        xp, rows, weights = namespace(self.mass), [], namespace(self.mass).exp(self.log_weights)
         for q in range(self.mass.shape[0]):
-            more = self._log_scores(self.loss, self._given(q).take(part, slice(None)))
-            rows.append(log_sum(xp.stack([more, told[q] + xp.zeros_like(more)]), axis=0))
-        return xp.stack(rows, axis=0)
+            left = given(q)
+            rows.append(log_scorer(find_form(loss, left), loss, left, weights)(left))
+        return log_sum(xp.stack(rows, axis=0) + log_of(self.mass)[:, None], axis=0)
 
-    def _log_scores(self, loss: AnyLoss, belief: Any) -> Array:
-        """[n]: the logs of scores."""
-        weights = namespace(self.mass).exp(self.log_weights)
-        return log_scorer(find_form(loss, belief), loss, belief, weights)(belief)
+    def _by_context(self, candidate: int) -> Array:
+        """[Q, M]: the log of p(c) times what the label of one candidate saves there, given each of the labels."""
+        xp, rows = namespace(self.mass), []
+        for q in range(self.mass.shape[0]):
+            one = self._given(q).take(slice(candidate, candidate + 1), slice(None))
+            parts = blocks(find_form(self.loss, one), self.loss, one, None)
+            logs = [log_of(double(next(each)()[0, :])) + double(log_scale) for _, log_scale, each in parts]
+            rows.append(xp.concat(logs) + self.log_weights)
+        return xp.stack(rows, axis=0)
 
     def _latent(self, q: int) -> GaussianMixtureBelief:
         """The mixture that is left by labels q."""
@@ -517,10 +513,14 @@ class MixtureBatch:
         one, xp = self.left.take(slice(candidate, candidate + 1), slice(None)), namespace(self.mass)
         tail = filled((one.n_hypotheses, 1), TAIL, one.mean)
         spacing = _DECISION_SPACING if self.loss.finite_actions else _LABEL_SPACING
-        nodes = even_nodes(one, -tail, tail, filled(1, spacing, one.mean))
-        mass = xp.sum(nodes.mass[0, ...], axis=1)  # [J]
-        kept = xp.nonzero(mass > _NOTHING * xp.max(mass))[0]
-        if not bool(nodes.served[0]) or kept.shape[0] > 2 * self.most:
+        while spacing <= _LABEL_SPACING:
+            nodes = even_nodes(one, -tail, tail, filled(1, spacing, one.mean))
+            mass = xp.sum(nodes.mass[0, ...], axis=1)  # [J]
+            kept = xp.nonzero(mass > _NOTHING * xp.max(mass))[0]
+            if bool(nodes.served[0]) and kept.shape[0] <= 2 * self.most:
+                break
+            spacing *= 2.0
+        else:
             return None
         y = one.candidate_mean[0, 0] + xp.sqrt(one.candidate_variance[0, 0]) * nodes.places()[0, :, 0]
         mass = xp.take(mass, kept)
@@ -540,7 +540,8 @@ class MixtureBatch:
     def _drawn(self, mean: Array, sd: Array) -> Array:
         """[Q]: a label for each, from the mixture with means [Q, S]: even parts of its probability, in any order."""
         count = mean.shape[0]
-        first, second = ((self.rng.permutation(count) + self.rng.uniform(size=count)) / count for _ in range(2))
+        even = qmc.Sobol(2, rng=self.rng).random_base2(math.ceil(math.log2(count)))[:count]
+        first, second = np.clip(even[self.rng.permutation(count)], 1e-12, 1.0 - 1e-12).T
         ends = np.cumsum(np.exp(on_host(self.log_shares)), axis=1)  # [Q, S]
         which = np.minimum((ends < first[:, None] * ends[:, -1:]).sum(axis=1), ends.shape[1] - 1)
         y = on_host(mean)[np.arange(count), which] + on_host(sd)[which] * ndtri(second)
@@ -567,15 +568,15 @@ class MixtureBatch:
         self.candidates = xp.concat([self.candidates, told[..., None]], axis=2)
         self.contexts = xp.concat([self.contexts, share[..., None]], axis=2)
 
-    def _sampling_error(self, candidate: int) -> float:
-        """The standard error of the reduction over its size, as if labels had been drawn independently."""
-        xp = namespace(self.mass)
-        each = self._each(slice(candidate, candidate + 1)) if self.known is None else self.known[:, candidate, None]
-        logs = each[:, 0]
-        if not bool(xp.any(logs > -math.inf)):
-            return 0.0
-        values = xp.exp(logs - xp.max(logs))
-        return float(xp.std(values, correction=1) / xp.mean(values)) / math.sqrt(values.shape[0])
+
+def _log_standard_error(logs: Array) -> float:
+    """The log of the standard error of the mean of exp(logs) [Q], as if they had been drawn independently."""
+    xp = namespace(logs)
+    if not bool(xp.any(logs > -math.inf)):
+        return -math.inf
+    values = xp.exp(logs - xp.max(logs))
+    error = float(xp.std(values, correction=1)) / math.sqrt(values.shape[0])
+    return math.log(error) + float(xp.max(logs)) if error > 0 else -math.inf
 
 
 def _in_double(latent: GaussianMixtureBelief) -> GaussianMixtureBelief:
@@ -583,88 +584,3 @@ def _in_double(latent: GaussianMixtureBelief) -> GaussianMixtureBelief:
     fields = ("mean", "variance", "candidate_mean", "candidate_variance", "covariance")
     known = {"checked": latent.hypothesis(0)}
     return replaced(latent, **{each: double(getattr(latent, each)) for each in fields}, _known=known)
-
-
-def _regret_of_today(loss: Any, belief: Any) -> Callable[[Any], Array]:
-    """From what labels leave of a belief to the log of what today's answers lose then, [M]."""
-    if isinstance(loss, DistributionLoss):
-        reference, _, marks = today(loss, belief)
-        integrand = resolve(loss, belief)
-        return lambda given: (
-            log_of(belief.regret_once(given, loss.regret, integrand, reference, marks)) + reference.log_scale
-        )
-    if isinstance(belief, GaussianMixtureBelief) and (closed := _closed_regret(loss, belief)) is not None:
-        return closed
-    within, reference = in_domain(loss, belief), belief.reference(loss)
-    if isinstance(within, LogDomainLoss):
-        action = within.action(belief.log_moments(within, reference))
-        return lambda given: log_of(within.regret(given.log_moments(within, reference), action)) + reference.log_scale
-    integrand = resolve(within, belief)
-    action = within.action(belief.moments(integrand, reference))
-    return lambda given: (
-        log_of(within.regret(given.moments(integrand, reference), action, reference.point)) + reference.log_scale
-    )
-
-
-def _closed_regret(loss: Any, belief: GaussianMixtureBelief) -> Callable[[Any], Array] | None:
-    """`_regret_of_today` where moments are closed; None for other losses."""
-    if type(loss) is ThresholdDecision:
-        waiting, acting = _expected_costs(loss, belief)
-        acts = waiting > acting
-
-        def of_decision(given: GaussianMixtureBelief) -> Array:
-            wait, act = _expected_costs(loss, given)
-            xp = namespace(wait)
-            excess = xp.where(acts, act - wait, wait - act)
-            return log_of(xp.where(excess > 0, excess, xp.zeros_like(excess)))
-
-        return of_decision
-    weight = getattr(loss, "weight", None)
-    if type(loss) not in (SquaredError, Linex) or not (weight is None or isinstance(weight, ExponentialWeight)):
-        return None
-    rate = 0.0 if weight is None else float(weight.rate)
-    return (
-        _squared_regret(belief, rate) if type(loss) is SquaredError else _linex_regret(belief, rate, float(loss.alpha))
-    )
-
-
-def _expected_costs(loss: ThresholdDecision, belief: GaussianMixtureBelief) -> tuple[Array, Array]:
-    """[M] each: what waiting and what acting are expected to cost."""
-    xp, weights = namespace(belief.mean), double(belief.weights)[:, None]
-    away = standard_units((loss.threshold,), double(belief.mean), xp.sqrt(double(belief.variance)))[..., 0]  # [S, M]
-    above, below = (xp.sum(weights * normal_tail(side * away), axis=0) for side in (1.0, -1.0))
-    return loss.miss * above, loss.false_alarm * below
-
-
-def _squared_regret(belief: GaussianMixtureBelief, rate: float) -> Callable[[Any], Array]:
-    """Log of E[w] (a' - a)^2, for answers a today and a' then."""
-
-    def answer(of: GaussianMixtureBelief) -> tuple[Array, Array]:
-        shares, log_mass = _shares(_log_masses(of, rate))  # [M, S], [M]
-        xp = namespace(shares)
-        answers = xp.permute_dims(double(of.mean) + rate * double(of.variance), (1, 0))
-        return xp.sum(shares * answers, axis=1), log_mass
-
-    before, _ = answer(belief)
-
-    def of_answer(given: GaussianMixtureBelief) -> Array:
-        then, log_mass = answer(given)
-        return log_of((then - before) ** 2) + log_mass
-
-    return of_answer
-
-
-def _linex_regret(belief: GaussianMixtureBelief, rate: float, alpha: float) -> Callable[[Any], Array]:
-    """Log of E[w] (q - log(1 + q)), for 1 + q the ratio of E[w T] / E[w] then and today."""
-
-    def answer(of: GaussianMixtureBelief) -> tuple[Array, Array]:
-        first, second = (log_sum(_log_masses(of, each), axis=0) for each in (rate, rate - alpha))
-        return second - first, first
-
-    before, _ = answer(belief)
-
-    def of_answer(given: GaussianMixtureBelief) -> Array:
-        then, log_mass = answer(given)
-        return log_of(linex(then - before)) + log_mass  # exp(d) - d - 1 for the logarithm d of the ratio
-
-    return of_answer

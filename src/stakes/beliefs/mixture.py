@@ -43,7 +43,7 @@ from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import GaussianSplit
 from stakes.beliefs.log_moments import LogIntegrand, LogSplit
-from stakes.beliefs.normal import NormalCells, NormalEnsemble, mixtures
+from stakes.beliefs.normal import NormalCells, NormalEnsemble
 from stakes.beliefs.quadrature import CHUNK, Resolved, panels
 from stakes.beliefs.switching import switching_points
 from stakes.exceptions import StakesError
@@ -333,37 +333,6 @@ class GaussianMixtureBelief:
             return self.hypothesis(0).regret_over_cells(regret, integrand, reference, marks)
         return MixtureCells(self, self.resolved(integrand), reference, marks).over_cells(regret)
 
-    def regret_once(
-        self,
-        known: GaussianMixtureBelief,
-        regret: Regret,
-        integrand: Integrand,
-        reference: Reference,
-        marks: Array,
-    ) -> Array:
-        """What today's answers lose once labels have turned this belief into another one.
-
-        Args:
-            known: What is believed of the same contexts once the labels are known.
-            regret: The distribution then, today's and the marks to a regret.
-            integrand: The loss.
-            reference: From where targets are counted.
-            marks: [M, B]: edges between panels.
-
-        Returns:
-            [M].
-        """
-        xp, both = namespace(self.mean), (self.targets, known.targets)
-        mean, sd = (
-            xp.concat([getattr(each, name) for each in both], axis=1) for name in ("context_mean", "context_sd")
-        )
-        cells = NormalCells(self.resolved(integrand), double(mean), double(sd), reference, marks)
-        members = cells.members(slice(None), cells.edges())
-        none = 0.0 * double(self.weights)
-        today, then = ([double(self.weights), none], [0.0 * none, double(known.weights)])
-        prior, posterior = (mixtures(members, xp.concat(each)[None, :]) for each in (today, then))
-        return regret(posterior, prior, marks[:, None, :])[:, 0]
-
     def n_nodes(self, integrand: Integrand) -> int:
         """A bound on what is held of cells times nodes: a few chunks."""
         return self.hypothesis(0).n_nodes(integrand) if self.n_hypotheses == 1 else 4 * CHUNK
@@ -391,6 +360,17 @@ class GaussianMixtureBelief:
     def refined(self) -> GaussianMixtureBelief:
         """The same belief with half the spacing of labels."""
         return replaced(self, _width=self._width / 2.0)
+
+    def marginals(self) -> NormalEnsemble:
+        """What is believed of each label and each target alone.
+
+        Returns:
+            Normals, one for each hypothesis: what labels tell of targets within a hypothesis is left out.
+        """
+        xp = namespace(self.mean)
+        sd = xp.sqrt(self.candidate_variance)
+        mean, sd = (xp.permute_dims(each, (1, 0)) for each in (self.candidate_mean, sd))
+        return replaced(self.targets, candidate_mean=mean, candidate_sd=sd, _known={})
 
     @property
     def targets(self) -> NormalEnsemble:

@@ -336,42 +336,15 @@ class WarpedGaussianBelief:
 
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Array) -> Array:
         """[N, M]: regrets in the cells of the latent belief, pushed through the warp, summed."""
-        below = self._latent(reference)
-        latent_marks = self._latent_marks(below, marks)
-        return self.latent.regret_over_cells(self._pushed(regret), self.unwarped(integrand), below, latent_marks)
-
-    def regret_once(
-        self, known: WarpedGaussianBelief, regret: Regret, integrand: Integrand, reference: Reference, marks: Array
-    ) -> Array:
-        """What today's answers lose once labels have turned a warped mixture into another one.
-
-        Args:
-            known: What is believed of the same contexts once the labels are known.
-            regret: The distribution then, today's and the marks to a regret.
-            integrand: The loss.
-            reference: From where targets are counted.
-            marks: [M, B]: edges between panels.
-
-        Returns:
-            [M].
-        """
-        assert isinstance(self.latent, GaussianMixtureBelief)
-        assert isinstance(known.latent, GaussianMixtureBelief)
-        below = self._latent(reference)
-        latent_marks = self._latent_marks(below, marks)
-        pushed = self._pushed(regret)
-        return self.latent.regret_once(known.latent, pushed, self.unwarped(integrand), below, latent_marks)
-
-    def _pushed(self, regret: Regret) -> Regret:
-        """A regret of distributions of f: that of those of g(f)."""
-        forward = self.warp.forward
+        below, forward = self._latent(reference), self.warp.forward
 
         def pushed(posterior: Distribution, prior: Distribution, marks: Array) -> Array:
             today = prior.pushed_through(forward)
             targets = forward(prior.origin[..., None] + marks) - today.origin[..., None]
             return regret(replaced(today, mass=posterior.mass), today, targets)
 
-        return pushed
+        latent_marks = self._latent_marks(below, marks)
+        return self.latent.regret_over_cells(pushed, self.unwarped(integrand), below, latent_marks)
 
     def n_nodes(self, integrand: Integrand) -> int:
         """The bound of the latent belief."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from stakes._utils.array import Array, asarrays, check_shape, constant, double, namespace, normal_tail, ratio
 from stakes.acquisition.scores import bayes_prediction
-from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, WarpedGaussianBelief
+from stakes.beliefs import Belief, GaussianBelief, GaussianMixtureBelief, NormalEnsemble, WarpedGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.losses import LogLoss
 from stakes.losses.domains import Classes, labels_to_indicators
@@ -74,7 +74,8 @@ def calibration(
     The belief must be about what was observed: about labels with their noise, where targets are labels.
 
     Args:
-        belief: A GaussianBelief, WarpedGaussianBelief or NormalEnsemble, or a belief about classes.
+        belief: A GaussianBelief, GaussianMixtureBelief, WarpedGaussianBelief or NormalEnsemble, or a belief about
+            classes.
         targets: [M]: the target at each context; positions of classes.
         levels: Probabilities of central intervals, for reals.
         bins: The number of bins of the top probability, for classes.
@@ -94,10 +95,11 @@ def calibration(
         array([0.5 , 0.75])
     """
     about_classes = isinstance(belief, Belief) and isinstance(belief.domain, Classes)
-    if not about_classes and not isinstance(belief, GaussianBelief | NormalEnsemble | WarpedGaussianBelief):
+    kinds = GaussianBelief | GaussianMixtureBelief | NormalEnsemble | WarpedGaussianBelief
+    if not about_classes and not isinstance(belief, kinds):
         raise TypeError(
-            "calibration knows GaussianBelief, WarpedGaussianBelief, NormalEnsemble and beliefs about classes; got "
-            f"{type(belief).__name__}"
+            "calibration knows GaussianBelief, GaussianMixtureBelief, WarpedGaussianBelief, NormalEnsemble and beliefs "
+            f"about classes; got {type(belief).__name__}"
         )
     _, targets = asarrays(like=belief.like, targets=targets)
     check_shape("targets", targets, (belief.n_contexts,))
@@ -109,7 +111,7 @@ def calibration(
         belief.domain.check("the target", targets)
         targets = belief.warp.inverse(targets)
         belief = belief.latent
-    pit = _pit(belief, targets)
+    pit = _pit(belief.targets if isinstance(belief, GaussianMixtureBelief) else belief, targets)
     inside = 2.0 * abs(pit[:, None] - 0.5) <= constant(levels, pit)  # [M, L]
     return Calibration(pit, tuple(levels), namespace(pit).mean(namespace(pit).astype(inside, pit.dtype), axis=0))
 

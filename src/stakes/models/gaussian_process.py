@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stakes._utils.array import slices
 from stakes.beliefs import GaussianBelief
 from stakes.exceptions import StakesError
-from stakes.models.base import register_model
+from stakes.models.base import register_list, register_model
 from stakes.models.gp_posterior import (
     Candidates,
     KernelPosterior,
@@ -40,7 +40,7 @@ from stakes.models.gp_posterior import (
     candidates_at,
     prepare_gaussian,
 )
-from stakes.models.sklearn_gaussian import Numbers, cross_covariance, kernel_posterior
+from stakes.models.sklearn_gaussian import Numbers, cross_covariance, kernel_posterior, prepare_hypotheses
 
 _TO_SD = 1.4826  # the standard deviation of a normal over its median absolute deviation
 _CORRELATION = 0.5  # wanted at the typical distance of neighbours
@@ -373,6 +373,7 @@ def _prepare(
 
 
 register_model(GaussianProcess, _prepare)
+register_list(GaussianProcess, prepare_hypotheses)
 
 
 def _factorised(covariance: Numbers) -> tuple[Numbers, float]:

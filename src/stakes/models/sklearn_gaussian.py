@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -19,11 +19,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, Product, Sum, WhiteKernel
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stakes._utils.array import slices
-from stakes.beliefs import Belief, GaussianBelief
-from stakes.models.base import LABELS_SEEN, RowsToBelief, adapts, prepare_belief
+from stakes._utils.array import namespace, slices
+from stakes.beliefs import Belief, GaussianBelief, GaussianMixtureBelief
+from stakes.models.base import LABELS_SEEN, RowsToBelief, adapts, prepare_belief, register_list
 from stakes.models.gp_posterior import KernelPosterior, LinearPosterior, independent, prepare_gaussian
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -139,6 +140,30 @@ def _estimated_labels(model: BayesianRidge | ARDRegression, kept: Any, rows: Any
     if not varied.any():
         return math.inf
     return 1.0 + max(1.0, float(np.median(learned[varied] / spread[varied]) / model.alpha_))
+
+
+def prepare_hypotheses(model: Sequence[Any], contexts: Any, **options: Any) -> RowsToBelief:
+    """A list of fitted Gaussian models as one mixture: each is a hypothesis, and all have the same weight."""
+    prepared = [prepare_belief(each, contexts, **options) for each in model]
+
+    def belief(rows: Any) -> GaussianMixtureBelief:
+        first = _safe_indexing(rows, [0])
+        beliefs: list[Any] = [of_rows(rows) for of_rows in prepared]
+        for one, found in zip(model, beliefs, strict=True):
+            if not isinstance(found, GaussianBelief):
+                raise TypeError(
+                    f"a list of Gaussian models of one output is a mixture of what each believes; this "
+                    f"{type(one).__name__} gives a {type(found).__name__}. Give a list of models of one kind."
+                )
+        there: list[Any] = [prepare_belief(each, rows, **{**options, "joint": False})(first) for each in model]
+        means = namespace(there[0].mean).stack([each.mean for each in there], axis=0)  # [S, N]
+        return GaussianMixtureBelief.from_beliefs(beliefs, means)
+
+    return belief
+
+
+for _kind in (GaussianProcessRegressor, BayesianRidge, ARDRegression):
+    register_list(_kind, prepare_hypotheses)
 
 
 @adapts(MultiOutputRegressor)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
@@ -31,6 +31,7 @@ from stakes.beliefs import (
     Belief,
     BoxCoxWarp,
     GaussianBelief,
+    GaussianMixtureBelief,
     LogWarp,
     MonotoneWarp,
     NormalEnsemble,
@@ -43,6 +44,7 @@ from stakes.losses.domains import REAL, Interval
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.sklearn_gaussian import Numbers
 
+_Normal = TypeVar("_Normal", bound=GaussianBelief | GaussianMixtureBelief)
 _NEAR, _FAR = 4.0, 20.0  # standard deviations about every context
 _POINTS = 2001
 _RETURN = 1e-6  # of the width of the grid: by how much a label may miss where it came from
@@ -111,24 +113,25 @@ def _one(values: Any) -> Any:
     return float(np.squeeze(values)) if np.size(values) == 1 else np.asarray(values)
 
 
-def monotone_belief(belief: GaussianBelief, steps: list[Any]) -> WarpedGaussianBelief:
+def monotone_belief(belief: GaussianBelief | GaussianMixtureBelief, steps: list[Any]) -> WarpedGaussianBelief:
     """The belief about the label; that about the transformed one is mirrored where the map falls."""
     chain = Steps(tuple(steps))
     ends = chain.undo(_grid(belief, _NEAR)[[0, -1]])
     if ends[1] < ends[0]:
         chain = Steps(tuple(steps), -1.0)
-        belief = replace(belief, mean=-belief.mean)  # labels of candidates are mirrored, too: covariances stay
+        mirrored = {"candidate_mean": -belief.candidate_mean} if isinstance(belief, GaussianMixtureBelief) else {}
+        belief = replace(belief, mean=-belief.mean, **mirrored)  # labels of candidates, too: covariances stay
     _check_rising(chain, belief)
     return WarpedGaussianBelief(belief, MonotoneWarp(chain.undo, chain.apply, _range(chain, belief)))
 
 
-def _grid(belief: GaussianBelief, reach: float) -> Numbers:
+def _grid(belief: GaussianBelief | GaussianMixtureBelief, reach: float) -> Numbers:
     """[G]: over `reach` standard deviations about every context."""
     spread = reach * np.sqrt(belief.variance) + 1e-6 * (1.0 + abs(belief.mean))
     return np.linspace(np.min(belief.mean - spread), np.max(belief.mean + spread), _POINTS)
 
 
-def _check_rising(chain: Steps, belief: GaussianBelief) -> None:
+def _check_rising(chain: Steps, belief: GaussianBelief | GaussianMixtureBelief) -> None:
     """Refuse a map that is flat, broken or not undone near the contexts, or that turns or ends further out."""
     near, far = _grid(belief, _NEAR), _grid(belief, _FAR)
     labels = chain.undo(near)
@@ -153,7 +156,7 @@ def _named(chain: Steps) -> str:
     return " after ".join(str(step) for step in reversed(chain.steps))
 
 
-def _range(chain: Steps, belief: GaussianBelief) -> Interval:
+def _range(chain: Steps, belief: GaussianBelief | GaussianMixtureBelief) -> Interval:
     """Onto what the chain maps: an end is finite where it has stopped moving."""
     size = float(np.max(abs(_grid(belief, _FAR))))
     return Interval(_end(chain, -size), _end(chain, size))
@@ -166,7 +169,7 @@ def _end(chain: Steps, place: float) -> float:
 
 def rescaled(belief: Belief, a: Any, b: Any) -> Belief:
     """The belief about a + b z and a + b y: numbers, or one for each output."""
-    if isinstance(belief, GaussianBelief):
+    if isinstance(belief, GaussianBelief | GaussianMixtureBelief):
         return rescaled_normal(belief, a, b)
     if isinstance(belief, VectorGaussianBelief):
         return _rescaled_vector(belief, a, b * np.ones(belief.mean.shape[1]))
@@ -183,10 +186,14 @@ def rescaled(belief: Belief, a: Any, b: Any) -> Belief:
     raise TypeError(f"a {type(belief).__name__} cannot be brought to other units; transform the labels before fitting")
 
 
-def rescaled_normal(belief: GaussianBelief, a: float, b: float) -> GaussianBelief:
-    """The belief about a + b z of one output."""
+def rescaled_normal(belief: _Normal, a: float, b: float) -> _Normal:
+    """The belief about a + b z and a + b y of one output, under each hypothesis where there are several."""
+    more: dict[str, Any] = {}
+    if isinstance(belief, GaussianMixtureBelief):
+        more["candidate_mean"] = a + b * belief.candidate_mean
     return replace(
         belief,
+        **more,
         mean=a + b * belief.mean,
         variance=b**2 * belief.variance,
         candidate_variance=b**2 * belief.candidate_variance,
@@ -250,10 +257,11 @@ def untransformed(belief: Belief, transformer: Any) -> Belief:
         steps.pop()
     if not steps:
         return belief
-    if not isinstance(belief, GaussianBelief):
+    if not isinstance(belief, GaussianBelief | GaussianMixtureBelief):
         raise TypeError(
-            f"only a Gaussian belief about one output can be seen through {steps[-1]}; this regressor gives a "
-            f"{type(belief).__name__}. Use an affine transformer, such as StandardScaler(), or a Gaussian regressor."
+            f"only a Gaussian belief about one output can be seen through {steps[-1]}, or a mixture of such; this "
+            f"regressor gives a {type(belief).__name__}. Use an affine transformer, such as StandardScaler(), or a "
+            "Gaussian regressor."
         )
     if len(steps) == 1 and (known := _warp(steps[0])) is not None:
         to_warp, warp = known

@@ -91,6 +91,7 @@ _FEW_PAIRS = 1_000_000  # of rows and contexts that any form gets through, but u
 _FOR_EACH_NUMBER = 4  # numbers under an ensemble of classes are products, and cost as little as one other
 _PER_DENSITY = 10  # numbers where members' densities are integrated over cells cost as many others
 _PER_SWITCH = 25  # numbers under an ensemble of normals, where switching points are searched for, cost as many others
+_PER_DRAWN = 2000  # numbers for each row, context and hypothesis of a mixture, of whose labels a hundred are drawn
 _SHORTLIST = 1000  # rows that are looked at together under a Gaussian belief
 _ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
     100,
@@ -584,6 +585,10 @@ def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:
     """How many rows n are chosen from together within seconds, and whether that can be done at all."""
     if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
         return _ENSEMBLE_SHORTLIST, False
+    if (hypotheses := getattr(getattr(belief, "latent", belief), "n_hypotheses", 1)) > 1:
+        each = _PER_DRAWN * n * contexts * hypotheses
+        listed = min(_ENSEMBLE_SHORTLIST, max(_SMALLEST_SHORTLIST, _MAX_JOINT_CELLS // each))
+        return listed, each * max(_SMALLEST_SHORTLIST, n) <= _MAX_JOINT_CELLS
     classes: int | None = getattr(belief, "n_classes", None)
     if classes is None:
         return _SHORTLIST, n * max(_SHORTLIST, n) * contexts <= _MAX_JOINT_PAIRS

@@ -18,7 +18,15 @@ from stakes._utils.text import number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
 from stakes.acquisition.batches import log_most
-from stakes.beliefs import Belief, GaussianBelief, NormalEnsemble, VectorNormalEnsemble, WarpedGaussianBelief
+from stakes.acquisition.forms import simplest
+from stakes.beliefs import (
+    Belief,
+    GaussianBelief,
+    GaussianMixtureBelief,
+    NormalEnsemble,
+    VectorNormalEnsemble,
+    WarpedGaussianBelief,
+)
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 from stakes.ranking.query import Query, make_query
@@ -345,16 +353,29 @@ def most_saved(query: Query) -> Amount:
     """The most that labels can save, however many there are and wherever they are bought.
 
     Under a Gaussian belief (also a warped one) they reveal the function, and leave the noise of the outcome; under
-    an ensemble they reveal the member. Of any other belief no more is known than that they save all of the expected
-    loss.
+    an ensemble they reveal the member, and under a mixture the hypothesis and the function. Of any other belief no more
+    is known than that they save all of the expected loss.
     """
     belief = query.first()
-    if isinstance(belief, GaussianBelief | WarpedGaussianBelief) and isinstance(_gaussian(belief), GaussianBelief):
+    if isinstance(_gaussian(belief), GaussianBelief):
         return _mean(on_host(expected_reduction(query.loss, _oracle(query, belief)))[0], query.weights)
+    if isinstance(mixture := simplest(belief), GaussianMixtureBelief):
+        return _mean(_known_function(query, mixture), query.weights)
     if has_batches(belief):
         shares = np.exp(on_host(log_most(query.loss, belief, query.weights)).astype(float))  # [M]: p(c) times the most
         return Amount(float(shares.sum()), _error(shares, query.weights))
     return expected_loss(query)
+
+
+def _known_function(query: Query, mixture: GaussianMixtureBelief) -> Host:
+    """[M]: what it saves to know the hypothesis, and the function under each."""
+    function = replace(query, target="latent").first()
+    function = function if isinstance(function, GaussianMixtureBelief) else mixture
+    worth = np.exp(on_host(log_most(query.loss, mixture.marginals(), None)).astype(float)) * mixture.n_contexts
+    for s in range(mixture.n_hypotheses):
+        oracle = _revealed(mixture.hypothesis(s), function.hypothesis(s))
+        worth = worth + float(mixture.weights[s]) * on_host(expected_reduction(query.loss, oracle))[0]
+    return np.asarray(worth)
 
 
 def _error(shares: Host, weights: tuple[float, ...]) -> float:
@@ -367,17 +388,20 @@ def _mean(values: Host, weights: tuple[float, ...]) -> Amount:
     return Amount(float(shares.sum()), _error(shares, weights))
 
 
-def _oracle(query: Query, belief: GaussianBelief | WarpedGaussianBelief) -> Belief:
+def _oracle(query: Query, belief: Any) -> Belief:
     """One candidate that reveals the function at every context: rho_c = (variance without noise) / (variance)."""
-    function = _gaussian(replace(query, target="latent").first())
-    label = _gaussian(belief)
+    oracle = _revealed(_gaussian(belief), _gaussian(replace(query, target="latent").first()))
+    return WarpedGaussianBelief(oracle, belief.warp) if isinstance(belief, WarpedGaussianBelief) else oracle
+
+
+def _revealed(label: GaussianBelief, function: GaussianBelief) -> GaussianBelief:
+    """The candidate for a belief about labels, and that about the function."""
     known = np.clip(on_host(function.variance), 0.0, on_host(label.variance))  # [M]
-    oracle = GaussianBelief(on_host(label.mean), on_host(label.variance), np.ones(1), np.sqrt(known)[None, :])
-    return oracle if isinstance(belief, GaussianBelief) else WarpedGaussianBelief(oracle, belief.warp)
+    return GaussianBelief(on_host(label.mean), on_host(label.variance), np.ones(1), np.sqrt(known)[None, :])
 
 
 def _gaussian(belief: Any) -> Any:
-    return belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+    return belief.latent if isinstance(belief, WarpedGaussianBelief) else simplest(belief)
 
 
 def advised(
