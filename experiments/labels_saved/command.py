@@ -83,7 +83,9 @@ def write_page(results: Path) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments labels_saved", description=__doc__)
     parser.add_argument("--tables", nargs="+", metavar="TABLE", help="by default all 32")
-    parser.add_argument("--beliefs", nargs="+", choices=list(BELIEFS), default=[REFERENCE, DEFAULT], help="by default the first two")
+    parser.add_argument(
+        "--beliefs", nargs="+", choices=list(BELIEFS), default=[REFERENCE, DEFAULT], help="by default the first two"
+    )
     parser.add_argument("--strategies", nargs="+", help="random, loss, or rivals by name; by default all")
     parser.add_argument(
         "--runs", type=int, help=f"by default {RUNS['numbers']} for numbers, {RUNS['classes']} for classes"

@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from stakes import BrierLoss, CategoricalEnsemble, NormalEnsemble, SquaredError, VectorNormalEnsemble, score
+from stakes import (
+    BrierLoss,
+    CategoricalEnsemble,
+    NormalEnsemble,
+    SquaredError,
+    VectorNormalEnsemble,
+    VoteEnsemble,
+    score,
+)
 from stakes.models import EnsembleOf, belief_of
+from stakes.models.ensembles import smoothed
 
 SLOPES = np.array([0.5, 1.0, 2.0])
 POOL, CONTEXTS = np.array([[0.0], [1.0], [3.0]]), np.array([[2.0], [-1.0]])
