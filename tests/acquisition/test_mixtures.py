@@ -96,9 +96,11 @@ def test_what_is_too_steep_or_extreme_goes_by_the_general_route(rng, loss):
     assert find_form(loss, mixture(rng)).name == "expected regret over split moments"
 
 
+@pytest.mark.parametrize("jit", ["1", "0"])  # 0: as on a device of its own
 @pytest.mark.parametrize("loss", ALL, ids=name)
-def test_torch(rng, loss):
+def test_torch(rng, monkeypatch, loss, jit):
     torch = pytest.importorskip("torch")
+    monkeypatch.setenv("STAKES_JIT", jit)
     belief = mixture(rng, 3)
     names = ("mean", "variance", "candidate_mean", "candidate_variance", "covariance", "weights")
     tensors = GaussianMixtureBelief(**{each: torch.asarray(getattr(belief, each)) for each in names})

@@ -12,6 +12,7 @@ import pytest
 
 from stakes import (
     GaussianBelief,
+    GaussianMixtureBelief,
     Mahalanobis,
     SquaredError,
     VectorGaussianBelief,
@@ -328,3 +329,48 @@ def test_refusals_of_botorch_models(botorch, given):
     batch = botorch.models.SingleTaskGP(torch.stack([rows, rows]), torch.stack([labels, labels])[..., None])
     with pytest.raises(ValueError, match="is a batch"):
         belief_of(batch, pool, contexts)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_posterior_that_is_a_mixture_has_a_hypothesis_for_each_part(botorch):
+    """As that of SaasFullyBayesianSingleTaskGP, whose fit needs NumPyro."""
+    from botorch.posteriors.fully_bayesian import GaussianMixturePosterior
+    from gpytorch.distributions import MultivariateNormal
+    from linear_operator import to_linear_operator
+
+    torch.manual_seed(0)
+    rows, pool, contexts = (torch.rand(count, 2, dtype=torch.float64) for count in (8, 5, 3))
+    labels = torch.sin(6.0 * rows[:, :1])
+    parts = []
+    for length in (0.2, 0.6):
+        part = botorch.models.SingleTaskGP(rows, labels, outcome_transform=None)
+        part.covar_module.lengthscale = length
+        part.likelihood.noise = 0.05
+        parts.append(part.eval())
+
+    class Mixture(botorch.models.model.Model):
+        num_outputs = 1
+
+        def __init__(self):
+            super().__init__()
+            self.parts = torch.nn.ModuleList(parts)
+
+        def posterior(self, X, output_indices=None, observation_noise=False, posterior_transform=None):
+            each = [part.posterior(X, observation_noise=observation_noise).distribution for part in self.parts]
+            mean, covariance = (
+                torch.stack([getattr(one, name) for one in each]) for name in ("mean", "covariance_matrix")
+            )
+            return GaussianMixturePosterior(MultivariateNormal(mean, to_linear_operator(covariance)))
+
+    for target in ("label", "latent"):
+        found = belief_of(Mixture(), pool, contexts, target=target, joint=True)
+        assert isinstance(found, GaussianMixtureBelief)
+        for s, part in enumerate(parts):
+            one = belief_of(part, pool, contexts, target=target, joint=True)
+            for name in ("mean", "variance", "candidate_variance", "covariance", "noise_variance"):
+                wanted = getattr(one, name).numpy()
+                np.testing.assert_allclose(getattr(found.hypothesis(s), name).numpy(), wanted, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(found.candidate_mean[s], part.posterior(pool).mean[:, 0].detach(), rtol=1e-6)
+            np.testing.assert_allclose(found.candidate_covariance(2)[s], one.candidate_covariance(2), atol=1e-6)
+    chosen = select(SquaredError(), found, n=2)
+    assert len(set(chosen.indices)) == 2

@@ -1,6 +1,6 @@
 """Beliefs of BoTorch's models, as `model.posterior(rows)` has them, as tensors on their device.
 
-Sizes: N candidates, M contexts, B rows of any block, p features.
+Sizes: S hypotheses, N candidates, M contexts, B rows of any block, p features.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from typing import Any
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
+from botorch.posteriors.fully_bayesian import GaussianMixturePosterior
 from botorch.posteriors.gpytorch import GPyTorchPosterior
 
-from stakes.beliefs import LogWarp, WarpedGaussianBelief
+from stakes._utils.array import namespace, slices
+from stakes.beliefs import GaussianMixtureBelief, LogWarp, WarpedGaussianBelief
 from stakes.models.base import RowsToBelief, Target, adapts
 from stakes.models.gpytorch import (
     Tensor,
@@ -25,11 +27,14 @@ from stakes.models.gpytorch import (
     rows_beside,
 )
 
+_FEWEST = 256  # rows whose posterior is asked for at once
+
 
 @adapts(Model)
 def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, **_: Any) -> RowsToBelief:
     """Gaussian, or log-normal where logarithms are modelled; of a vector where outputs are several and independent.
 
+    A model whose posterior is a mixture, such as SaasFullyBayesianSingleTaskGP, has a hypothesis for each of its parts.
     A SingleTaskGP is computed from its kernel, in blocks, through its transforms of inputs and outcomes. Any other
     model with a Gaussian posterior is asked for that of some candidates and all contexts at a time.
     """
@@ -40,6 +45,9 @@ def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, *
     like, outcome = next(model.parameters()), _outcome(model)
     with asking(model):
         there = rows_beside(like, contexts)
+        if not _is_plain(model) and isinstance(model.posterior(there[:1]), GaussianMixturePosterior):
+            mixture = _prepare_mixture(model, there, target=target, joint=joint)
+            return lambda rows: mixture(rows_beside(like, rows))
         if outcome is None or not _is_plain(model):
             prepared = prepare_joint(_joint(model), _noise(model), there, target=target, joint=joint)
             return lambda rows: prepared(rows_beside(like, rows))
@@ -52,6 +60,50 @@ def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, *
         with asking(model):
             found = exact(_transformed(model, rows_beside(like, rows)))
         return WarpedGaussianBelief(found, LogWarp()) if exponential else found
+
+    return belief
+
+
+def _prepare_mixture(
+    model: Any, contexts: Tensor, *, target: Target, joint: bool
+) -> Callable[[Tensor], GaussianMixtureBelief]:
+    """From a pool [N, p] to the mixture of what hypotheses say of its labels and the targets at `contexts` [M, p]."""
+
+    def ask(rows: Tensor, noisy: bool = False) -> tuple[Tensor, Tensor]:
+        with asking(model):
+            found = model.posterior(rows, observation_noise=noisy).distribution
+            return found.mean, found.covariance_matrix  # [S, B], [S, B, B]
+
+    def noise(rows: Tensor) -> Tensor:
+        label, latent = (ask(rows, noisy)[1].diagonal(dim1=1, dim2=2) for noisy in (True, False))
+        return (label - latent).clamp(min=0.0)  # [S, B]
+
+    mean, covariance = ask(contexts)
+    xp = namespace(mean)
+    known = covariance.diagonal(dim1=1, dim2=2).clamp(min=0.0)  # [S, M]
+    variance = known + noise(contexts) if target == "label" else known
+
+    def belief(pool: Tensor) -> GaussianMixtureBelief:
+        means, own, blocks = [], [], []
+        for part in slices(len(pool), max(_FEWEST, len(contexts))):
+            count = len(pool[part])
+            both_mean, both = ask(xp.concat([pool[part], contexts], axis=0))
+            means.append(both_mean[:, :count])
+            own.append(both.diagonal(dim1=1, dim2=2)[:, :count].clamp(min=0.0))
+            most = own[-1].sqrt()[..., None] * known.sqrt()[:, None, :]
+            blocks.append(xp.minimum(xp.maximum(both[:, :count, count:], -most), most))
+        label_noise = xp.concat([noise(pool[part]) for part in slices(len(pool), _FEWEST)], axis=1)
+        label_variance = xp.concat(own, axis=1) + label_noise
+
+        def row(i: int) -> Tensor:
+            """[S, N]: covariances of the label of candidate i with those of all, itself included."""
+            both = [xp.concat([pool[i : i + 1], pool[part]], axis=0) for part in slices(len(pool), _FEWEST)]
+            found = xp.concat([ask(rows)[1][:, 0, 1:] for rows in both], axis=1)
+            found[:, i] = label_variance[:, i]
+            return found
+
+        arrays = mean, variance, xp.concat(means, axis=1), label_variance, xp.concat(blocks, axis=1)
+        return GaussianMixtureBelief(*arrays, None, row if joint else None, label_noise)
 
     return belief
 
