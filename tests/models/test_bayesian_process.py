@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from stakes import BayesianProcess, GaussianBelief, GaussianMixtureBelief, SquaredError, rank, score, select
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
-from stakes.models.process_draws import predicted
+from stakes.models.bayesian_process import predicted
 from tests.table_kinds import FrameLike
 
 
@@ -28,7 +28,7 @@ def model(table):
 
 def log_density(model, X, y):
     """Of a label at each row, by its mixture."""
-    rows = model.standard(X)
+    rows = model._rows_of(X)
     parts = []
     for s, solved in enumerate(model._solved):
         mean, variance = predicted(model.draws_, s, solved, model.train_, rows)
@@ -117,9 +117,9 @@ def test_many_labels_keep_fewer_draws_and_say_so():
     X = rng.uniform(-2, 2, size=(700, 2))
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(700)
     model = BayesianProcess(max_rows=60).fit(X[:690], y[:690])
-    assert len(model.draws_.noise) == 6
+    assert len(model.draws_.noise) == 3
     assert "Hyperparameters were drawn with 60 of 690 labels." in model.report_
-    assert "With 690 labels 6 draws are kept, not 16, to save time." in model.report_
+    assert "With 690 labels 3 draws are kept, not 16, to save time." in model.report_
     assert np.mean((model.predict(X) - np.sin(2 * X[:, 0])) ** 2) < 0.002
     model.partial_fit(X[690:], y[690:])
     assert len(model.labels_) == 700
@@ -139,7 +139,7 @@ def test_an_outlier_in_a_column_is_cut_off(table):
     X, y = table
     far = X.copy()
     far[0, 0] = 1e6
-    assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far).standard(far)).max() == 3.0
+    assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far)._rows_of(far)).max() == 3.0
 
 
 @pytest.fixture(scope="module")

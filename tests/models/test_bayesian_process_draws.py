@@ -5,12 +5,12 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern
 
-from stakes.models.process_draws import (
+from stakes.models.bayesian_process import (
     CONSTANT,
-    Chains,
     LogPosterior,
     ProcessDraws,
-    covariance,
+    chains_of,
+    covariance_of,
     leave_one_out,
     median_distance,
     most_probable_point,
@@ -36,7 +36,9 @@ def test_covariances_are_those_of_scikit_learn(rng):
     posterior = LogPosterior(rows, labels, 2.0)
     draws = posterior.draws(rng.standard_normal((4, posterior.size)))
     for s in range(4):
-        np.testing.assert_allclose(covariance(draws, s, rows, rows[:5]), kernel_of(draws, s)(rows, rows[:5]), rtol=1e-6)
+        np.testing.assert_allclose(
+            covariance_of(draws, s, rows, rows[:5]), kernel_of(draws, s)(rows, rows[:5]), rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize("columns", [1, 3, 70])
@@ -83,7 +85,7 @@ def test_the_most_probable_point_is_one(rng):
 def test_without_labels_to_speak_of_draws_are_those_of_the_prior():
     """One label tells next to nothing: means, sds and correlations of standard normals come back."""
     posterior = LogPosterior(np.zeros((1, 2)), np.zeros(1), 1.0)
-    chains = Chains(posterior, None, 50, np.random.default_rng(1)).go_on(2000)
+    chains = chains_of(posterior, None, 50, np.random.default_rng(1))(2000)
     free = chains.reshape(-1, posterior.size)[:, [0, 1, 5, 6]]  # what one row says nothing of
     np.testing.assert_allclose(free.mean(axis=0), 0.0, atol=0.1)
     np.testing.assert_allclose(np.cov(free.T), np.eye(4), atol=0.15)
@@ -93,7 +95,7 @@ def test_draws_have_the_moments_of_the_posterior(rng):
     """Against importance sampling from the prior, which needs no chain."""
     rows, labels = made(rng, count=6, columns=1)
     posterior = LogPosterior(rows, labels, 1.0)
-    chains = Chains(posterior, None, 50, np.random.default_rng(2)).go_on(1500)
+    chains = chains_of(posterior, None, 50, np.random.default_rng(2))(1500)
     drawn = chains.reshape(-1, posterior.size)
     prior = np.random.default_rng(3).standard_normal((40_000, posterior.size))
     logs = np.asarray([posterior(u)[0] + 0.5 * u @ u for u in prior])
