@@ -120,6 +120,23 @@ def test_single_precision_comes_back_as_it_was(rng, loss):
     assert_allclose(found, score(loss, GaussianMixtureBelief(**again)), rtol=1e-5)
 
 
+@pytest.mark.parametrize("jit", ["1", "0"])
+def test_statistics_that_lie_far_apart_stay_within_the_range_of_numbers(monkeypatch, jit):
+    """Labels of very different widths and steep slopes: masses of 1e-320, and ratios beyond."""
+    monkeypatch.setenv("STAKES_JIT", jit)
+    belief = GaussianMixtureBelief(
+        mean=[[0.0], [1.0]],
+        variance=[[14.0], [0.4]],
+        candidate_mean=[[0.5], [-1.0]],
+        candidate_variance=[[7.0], [0.33]],
+        covariance=[[[-9.0]], [[0.3]]],
+    )
+    for loss in (Linex(1.0, ExponentialWeight(-0.7)), Linex(-1.0), Linex(1.7), SquaredError(ExponentialWeight(-1.5))):
+        wanted = expected_regret(loss, belief)
+        assert np.all(np.isfinite(wanted))
+        assert_allclose(expected_reduction(loss, belief), wanted, rtol=1e-6)
+
+
 def test_a_weight_far_from_the_origin_costs_no_digits(rng):
     belief, loss = mixture(rng, 3), SquaredError(ExponentialWeight(0.8))
     moved = GaussianMixtureBelief(

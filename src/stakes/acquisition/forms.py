@@ -294,6 +294,7 @@ _LOG_SPAN = 300.0  # of log T, up to which plain numbers hold the moments of w a
 _LOG_SPAN_AT_KINKS = 150.0  # the same where panels split at breakpoints, but not in steps that a steep T asks for
 _FINEST_IN_LOGS = SPACING / 8.0  # of even nodes that logarithms are summed on
 _SHARP = 0.4  # of the widest panel that resolves a weight: what is no narrower is as smooth as the density
+_MOST_PLACES = 12  # where a weight is sharp, for panels around each of them
 _NEAR_SPAN = 20.0  # of log T, up to which T / T(reference) - 1 has all digits that T has
 
 
@@ -337,6 +338,7 @@ def _with_places(loss: WeightedBregman, logs: LogDomainLoss, belief: Any) -> Wei
         if found.spacing < _FINEST_IN_LOGS:
             widest = max(found.scales, default=0.0)
             sharp = [edge for edge, scale in zip(found.edges, found.scales, strict=True) if scale < _SHARP * widest]
+            sharp = sharp if len(sharp) <= _MOST_PLACES else []  # steep all along a stretch, which even nodes follow
             edges = constant(sharp, belief.like)
             places |= set(on_host(found.of.warp.forward(edges) if isinstance(found.of, Unwarped) else edges).tolist())
     return replaced(loss, weight=_PlacedWeight(weight, log_weight, tuple(places)))

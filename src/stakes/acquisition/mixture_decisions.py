@@ -31,7 +31,7 @@ from stakes.acquisition.mixtures import (
 from stakes.beliefs import GaussianMixtureBelief, WarpedGaussianBelief
 from stakes.losses import ThresholdDecision
 
-_RESOLVED = 0.22  # spacing of nodes, in the width of a density times a normal probability, that a polynomial resolves
+_RESOLVED = 0.19  # spacing of nodes, in the width of a density times a normal probability, that a polynomial resolves
 _EXTREME = 1e-4  # share of a cost, below which a table of probabilities is too rough
 _PER_UNIT, _END = 128, 8.5  # entries of the table of normal probabilities, and where it ends
 _TABLE = np.arange(-_END, _END + 0.5 / _PER_UNIT, 1.0 / _PER_UNIT)

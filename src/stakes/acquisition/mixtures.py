@@ -55,8 +55,9 @@ from stakes.losses import AnyLoss, DistributionLoss, ExponentialWeight, Linex, S
 _SPACING = 0.25  # of nodes, in the smallest standard deviation of a candidate's label: see `stakes.beliefs.mixture`
 TAIL = 8.5
 """Standard deviations kept on each side of every hypothesis: the mass beyond is 2e-17."""
-_MOST = 1024  # nodes of a candidate, beyond which the general route is quicker or safer
+_MOST = 2048  # nodes of a candidate, beyond which the general route is quicker or safer
 _LARGEST = 600.0  # exponents, within which products of two stay in the range of numbers
+_STEEP = 2.0  # rate times b, up to which the usual spacing of nodes will do
 _STEEPEST = 12.0  # rate times standard deviation, up to which exponentials are served here
 
 
@@ -171,10 +172,11 @@ def _exponential_nodes(block: GaussianMixtureBelief, rates: tuple[float, ...]) -
     ends = [rate * each for rate in rates for each in (largest, smallest)]
     low = xp.min(xp.stack([0.0 * largest, *ends]), axis=0) - TAIL
     high = xp.max(xp.stack([0.0 * largest, *ends]), axis=0) + TAIL
-    nodes = even_nodes(block, low, high, filled(block.n_candidates, _SPACING, block.mean))
+    steepest = xp.max(abs(xp.stack(ends)), axis=0)  # [S, n]
+    apart = xp.max(steepest, axis=0) / _STEEP  # where hypotheses differ more in slope, they change places more quickly
+    nodes = even_nodes(block, low, high, _SPACING / xp.where(apart > 1.0, apart, xp.ones_like(apart)))
     furthest = xp.maximum(abs(nodes.start), abs(nodes.start + nodes.step * (nodes.count - 1.0)[:, None]))  # [n, S]
-    steepest = xp.permute_dims(xp.max(abs(xp.stack(ends)), axis=0), (1, 0))
-    within = xp.max(steepest * furthest, axis=1) < _LARGEST
+    within = xp.max(xp.permute_dims(steepest, (1, 0)) * furthest, axis=1) < _LARGEST
     return nodes._replace(served=nodes.served & within), slopes
 
 
@@ -242,9 +244,12 @@ def _linex_steps(nodes: Nodes, slopes: Array, rates: tuple[float, float], masses
     for j in range(nodes.mass.shape[1]):
         mass = nodes.mass[:, j, None, :]
         weight, moment = xp.sum(first * mass, axis=-1), xp.sum(second * mass, axis=-1)
-        told = (weight > 0) & (moment > 0)
-        excess = xp.where(told, ratio(moment - weight, weight), xp.zeros_like(weight))
-        total = total + weight * log_shortfall(excess)
+        both, zero = (weight > 0) & (moment > 0), xp.zeros_like(weight)
+        large = both & ((moment > 2.0 * weight) | (weight > 2.0 * moment))  # whose ratio may be out of range
+        excess = xp.where(both & ~large, ratio(moment - weight, weight), zero)
+        logs = xp.where(large, log_of(moment), zero) - xp.where(large, log_of(weight), zero)
+        whole = xp.where(large, moment - weight - weight * logs, xp.where(both, zero, moment))
+        total = total + weight * log_shortfall(excess) + whole
         first, second = first * growth, second * other_growth
     return total
 
@@ -333,20 +338,24 @@ def _sum_shortfalls(
                     moment += row[s] * second[s]
                     height[s] *= growth[s]
                     second[s] *= pace[s]
-                if weight > 0.0 and moment > 0.0:
-                    total += weight * _shortfall((moment - weight) / weight)
+                total += _shortfall(weight, moment)
             found[n, m] = total
 
 
 @loop
-def _shortfall(r: float) -> Any:
-    """R - log(1 + r), by its series near 0."""
+def _shortfall(weight: float, moment: float) -> Any:
+    """A (r - log(1 + r)) with 1 + r = B / A, by its series near 0, and with no ratio that may be out of range."""
+    if weight <= 0.0 or moment <= 0.0:
+        return moment
+    if moment > 2.0 * weight or weight > 2.0 * moment:
+        return moment - weight - weight * (np.log(moment) - np.log(weight))
+    r = (moment - weight) / weight
     if abs(r) >= 0.1:
-        return r - np.log1p(r)
+        return weight * (r - np.log1p(r))
     total = 1.0 / 15.0
     for k in range(14, 1, -1):
         total = 1.0 / k - r * total
-    return r * r * total
+    return weight * r * r * total
 
 
 def _gentle(loss: Any, belief: GaussianMixtureBelief) -> bool:

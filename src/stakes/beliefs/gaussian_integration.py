@@ -92,6 +92,7 @@ _POSTERIOR_TAIL = 7.5  # standard deviations kept of a posterior, and of eta: th
 _ETA_SPACING = 0.14  # of an even grid of eta, in standard deviations of the target: 6e-11 for that sigmoid
 _SHARED_PANELS_SD = 0.15  # posterior sd (of prior sd) from which nodes of z for every eta are fewer than those of each
 _PASSING = 2.5  # times as many where an answer may pass along a weight quickly
+_GENTLE = 0.5  # steepness up to which it does not: a sigmoid of slope 4/sd leaves 5e-8
 _STEEP, _CLOSE = 0.6, 0.003  # standard deviations: within which a weight varies that an answer passes quickly
 _SWITCH_REACH = 9.0  # posterior sds of a breakpoint within which a quantile passes it
 _HALVINGS = 10  # of the range of eta, and a line from there: a switch that is off costs only the cube of that
@@ -532,7 +533,8 @@ class GaussianCells:
             eta, weights = (xp.reshape(each, (low.shape[0], -1)) for each in (eta, weights))
         else:
             smooth = float(xp.min(rest / root)) if kinked else 1.0
-            spacing = self.integrand.width * _ETA_SPACING / (_PASSING if self.marks.shape[1] else 1.0)
+            passes = self.marks.shape[1] and self.integrand.steepness > _GENTLE
+            spacing = self.integrand.width * _ETA_SPACING / (_PASSING if passes else 1.0)
             eta, weights = trapezoid(low, high, min(COARSEST, spacing / float(xp.max(root)), smooth / _NODES_PER_SD))
         return eta, weights * density(eta, (root * root * self.inside[some])[:, None])
 

@@ -26,6 +26,7 @@ _FAR_TAIL = 14.0  # the same for finite actions, where all that matters may lie 
 SPACING = 0.125  # of trapezoid nodes, in standard deviations of the target
 COARSEST = 0.5  # spacing at which the trapezoid rule still integrates the normal density itself to 1e-34
 _NEGLIGIBLE = 40.0  # in logarithms
+_NEWTON_STEPS, _STILL = 8, 1e-4  # towards a mode, and the standard deviations that the last of them moves at most
 _FURTHEST = 70.0  # standard deviations: beyond, a weight relative to its largest leaves the range of numbers
 PANEL = 2.0  # widest panel of ten Gauss-Legendre nodes, in standard deviations
 _FINER = 0.7  # of the width of panels, for a second rule
@@ -48,6 +49,8 @@ class Resolved:
     find_edges: Callable[[], Edges] = field(default=lambda: ((), ()))
     width: float = 1.0
     """Of panels and spacings, over the usual: below 1 for a second rule, to see what is left of the error"""
+    steepness: float = 1.0
+    """Of the statistics, over what the usual spacing resolves"""
 
     @cached_property
     def _found(self) -> Edges:
@@ -126,7 +129,12 @@ def tail_width(integrand: Integrand) -> float:
 
 
 def modes_and_window(
-    integrand: Integrand, mean: Array, sd: Array, tail: float | None = None, negligible: float = _NEGLIGIBLE
+    integrand: Integrand,
+    mean: Array,
+    sd: Array,
+    tail: float | None = None,
+    negligible: float = _NEGLIGIBLE,
+    steps: int = _NEWTON_STEPS,
 ) -> tuple[Array, Array, Array]:
     """In standard units: where each magnitude times the normal density is largest [..., t], and a window [...], [...].
 
@@ -143,9 +151,9 @@ def modes_and_window(
     places = xp.where(matters, grid[:, None], xp.zeros_like(heights))
     low, high = xp.min(places, axis=(-2, -1)), xp.max(places, axis=(-2, -1))
     u = xp.sum(xp.where(is_first_largest(heights), places, xp.zeros_like(heights)), axis=-2)  # [..., t]
-    for _ in range(8):
+    for _ in range(steps):
         before, u = u, newton_step(lambda u: _log_heights(integrand, mean, sd, u), u)
-        if bool(xp.all(u == before)):  # no step moves from there
+        if bool(xp.all(abs(u - before) <= _STILL)):
             break
     if math.prod(u.shape) and (furthest := float(xp.max(abs(u)))) > _FURTHEST:
         raise FloatingPointError(

@@ -55,7 +55,8 @@ def resolved(integrand: Integrand, mean: Array, sd: Array) -> Resolved:
     declared = tuple(sorted(float(point) for point in integrand.breakpoints))
     if not hasattr(integrand, "regret") or _is_known(integrand):
         sharp = (0.0,) * len(declared)
-        return Resolved(integrand, 0.0 if declared else SPACING, find_edges=lambda: (declared, sharp))
+        steepness = 1.0 if declared else 0.0
+        return Resolved(integrand, 0.0 if declared else SPACING, 0.0, lambda: (declared, sharp), steepness=steepness)
     return scanned(integrand, mean, sd)
 
 
@@ -72,8 +73,8 @@ def scanned(integrand: Integrand, mean: Array, sd: Array) -> Resolved:
     declared = tuple(sorted(float(point) for point in integrand.breakpoints))
     scans = [_Scan(integrand, *group) for group in _groups(mean, sd)]
     level = max((scan.level for scan in scans), default=0)
-    finest = min((scan.spacing for scan in scans), default=SPACING)
-    spacing = 0.0 if declared or level >= _LEVELS else finest
+    steepness = max((scan.steepness for scan in scans), default=0.0)
+    spacing = 0.0 if declared or level >= _LEVELS else SPACING / max(1.0, steepness)
 
     def find_edges() -> Edges:
         if spacing == SPACING:
@@ -85,7 +86,8 @@ def scanned(integrand: Integrand, mean: Array, sd: Array) -> Resolved:
         places = tuple(sorted(found))
         return places, tuple(found[place] for place in places)
 
-    return Resolved(integrand, spacing, max((scan.error for scan in scans), default=0.0), find_edges)
+    error = max((scan.error for scan in scans), default=0.0)
+    return Resolved(integrand, spacing, error, find_edges, steepness=steepness)
 
 
 def _groups(mean: Array, sd: Array) -> Iterator[tuple[Array, Array]]:
@@ -124,13 +126,12 @@ class _Scan:
         self.leaves, self.level, self.error = self._halved(*base)
 
     @property
-    def spacing(self) -> float:
-        """Of even nodes that resolve the statistics, in the standard deviation of each context.
+    def steepness(self) -> float:
+        """Over what the usual spacing resolves, counted in the standard deviation of each context.
 
         What is resolved on a stretch of the smallest of them is steeper to the largest.
         """
-        steepness = 2.0 ** (self.level - _EVEN_LEVEL) * float(np.max(self.sd)) / self.smallest
-        return SPACING / max(1.0, steepness)
+        return 2.0 ** (self.level - _EVEN_LEVEL) * float(np.max(self.sd)) / self.smallest
 
     def _base(self, low: _Vector, high: _Vector) -> tuple[_Vector, _Vector]:
         """[P], [P]: panels of at most the smallest sd that cover all windows, and split at breakpoints."""
@@ -189,8 +190,7 @@ class _Scan:
         self, values: _Vector, low: _Vector, high: _Vector, basis: _Vector, scale: _Vector | None = None
     ) -> Any:
         """[P]: whether polynomials resolve values [P, D, n] at places where `basis` [n, degree + 1] is orthonormal."""
-        rest = values - np.matmul(np.matmul(values, basis), basis.T)
-        return np.all(np.max(abs(rest), axis=2) <= self._allowed(values, low, high, scale), axis=1)
+        return np.all(np.max(abs(_left(values, basis)), axis=2) <= self._allowed(values, low, high, scale), axis=1)
 
     def _halved(self, low: _Vector, high: _Vector) -> tuple[_Vector, int, float]:
         """Leaves [2, L] on which statistics are resolved, the level of the deepest, and what is left unresolved."""
@@ -232,7 +232,7 @@ class _Scan:
         scale = self._scale_of(np.max(abs(self._sampled(low, high, _PLACES)), axis=2))  # [P, D]
         while len(low):
             if len(low) > _MOST_CELLS // 2:
-                lost = np.ptp(self._sampled(low, high, _PLACES), axis=2) / scale
+                lost = np.max(abs(_left(self._sampled(low, high, _PLACES), _BASIS)), axis=2) / scale
                 return found, min(1.0, float(np.max(lost)))
             low, high, scale = *_halves(low, high), np.repeat(scale, 2, axis=0)
             near = np.maximum(abs(low), abs(high)) * 1e-15
@@ -296,6 +296,11 @@ class _Scan:
         basis = legvander(2.0 * x - 1.0, _DEGREE)
         rest = values[0].T - basis @ np.linalg.lstsq(basis, values[0].T, rcond=None)[0]
         return bool(np.all(np.max(abs(rest), axis=0) <= self._allowed(values, low, high)[0]))
+
+
+def _left(values: _Vector, basis: _Vector) -> _Vector:
+    """[P, D, n]: what polynomials leave of values at places where `basis` [n, degree + 1] is orthonormal."""
+    return np.asarray(values - np.matmul(np.matmul(values, basis), basis.T))
 
 
 def _halves(low: _Vector, high: _Vector) -> tuple[_Vector, _Vector]:

@@ -25,30 +25,45 @@ def switching_points(costs: Callable[[Array], Array], nodes: Array) -> Array:
     """
     values = costs(nodes)
     nodes = namespace(nodes).broadcast_to(nodes, values.shape[:-1])
-    for find in (_near_misses, *(_around_crossings,) * _ROUNDS):
-        found = find(nodes, values)
-        if found.shape[-1]:
-            nodes, values = _merged(nodes, values, found, costs(found))
+    found = _near_misses(nodes, values)
+    if found.shape[-1]:
+        nodes, values = _merged(nodes, values, found, costs(found))
+    for _ in range(_ROUNDS):
+        nodes, values = _around_switches(nodes, values)
+        if not nodes.shape[-1]:
+            return nodes
+        found = _crossings(nodes, values, _NEIGHBOURS)
+        nodes, values = _merged(nodes, values, found, costs(found))
     return _crossings(nodes, values)
 
 
-def _crossings(nodes: Array, values: Array, shift: float = 0.0) -> Array:
+def _around_switches(nodes: Array, values: Array) -> tuple[Array, Array]:
+    """[..., 2 B] and [..., 2 B, A]: the nodes between which the cheapest action changes; the last for fewer changes."""
+    xp, last = namespace(nodes), nodes.shape[-1] - 1
+    best = xp.argmin(values, axis=-1)
+    changes = best[..., :-1] != best[..., 1:]
+    count = int(xp.max(xp.sum(xp.astype(changes, xp.int64), axis=-1))) if 0 not in changes.shape else 0
+    positions = xp.arange(last, device=device(nodes))
+    left = xp.sort(xp.where(changes, positions, xp.full_like(positions, last)), axis=-1)[..., :count]
+    both = xp.stack([left, xp.clip(left + 1, 0, last)], axis=-1)
+    both = xp.reshape(both, (*left.shape[:-1], 2 * count))
+    rows = xp.broadcast_to(both[..., None], (*both.shape, values.shape[-1]))
+    return xp.take_along_axis(nodes, both, axis=-1), xp.take_along_axis(values, rows, axis=-2)
+
+
+def _crossings(nodes: Array, values: Array, shifts: tuple[float, ...] = (0.0,)) -> Array:
     """[..., B]: between nodes whose cheapest actions differ, where the log ratio of their costs is 0 (as a line).
 
-    Or `shift` lengths of the interval from there, within it.
+    With `shifts`, that many lengths of the interval from there, within it, one after the other.
     """
     xp = namespace(nodes)
     best = xp.argmin(values, axis=-1)  # [..., J]
     before, after = best[..., :-1], best[..., 1:]
     excess = _log_ratio(values[..., :-1, :], after, before)
     saving = _log_ratio(values[..., 1:, :], before, after)
-    share = xp.clip(ratio(excess, excess + saving) + shift, 0.0, 1.0)
-    return _gathered(before != after, nodes[..., :-1] + (nodes[..., 1:] - nodes[..., :-1]) * share, nodes)
-
-
-def _around_crossings(nodes: Array, values: Array) -> Array:
-    """[..., 3 B]: the crossings, each between two places close to it: the next interval is short on both sides."""
-    return namespace(nodes).concat([_crossings(nodes, values, shift) for shift in _NEIGHBOURS], axis=-1)
+    share, length = ratio(excess, excess + saving), nodes[..., 1:] - nodes[..., :-1]
+    places = [nodes[..., :-1] + length * xp.clip(share + shift, 0.0, 1.0) for shift in shifts]
+    return xp.concat([_gathered(before != after, place, nodes) for place in places], axis=-1)
 
 
 def _near_misses(nodes: Array, values: Array) -> Array:
