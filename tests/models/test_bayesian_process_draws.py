@@ -33,7 +33,7 @@ def kernel_of(draws, s):
 
 def test_covariances_are_those_of_scikit_learn(rng):
     rows, labels = made(rng)
-    posterior = LogPosterior(rows, labels, 2.0)
+    posterior = LogPosterior.of(rows, labels, 2.0)
     draws = posterior.draws(rng.standard_normal((4, posterior.size)))
     for s in range(4):
         np.testing.assert_allclose(
@@ -44,7 +44,7 @@ def test_covariances_are_those_of_scikit_learn(rng):
 @pytest.mark.parametrize("columns", [1, 3, 70])
 def test_the_log_density_is_likelihood_times_prior(rng, columns):
     rows, labels = made(rng, columns=columns)
-    posterior = LogPosterior(rows, labels, 2.0)
+    posterior = LogPosterior.of(rows, labels, 2.0)
     points = rng.standard_normal((5, posterior.size))
     draws, values, wanted = posterior.draws(points), [], []
     for s, u in enumerate(points):
@@ -56,7 +56,7 @@ def test_the_log_density_is_likelihood_times_prior(rng, columns):
 
 @pytest.mark.parametrize("columns", [1, 3, 70])
 def test_the_gradient_is_that_of_the_value(rng, columns):
-    posterior = LogPosterior(*made(rng, columns=columns), 2.0)
+    posterior = LogPosterior.of(*made(rng, columns=columns), 2.0)
     u, step = rng.standard_normal(posterior.size), 1e-6
     differences = [
         (posterior(u + step * each)[0] - posterior(u - step * each)[0]) / (2 * step) for each in np.eye(posterior.size)
@@ -66,7 +66,7 @@ def test_the_gradient_is_that_of_the_value(rng, columns):
 
 def test_of_many_columns_those_that_go_with_the_labels_have_their_own_lengths(rng):
     rows = rng.standard_normal((50, 90))
-    posterior = LogPosterior(rows, rows[:, 87] + 0.1 * rng.standard_normal(50), 2.0)
+    posterior = LogPosterior.of(rows, rows[:, 87] + 0.1 * rng.standard_normal(50), 2.0)
     assert len(posterior.own) == 60
     assert 87 in posterior.own
     lengths = posterior.draws(rng.standard_normal((1, posterior.size))).lengths[0]
@@ -76,7 +76,7 @@ def test_of_many_columns_those_that_go_with_the_labels_have_their_own_lengths(rn
 
 
 def test_the_most_probable_point_is_one(rng):
-    posterior = LogPosterior(*made(rng), 2.0)
+    posterior = LogPosterior.of(*made(rng), 2.0)
     best = most_probable_point(posterior)
     assert np.abs(posterior(best)[1]).max() < 0.05
     assert all(posterior(best + 0.3 * each)[0] < posterior(best)[0] for each in rng.standard_normal((20, len(best))))
@@ -84,7 +84,7 @@ def test_the_most_probable_point_is_one(rng):
 
 def test_without_labels_to_speak_of_draws_are_those_of_the_prior():
     """One label tells next to nothing: means, sds and correlations of standard normals come back."""
-    posterior = LogPosterior(np.zeros((1, 2)), np.zeros(1), 1.0)
+    posterior = LogPosterior.of(np.zeros((1, 2)), np.zeros(1), 1.0)
     chains = chains_of(posterior, None, 50, np.random.default_rng(1))(2000)
     free = chains.reshape(-1, posterior.size)[:, [0, 1, 5, 6]]  # what one row says nothing of
     np.testing.assert_allclose(free.mean(axis=0), 0.0, atol=0.1)
@@ -94,7 +94,7 @@ def test_without_labels_to_speak_of_draws_are_those_of_the_prior():
 def test_draws_have_the_moments_of_the_posterior(rng):
     """Against importance sampling from the prior, which needs no chain."""
     rows, labels = made(rng, count=6, columns=1)
-    posterior = LogPosterior(rows, labels, 1.0)
+    posterior = LogPosterior.of(rows, labels, 1.0)
     chains = chains_of(posterior, None, 50, np.random.default_rng(2))(1500)
     drawn = chains.reshape(-1, posterior.size)
     prior = np.random.default_rng(3).standard_normal((40_000, posterior.size))

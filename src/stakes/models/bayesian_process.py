@@ -9,8 +9,8 @@ log a, e_1 .. e_q), so that the prior is N(0, I). The posterior is drawn from by
 its curvature at the most probable u. Of many columns, those that go with the labels most have lengths of their own.
 First comes the estimator, then the density of u, predictions given it, and the chains.
 
-Sizes: n labels so far, p columns, q of them with lengths of their own, N rows of any table, S draws that are kept, t = 5
-+ q hyperparameters, c pairs of labels.
+Sizes: n labels so far, p columns, q of them with lengths of their own, N rows of any table, S draws that are kept,
+t = 5 + q hyperparameters, c pairs of labels.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ _ENOUGH = 0.3  # the share of draws that must be left, effectively, once new lab
 _MIDDLE = 50  # places between labels, at which chains are compared
 _FULL = 300  # labels, beyond which fewer draws are kept: each takes a factor of their covariance
 _FEWEST = 2
+_PAIRS, _CONTEXTS = 300_000_000, 1000  # covariances of rows that all draws take together, for as many contexts
 
 
 class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,7 +72,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     straight line; the labels have noise. Columns are encoded by `TableEncoder`.
 
     Args:
-        n_draws: How many draws are kept. Beyond 300 labels it keeps fewer, by their square, but 2 at least.
+        n_draws: How many draws are kept. Beyond 300 labels, or 17,000 rows of a pool, it keeps fewer, but 2 at least.
         limit: Where columns are cut off, in their standard deviations, so that an outlier does not stretch them.
         max_rows: The most labels that hyperparameters are drawn with; the others count in predictions alone.
         belief: What `belief_of` makes of the draws. "mixture": a Gaussian for each draw, so that a label is also worth
@@ -135,7 +136,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = self.encoder_.n_features_in_
         self.median_ = median_distance(self._standard(every))
         self.train_, self.labels_ = self._standard(features), labels
-        self._seed = as_seed(self.random_state)
+        self._seed, self._pool_size = as_seed(self.random_state), len(every) - len(features)
         return self._draw(None)
 
     def partial_fit(self, X: Any, y: Any) -> BayesianProcess:  # noqa: N803
@@ -239,7 +240,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         some = np.arange(count)
         if count > self.max_rows:
             some = np.sort(generator.choice(count, self.max_rows, replace=False))
-        self._posterior = LogPosterior(self.train_[some], self._targets()[some], self.median_)
+        self._posterior = LogPosterior.of(self.train_[some], self._targets()[some], self.median_)
         long = _DRAWS if len(some) <= _SHORTER else _DRAWS // 2
         go_on = chains_of(self._posterior, before, _WARM_UP, generator)
         self._chains, self._sampled = go_on(long), count  # [chains, draws, t]
@@ -255,7 +256,8 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Choose the draws to keep, by weight, and prepare predictions."""
         count, weights = len(self.labels_), self._weights()
         self.r_hat_ = self._r_hat(weights)
-        kept = max(min(_FEWEST, self.n_draws), min(self.n_draws, self.n_draws * _FULL**2 // count**2))
+        enough = min(self.n_draws * _FULL**2 // count**2, _PAIRS // max(1, self._pool_size * (count + _CONTEXTS)))
+        kept = max(min(_FEWEST, self.n_draws), min(self.n_draws, enough))
         middles = (np.arange(kept) + 0.5) / kept
         chosen = np.minimum(np.searchsorted(np.cumsum(weights), middles), weights.size - 1)
         self.draws_ = self._posterior.draws(self._chains.reshape(weights.size, -1)[chosen])
@@ -311,7 +313,8 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if count > self.max_rows:
             sentences.append(f"Hyperparameters were drawn with {self.max_rows} of {count} labels.")
         if kept < self.n_draws:
-            sentences.append(f"With {count} labels {kept} draws are kept, not {self.n_draws}, to save time.")
+            size = f"{count} labels" + (f" and {self._pool_size} other rows" if self._pool_size else "")
+            sentences.append(f"With {size} {kept} draws are kept, not {self.n_draws}, to save time.")
         if (own := len(self._posterior.own)) < self.train_.shape[1]:
             rest = self.train_.shape[1] - own
             sentences.append(f"{own} columns have lengths of their own; the other {rest} share one.")
@@ -353,28 +356,46 @@ class ProcessDraws(NamedTuple):
     """[S]: prior variance of f along a straight line, at a typical row"""
 
 
-class LogPosterior:
+class LogPosterior(NamedTuple):
     """log p(u | labels) up to a constant, and its gradient."""
 
-    def __init__(self, rows: Host, labels: Host, median: float) -> None:
+    labels: Host
+    """[n]"""
+    pairs: tuple[Host, Host]
+    """[c], [c]: positions of labels"""
+    squares: Host
+    """[q + 1, c]: squared differences of each column with a length of its own, and of all others together"""
+    products: Host
+    """[n, n]: x'x' / p"""
+    own: Host
+    """[q]: which columns have lengths of their own"""
+    columns: int
+    """p"""
+    centres: Host
+    """[5]: medians of level, log spread, log variance, log noise and log slope"""
+
+    @classmethod
+    def of(cls, rows: Host, labels: Host, median: float) -> LogPosterior:
         """Of rows [n, p] and labels [n] in standard units; `median` is the typical distance of rows."""
         count, columns = rows.shape
         above, below = np.triu_indices(count, 1)
-        self._pairs = above, below
-        self.own = _followed(rows, labels)  # [q]: which columns have lengths of their own
+        own = _followed(rows, labels)
         squares = (rows[above] - rows[below]) ** 2  # [c, p]
-        rest = np.setdiff1d(np.arange(columns), self.own)
-        parts = [squares[:, self.own].T, squares[:, rest].sum(axis=1)[None]]
-        self._squares = np.ascontiguousarray(np.concatenate(parts))  # [q + 1, c]
-        self._products = rows @ rows.T / columns  # [n, n]
-        self._labels, self._count, self._columns = labels, count, columns
-        self._centres = _MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
-        self.size = _GLOBALS + len(self.own)
+        rest = np.setdiff1d(np.arange(columns), own)
+        parts = [squares[:, own].T, squares[:, rest].sum(axis=1)[None]]
+        centres = _MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
+        together = np.ascontiguousarray(np.concatenate(parts))
+        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres)
+
+    @property
+    def size(self) -> int:
+        """How many hyperparameters there are, t."""
+        return _GLOBALS + len(self.own)
 
     def draws(self, u: Host) -> ProcessDraws:
         """The hyperparameters of standard normals u [S, t]."""
-        logs = self._centres + _SPREADS * u[:, :_GLOBALS]
-        lengths = np.repeat(np.exp(logs[:, :1]), self._columns, axis=1)
+        logs = self.centres + _SPREADS * u[:, :_GLOBALS]
+        lengths = np.repeat(np.exp(logs[:, :1]), self.columns, axis=1)
         lengths[:, self.own] = np.exp(np.clip(logs[:, :1] + np.exp(logs[:, 1:2]) * u[:, _GLOBALS:], -50.0, 50.0))
         return ProcessDraws(lengths, np.exp(logs[:, 2]), _LEAST_NOISE + np.exp(logs[:, 3]), np.exp(logs[:, 4]))
 
@@ -382,29 +403,29 @@ class LogPosterior:
         """The value and its gradient [t] at u [t]; far out, where the covariance has no root, almost -inf."""
         if not np.all(np.abs(u) < _FURTHEST):
             return _NOWHERE, np.zeros_like(u)
-        level, log_spread, log_variance, log_noise, log_slope = self._centres + _SPREADS * u[:_GLOBALS]
+        level, log_spread, log_variance, log_noise, log_slope = self.centres + _SPREADS * u[:_GLOBALS]
         spread, variance, slope = math.exp(log_spread), math.exp(log_variance), math.exp(log_slope)
-        noise, (above, below) = math.exp(log_noise), self._pairs
+        noise, (above, below) = math.exp(log_noise), self.pairs
         logs = np.append(level + np.clip(spread * u[_GLOBALS:], -50.0, 50.0), level)
         inverse = np.exp(-2.0 * logs)  # [q + 1]
-        distance = np.sqrt(5.0 * (inverse @ self._squares))  # [c]
+        distance = np.sqrt(5.0 * (inverse @ self.squares))  # [c]
         decay = np.exp(-distance)
         shape = (1.0 + distance + distance**2 / 3.0) * decay
-        matrix = np.empty((self._count, self._count), order="F")
+        matrix = np.empty((len(self.labels), len(self.labels)), order="F")
         matrix[below, above] = variance * shape
         np.fill_diagonal(matrix, variance + noise + _LEAST_NOISE + _JITTER)
-        matrix += CONSTANT + slope * self._products
+        matrix += CONSTANT + slope * self.products
         factor, failed = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         if failed:
             return _NOWHERE, np.zeros_like(u)
-        solved = dtrtrs(factor, self._labels, lower=1)[0]
+        solved = dtrtrs(factor, self.labels, lower=1)[0]
         value = -0.5 * float(solved @ solved) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * float(u @ u)
         weights = dtrtrs(factor, solved, lower=1, trans=1)[0]
         inverse_matrix = dpotri(factor, lower=1)[0]
         diagonal = 0.5 * (weights**2 - np.diagonal(inverse_matrix))  # d value / d K
         pairs = weights[above] * weights[below] - inverse_matrix[below, above]
-        by_length = (5.0 / 3.0) * variance * inverse * (self._squares @ (pairs * (1.0 + distance) * decay))
-        by_slope = float(pairs @ self._products[below, above] + diagonal @ np.diagonal(self._products))
+        by_length = (5.0 / 3.0) * variance * inverse * (self.squares @ (pairs * (1.0 + distance) * decay))
+        by_slope = float(pairs @ self.products[below, above] + diagonal @ np.diagonal(self.products))
         by_globals = np.array(
             [
                 by_length.sum(),
@@ -486,7 +507,7 @@ def leave_one_out(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> Host
 def chains_of(
     posterior: LogPosterior, before: Host | None, warm_up: int, generator: np.random.Generator
 ) -> Callable[[int], Host]:
-    """A function to the next so many draws [chains, .., t] of warm chains, which start at `before` [chains, t] if given."""
+    """A function to the next so many draws [chains, .., t] of warm chains, from `before` [chains, t] if given."""
     centre = most_probable_point(posterior, before)
     rotation, scale = _curvature(posterior, centre)
 
