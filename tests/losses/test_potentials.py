@@ -6,8 +6,9 @@ import pytest
 from array_api_compat import array_namespace
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from mpmath import mp, mpf
 
-from stakes.losses import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Square
+from stakes.losses import NONNEGATIVE, ConvexFunction, Interval, NegativeEntropy, NegativeLog, Norm, Potential, Square
 from stakes.losses.potentials import as_potential
 
 
@@ -200,6 +201,122 @@ def test_without_the_gradient_the_error_stays_below_a_billionth_of_phi(name, pai
     x, y = pair
     size = np.sum(abs(x) + abs(y)) + abs(function(x)) + abs(function(y)) + abs(np.sum(gradient(y) * (x - y)))
     assert abs(ConvexFunction(function).divergence(x, y) - divergence(x, y)) <= 1e-9 * size
+
+
+def log_sums(matrix):
+    """log sum exp(A x): its function, its gradient, and both in mpmath."""
+
+    def rows(v):
+        return [mp.exp(mp.fsum(mpf(a) * c for a, c in zip(row, v, strict=True))) for row in matrix]
+
+    def exact_gradient(v):
+        each = rows(v)
+        return [mp.fsum(e * mpf(a) for e, a in zip(each, column, strict=True)) / sum(each) for column in matrix.T]
+
+    def gradient(x):
+        each = np.exp(x @ matrix.T)
+        return each / each.sum(-1, keepdims=True) @ matrix
+
+    return lambda x: np.log(np.exp(x @ matrix.T).sum(-1)), gradient, lambda v: mp.log(sum(rows(v))), exact_gradient
+
+
+def lengths(matrix):
+    """sqrt(1 + |A x|^2)."""
+
+    def rows(v):
+        return [mp.fsum(mpf(a) * c for a, c in zip(row, v, strict=True)) for row in matrix]
+
+    def exact(v):
+        return mp.sqrt(1 + mp.fsum(each**2 for each in rows(v)))
+
+    def exact_gradient(v):
+        return [mp.fsum(e * mpf(a) for e, a in zip(rows(v), column, strict=True)) / exact(v) for column in matrix.T]
+
+    def function(x):
+        return np.sqrt(1.0 + ((x @ matrix.T) ** 2).sum(-1))
+
+    return function, lambda x: x @ matrix.T @ matrix / function(x)[..., None], exact, exact_gradient
+
+
+def powers(exponent):
+    """The sum of x^k."""
+
+    def exact(v):
+        return mp.fsum(c ** mpf(exponent) for c in v)
+
+    def exact_gradient(v):
+        return [mpf(exponent) * c ** (mpf(exponent) - 1) for c in v]
+
+    return lambda x: (x**exponent).sum(-1), lambda x: exponent * x ** (exponent - 1), exact, exact_gradient
+
+
+MADE = {
+    "log-sum": lambda rng, d: log_sums(rng.normal(size=(3, d))),
+    "length": lambda rng, d: lengths(rng.normal(size=(3, d))),
+    "cubes": lambda rng, d: powers(3.0),
+    "fourth powers": lambda rng, d: powers(4.0),
+    "powers of 2.5": lambda rng, d: powers(2.5),
+}
+
+
+def probabilities(rng, d):
+    """Of d classes, down to 1e-12."""
+    point = 10.0 ** rng.uniform(-rng.choice([1.0, 12.0]), 0.0, size=d)
+    return point / point.sum()
+
+
+def neighbour(rng, y):
+    """Another point: anywhere, near in each coordinate, or on the way to another, where small coordinates move most."""
+    share = 10.0 ** rng.uniform(-8.0, 0.0)
+    return [
+        lambda: probabilities(rng, y.size),
+        lambda: y * (1.0 + share * rng.uniform(-1.0, 1.0, size=y.size)),
+        lambda: (1.0 - share) * y + share * probabilities(rng, y.size),
+    ][rng.integers(3)]()
+
+
+@pytest.mark.parametrize("with_gradient", [False, True])
+@pytest.mark.parametrize("name", MADE)
+def test_ones_own_potential_against_mpmath_with_coordinates_down_to_a_trillionth(name, with_gradient):
+    singular = name == "powers of 2.5" and not with_gradient  # at 0
+    rng = np.random.default_rng(201258)
+    for _ in range(300):
+        d = int(rng.integers(2, 6))
+        function, gradient, exact, exact_gradient = MADE[name](rng, d)
+        potential = ConvexFunction(function, gradient if with_gradient else None, domain=NONNEGATIVE)
+        y = probabilities(rng, d)
+        x = neighbour(rng, y)
+        with mp.workdps(80):
+            top, base = ([mpf(float(c)) for c in point] for point in (x, y))
+            step = [a - b for a, b in zip(top, base, strict=True)]
+            wanted = exact(top) - exact(base) - dot(exact_gradient(base), step)
+            wrong = abs(mpf(float(potential.divergence(x, y))) - wanted)
+            size = 1 + abs(exact(top)) + abs(exact(base))
+        assert wrong <= 1e-9 * wanted + (1e-8 if singular else 1e-14) * size, (x, y, float(wanted))
+
+
+@pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-5])
+def test_rounding_that_is_large_beside_phi_is_not_taken_for_a_kink(size):
+    """log(1 + size cosh x) is small and rounded as 1 is: a line that is shortened for that finds rounding only."""
+
+    def exact(x):
+        return mp.log(1 + mpf(size) * mp.cosh(x))
+
+    with mp.workdps(50):
+        x, y = mpf(1.3), mpf(0.05)
+        wanted = float(exact(x) - exact(y) - mp.diff(exact, y) * (x - y))
+    potential = ConvexFunction(lambda x: np.log(1.0 + size * np.cosh(x[..., 0])))
+    got = potential.divergence(np.asarray([1.3]), np.asarray([0.05]))
+    np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-14)
+
+
+def test_a_line_ends_where_the_domain_does():
+    """|x - 1| + x^2 kinks where its domain ends, and is x^2 + x - 1 within it."""
+    potential = ConvexFunction(lambda x: (abs(x - 1.0) + x**2).sum(-1), domain=Interval(1.0, np.inf, closed_low=True))
+    for x, y in ((1.0, 1.001), (1.0 + 1e-9, 1.0 + 2e-9), (5.0, 1.0 + 1e-7)):
+        np.testing.assert_allclose(
+            potential.divergence(np.asarray([x]), np.asarray([y])), (x - y) ** 2, rtol=1e-9, atol=1e-14
+        )
 
 
 @pytest.mark.parametrize("y", [-50.0, 5.0, 20.0, 100.0])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
 
 from stakes._utils.array import (
     Array,
@@ -218,17 +219,27 @@ class Norm:
 
 
 # A function g along a line is the polynomial through its values at nine Chebyshev points: on both sides of the start,
-# or ahead of it where there is no room behind. From values to coefficients: the inverse of the powers of the points.
-_BOTH = np.cos(np.pi * np.arange(9) / 8)
-_AHEAD = (1.0 + _BOTH) / 2.0
-_FROM_BOTH, _FROM_AHEAD = (np.linalg.inv(np.vander(points, increasing=True)) for points in (_BOTH, _AHEAD))
-_REACH = 0.05  # of the way to 0 of the coordinate that is closest to it: how far a line goes, beyond the step or not
-_START = 0.002  # of the step: how far at the least
-_SHORTER = 8.0  # times that a line is shortened if g is not smooth along it
-_TRIES = 8
-_SMOOTH = 1e-7  # of the curvature: what the last two coefficients of a smooth function are below
-_ROUNDING = 2e-14, 2e-12  # of values: in the slope and the curvature, on both sides and ahead
-_ROUGH = 5e-14, 5e-11  # the same in the last two coefficients
+# or ahead of it where there is no room behind. It is the sum of a_k T_k, a = _FROM_VALUES g; _BOTH and _AHEAD hold the
+# powers of T_k(t) and of T_k(2 t - 1). What the last two T_k add is what the other seven would leave out, and more than
+# what all nine do: the error where g is not smooth, and where it is, what the rounding of g makes of it.
+_POINTS = np.cos(np.pi * np.arange(9) / 8)
+_HALVED = np.array([0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5])
+_FROM_VALUES = np.cos(np.pi * np.outer(np.arange(9), np.arange(9)) / 8) * np.outer(_HALVED, _HALVED) / 4.0
+_BOTH, _AHEAD = (
+    np.array([Chebyshev.basis(k, domain).convert(kind=Polynomial).coef.tolist() + [0.0] * (8 - k) for k in range(9)])
+    for domain in ([-1.0, 1.0], [0.0, 1.0])
+)
+_REACH = (
+    0.05  # of the way to the end of the domain, or to 0, of the coordinate closest to it: where most phi are smooth
+)
+_START = 0.002  # of the step: how far a line goes at the least
+_LONGER = 10.0  # times that a line ahead is longer where it is as good as one on both sides
+_SHORTER = 8.0  # times that a line is shortened while g is not smooth along it
+_TRIES = 14
+_ENOUGH = 1e-11  # of the divergence: an error that needs no other line
+_BLUR = 1e-15  # of phi: its rounding
+_SLOPE = 2e-14, 1e-13  # of values: rounding in the slope, on both sides and ahead
+_CURVATURE = 2e-14, 2e-12  # the same in the curvature
 
 
 @dataclass(frozen=True)
@@ -237,8 +248,10 @@ class ConvexFunction:
 
     Two points that are near each other are compared by the polynomial that phi is along the line through them, further
     than from one to the other: their divergence keeps its digits however close they are, and is 0 where they are one.
-    Without the gradient it is good to about 1e-10 where phi is smooth, and to about 1e-11 of phi where it kinks, or
-    where one point is a hundred times the other.
+    Without the gradient it is good to about 1e-9, and to 1e-14 of the numbers that phi is computed from, where phi is
+    smooth, up to the ends of its domain. Where it kinks, or is singular at an end (x^2.5 or x log x at 0), it is so
+    between points whose coordinates keep within a factor of two; seen from 1e-12 of such an end a divergence is good to
+    1e-8 of phi for x^2.5 and to 1e-3 for x log x: give the gradient.
 
     Args:
         function: phi, from points [..., d] to [...].
@@ -260,54 +273,98 @@ class ConvexFunction:
     domain: Interval = REAL
 
     def divergence(self, x: Array, y: Array, origin: Array | float = 0.0) -> Array:
-        """[...]: D = g(1) - g(0) - g'(0), g(t) = phi(y + t (x - y)), by the polynomial that g is around 0."""
+        """[...]: D = g(1) - g(0) - g'(0), g(t) = phi(y + t (x - y)), by the polynomial that g is around 0.
+
+        Of several lines the one with the smallest error: one along which most functions are smooth, then the longest in
+        the domain, and shorter ones while g is not smooth. Rounding counts the less the longer a line is.
+        """
         xp, dtype = namespace(x, y, origin), x.dtype
         step, start = xp.broadcast_arrays(double(x - y), double(origin + y))  # single precision would not do
         shape = step.shape[:-1]
         step, start = (xp.reshape(each, (-1, each.shape[-1])) for each in (step, start))
-        moved = step != 0
-        room = xp.min(xp.where(moved, ratio(abs(start), abs(step)), xp.full_like(step, xp.inf)), axis=1)
-        length = xp.where(xp.isfinite(room), _REACH * room, xp.ones_like(room))
-        both, found, left = length >= _START, xp.zeros_like(room), xp.any(moved, axis=1)
-        length = xp.where(both, length, xp.full_like(length, _START))
-        rise = self.function(self._inside(start + step)) - self.function(self._inside(start))
-        for _ in range(_TRIES):
+        (length, both), (longest, open_behind) = self._lines(start, step)
+        there, here = (self.function(self._inside(each)) for each in (start + step, start))
+        rise, blur = there - here, _BLUR * xp.maximum(abs(there), abs(here))
+        left, found = xp.any(step != 0, axis=1), xp.zeros_like(rise)
+        least = xp.full_like(rise, xp.inf)
+        for turn in range(_TRIES):
             if not bool(xp.any(left)):
                 break
-            value, smooth = self._along(*(each[left] for each in (start, step, length, both, rise)))
-            found[left] = value
-            rough = xp.zeros_like(left)
-            rough[left] = ~smooth
-            left = rough
-            length = length / _SHORTER
+            value, error, done = self._along(*(each[left] for each in (start, step, length, both, rise, blur)))
+            better = (error < least[left]) | (turn == 0)
+            found[left] = xp.where(better, value, found[left])
+            least[left] = xp.where(better, error, least[left])
+            rest = xp.zeros_like(left)
+            rest[left] = (error > _ENOUGH * value) & ~(done & (turn > 0))
+            length, both = (longest, open_behind) if turn == 0 else (length / _SHORTER, both)
+            left = rest
         return xp.astype(xp.reshape(found, shape), dtype)
 
-    def _along(self, start: Array, step: Array, length: Array, both: Array, rise: Array) -> tuple[Array, Array]:
-        """[n], [n]: divergences by the line of a length in steps, and whether phi is smooth along it.
+    def _lines(self, start: Array, step: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Two lines, each its length [n] in steps and whether it goes both ways: a cautious one and the longest."""
+        xp, low, high = namespace(start), self.domain.low, self.domain.high
+        never = xp.full_like(step, xp.inf)
+        below = start - low if np.isfinite(low) else never
+        above = high - start if np.isfinite(high) else never
+        moved = step != 0
+        size = xp.where(moved, abs(step), xp.ones_like(step))
 
-        By the curvature where the line reaches the other point, else by its slope. What is not above rounding is 0.
+        def first(distance: Array) -> Array:
+            return xp.min(xp.where(moved, distance / size, never), axis=1)
+
+        room = _REACH * xp.minimum(first(below), first(above) if np.isfinite(low) else first(abs(start)))
+        cautious = xp.where(room >= _START, room, xp.full_like(room, _START))
+        # Where no end is in sight, as long as the points are large.
+        scale = ratio(xp.max(abs(start), axis=1), xp.max(abs(step), axis=1))
+        scale = xp.maximum(scale, xp.ones_like(scale))
+        ahead, behind = (
+            xp.maximum(xp.minimum(first(xp.where(step * way > 0, above, below)), scale), floor * xp.ones_like(scale))
+            for way, floor in ((1.0, 1.0), (-1.0, 0.0))
+        )
+        shorter = xp.minimum(ahead, behind)
+        open_behind = (shorter >= 1.0) & (_LONGER * shorter >= ahead)
+        return (cautious, room >= _START), (xp.where(open_behind, shorter, ahead), open_behind)
+
+    def _along(
+        self, start: Array, step: Array, length: Array, both: Array, rise: Array, blur: Array
+    ) -> tuple[Array, Array, Array]:
+        """[n] each: divergences by a line of a length in steps, their errors, and whether these are rounding only.
+
+        By the curvature where the line reaches the other point, or by its slope. What is not above its error is 0.
         """
         xp, first = namespace(start), 2 if self.gradient is None else 1  # the first power that is curvature
         values = []
         with np.errstate(all="ignore"):  # further than the points themselves phi may leave the range of numbers
-            for two, one in zip(_BOTH, _AHEAD, strict=True):
-                at = _either(both, float(two), float(one), length)
+            for point in _POINTS:
+                at = xp.where(both, xp.full_like(length, point), xp.full_like(length, (1.0 + point) / 2.0))
                 values.append(self._value(start + (at * length)[:, None] * step, step))
-        line = xp.stack(values, axis=1)  # [n, 9]
-        here, size = xp.where(both, line[:, 4], line[:, 8]), xp.max(abs(line), axis=1)
-        sides = (xp.matmul(line - here[:, None], constant(each.T, line)) for each in (_FROM_BOTH, _FROM_AHEAD))
-        c = xp.where(both[:, None], *sides)  # [n, 9]
-        noise, rough = (_either(both, *each, length) * size for each in (_ROUNDING, _ROUGH))
-        smooth = abs(c[:, 7]) + abs(c[:, 8]) <= _SMOOTH * xp.max(abs(c[:, first:]), axis=1) + rough
-        share, powers = 1.0 / length, constant(range(first, 9), line)
-        terms = c[:, first:] * xp.where(share <= 1.0, share, xp.zeros_like(share))[:, None] ** powers
-        near = _sum(terms if first == 2 else terms / (powers + 1.0))
-        slope = c[:, 1] * share if first == 2 else here
-        lost = noise * share if first == 2 else _ROUNDING[0] * (abs(rise) + abs(slope))
-        nothing = xp.zeros_like(near)
-        near = xp.where(near > noise * share**first, near, nothing)
-        far = xp.where(rise - slope <= lost, nothing, rise - slope)
-        return xp.where(smooth & (length >= 1.0), near, far), smooth
+            line = xp.stack(values, axis=1)  # [n, 9]
+            here, size = xp.where(both, line[:, 4], line[:, 8]), xp.max(abs(line), axis=1)
+            a = xp.matmul(line - here[:, None], constant(_FROM_VALUES.T, line))
+            share = 1.0 / length
+            within = xp.where(share <= 1.0, share, xp.zeros_like(share))
+            rounding = [xp.where(both, *(pair * size for pair in each)) for each in (_CURVATURE, _SLOPE)]
+            powers = constant(range(first, 9), line)
+            each = (within[:, None] ** powers) / (1.0 if first == 2 else powers + 1.0)
+            terms = a * _of_either(both, each, slice(first, 9))
+            near, near_error = _sum(terms), _sum(abs(terms[:, 7:]))
+            near_noise = rounding[0] * within**first
+            if first == 2:
+                terms = a * _of_either(both, share[:, None], slice(1, 2))
+                slope, far_error = _sum(terms), _sum(abs(terms[:, 7:]))
+                far_noise = rounding[1] * share + blur
+            else:
+                slope, far_error = here, xp.zeros_like(here)
+                far_noise = _SLOPE[0] * (abs(rise) + abs(slope)) + blur
+            by_curvature = (share <= 1.0) & (near_error + near_noise < far_error + far_noise)
+            value = xp.where(by_curvature, near, rise - slope)
+            noise = xp.where(by_curvature, near_noise, far_noise)
+            error = xp.where(by_curvature, near_error, far_error)
+            resolved = error <= noise
+            error = xp.maximum(error, noise)
+        known = xp.isfinite(error)
+        value = xp.where(value <= error, xp.zeros_like(value), value)
+        return value, xp.where(known, error, xp.full_like(error, xp.inf)), resolved
 
     def _inside(self, point: Array) -> Array:
         """The point, out of the domain by rounding only."""
@@ -320,10 +377,11 @@ class ConvexFunction:
         return self.function(point) if self.gradient is None else _sum(self.gradient(point) * step)
 
 
-def _either(both: Array, two: float, one: float, like: Array) -> Array:
-    """[n]: `two` on both sides, `one` ahead."""
-    xp = namespace(like)
-    return xp.where(both, xp.full_like(like, two), xp.full_like(like, one))
+def _of_either(both: Array, powers: Array, which: slice) -> Array:
+    """[n, 9]: the part of each T_k in some powers, of values [n, p], for lines on both sides or ahead."""
+    xp = namespace(powers)
+    sides = (xp.matmul(powers, constant(each[:, which].T, powers)) for each in (_BOTH, _AHEAD))
+    return xp.where(both[:, None], *sides)
 
 
 PotentialLike = Potential | Callable[[Array], Array]
