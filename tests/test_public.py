@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 NAMES = {
     "stakes": """
-        AbsoluteError AccuracyWarning Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS Campaign
-        CategoricalEnsemble CostMatrix ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief
+        AbsoluteError AccuracyWarning BayesianProcess Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS
+        Campaign CategoricalEnsemble CostMatrix ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief
         GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore LogWarp Mahalanobis
         NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SphericalLoss SquaredError
         ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight
@@ -56,8 +56,8 @@ NAMES = {
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
     "stakes.models": """
-        Adapter Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters OnDevice
-        TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
+        Adapter BayesianProcess Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters
+        OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace

@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from experiments.labels_saved.problems import LEAST
 from experiments.labels_saved.tables import Host
-from stakes.beliefs import CategoricalEnsemble, GaussianBelief, NormalEnsemble, VoteEnsemble
+from stakes.beliefs import CategoricalEnsemble, GaussianBelief, GaussianMixtureBelief, NormalEnsemble, VoteEnsemble
 from stakes.models import belief_of
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
@@ -53,10 +53,24 @@ def pair_log_densities(belief: Any, targets: Host, partners: Host) -> tuple[Host
 @pair_log_densities.register
 def _gaussian(belief: GaussianBelief, targets: Host, partners: Host) -> tuple[Host, Host]:
     """Bivariate normals; the covariance of two rows is that of the partner as a candidate."""
-    rows = np.arange(len(targets))
-    variance, covariance = belief.variance, belief.covariance[partners, rows]
-    distance = targets - belief.mean
-    other, other_variance = distance[partners], variance[partners]
+    covariance = belief.covariance[partners, np.arange(len(targets))]
+    return _bivariate(belief.mean, belief.variance, covariance, targets, partners)
+
+
+@pair_log_densities.register
+def _mixture(belief: GaussianMixtureBelief, targets: Host, partners: Host) -> tuple[Host, Host]:
+    """The same under each hypothesis."""
+    covariance = belief.covariance[:, partners, np.arange(len(targets))]  # [S, T]
+    found = _bivariate(belief.mean, belief.variance, covariance, targets, partners)
+    shares = np.log(np.asarray(belief.weights))[:, None]
+    single, joint = (logsumexp(each + shares, axis=0) for each in found)
+    return single, joint
+
+
+def _bivariate(mean: Host, variance: Host, covariance: Host, targets: Host, partners: Host) -> tuple[Host, Host]:
+    """[..., T] each: log densities of normal targets, and of each with its partner."""
+    distance = targets - mean
+    other, other_variance = distance[..., partners], variance[..., partners]
     determinant = variance * other_variance - covariance**2
     form = (distance**2 * other_variance - 2.0 * distance * other * covariance + other**2 * variance) / determinant
     single = -0.5 * (_LOG_2PI + np.log(variance) + distance**2 / variance)

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         Weight,
         ZeroOne,
     )
-    from stakes.models import Bootstrap, GaussianProcess, default
+    from stakes.models import BayesianProcess, Bootstrap, GaussianProcess, default
     from stakes.ranking import cold_start, outlook, rank
     from stakes.simulation import simulate
 
@@ -68,6 +68,7 @@ __all__ = [
     "CRPS",
     "AbsoluteError",
     "AccuracyWarning",
+    "BayesianProcess",
     "Bootstrap",
     "BoxCox",
     "BoxCoxWarp",
@@ -123,7 +124,7 @@ __all__ = [
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
 _ELSEWHERE = {"Campaign": "stakes.campaign"}  # which needs none of those
-_ELSEWHERE |= dict.fromkeys(("Bootstrap", "GaussianProcess", "default"), "stakes.models")
+_ELSEWHERE |= dict.fromkeys(("BayesianProcess", "Bootstrap", "GaussianProcess", "default"), "stakes.models")
 
 
 def __getattr__(name: str) -> Any:

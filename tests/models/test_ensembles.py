@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from stakes import BrierLoss, CategoricalEnsemble, NormalEnsemble, SquaredError, VectorNormalEnsemble, score
+from stakes import (
+    BrierLoss,
+    CategoricalEnsemble,
+    NormalEnsemble,
+    SquaredError,
+    VectorNormalEnsemble,
+    VoteEnsemble,
+    score,
+)
 from stakes.models import EnsembleOf, belief_of
+from stakes.models.ensembles import smoothed
 
 SLOPES = np.array([0.5, 1.0, 2.0])
 POOL, CONTEXTS = np.array([[0.0], [1.0], [3.0]]), np.array([[2.0], [-1.0]])
@@ -77,3 +86,16 @@ def test_means():
 def test_what_is_wrong_is_said(model, message):
     with pytest.raises(ValueError, match=message):
         belief_of(model, POOL, CONTEXTS)
+
+
+def test_smoothed_members_are_never_sure(rng):
+    prior = np.array([0.7, 0.2, 0.1])
+    votes = VoteEnsemble(rng.integers(3, size=(4, 6)), rng.integers(3, size=(5, 6)), 3, rng.random(6))
+    indicators = [np.eye(3)[side] for side in (votes.candidates, votes.contexts)]
+    soft = CategoricalEnsemble(*indicators, votes.member_weights)
+    for belief in (votes, soft):
+        found = smoothed(belief, prior, 0.03)
+        np.testing.assert_allclose(found.candidates, 0.97 * indicators[0] + 0.03 * prior, atol=1e-7)
+        np.testing.assert_allclose(found.contexts, 0.97 * indicators[1] + 0.03 * prior, atol=1e-7)
+        np.testing.assert_allclose(found.member_weights, votes.member_weights)
+        assert found.contexts.min() > 0

@@ -5,6 +5,7 @@ from stakes.models import latent_classes as _latent_classes  # noqa: F401
 from stakes.models import sklearn_gaussian as _sklearn_gaussian  # noqa: F401
 from stakes.models import transformed as _transformed  # noqa: F401
 from stakes.models.base import Adapter, belief_of, prepare_belief, register_model
+from stakes.models.bayesian_process import BayesianProcess
 from stakes.models.bootstrap import Bootstrap
 from stakes.models.default_model import DefaultModel, default
 from stakes.models.encoding import TableEncoder
@@ -14,6 +15,7 @@ from stakes.models.on_device import OnDevice
 
 __all__ = [
     "Adapter",
+    "BayesianProcess",
     "Bootstrap",
     "DefaultModel",
     "EnsembleOf",

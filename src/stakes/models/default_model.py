@@ -1,7 +1,8 @@
 """A model for those who have none: what serves for the labels at hand, and a report of everything that was done.
 
-Labels come as they are, real numbers or classes; errors name the rows. Hyperparameters of a Gaussian process are the
-most probable ones, under priors that a few labels cannot run away from.
+Labels come as they are, real numbers or classes; errors name the rows. Hyperparameters of a Gaussian process are
+drawn, since a few labels do not tell them. Members of a forest of classes are never sure: each gives some of its mass
+to the class frequencies so far.
 
 Sizes: n labels, p columns, N rows, C classes, t hyperparameters, as logarithms.
 """
@@ -9,17 +10,12 @@ Sizes: n labels, p columns, N rows, C classes, t hyperparameters, as logarithms.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
@@ -30,22 +26,23 @@ from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns
 from stakes._utils.text import counted
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
+from stakes.models.bayesian_process import BayesianProcess
 from stakes.models.encoding import TableEncoder
+from stakes.models.ensembles import smoothed
 
 Task: TypeAlias = Literal["classes", "real"]
 
 _FEW = 10  # distinct whole numbers that may be classes
-_TREES = 100
+_TREES = 100  # of a forest for a real target
+_VOTERS = 200  # trees of a forest for classes
+_PRIOR_SHARE = 0.03  # of a tree's mass, which goes to the class frequencies
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
-_TOO_FEW = 3  # labels, below which a likelihood says nothing of hyperparameters
 _TREE_CELLS = 30_000  # labels times columns that a split may look at: a hundred trees on them take three seconds
 _FEW_COLUMNS = 10
-_SPREADS = (3.0, 1.0, 1.5)  # of the logarithms of variance, length and noise
-_ENOUGH = 100  # labels to search hyperparameters with: three of them need no more, and the time grows with their cube
 
 
 class DefaultModel(BaseEstimator):  # type: ignore[misc]
-    """A scikit-learn estimator for tables of any columns: a Gaussian process for real targets, a forest for classes.
+    """A scikit-learn estimator for tables of any columns: a Bayesian process for real targets, a forest for classes.
 
     Columns are encoded by `TableEncoder`. Beyond `max_gp_labels` labels, and for sparse features, real targets get a
     random forest too. What was done is in `report`, what a fit warned of included.
@@ -107,6 +104,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         if self.task_ == "classes":
             self.classes_ = check_classes(labels, self.classes)
             notes += _class_sentences(labels, self.classes_)
+            counts = np.bincount(positions_of(labels, self.classes_), minlength=len(self.classes_)) + 1.0
+            self.prior_ = counts / counts.sum()  # [C]
         encoder, self.n_features_in_ = TableEncoder().fit(X, pool=pool), n_columns(X)
         features = encoder.transform(X)
         if features.shape[1] == 0:
@@ -115,7 +114,10 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model, choice = self._choice(features, targets, as_seed(self.random_state) % 2**32)  # scikit-learn's most
-            model.fit(features, targets)
+            if isinstance(model, BayesianProcess) and pool is not None:
+                model.fit(features, targets, pool=encoder.transform(pool))
+            else:
+                model.fit(features, targets)
         self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
         self.report_ = (*notes, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
         return self
@@ -157,15 +159,17 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             raise AttributeError("the target is real: predict gives its mean")
         probabilities = np.zeros((n_rows(X), len(self.classes_)))
         probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
-        return probabilities
+        return np.asarray((1.0 - _PRIOR_SHARE) * probabilities + _PRIOR_SHARE * self.prior_)
 
     def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
         """The model to fit, and a sentence that says which and why."""
         if self.task_ == "classes":
-            forest = RandomForestClassifier(_TREES, random_state=seed)
-            return _within_seconds(forest, features, f"Classes: a random forest of {_TREES} trees.")
+            forest = ExtraTreesClassifier(_VOTERS, random_state=seed)
+            what = f"Classes: {_VOTERS} extremely randomised trees; each gives {_PRIOR_SHARE:.0%} to class frequencies."
+            return _within_seconds(forest, features, what)
         if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
-            return gaussian_process(features, targets, seed)
+            what = "A real target: a Gaussian process (Matern 5/2, a length for each column, noise)"
+            return BayesianProcess(random_state=seed), f"{what}, averaged over its hyperparameters."
         if len(targets) < 2:
             raise StakesError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
         forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=seed)
@@ -242,64 +246,6 @@ def default(
     return DefaultModel(task, classes, max_gp_labels, random_state).fit(X, y, pool)
 
 
-def gaussian_process(features: Host, labels: Host, seed: int) -> tuple[Any, str]:
-    """A Gaussian process for labels [n] of standardised features [n, q], not fitted yet, and a sentence on it.
-
-    The noise is kept above a hundredth of the variance of labels: the most likely one is 0 now and then, and a model
-    without noise is far too sure of itself. The priors, log-normal: variance 1 (of labels) within a factor of 20,
-    length 1.5 median distances between rows within a factor of 3, noise 0.1 within a factor of 5. They were chosen on
-    four real tables, where they cost next to nothing at 60 labels and gain up to 0.2 in log score at 10.
-    """
-    length = _median_distance(features)
-    scale = Matern(length, (0.1 * length, 100.0 * length), nu=2.5)
-    kernel = ConstantKernel(1.0, (1e-3, 1e3)) * scale + WhiteKernel(0.1, (1e-2, 1e1))
-    centres = (0.0, float(np.log(1.5 * length)), float(np.log(0.1)))
-    priors = partial(most_probable, centres=centres, spreads=_SPREADS)
-    process = GaussianProcessRegressor(kernel, optimizer=priors, normalize_y=True, random_state=seed)
-    what = "A real target: a Gaussian process (Matern 5/2, noise)"
-    if len(labels) < _TOO_FEW:
-        return process.set_params(optimizer=None), f"{what} with fixed hyperparameters: {len(labels)} labels tell none."
-    if len(labels) <= _ENOUGH:
-        return process, f"{what} with the most probable hyperparameters under wide priors."
-    rows = np.random.default_rng(seed).choice(len(labels), _ENOUGH, replace=False)
-    found = process.fit(features[rows], labels[rows]).kernel_
-    fixed = GaussianProcessRegressor(found, optimizer=None, normalize_y=True)
-    return fixed, f"{what} with the hyperparameters most probable for {_ENOUGH} labels drawn with seed {seed}."
-
-
-def most_probable(
-    objective: Callable[[Host], tuple[float, Host]],
-    initial_theta: Host,
-    bounds: Host,
-    *,
-    centres: Sequence[float],
-    spreads: Sequence[float],
-) -> tuple[Host, float]:
-    """An optimiser for scikit-learn's Gaussian processes: the likelihood times a log-normal prior of each.
-
-    With ten labels the likelihood alone often says that there is nothing but noise, and then that no label is worth
-    anything. `centres` [t] are logarithms of the medians, `spreads` [t] standard deviations of the logarithms.
-
-    Returns:
-        The logarithms [t] at which minus log likelihood plus half of each squared distance is least, and that.
-    """
-
-    def penalised(theta: Host) -> tuple[float, Host]:
-        value, gradient = objective(theta)
-        distance = (theta - np.asarray(centres)) / np.asarray(spreads)
-        return value + 0.5 * float(distance @ distance), gradient + distance / np.asarray(spreads)
-
-    found: Any = minimize(penalised, initial_theta, jac=True, bounds=bounds, method="L-BFGS-B")
-    return np.asarray(found.x), float(found.fun)
-
-
-def _median_distance(features: Host) -> float:
-    """Between rows [n, q]; where rows are equal or alone, that of standard columns, sqrt(2 q)."""
-    distances = pdist(features[:_ENOUGH])
-    found = float(np.median(distances)) if len(distances) else 0.0
-    return found if found > 0 else float(np.sqrt(2.0 * features.shape[1]))
-
-
 @adapts(DefaultModel)
 def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | None, **options: Any) -> RowsToBelief:
     """The belief of what was chosen, with all classes."""
@@ -309,7 +255,10 @@ def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | Non
     wanted = model.classes_.tolist() if classes is None else list(classes)
     if lost := [name for name in model.classes_.tolist() if name not in wanted]:
         raise StakesError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
-    return prepare_belief(model.pipeline_, contexts, classes=_places(model.classes_, wanted), **options)
+    places = _places(model.classes_, wanted)
+    prior = np.append(model.prior_, np.full(len(wanted) - len(model.prior_), model.prior_.min()))[places]
+    prepared = prepare_belief(model.pipeline_, contexts, classes=places, **options)
+    return lambda rows: smoothed(prepared(rows), prior / prior.sum(), _PRIOR_SHARE)
 
 
 def _places(known: Host, wanted: list[Any]) -> list[int]:
@@ -322,7 +271,7 @@ def _places(known: Host, wanted: list[Any]) -> list[int]:
 
 def _fit_sentences(model: Any, caught: list[Any]) -> list[str]:
     """What was found, and what was warned of, each once."""
-    found = [f"Hyperparameters: {model.kernel_}."] if hasattr(model, "kernel_") else []
+    found = model.report_ if isinstance(model, BayesianProcess) else ()
     return [*found, *dict.fromkeys(f"While fitting: {each.message}" for each in caught)]
 
 
@@ -336,7 +285,7 @@ def _class_sentences(labels: Host, classes: Host) -> list[str]:
     seen = set(labels.tolist())
     found = [f"Classes, in the order of columns: {', '.join(map(repr, classes.tolist()))}."]
     if missing := [name for name in classes.tolist() if name not in seen]:
-        found.append(f"No label so far: {', '.join(map(repr, missing))}. They keep their columns, with probability 0.")
+        found.append(f"No label so far: {', '.join(map(repr, missing))}. They keep their columns, near 0.")
     if len(seen) == 1:
         found.append("All labels are of one class, so the model is certain of it and cannot tell which row to label.")
     return found

@@ -135,6 +135,20 @@ def _of_probabilities(pool: Array, contexts: Array, weights: Any) -> Belief:
     return belief.as_votes() if _is_hard(contexts) and _is_hard(pool) else belief
 
 
+def smoothed(belief: Belief, prior: Array, share: float) -> CategoricalEnsemble:
+    """The same members, each with a share of its mass given to class probabilities `prior` [C], so that none is sure.
+
+    A member that holds an outcome impossible is ruled out by it for good; one wrong label, or a class that no label has
+    had yet, would do that to all.
+    """
+    if isinstance(belief, VoteEnsemble):
+        table = ((1.0 - share) * np.eye(len(prior)) + share * prior).astype(np.float32)
+        return CategoricalEnsemble(table[belief.candidates], table[belief.contexts], belief.member_weights)
+    assert isinstance(belief, CategoricalEnsemble)
+    pool, contexts = ((1.0 - share) * side + share * prior for side in (belief.candidates, belief.contexts))
+    return CategoricalEnsemble(pool, contexts, belief.member_weights)
+
+
 def probabilities_of(members: Members, rows: Any, classes: list[Any]) -> Array:
     """[n, K, C]: filled member by member, 0 where a member does not know a class."""
     assert members.classes is not None

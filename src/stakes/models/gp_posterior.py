@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 
 from stakes._utils.array import Array, constant, namespace, on_accelerator, slices
 from stakes._utils.compute import has_jit, loop
-from stakes.beliefs import GaussianBelief, VectorGaussianBelief
+from stakes.beliefs import GaussianBelief, GaussianMixtureBelief, VectorGaussianBelief
 from stakes.models.base import Target
 
 Place: TypeAlias = tuple[Any, Array]
@@ -216,6 +216,82 @@ def prepare_gaussian(
     return belief
 
 
+def prepare_mixture(
+    posteriors: Sequence[Posterior], contexts: Any, *, target: Target, joint: bool, weights: Array | None = None
+) -> Callable[[Any], GaussianMixtureBelief]:
+    """The same of several posteriors of one output, each a hypothesis, with `weights` [S] (None: equal)."""
+    places = [posterior.place(contexts) for posterior in posteriors]
+    means = [posterior.mean(there) for posterior, there in zip(posteriors, places, strict=True)]
+    known = [posterior.variances(there) for posterior, there in zip(posteriors, places, strict=True)]
+    variances = [own + noise if target == "label" else own for own, noise in known]
+    xp = namespace(means[0])
+
+    def belief(pool: Any) -> GaussianMixtureBelief:
+        found, labels = [], [xp.empty(len(pool), dtype=mean.dtype, device=device(mean)) for mean in means]
+        for posterior, there, (own, _), mean in zip(posteriors, places, known, labels, strict=True):
+            found.append(candidates_at(posterior, pool, there, own, keep=joint, mean=mean))
+        label_variances = [own + noise for _, own, noise, _ in found]
+        rows = [
+            partial(_label_covariances, posterior, place, variance)
+            for posterior, (place, *_), variance in zip(posteriors, found, label_variances, strict=True)
+            if place is not None
+        ]
+        return GaussianMixtureBelief(
+            mean=xp.stack(means),
+            variance=xp.stack(variances),
+            candidate_mean=xp.stack(labels),
+            candidate_variance=xp.stack(label_variances),
+            covariance=xp.stack([each[3] for each in found]),
+            weights=weights,
+            candidate_covariance=(lambda i: xp.stack([each(i) for each in rows])) if rows else None,
+            noise_variance=xp.stack([each[2] for each in found]),
+        )
+
+    return belief
+
+
+def prepare_averaged(
+    posteriors: Sequence[Posterior], contexts: Any, *, target: Target, joint: bool
+) -> Callable[[Any], GaussianBelief]:
+    """One Gaussian belief with the means and covariances of equally probable posteriors, within and between them."""
+    places = [posterior.place(contexts) for posterior in posteriors]
+    means = [posterior.mean(there) for posterior, there in zip(posteriors, places, strict=True)]
+    known = [posterior.variances(there) for posterior, there in zip(posteriors, places, strict=True)]
+    xp, count = namespace(means[0]), len(posteriors)
+    stacked = xp.stack(means)  # [S, M]
+    mean = xp.mean(stacked, axis=0)
+    gaps = stacked - mean
+    variance = xp.mean(gaps**2 + xp.stack([own + noise if target == "label" else own for own, noise in known]), axis=0)
+
+    def belief(pool: Any) -> GaussianBelief:
+        labels = xp.empty((count, len(pool)), dtype=mean.dtype, device=device(mean))  # [S, N]
+        each, covariance, label_variance, noise = [], 0.0, 0.0, 0.0
+        for s, (posterior, there) in enumerate(zip(posteriors, places, strict=True)):
+            place, own, beside, found = candidates_at(
+                posterior, pool, there, known[s][0], keep=joint, mean=labels[s, :]
+            )
+            label_variance, noise, covariance = label_variance + own + beside, noise + beside, covariance + found
+            each.append(place)
+        apart = labels - xp.mean(labels, axis=0)
+        label_variance = label_variance / count + xp.mean(apart**2, axis=0)
+        covariance = (covariance + xp.matmul(apart.T, gaps)) / count
+        bounded(covariance, label_variance, variance, out=covariance)
+
+        def row(i: int) -> Array:
+            """[N]: covariances of the label of candidate i with those of all."""
+            total = xp.matmul(apart[:, i], apart)
+            for posterior, place in zip(posteriors, each, strict=True):
+                assert place is not None
+                total = total + _label_covariances(posterior, place, label_variance, i)
+            total = total / count
+            total[i] = label_variance[i]
+            return total
+
+        return GaussianBelief(mean, variance, label_variance, covariance, row if joint else None, noise / count)
+
+    return belief
+
+
 def belief_at(
     posterior: Posterior, here: Candidates, there: Place, *, target: Target, joint: bool
 ) -> GaussianBelief | VectorGaussianBelief:
@@ -240,8 +316,13 @@ def _belief(
     return VectorGaussianBelief(mean, variance, label_variance, covariance, rows, noise)
 
 
-def candidates_at(posterior: Posterior, pool: Any, there: Place, known: Array, keep: bool) -> Candidates:
-    """All of `pool`, for contexts `there` with variances `known` [M], in blocks; with their place if `keep`."""
+def candidates_at(
+    posterior: Posterior, pool: Any, there: Place, known: Array, keep: bool, mean: Array | None = None
+) -> Candidates:
+    """All of `pool`, for contexts `there` with variances `known` [M], in blocks; with their place if `keep`.
+
+    The mean of f is written into `mean` [N], where that is given.
+    """
     xp, options = namespace(known), {"dtype": known.dtype, "device": device(known)}
     n_contexts, n_columns = there[1].shape
     variance, noise = xp.empty(len(pool), **options), xp.empty(len(pool), **options)
@@ -251,6 +332,8 @@ def candidates_at(posterior: Posterior, pool: Any, there: Place, known: Array, k
     for part in slices(len(pool), large or _ROWS):
         here = posterior.place(pool[part])
         variance[part], noise[part] = posterior.variances(here)
+        if mean is not None:
+            mean[part] = posterior.mean(here)
         for few in slices(len(here[0]), large or max(1, _PAIRS // max(n_contexts, 1))):
             block = posterior.covariance((here[0][few], here[1][few]), there)
             bounded(block, variance[part][few], known, out=covariance[part][few])

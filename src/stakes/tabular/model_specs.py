@@ -55,7 +55,7 @@ _DEFAULT: Recipe = ("stakes.models:DefaultModel", {})
 _ENTRIES = (
     ModelEntry(
         "default",
-        "A Gaussian process for numbers, a random forest for classes; says what it did to every column.",
+        "A Bayesian process for numbers, extremely randomised trees for classes; says what it did to every column.",
         {"real": _DEFAULT, "classes": _DEFAULT},
     ),
     ModelEntry(
@@ -65,6 +65,11 @@ _ENTRIES = (
             "real": ("stakes.models:GaussianProcess", {}),
             "classes": ("sklearn.gaussian_process:GaussianProcessClassifier", {}),
         },
+    ),
+    ModelEntry(
+        "bayesian-process",
+        "A Gaussian process averaged over its hyperparameters, with a length for each column: the default for numbers.",
+        {"real": ("stakes.models:BayesianProcess", {})},
     ),
     ModelEntry(
         "log-gaussian-process",

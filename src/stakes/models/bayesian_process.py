@@ -1,0 +1,620 @@
+"""A Gaussian process that averages over draws of its hyperparameters, since ten to a hundred labels do not tell them.
+
+    labels = f + noise      cov(f, f') = v m(r) + c + a x'x' / p      m: Matern 5/2
+    r^2 = sum_d (x_d - x'_d)^2 / l_d^2      log l_d = level + spread e_d
+
+on columns and labels in standard units. Columns have lengths of their own about a common one: with few labels they stay
+together, with more they part. Everything is a function of standard normals u (level, log spread, log v, log noise,
+log a, e_1 .. e_q), so that the prior is N(0, I). The posterior is drawn from by Hamiltonian Monte Carlo in the units of
+its curvature at the most probable u. Of many columns, those that go with the labels most have lengths of their own.
+First comes the estimator, then the density of u, predictions given it, and the chains.
+
+Sizes: n labels so far, p columns, q of them with lengths of their own, N rows of any table, S draws that are kept,
+t = 5 + q hyperparameters, c pairs of labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from stakes._utils.arguments import RandomState, as_seed
+from stakes._utils.compute import has_jit, loop
+from stakes._utils.tables import Host
+from stakes.exceptions import StakesError
+from stakes.models.base import RowsToBelief, adapts
+from stakes.models.encoding import TableEncoder
+from stakes.models.gp_posterior import KernelPosterior, prepare_averaged, prepare_mixture
+
+_GLOBALS = 5  # level, log spread, log variance, log noise, log slope
+_MEDIANS = np.log([1.5, 0.8, 1.0, 0.1, 0.1])  # the length in median distances between rows, and the others as they are
+_SPREADS = np.array([0.75, 0.5, 1.0, 1.5, 1.5])  # standard deviations of the logarithms
+_LEAST_NOISE = 1e-4  # of the variance of labels
+_JITTER = 1e-8
+CONSTANT = 1.0
+"""Prior variance of the mean of f."""
+_OWN_LENGTHS = 60  # columns, at most
+_CHAINS = 4
+_LEAPS = (4, 8)  # of a trajectory, from .. to
+_ACCEPTED = 0.8  # the share of trajectories that the step is set for
+_STEP = 0.45  # to begin with
+_EVERY, _SHORT = 5, 0.3  # one trajectory in so many is so much shorter, so that no chain stays in a narrow place
+_DIFFERENCE = 1e-4  # of the gradient, for the curvature
+_WIDEST = 0.8  # least curvature, that of the prior being 1
+_FURTHEST = 12.0  # standard deviations of the prior
+_NOWHERE = -1e25  # the log density beyond
+_LOOKED_AT = 300  # rows whose distances are looked at
+
+
+_WARM_UP, _DRAWS = 20, 60  # of a chain
+_AGREED, _MORE = 1.1, 2  # above this R-hat chains go on, so many times
+_SHORTER = 100  # labels, beyond which chains are half as long
+_ENOUGH = 0.3  # the share of draws that must be left, effectively, once new labels weigh them
+_MIDDLE = 50  # places between labels, at which chains are compared
+_FULL = 300  # labels, beyond which fewer draws are kept: each takes a factor of their covariance
+_FEWEST = 2
+_PAIRS, _CONTEXTS = 300_000_000, 1000  # covariances of rows that all draws take together, for as many contexts
+
+
+class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Gaussian process regression that averages over draws of its hyperparameters, for tables of any columns.
+
+    The covariance is Matern 5/2 with a length for each column, drawn about a common one, beside a constant and a
+    straight line; the labels have noise. Columns are encoded by `TableEncoder`.
+
+    Args:
+        n_draws: How many draws are kept. Beyond 300 labels, or 17,000 rows of a pool, it keeps fewer, but 2 at least.
+        limit: Where columns are cut off, in their standard deviations, so that an outlier does not stretch them.
+        max_rows: The most labels that hyperparameters are drawn with; the others count in predictions alone.
+        belief: What `belief_of` makes of the draws. "mixture": a Gaussian for each draw, so that a label is also worth
+            what it tells about hyperparameters; quick for squared error, exponential weights, Linex and threshold
+            decisions. "gaussian": one Gaussian with the means and covariances of that mixture, within draws and between
+            them. It is quick for every loss and exact for batches, and buys labels as well: docs/theory.md says how
+            that was measured.
+        random_state: A whole number or a generator.
+
+    Attributes:
+        draws_: The hyperparameters, a `ProcessDraws`: lengths [S, q], variance, noise and slope [S], in standard units.
+        r_hat_: A pair: R-hat over four chains of predicted means, and of logarithms of predicted standard deviations,
+            between labels (medians over places). Near 1 the chains agree.
+        report_: Sentences on what was done.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import BayesianProcess
+        >>> X = np.random.default_rng(0).normal(size=(30, 3))
+        >>> model = BayesianProcess().fit(X, np.sin(2.0 * X[:, 0]))  # the other columns do not matter
+        >>> lengths = np.median(model.draws_.lengths, axis=0)
+        >>> bool(lengths[0] < lengths[1] and lengths[0] < lengths[2])
+        True
+    """
+
+    def __init__(
+        self,
+        n_draws: int = 16,
+        limit: float = 3.0,
+        max_rows: int = 200,
+        belief: Literal["gaussian", "mixture"] = "gaussian",
+        random_state: RandomState = 0,
+    ) -> None:
+        self.n_draws = n_draws
+        self.limit = limit
+        self.max_rows = max_rows
+        self.belief = belief
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, pool: Any = None) -> BayesianProcess:  # noqa: N803
+        """Draw hyperparameters given the labels.
+
+        Args:
+            X: A table [n, p] of any columns, gaps allowed.
+            y: Labels [n].
+            pool: Other rows [N, p] by which columns are encoded, too; None: none.
+
+        Returns:
+            The model itself.
+
+        Raises:
+            StakesError: If there is no label, shapes disagree, or a label is not a finite number.
+        """
+        self._check()
+        self.encoder_ = TableEncoder().fit(X, pool=pool)
+        labels = _finite_labels(y, self.encoder_.n_samples_seen_)
+        features = self._encoded(X)
+        every = features if pool is None else np.concatenate([features, self._encoded(pool)])
+        self.centre_, spread = every.mean(axis=0), every.std(axis=0)
+        self.spread_ = np.where(spread > 0, spread, 1.0)
+        self.n_features_in_ = self.encoder_.n_features_in_
+        self.median_ = median_distance(self._standard(every))
+        self.train_, self.labels_ = self._standard(features), labels
+        self._seed, self._pool_size = as_seed(self.random_state), len(every) - len(features)
+        return self._draw(None)
+
+    def partial_fit(self, X: Any, y: Any) -> BayesianProcess:  # noqa: N803
+        """Go on with more labels, which takes a fraction of the time.
+
+        Draws are weighed by what each said of the new labels. Where few of them are left, effectively, or the spread of
+        labels is no longer what it was, they are drawn anew, from where they were.
+
+        Args:
+            X: More rows [n, p].
+            y: Their labels [n].
+
+        Returns:
+            The model itself.
+
+        Raises:
+            StakesError: If shapes disagree, or a label is not a finite number.
+        """
+        if not hasattr(self, "draws_"):
+            return self.fit(X, y)
+        rows = self._rows_of(X)
+        labels = _finite_labels(y, len(rows))
+        before = len(self.labels_)
+        self.train_, self.labels_ = np.concatenate([self.train_, rows]), np.concatenate([self.labels_, labels])
+        unit = float(self.labels_.std())
+        if before < 3 or len(self.labels_) > 2 * self._sampled or not 0.5 < unit / self.unit_ < 2.0:
+            return self._draw(None)
+        if len(self.labels_) <= self.max_rows:  # beyond, hyperparameters stay as they are
+            self._log_weights += self._predictive(before)
+        weights = self._weights()
+        if 1.0 / np.sum(weights**2) < _ENOUGH * weights.size:
+            generator = np.random.default_rng([self._seed, len(self.labels_), 1])
+            places = generator.choice(weights.size, len(self._chains), p=weights.ravel())
+            return self._draw(self._chains.reshape(weights.size, -1)[places])
+        return self._keep()
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:  # noqa: N803
+        """The mean of a label at each row, averaged over draws.
+
+        Args:
+            X: A table [N, p].
+            return_std: Whether to give the standard deviation of a label beside it, noise included.
+
+        Returns:
+            [N], or a pair of [N].
+        """
+        check_is_fitted(self, "draws_")
+        rows = self._rows_of(X)
+        found = [predicted(self.draws_, s, solved, self.train_, rows) for s, solved in enumerate(self._solved)]
+        mean, variance = (np.stack(each) for each in zip(*found, strict=True))  # [S, N]
+        average = mean.mean(axis=0)
+        if not return_std:
+            return self.offset_ + self.unit_ * average
+        sd = np.sqrt((variance + (mean - average) ** 2).mean(axis=0))
+        return self.offset_ + self.unit_ * average, self.unit_ * sd
+
+    def posteriors(self) -> list[KernelPosterior]:
+        """[S]: what each draw knows of f, on rows in standard units."""
+        check_is_fitted(self, "draws_")
+        return [
+            KernelPosterior(
+                partial(covariance_of, self.draws_, s),
+                partial(_diagonal, self.draws_, s),
+                self.train_,
+                factor,
+                solved,
+                offset=self.offset_,
+                unit=self.unit_,
+            )
+            for s, (factor, solved) in enumerate(self._solved)
+        ]
+
+    def _check(self) -> None:
+        for name, least in (("n_draws", 1), ("max_rows", 3)):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+                raise StakesError(f"{name} must be a whole number, {least} or more; got {given!r}")
+        if self.belief not in ("gaussian", "mixture"):
+            raise StakesError(f"belief must be 'gaussian' or 'mixture'; got {self.belief!r}")
+        if not self.limit > 0:
+            raise StakesError(f"limit must be a positive number of standard deviations; got {self.limit!r}")
+
+    def _encoded(self, X: Any) -> Host:  # noqa: N803
+        encoded = self.encoder_.transform(X)
+        if not isinstance(encoded, np.ndarray):
+            raise StakesError("X must be dense: a process needs the distances of all rows. Use X.toarray() if it fits")
+        return encoded if encoded.shape[1] else np.zeros((len(encoded), 1))  # columns are all constant
+
+    def _rows_of(self, X: Any) -> Host:  # noqa: N803
+        """[N, q]: the rows of a table as the draws take them, in standard units."""
+        return self._standard(self._encoded(X))
+
+    def _standard(self, features: Host) -> Host:
+        return np.asarray(np.clip((features - self.centre_) / self.spread_, -self.limit, self.limit))
+
+    def _draw(self, before: Host | None) -> BayesianProcess:
+        """Draw hyperparameters, from `before` [chains, t] if given."""
+        unit, count = float(self.labels_.std()), len(self.labels_)
+        self.offset_, self.unit_ = float(self.labels_.mean()), unit if unit > 0 else 1.0
+        generator = np.random.default_rng([self._seed, count])
+        some = np.arange(count)
+        if count > self.max_rows:
+            some = np.sort(generator.choice(count, self.max_rows, replace=False))
+        self._posterior = LogPosterior.of(self.train_[some], self._targets()[some], self.median_)
+        long = _DRAWS if len(some) <= _SHORTER else _DRAWS // 2
+        go_on = chains_of(self._posterior, before, _WARM_UP, generator)
+        self._chains, self._sampled = go_on(long), count  # [chains, draws, t]
+        for _ in range(_MORE):
+            self._log_weights = np.zeros(self._chains.shape[:2])
+            if max(self._r_hat(self._weights())) < _AGREED:
+                break
+            self._chains = np.concatenate([self._chains, go_on(long)], axis=1)
+        self._log_weights = np.zeros(self._chains.shape[:2])
+        return self._keep()
+
+    def _keep(self) -> BayesianProcess:
+        """Choose the draws to keep, by weight, and prepare predictions."""
+        count, weights = len(self.labels_), self._weights()
+        self.r_hat_ = self._r_hat(weights)
+        enough = min(self.n_draws * _FULL**2 // count**2, _PAIRS // max(1, self._pool_size * (count + _CONTEXTS)))
+        kept = max(min(_FEWEST, self.n_draws), min(self.n_draws, enough))
+        middles = (np.arange(kept) + 0.5) / kept
+        chosen = np.minimum(np.searchsorted(np.cumsum(weights), middles), weights.size - 1)
+        self.draws_ = self._posterior.draws(self._chains.reshape(weights.size, -1)[chosen])
+        self._solved = [solved_for(self.draws_, s, self.train_, self._targets()) for s in range(kept)]
+        self.report_ = self._sentences(kept)
+        return self
+
+    def _targets(self) -> Host:
+        return (self.labels_ - self.offset_) / self.unit_
+
+    def _weights(self) -> Host:
+        """[chains, draws]: of all draws, which sum to one."""
+        found = np.exp(self._log_weights - self._log_weights.max())
+        return np.asarray(found / found.sum())
+
+    def _every(self, step: int = 1) -> tuple[ProcessDraws, tuple[int, int]]:
+        """All draws, or every few of each chain, and how many chains and draws of a chain they are."""
+        few = self._chains[:, ::step]
+        return self._posterior.draws(few.reshape(-1, few.shape[-1])), few.shape[:2]
+
+    def _predictive(self, before: int) -> Host:
+        """[chains, draws]: the log density of labels from position `before` on, given those that came earlier."""
+        draws, shape = self._every()
+        rows, targets = self.train_, self._targets()
+        found = np.empty(shape[0] * shape[1])
+        for s in range(len(found)):
+            factor, solved = solved_for(draws, s, rows, targets)
+            found[s] = -0.5 * solved[before:] @ solved[before:] - np.sum(np.log(np.diagonal(factor)[before:]))
+        return found.reshape(shape)
+
+    def _r_hat(self, weights: Host) -> tuple[float, float]:
+        """Of predicted means and log standard deviations, medians over places between labels."""
+        step = max(1, weights.shape[1] // 20)
+        draws, shape = self._every(step)
+        rows, targets = self.train_[: self.max_rows], self._targets()[: self.max_rows]
+        places = rows[:_MIDDLE]
+        places = (places + np.roll(places, 1, axis=0)) / 2.0
+        found = []
+        for s in range(shape[0] * shape[1]):
+            mean, variance = predicted(draws, s, solved_for(draws, s, rows, targets), rows, places)
+            found.append(np.stack([mean, 0.5 * np.log(variance)]))
+        values, few = np.stack(found).reshape(*shape, 2, -1), weights[:, ::step]
+        means, sds = np.median(r_hat(values, few / few.sum()), axis=-1)
+        return float(means), float(sds)
+
+    def _sentences(self, kept: int) -> tuple[str, ...]:
+        means, sds = self.r_hat_
+        count, sentences = len(self.labels_), []
+        agree = f"R-hat {means:.2f} of means and {sds:.2f} of standard deviations"
+        sentences.append(f"{kept} draws of the hyperparameters by Hamiltonian Monte Carlo; {agree} over four chains.")
+        if self._sampled < count:
+            sentences.append(f"Drawn with {self._sampled} labels, and weighed by the {count - self._sampled} since.")
+        if count > self.max_rows:
+            sentences.append(f"Hyperparameters were drawn with {self.max_rows} of {count} labels.")
+        if kept < self.n_draws:
+            size = f"{count} labels" + (f" and {self._pool_size} other rows" if self._pool_size else "")
+            sentences.append(f"With {size} {kept} draws are kept, not {self.n_draws}, to save time.")
+        if (own := len(self._posterior.own)) < self.train_.shape[1]:
+            rest = self.train_.shape[1] - own
+            sentences.append(f"{own} columns have lengths of their own; the other {rest} share one.")
+        return tuple(sentences)
+
+    def __sklearn_tags__(self) -> Any:
+        """Gaps and text may come in."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
+
+
+def _diagonal(draws: ProcessDraws, s: int, rows: Host) -> tuple[Host, Host]:
+    """[N], [N]: the variance of f under draw s, and that of the noise of a label."""
+    return prior_variance(draws, s, rows), np.full(len(rows), draws.noise[s])
+
+
+def _finite_labels(y: Any, count: int) -> Host:
+    """[n]: labels as numbers."""
+    labels = np.asarray(y, dtype=float)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.shape != (count,) or count == 0:
+        raise StakesError(f"y must hold a label for each of {count} rows; got shape {list(labels.shape)}")
+    if not np.isfinite(labels).all():
+        raise StakesError("y must hold finite numbers")
+    return labels
+
+
+class ProcessDraws(NamedTuple):
+    """Draws of hyperparameters, in standard units of columns and labels."""
+
+    lengths: Host
+    """[S, p]"""
+    variance: Host
+    """[S]: of the part of f that bends"""
+    noise: Host
+    """[S]: variance of a label about f"""
+    slope: Host
+    """[S]: prior variance of f along a straight line, at a typical row"""
+
+
+class LogPosterior(NamedTuple):
+    """log p(u | labels) up to a constant, and its gradient."""
+
+    labels: Host
+    """[n]"""
+    pairs: tuple[Host, Host]
+    """[c], [c]: positions of labels"""
+    squares: Host
+    """[q + 1, c]: squared differences of each column with a length of its own, and of all others together"""
+    products: Host
+    """[n, n]: x'x' / p"""
+    own: Host
+    """[q]: which columns have lengths of their own"""
+    columns: int
+    """p"""
+    centres: Host
+    """[5]: medians of level, log spread, log variance, log noise and log slope"""
+
+    @classmethod
+    def of(cls, rows: Host, labels: Host, median: float) -> LogPosterior:
+        """Of rows [n, p] and labels [n] in standard units; `median` is the typical distance of rows."""
+        count, columns = rows.shape
+        above, below = np.triu_indices(count, 1)
+        own = _followed(rows, labels)
+        squares = (rows[above] - rows[below]) ** 2  # [c, p]
+        rest = np.setdiff1d(np.arange(columns), own)
+        parts = [squares[:, own].T, squares[:, rest].sum(axis=1)[None]]
+        centres = _MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
+        together = np.ascontiguousarray(np.concatenate(parts))
+        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres)
+
+    @property
+    def size(self) -> int:
+        """How many hyperparameters there are, t."""
+        return _GLOBALS + len(self.own)
+
+    def draws(self, u: Host) -> ProcessDraws:
+        """The hyperparameters of standard normals u [S, t]."""
+        logs = self.centres + _SPREADS * u[:, :_GLOBALS]
+        lengths = np.repeat(np.exp(logs[:, :1]), self.columns, axis=1)
+        lengths[:, self.own] = np.exp(np.clip(logs[:, :1] + np.exp(logs[:, 1:2]) * u[:, _GLOBALS:], -50.0, 50.0))
+        return ProcessDraws(lengths, np.exp(logs[:, 2]), _LEAST_NOISE + np.exp(logs[:, 3]), np.exp(logs[:, 4]))
+
+    def __call__(self, u: Host) -> tuple[float, Host]:
+        """The value and its gradient [t] at u [t]; far out, where the covariance has no root, almost -inf."""
+        if not np.all(np.abs(u) < _FURTHEST):
+            return _NOWHERE, np.zeros_like(u)
+        level, log_spread, log_variance, log_noise, log_slope = self.centres + _SPREADS * u[:_GLOBALS]
+        spread, variance, slope = math.exp(log_spread), math.exp(log_variance), math.exp(log_slope)
+        noise, (above, below) = math.exp(log_noise), self.pairs
+        logs = np.append(level + np.clip(spread * u[_GLOBALS:], -50.0, 50.0), level)
+        inverse = np.exp(-2.0 * logs)  # [q + 1]
+        distance = np.sqrt(5.0 * (inverse @ self.squares))  # [c]
+        decay = np.exp(-distance)
+        shape = (1.0 + distance + distance**2 / 3.0) * decay
+        matrix = np.empty((len(self.labels), len(self.labels)), order="F")
+        matrix[below, above] = variance * shape
+        np.fill_diagonal(matrix, variance + noise + _LEAST_NOISE + _JITTER)
+        matrix += CONSTANT + slope * self.products
+        factor, failed = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+        if failed:
+            return _NOWHERE, np.zeros_like(u)
+        solved = dtrtrs(factor, self.labels, lower=1)[0]
+        value = -0.5 * float(solved @ solved) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * float(u @ u)
+        weights = dtrtrs(factor, solved, lower=1, trans=1)[0]
+        inverse_matrix = dpotri(factor, lower=1)[0]
+        diagonal = 0.5 * (weights**2 - np.diagonal(inverse_matrix))  # d value / d K
+        pairs = weights[above] * weights[below] - inverse_matrix[below, above]
+        by_length = (5.0 / 3.0) * variance * inverse * (self.squares @ (pairs * (1.0 + distance) * decay))
+        by_slope = float(pairs @ self.products[below, above] + diagonal @ np.diagonal(self.products))
+        by_globals = np.array(
+            [
+                by_length.sum(),
+                spread * float(by_length[:-1] @ u[_GLOBALS:]),
+                variance * (float(pairs @ shape) + diagonal.sum()),
+                noise * diagonal.sum(),
+                slope * by_slope,
+            ]
+        )
+        return value, np.concatenate([_SPREADS * by_globals, spread * by_length[:-1]]) - u
+
+
+def _followed(rows: Host, labels: Host) -> Host:
+    """[q]: the columns that have lengths of their own: all, or those whose ranks go with the ranks of labels most."""
+    if rows.shape[1] <= _OWN_LENGTHS:
+        return np.arange(rows.shape[1])
+    ranks = np.argsort(np.argsort(np.column_stack([rows, labels]), axis=0, kind="stable"), axis=0).astype(float)
+    ranks -= ranks.mean(axis=0)
+    together = np.abs(ranks[:, :-1].T @ ranks[:, -1])
+    return np.sort(np.argsort(-together, kind="stable")[:_OWN_LENGTHS])
+
+
+def covariance_of(draws: ProcessDraws, s: int, rows: Host, others: Host) -> Host:
+    """[n, N]: the prior covariance of f under draw s, a fresh array."""
+    scaled, also = rows / draws.lengths[s], others / draws.lengths[s]
+    squares = scaled @ also.T
+    squares *= -2.0
+    squares += np.sum(scaled**2, axis=1)[:, None]
+    squares += np.sum(also**2, axis=1)
+    line = rows @ others.T
+    line *= draws.slope[s] / rows.shape[1]
+    if has_jit():
+        _add_matern(squares, float(draws.variance[s]), line)
+        return np.asarray(line)
+    distance = np.sqrt(5.0 * np.maximum(squares, 0.0, out=squares))
+    return np.asarray(
+        line + CONSTANT + draws.variance[s] * (1.0 + distance * (1.0 + distance / 3.0)) * np.exp(-distance)
+    )
+
+
+@loop
+def _add_matern(squares: Any, variance: float, total: Any) -> None:
+    """Add the constant and Matern 5/2 of squared distances [n, N] to `total`."""
+    for i in range(squares.shape[0]):
+        for j in range(squares.shape[1]):
+            distance = math.sqrt(5.0 * max(squares[i, j], 0.0))
+            total[i, j] += CONSTANT + variance * (1.0 + distance * (1.0 + distance / 3.0)) * math.exp(-distance)
+
+
+def prior_variance(draws: ProcessDraws, s: int, rows: Host) -> Host:
+    """[N]: of f under draw s."""
+    return np.asarray(draws.variance[s] + CONSTANT + draws.slope[s] * np.mean(rows**2, axis=1))
+
+
+def solved_for(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> tuple[Host, Host]:
+    """[n, n] and [n]: the root L of the covariance of labels under draw s, and L^-1 labels."""
+    matrix = covariance_of(draws, s, rows, rows)
+    matrix[np.diag_indices(len(rows))] = prior_variance(draws, s, rows) + draws.noise[s] + _JITTER
+    factor = np.linalg.cholesky(matrix)
+    return factor, dtrtrs(factor, labels, lower=1)[0]
+
+
+def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host, others: Host) -> tuple[Host, Host]:
+    """[N], [N]: mean and variance of labels at `others` under draw s, given those at `rows`."""
+    root = dtrtrs(solved[0], covariance_of(draws, s, rows, others), lower=1)[0]
+    left = prior_variance(draws, s, others) - np.sum(root**2, axis=0)
+    return solved[1] @ root, np.maximum(left, 0.0) + draws.noise[s] + _JITTER
+
+
+def leave_one_out(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> Host:
+    """[n]: the log density of each label given all others, under draw s."""
+    factor, solved = solved_for(draws, s, rows, labels)
+    roots = dtrtrs(factor, np.eye(len(rows)), lower=1)[0]  # L^-1
+    precision = np.sum(roots**2, axis=0)  # of each label given the others
+    gap = (solved @ roots) / precision
+    return np.asarray(0.5 * (np.log(precision / (2.0 * np.pi)) - precision * gap**2))
+
+
+def chains_of(
+    posterior: LogPosterior, before: Host | None, warm_up: int, generator: np.random.Generator
+) -> Callable[[int], Host]:
+    """A function to the next so many draws [chains, .., t] of warm chains, from `before` [chains, t] if given."""
+    centre = most_probable_point(posterior, before)
+    rotation, scale = _curvature(posterior, centre)
+
+    def at(x: Host) -> tuple[float, Host]:
+        value, gradient = posterior(centre + rotation @ (x / scale))
+        return value, (rotation.T @ gradient) / scale
+
+    starts = generator.standard_normal((_CHAINS, posterior.size))
+    if before is not None:
+        starts = ((before - centre) @ rotation) * scale
+    walks = [_walk(at, start, warm_up, generator) for start in starts]
+    ends = [walked[-1] for walked, _ in walks]
+    step = float(np.exp(np.mean([math.log(last) for _, last in walks])))
+
+    def go_on(draws: int) -> Host:
+        found = np.stack([_walk(at, end, draws, generator, step)[0] for end in ends])
+        ends[:] = found[:, -1]
+        return np.asarray(centre + (found / scale) @ rotation.T)
+
+    return go_on
+
+
+def _walk(
+    at: Callable[[Host], tuple[float, Host]],
+    x: Host,
+    turns: int,
+    generator: np.random.Generator,
+    step: float | None = None,
+) -> tuple[Host, float]:
+    """[turns, t]: one chain with this step, or one whose step is set as it goes; and the step at the end."""
+    kept, length = np.empty((turns, len(x))), step or _STEP
+    value, gradient = at(x)
+    for turn in range(turns):
+        momentum = generator.standard_normal(len(x))
+        energy = value - 0.5 * momentum @ momentum
+        short = _SHORT if turn % _EVERY == _EVERY - 1 else 1.0
+        stride, leaps = short * length * generator.uniform(0.8, 1.2), generator.integers(_LEAPS[0], _LEAPS[1] + 1)
+        place, height, slope = x, value, gradient
+        for _ in range(leaps):
+            momentum = momentum + 0.5 * stride * slope
+            place = place + stride * momentum
+            height, slope = at(place)
+            momentum = momentum + 0.5 * stride * slope
+            if height <= _NOWHERE:
+                break
+        gain = height - 0.5 * momentum @ momentum - energy
+        chance = math.exp(min(0.0, float(gain))) if math.isfinite(gain) else 0.0
+        if generator.random() < chance:
+            x, value, gradient = place, height, slope
+        if step is None and short == 1.0:
+            length *= math.exp(0.5 * (chance - _ACCEPTED) / math.sqrt(1.0 + turn / 4.0))
+        kept[turn] = x
+    return kept, length
+
+
+def most_probable_point(posterior: LogPosterior, before: Host | None = None) -> Host:
+    """[t]: the most probable u, from a few starts: much noise, little; or from the mean of `before` [chains, t]."""
+    starts = np.zeros((3, posterior.size))
+    starts[1, [0, 3]], starts[2, [0, 3]] = (-0.5, -1.0), (0.7, 1.0)
+    if before is not None:
+        starts = before.mean(axis=0, keepdims=True)
+
+    def downhill(u: Host) -> tuple[float, Host]:
+        value, gradient = posterior(u)
+        return -value, -gradient
+
+    found: list[Any] = [
+        minimize(downhill, start, jac=True, method="L-BFGS-B", options={"maxiter": 40}) for start in starts
+    ]
+    return np.asarray(min(found, key=lambda each: float(each.fun)).x)
+
+
+def _curvature(posterior: LogPosterior, centre: Host) -> tuple[Host, Host]:
+    """[t, t] and [t]: principal directions of minus the log density, and the roots of its curvature along them."""
+    rows = [
+        (posterior(centre - step)[1] - posterior(centre + step)[1]) / (2.0 * _DIFFERENCE)
+        for step in _DIFFERENCE * np.eye(len(centre))
+    ]
+    curvature = np.stack(rows)
+    values, directions = np.linalg.eigh((curvature + curvature.T) / 2.0)
+    return np.asarray(directions), np.sqrt(np.maximum(values, _WIDEST))
+
+
+def r_hat(values: Host, weights: Host) -> Host:
+    """[...]: how much wider all chains together are than each by itself, for values [chains, draws, ...].
+
+    `weights` [chains, draws] sum to one; with equal weights it is Gelman and Rubin's.
+    """
+    share = weights.sum(axis=1)  # [chains]
+    given = (weights / share[:, None]).reshape(*weights.shape, *[1] * (values.ndim - 2))
+    means = np.sum(given * values, axis=1)  # [chains, ...]
+    within = np.mean(np.sum(given * (values - means[:, None]) ** 2, axis=1), axis=0)
+    between = np.var(means, axis=0, ddof=1)
+    return np.asarray(np.sqrt(1.0 + between / np.where(within > 0, within, 1.0)))
+
+
+def median_distance(rows: Host) -> float:
+    """Between rows [n, p]; where rows are equal or alone, that of standard columns, sqrt(2 p)."""
+    distances = pdist(rows[:: max(1, len(rows) // _LOOKED_AT)])
+    found = float(np.median(distances)) if len(distances) else 0.0
+    return found if found > 0 else math.sqrt(2.0 * rows.shape[1])
+
+
+@adapts(BayesianProcess)
+def _process(model: BayesianProcess, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
+    """A mixture with one Gaussian belief for each draw, or one Gaussian belief in its place."""
+    posteriors, there = model.posteriors(), model._rows_of(contexts)
+    prepare: Any = prepare_mixture if model.belief == "mixture" else prepare_averaged
+    prepared = prepare(posteriors, there, target=target, joint=joint)
+    return lambda rows: prepared(model._rows_of(rows))

@@ -1,0 +1,250 @@
+"""A process that averages over its hyperparameters: what it predicts, how it goes on, what it believes."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from stakes import BayesianProcess, GaussianBelief, GaussianMixtureBelief, SquaredError, rank, score, select
+from stakes.exceptions import StakesError
+from stakes.models import belief_of
+from stakes.models.bayesian_process import predicted
+from tests.table_kinds import FrameLike
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((160, 4))
+    return X, np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(160)
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    X, y = table
+    return BayesianProcess().fit(X[:40], y[:40], pool=X)
+
+
+def log_density(model, X, y):
+    """Of a label at each row, by its mixture."""
+    rows = model._rows_of(X)
+    parts = []
+    for s, solved in enumerate(model._solved):
+        mean, variance = predicted(model.draws_, s, solved, model.train_, rows)
+        gap = (y - model.offset_) / model.unit_ - mean
+        parts.append(-0.5 * gap**2 / variance - 0.5 * np.log(2 * np.pi * variance) - np.log(model.unit_))
+    return logsumexp(parts, axis=0) - np.log(len(parts))
+
+
+def test_it_predicts_and_knows_how_well(table, model):
+    X, y = table
+    mean, sd = model.predict(X[40:], return_std=True)
+    assert np.mean((mean - y[40:]) ** 2) < 0.1 * y.var()
+    assert 0.8 < np.mean(np.abs(mean - y[40:]) < 1.64 * sd) < 0.99
+    np.testing.assert_array_equal(model.predict(X[40:]), mean)
+
+
+def test_columns_that_do_not_matter_get_long_lengths(model):
+    lengths = np.median(model.draws_.lengths, axis=0)
+    assert lengths[0] < 0.5 * min(lengths[2], lengths[3])
+
+
+def test_chains_agree(model):
+    assert max(model.r_hat_) < 1.1
+    assert model.report_[0].startswith("16 draws of the hyperparameters")
+    assert f"R-hat {model.r_hat_[0]:.2f} of means" in model.report_[0]
+
+
+def test_the_same_call_gives_the_same_model(table, model):
+    X, y = table
+    again = clone(model).fit(X[:40], y[:40], pool=X)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    other = BayesianProcess(random_state=1).fit(X[:40], y[:40], pool=X)
+    assert not np.array_equal(other.predict(X), model.predict(X))
+    np.testing.assert_allclose(other.predict(X), model.predict(X), atol=0.15)
+
+
+def test_units_of_the_labels_and_columns_do_not_matter(table, model):
+    X, y = table
+    other = BayesianProcess().fit(X[:40] * 1e3 - 5.0, 1e6 + 250.0 * y[:40], pool=X * 1e3 - 5.0)
+    np.testing.assert_allclose((other.predict(X * 1e3 - 5.0) - 1e6) / 250.0, model.predict(X), atol=1e-5)
+
+
+def test_more_labels_may_come_one_by_one(table):
+    """Weighing the draws by new labels gives what drawing anew gives, up to the noise of draws."""
+    X, y = table
+    model = BayesianProcess().fit(X[:30], y[:30], pool=X)
+    for i in range(30, 45):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    assert any("Drawn with" in each for each in model.report_) or model._sampled == 45
+    anew = BayesianProcess().fit(X[:45], y[:45], pool=X)
+    np.testing.assert_allclose(model.predict(X), anew.predict(X), atol=0.25)
+    gap = np.mean(log_density(model, X[45:], y[45:])) - np.mean(log_density(anew, X[45:], y[45:]))
+    assert abs(gap) < 0.15
+
+
+def test_labels_that_change_everything_are_drawn_for_anew(table):
+    X, y = table
+    model = BayesianProcess().fit(X[:20], y[:20], pool=X)
+    model.partial_fit(X[20:25], 50.0 + y[20:25])
+    assert model._sampled == 25
+    assert model.unit_ == pytest.approx(np.std(np.append(y[:20], 50.0 + y[20:25])))
+
+
+def test_partial_fit_alone_is_a_fit(table):
+    X, y = table
+    one, other = BayesianProcess().partial_fit(X[:12], y[:12]), BayesianProcess().fit(X[:12], y[:12])
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_very_few_labels(table, count):
+    X, y = table
+    mean, sd = BayesianProcess().fit(X[:count], y[:count], pool=X).predict(X, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (sd > 0).all()
+
+
+def test_labels_that_are_all_alike(table):
+    mean, sd = BayesianProcess().fit(table[0][:10], np.full(10, 3.0)).predict(table[0], return_std=True)
+    np.testing.assert_allclose(mean, 3.0, atol=1e-6)
+    assert (sd > 0).all()
+
+
+def test_many_labels_keep_fewer_draws_and_say_so():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(700, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(700)
+    model = BayesianProcess(max_rows=60).fit(X[:690], y[:690])
+    assert len(model.draws_.noise) == 3
+    assert "Hyperparameters were drawn with 60 of 690 labels." in model.report_
+    assert "With 690 labels 3 draws are kept, not 16, to save time." in model.report_
+    assert np.mean((model.predict(X) - np.sin(2 * X[:, 0])) ** 2) < 0.002
+    model.partial_fit(X[690:], y[690:])
+    assert len(model.labels_) == 700
+
+
+def test_a_table_with_text_and_gaps(table):
+    X, y = table
+    first = X[:, 0].copy()
+    first[3] = np.nan
+    frame = FrameLike({"x": first, "town": np.where(X[:, 1] > 0, "a", "b"), "one": np.ones(160)})
+    model = BayesianProcess().fit(frame.iloc[:40], y[:40], pool=frame)
+    assert model.draws_.lengths.shape == (16, 4)  # x, its gap, two towns
+    assert np.isfinite(model.predict(frame)).all()
+
+
+def test_an_outlier_in_a_column_is_cut_off(table):
+    X, y = table
+    far = X.copy()
+    far[0, 0] = 1e6
+    assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far)._rows_of(far)).max() == 3.0
+
+
+@pytest.fixture(scope="module")
+def mixed(table):
+    X, y = table
+    return BayesianProcess(belief="mixture").fit(X[:40], y[:40], pool=X)
+
+
+def test_its_belief_may_be_a_mixture_of_its_draws(table, mixed):
+    X, _ = table
+    model = mixed
+    belief = belief_of(model, X[40:60], X[60:100])
+    assert isinstance(belief, GaussianMixtureBelief)
+    assert belief.mean.shape == (16, 40)
+    mean, sd = model.predict(X[60:100], return_std=True)
+    np.testing.assert_allclose(belief.mean.mean(axis=0), mean, rtol=1e-9, atol=1e-9)
+    spread = (belief.variance + (belief.mean - mean) ** 2).mean(axis=0)
+    np.testing.assert_allclose(np.sqrt(spread), sd, rtol=1e-6)
+    latent = belief_of(model, X[40:60], X[60:100], target="latent")
+    noise = model.unit_**2 * model.draws_.noise[:, None]
+    np.testing.assert_allclose(belief.variance - latent.variance, np.broadcast_to(noise, (16, 40)), rtol=1e-6)
+
+
+def test_one_gaussian_has_the_moments_of_the_mixture(table, model, mixed):
+    X, _ = table
+    for target in ("label", "latent"):
+        one, many = (belief_of(each, X[40:60], X[55:100], target=target) for each in (model, mixed))
+        assert isinstance(one, GaussianBelief)
+        rng = np.random.default_rng(0)
+        s = rng.integers(0, 16, 400_000)
+        for n, m in ((0, 3), (7, 30), (16, 1)):  # the last: the same row on both sides
+            share = many.covariance[s, n, m] / many.candidate_variance[s, n]
+            y = many.candidate_mean[s, n] + np.sqrt(many.candidate_variance[s, n]) * rng.standard_normal(len(s))
+            left = many.variance[s, m] - share * many.covariance[s, n, m]
+            z = many.mean[s, m] + share * (y - many.candidate_mean[s, n]) + np.sqrt(left) * rng.standard_normal(len(s))
+            drawn = np.cov(y, z)
+            assert one.mean[m] == pytest.approx(z.mean(), abs=0.01)
+            np.testing.assert_allclose(
+                [one.candidate_variance[n], one.variance[m], one.covariance[n, m]],
+                [drawn[0, 0], drawn[1, 1], drawn[0, 1]],
+                rtol=0.02,
+                atol=0.01 * np.sqrt(drawn[0, 0] * drawn[1, 1]),
+            )
+
+
+def test_batches_of_one_gaussian_are_joint(table, model):
+    X, _ = table
+    joint = belief_of(model, X[40:60], X[60:100], joint=True)
+    same = belief_of(model, X[40:60], X[40:60], target="latent")
+    matrix = np.stack([joint.candidate_covariance(i) for i in range(20)])
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12)
+    off = ~np.eye(20, dtype=bool)
+    np.testing.assert_allclose(matrix[off], same.covariance[off], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(np.diag(matrix), joint.candidate_variance)
+    assert len(set(select(SquaredError(), joint, n=4).indices)) == 4
+
+
+def test_covariances_between_candidates_are_those_of_candidates_as_contexts(table, mixed):
+    X, _ = table
+    model = mixed
+    joint = belief_of(model, X[40:45], X[50:53], joint=True)
+    there = belief_of(model, X[40:45], X[40:45], target="latent")
+    for i in range(5):
+        row = joint.candidate_covariance(i)  # [S, N]
+        wanted = there.covariance[:, i, :].copy()
+        wanted[:, i] = joint.candidate_variance[:, i]
+        np.testing.assert_allclose(row, wanted, rtol=1e-6, atol=1e-9)
+
+
+def test_rank_takes_it(table, model):
+    X, _ = table
+    ranking = rank(model, SquaredError(), X[40:], n=3)
+    worth = score(SquaredError(), belief_of(model, X[40:], X[40:]))
+    assert ranking.indices[0] == int(np.argmax(worth))
+
+
+BAD = [
+    ({"n_draws": 0}, "n_draws must be a whole number, 1 or more; got 0"),
+    ({"n_draws": True}, "n_draws must be a whole number"),
+    ({"max_rows": 2}, "max_rows must be a whole number, 3 or more; got 2"),
+    ({"limit": 0.0}, "limit must be a positive number"),
+    ({"belief": "both"}, "belief must be 'gaussian' or 'mixture'; got 'both'"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), BAD)
+def test_bad_parameters_are_refused(table, wrong, message):
+    with pytest.raises(StakesError, match=message):
+        BayesianProcess(**wrong).fit(table[0][:5], table[1][:5])
+
+
+def test_bad_labels_are_refused(table):
+    X, y = table
+    with pytest.raises(StakesError, match="a label for each of 5 rows"):
+        BayesianProcess().fit(X[:5], y[:4])
+    with pytest.raises(StakesError, match="finite numbers"):
+        BayesianProcess().fit(X[:2], [1.0, np.nan])
+    with pytest.raises(NotFittedError):
+        BayesianProcess().predict(X)
+
+
+def test_a_refused_label_changes_nothing(table):
+    X, y = table
+    model = BayesianProcess().fit(X[:12], y[:12])
+    before = model.predict(X)
+    with pytest.raises(StakesError, match="finite numbers"):
+        model.partial_fit(X[12:13], [np.inf])
+    np.testing.assert_array_equal(model.predict(X), before)
