@@ -29,11 +29,11 @@ from sklearn.tree._tree import DepthFirstTreeBuilder, Tree
 
 from experiments.labels_saved.tables import Host, Table
 from stakes.exceptions import StakesError
-from stakes.models import BayesianProcess, DefaultModel
+from stakes.models import DefaultModel
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.simulation import Trial
 
-REFERENCE, DEFAULT, MIXTURE = "reference", "default", "mixture"
+REFERENCE, DEFAULT = "reference", "default"
 TREES = 200
 _SPREADS = (3.0, 1.0, 1.5)  # of the logarithms of variance, length and noise under their priors
 
@@ -174,12 +174,5 @@ def _default(table: Table, trial: Trial) -> Any:
     return WithPool(model, trial.X[np.concatenate([trial.initial, trial.pool])])
 
 
-def _mixture(table: Table, trial: Trial) -> Any:
-    """The default for numbers with a hypothesis for each draw of the hyperparameters; for classes the default."""
-    if table.task == "classes":
-        return _default(table, trial)
-    return WithPool(BayesianProcess(belief="mixture"), trial.X[np.concatenate([trial.initial, trial.pool])])
-
-
-BELIEFS: dict[str, Callable[[Table, Trial], Any]] = {REFERENCE: _reference, DEFAULT: _default, MIXTURE: _mixture}
+BELIEFS: dict[str, Callable[[Table, Trial], Any]] = {REFERENCE: _reference, DEFAULT: _default}
 """Functions (table, trial) -> estimator; add one here to put another belief on the yardstick."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from experiments.datasets import DatasetError
 from experiments.labels_saved import summary
-from experiments.labels_saved.beliefs import BELIEFS, DEFAULT, REFERENCE
+from experiments.labels_saved.beliefs import BELIEFS
 from experiments.labels_saved.loop import carry_out, settings_of
 from experiments.labels_saved.page import draw, page
 from experiments.labels_saved.splits import LABELS, RUNS
@@ -83,9 +83,7 @@ def write_page(results: Path) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments labels_saved", description=__doc__)
     parser.add_argument("--tables", nargs="+", metavar="TABLE", help="by default all 32")
-    parser.add_argument(
-        "--beliefs", nargs="+", choices=list(BELIEFS), default=[REFERENCE, DEFAULT], help="by default the first two"
-    )
+    parser.add_argument("--beliefs", nargs="+", choices=list(BELIEFS), default=list(BELIEFS), help="by default all")
     parser.add_argument("--strategies", nargs="+", help="random, loss, or rivals by name; by default all")
     parser.add_argument(
         "--runs", type=int, help=f"by default {RUNS['numbers']} for numbers, {RUNS['classes']} for classes"
