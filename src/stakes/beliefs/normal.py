@@ -424,7 +424,8 @@ class NormalCells:
         """
         xp, edges = namespace(self.mean), self.edges()
         each = self.members(slice(None), edges)
-        bends = xp.concat([constant(self.integrand.edges, edges), self.mean[0, self.sd[0, :] == 0]]) - self._point[0]
+        mean, sd = self.mean[0, :], self.sd[0, :]
+        bends = xp.concat([constant(self.integrand.edges, edges), mean[sd == 0]]) - self._point[0]
         first, last = (
             xp.sum(xp.astype(place, xp.int64), axis=1)
             for place in (edges[0, :] < bends[:, None], edges[0, :] <= bends[:, None])
