@@ -11,7 +11,6 @@ from stakes.models.bayesian_process import (
     ProcessDraws,
     chains_of,
     covariance_of,
-    leave_one_out,
     median_distance,
     most_probable_point,
     predicted,
@@ -117,18 +116,6 @@ def test_predictions_are_those_of_conditioning(rng):
     np.testing.assert_allclose(mean, kernel(others, rows) @ inverse @ labels, rtol=1e-6)
     left = np.diag(kernel(others) - kernel(others, rows) @ inverse @ kernel(rows, others)) + 0.2
     np.testing.assert_allclose(variance, left, rtol=1e-6)
-
-
-def test_leaving_one_out_is_what_leaving_it_out_gives(rng):
-    rows, labels = made(rng, count=8)
-    draws = ProcessDraws(np.full((1, 3), 1.5), np.array([0.7]), np.array([0.2]), np.array([0.3]))
-    found = leave_one_out(draws, 0, rows, labels)
-    for i in range(8):
-        kept = np.arange(8) != i
-        solved = solved_for(draws, 0, rows[kept], labels[kept])
-        mean, variance = predicted(draws, 0, solved, rows[kept], rows[i : i + 1])
-        wanted = -0.5 * (labels[i] - mean) ** 2 / variance - 0.5 * np.log(2 * np.pi * variance)
-        assert found[i] == pytest.approx(wanted[0], rel=1e-6)
 
 
 def test_r_hat_tells_chains_that_agree_from_those_that_do_not(rng):

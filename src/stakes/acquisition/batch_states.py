@@ -43,7 +43,6 @@ from stakes.acquisition.scores import (
     log_scorer,
     log_worth,
     regret_of_members,
-    uncertainty,
 )
 from stakes.beliefs import (
     BatchBelief,
@@ -586,12 +585,8 @@ class BeliefBatch:
         return self._log_contexts
 
     def log_most(self) -> Array:
-        """[M]: once the target is known; for a loss of a distribution, no more is known than all of the loss."""
-        if isinstance(self.loss, DistributionLoss):
-            most = uncertainty(self.loss, self.belief)
-        else:
-            most = best_of_knowing(self.loss, self.belief)
-        return log_of(double(most)) + self.log_weights
+        """[M]: the log of p(c) times what is saved there once the target is known."""
+        return log_of(double(best_of_knowing(self.loss, self.belief))) + self.log_weights
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""

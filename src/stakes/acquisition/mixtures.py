@@ -48,9 +48,9 @@ from stakes.acquisition.forms import (
     register,
     resolve,
 )
-from stakes.acquisition.scores import best_of_knowing, blocks, log_scorer, uncertainty
+from stakes.acquisition.scores import best_of_knowing, blocks, log_scorer
 from stakes.beliefs import GaussianMixtureBelief, WarpedGaussianBelief
-from stakes.losses import AnyLoss, DistributionLoss, ExponentialWeight, Linex, SquaredError
+from stakes.losses import AnyLoss, ExponentialWeight, Linex, SquaredError
 
 _SPACING = 0.25  # of nodes, in the smallest standard deviation of a candidate's label: see `stakes.beliefs.mixture`
 TAIL = 8.5
@@ -434,12 +434,8 @@ class MixtureBatch:
         return self.log_told
 
     def log_most(self) -> Array:
-        """[M]: once the target is known; for a loss of a distribution, no more is known than all of the loss."""
-        if isinstance(self.loss, DistributionLoss):
-            most = uncertainty(self.loss, self.belief)
-        else:
-            most = best_of_knowing(self.loss, self.belief)
-        return log_of(double(most)) + self.log_weights
+        """[M]: the log of p(c) times what is saved there once the target is known."""
+        return log_of(double(best_of_knowing(self.loss, self.belief))) + self.log_weights
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""

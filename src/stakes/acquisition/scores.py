@@ -248,8 +248,13 @@ def cost_of(loss: Loss, block: Belief) -> Cost:
     return loss.pointwise if logs is None else logs.pointwise
 
 
-def best_of_knowing(loss: Loss, belief: Belief) -> Array:
-    """[M]: the reduction by a label that tells the target itself, the most that labels can be worth."""
+def best_of_knowing(loss: AnyLoss, belief: Belief) -> Array:
+    """[M]: the reduction by a label that tells the target itself, the most that labels can be worth.
+
+    For a loss of a distribution no more is known than all of the loss.
+    """
+    if isinstance(loss, DistributionLoss):
+        return uncertainty(loss, belief)
     values, scales = [], []
     for block in context_blocks(belief):
         logs, reference = by_logarithms(loss, block), block.reference(loss)

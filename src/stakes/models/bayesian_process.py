@@ -495,15 +495,6 @@ def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host
     return solved[1] @ root, np.maximum(left, 0.0) + draws.noise[s] + _JITTER
 
 
-def leave_one_out(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> Host:
-    """[n]: the log density of each label given all others, under draw s."""
-    factor, solved = solved_for(draws, s, rows, labels)
-    roots = dtrtrs(factor, np.eye(len(rows)), lower=1)[0]  # L^-1
-    precision = np.sum(roots**2, axis=0)  # of each label given the others
-    gap = (solved @ roots) / precision
-    return np.asarray(0.5 * (np.log(precision / (2.0 * np.pi)) - precision * gap**2))
-
-
 def chains_of(
     posterior: LogPosterior, before: Host | None, warm_up: int, generator: np.random.Generator
 ) -> Callable[[int], Host]:

@@ -217,35 +217,21 @@ def prepare_gaussian(
 
 
 def prepare_mixture(
-    posteriors: Sequence[Posterior], contexts: Any, *, target: Target, joint: bool, weights: Array | None = None
+    posteriors: Sequence[Posterior], contexts: Any, *, target: Target, joint: bool
 ) -> Callable[[Any], GaussianMixtureBelief]:
-    """The same of several posteriors of one output, each a hypothesis, with `weights` [S] (None: equal)."""
+    """The same of several posteriors of one output, equally probable hypotheses."""
     places = [posterior.place(contexts) for posterior in posteriors]
-    means = [posterior.mean(there) for posterior, there in zip(posteriors, places, strict=True)]
     known = [posterior.variances(there) for posterior, there in zip(posteriors, places, strict=True)]
-    variances = [own + noise if target == "label" else own for own, noise in known]
-    xp = namespace(means[0])
+    means = [posterior.mean(there) for posterior, there in zip(posteriors, places, strict=True)]
 
     def belief(pool: Any) -> GaussianMixtureBelief:
-        found, labels = [], [xp.empty(len(pool), dtype=mean.dtype, device=device(mean)) for mean in means]
-        for posterior, there, (own, _), mean in zip(posteriors, places, known, labels, strict=True):
-            found.append(candidates_at(posterior, pool, there, own, keep=joint, mean=mean))
-        label_variances = [own + noise for _, own, noise, _ in found]
-        rows = [
-            partial(_label_covariances, posterior, place, variance)
-            for posterior, (place, *_), variance in zip(posteriors, found, label_variances, strict=True)
-            if place is not None
-        ]
-        return GaussianMixtureBelief(
-            mean=xp.stack(means),
-            variance=xp.stack(variances),
-            candidate_mean=xp.stack(labels),
-            candidate_variance=xp.stack(label_variances),
-            covariance=xp.stack([each[3] for each in found]),
-            weights=weights,
-            candidate_covariance=(lambda i: xp.stack([each(i) for each in rows])) if rows else None,
-            noise_variance=xp.stack([each[2] for each in found]),
-        )
+        xp, labels = namespace(means[0]), []
+        beliefs: list[Any] = []  # Gaussian, as each posterior is of one output
+        for posterior, there, mean, (own, noise) in zip(posteriors, places, means, known, strict=True):
+            labels.append(xp.empty(len(pool), dtype=mean.dtype, device=device(mean)))
+            here = candidates_at(posterior, pool, there, own, keep=joint, mean=labels[-1])
+            beliefs.append(_belief(posterior, here, mean, own + noise if target == "label" else own))
+        return GaussianMixtureBelief.from_beliefs(beliefs, xp.stack(labels))
 
     return belief
 
