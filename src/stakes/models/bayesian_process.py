@@ -78,8 +78,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         belief: What `belief_of` makes of the draws. "mixture": a Gaussian for each draw, so that a label is also worth
             what it tells about hyperparameters; quick for squared error, exponential weights, Linex and threshold
             decisions. "gaussian": one Gaussian with the means and covariances of that mixture, within draws and between
-            them. It is quick for every loss and exact for batches, and buys labels as well: docs/theory.md says how
-            that was measured.
+            them. It is quick for every loss and exact for batches; docs/theory.md says what is lost.
         random_state: A whole number or a generator.
 
     Attributes:
