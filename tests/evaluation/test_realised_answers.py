@@ -30,6 +30,8 @@ LOSSES = [
     AbsoluteError(RATE),
     Pinball(0.9),
     Pinball(0.2, RATE),
+    ThresholdDecision(0.7, 5.0),
+    ThresholdDecision(-1.0, 1.0, 30.0),
 ]
 
 

@@ -46,7 +46,7 @@ from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, with
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.mixture_decisions import DECISIONS_UNDER_WARPED_HYPOTHESES
 from stakes.acquisition.profile import over_one_gaussian, profile_curve
-from stakes.acquisition.scores import log_mean_weight
+from stakes.acquisition.scores import log_mean_weight, normal_quantile
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import Resolved, standard_units
 from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
@@ -244,7 +244,7 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
         threshold = standard_units((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [m]
-        indifferent = _normal_quantile(loss.false_alarm, loss.miss)
+        indifferent = normal_quantile(loss.false_alarm, loss.miss)
         logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
         return math.log(loss.miss + loss.false_alarm) + logs
 
@@ -258,7 +258,7 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
         if bool(xp.any(poor)):
             shares = xp.clip(rho, _LEAST_RHO, 1.0 - _LEAST_RHO)
             threshold = standard_units((loss.threshold,), mean, xp.sqrt(variance))[:, 0]
-            logs = _log_beyond_switch(threshold, _normal_quantile(loss.false_alarm, loss.miss), shares)
+            logs = _log_beyond_switch(threshold, normal_quantile(loss.false_alarm, loss.miss), shares)
             each = xp.exp(math.log(loss.miss + loss.false_alarm) + logs) * xp.astype(rho > 0, rho.dtype)
             found = xp.where(poor, each, found)
         return xp.astype(found, block.mean.dtype)
@@ -278,12 +278,6 @@ def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief
     assert isinstance(belief.latent, GaussianBelief)
     of, log_scale = threshold_curve(ThresholdDecision(places[0], loss.miss, loss.false_alarm), belief.latent)
     return lambda block: of(block.latent), log_scale
-
-
-def _normal_quantile(upper: float, lower: float) -> float:
-    """The u with P(U > u) : P(U < u) = upper : lower, from the smaller of the two."""
-    share = min(upper, lower) / (upper + lower)
-    return float(ndtri(share)) * (1.0 if lower < upper else -1.0)
 
 
 def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Array:
