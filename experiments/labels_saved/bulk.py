@@ -18,7 +18,7 @@ from experiments.labels_saved.beliefs import DEFAULT
 from experiments.labels_saved.densities import gaussian_log_densities, nearest
 from experiments.labels_saved.loop import LOSS, RANDOM, counted, keys_of, settings_of
 from experiments.labels_saved.problems import Problem, problems
-from experiments.labels_saved.rivals import K_CENTRE, InOrder, k_centre, random_order
+from experiments.labels_saved.rivals import K_CENTRE, k_centre, random_order
 from experiments.labels_saved.splits import split
 from experiments.labels_saved.store import Key, Record, Store
 from experiments.labels_saved.tables import Host, Table
@@ -77,13 +77,13 @@ def _records(table: Table, keys: Sequence[Key], runs: Sequence[int], bought: int
 
 
 def _rule(key: Key, losses: Mapping[str, Problem], trials: Mapping[int, Trial], bought: int) -> Any:
-    """What a simulation in bulk takes for a strategy: a rule, or one for each run."""
+    """What a simulation in bulk takes for a strategy: a rule, or the rows of each run."""
     if key.strategy == LOSS:
         return ExpectedReduction(losses[key.driver].loss)
     if key.strategy == RANDOM:
-        return {run: InOrder(trial.pool, random_order(trial, bought, run)) for run, trial in trials.items()}
+        return {run: random_order(trial, bought, run) for run, trial in trials.items()}
     if key.strategy == K_CENTRE:
-        return {run: InOrder(trial.pool, k_centre(trial, bought)) for run, trial in trials.items()}
+        return {run: k_centre(trial, bought) for run, trial in trials.items()}
     return checked_strategies([key.strategy])[key.strategy]
 
 

@@ -14,6 +14,7 @@ from stakes import (
     LogWarp,
     Pinball,
     SquaredError,
+    ThresholdDecision,
     WarpedGaussianBelief,
     Weight,
 )

@@ -3,7 +3,7 @@
 The prior, the covariance and the sampler are those of `BayesianProcess`: the most probable hyperparameters from a few
 starts, then Hamiltonian Monte Carlo in the units of the curvature there. Each draw is the end of a chain of its own, and
 all chains of all data sets take a step together. A data set that has grown by a label goes on from where its chains
-were; after five labels the search begins anew. It is imported when a simulation is given a device.
+were; after ten labels the search begins anew. It is imported when a simulation is given a device.
 
 Sizes: R tables of n rows and p columns, G data sets, each of m labels on rows of one table; S draws for each,
 t = 5 + p hyperparameters, c chains of a call, Q rows asked for.
@@ -41,9 +41,10 @@ from stakes.models.bayesian_process import (
 
 Tensor: TypeAlias = Any
 """One of torch."""
-_FIRST, _NEXT = 12, 3  # trajectories of chains that are new, and of those that go on
-_ANEW = 5  # labels, after which the most probable point is searched again
-_CLIMB = 60  # steps of a search
+_FIRST, _NEXT = 12, 2  # trajectories of chains that are new, and of those that go on
+_ANEW = 10  # labels, after which the most probable point is searched again
+_CLIMB = 50  # steps of a search
+_FAR = 0.75 * FURTHEST  # that a search may go
 _LEARNING = 0.3  # of the step of trajectories
 
 
@@ -108,6 +109,8 @@ class ProcessesOnDevice:
                 (groups, self.n_draws, size), generator=self.generator, dtype=torch.float64, device=device
             )
             chains = centre[:, None] + (drawn / units.scale[:, None]) @ units.directions.transpose(1, 2)
+            nowhere = self.log_posterior(data, chains.reshape(-1, size), of)[0].reshape(groups, -1) <= NOWHERE
+            chains = torch.where(nowhere[..., None], centre[:, None], chains)
         else:
             units, searched, chains, turns = before.units, before.searched, before.chains, _NEXT
         chains, units = self._walked(data, chains.reshape(-1, size), of, units, turns)
@@ -173,7 +176,7 @@ class ProcessesOnDevice:
             _, gradient = self.log_posterior(data, u, of)
             first, second = 0.8 * first + 0.2 * gradient, 0.95 * second + 0.05 * gradient**2
             rise = (first / (1.0 - 0.8**step)) / (torch.sqrt(second / (1.0 - 0.95**step)) + 1e-8)
-            u = u + 0.3 * math.cos(0.5 * math.pi * step / (_CLIMB + 1)) * rise
+            u = (u + 0.3 * math.cos(0.5 * math.pi * step / (_CLIMB + 1)) * rise).clamp(-_FAR, _FAR)
         height = self.log_posterior(data, u, of)[0].reshape(groups, count)
         return u.reshape(starts.shape)[torch.arange(groups, device=u.device), height.argmax(1)]
 

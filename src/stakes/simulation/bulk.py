@@ -21,7 +21,7 @@ from sklearn.base import clone
 
 from stakes._utils.arguments import Progress
 from stakes._utils.tables import Host, take_rows
-from stakes.acquisition import expected_reduction, uncertainty
+from stakes.acquisition import expected_reduction
 from stakes.beliefs import GaussianBelief
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
@@ -35,15 +35,15 @@ from stakes.simulation.store import TRACE_FIELDS, Trace
 from stakes.simulation.strategies import ExpectedReduction, Rule, best_candidate, reductions
 from stakes.simulation.trial import Trial
 
-GivenRule: TypeAlias = Rule | Mapping[int, Rule] | None
-"""Of a strategy: a rule, one for each run, or None for random choice."""
+GivenRule: TypeAlias = Rule | Mapping[int, Host] | None
+"""Of a strategy: a rule, the rows [B] to acquire in each run, or None for random choice."""
 Observe: TypeAlias = Callable[[int, Fits, Host], None]
 """A function (labels bought, fits of G data sets, rows bought [G, .]) that is called before each choice, and at the
 end."""
 
 _CELLS = {"cuda": 60_000_000, "cpu": 4_000_000}  # of covariances of labels, over all chains
 _PAIRS = {"cuda": 150_000_000, "cpu": 10_000_000}  # of candidates, contexts and draws
-_NEAR_NOTHING = 1e-6  # of the loss today: a worth below it may be rounding, which `reductions` knows
+_NEAR_NOTHING = 1e-6  # of the most that labels can be worth: below it may be rounding, which `reductions` knows
 
 
 def process_of(model: Any) -> BayesianProcess:
@@ -204,6 +204,9 @@ class _Together:
         chosen, promised = np.empty(len(fits), dtype=np.intp), np.full(len(fits), np.nan)
         for name, given in self.strategies.items():
             groups = np.asarray([g for g, each in enumerate(self.names) if each == name])
+            if isinstance(given, Mapping):
+                chosen[groups] = [given[self.runs[self.which[g]]][step] for g in groups]
+                continue
             for part in self._parts(self.pools.shape[1] * self.contexts.shape[1], groups):
                 scores, worths = self._scores(given, fits, part)
                 for place, g in enumerate(part):
@@ -214,19 +217,18 @@ class _Together:
                     chosen[g], promised[g] = self.pools[g, best], worths[place]
         return chosen, promised
 
-    def _scores(self, given: GivenRule, fits: Fits, part: Host) -> tuple[list[Rule | None], Host]:
+    def _scores(self, given: Rule | None, fits: Fits, part: Host) -> tuple[list[Rule | None], Host]:
         """[g] rules that need no belief any more, and the best worth of each."""
         nothing = np.full(len(part), np.nan)
         if given is None:
             return [None] * len(part), nothing
         moments = fits.take(part).moments(self.pools[part], self.contexts[part])
         if not isinstance(given, ExpectedReduction):
-            rules = [given[self.runs[self.which[g]]] if isinstance(given, Mapping) else given for g in part]
-            return [_known(rule, _one(moments, place)) for place, rule in enumerate(rules)], nothing
+            return [_known(given, _one(moments, place)) for place in range(len(part))], nothing
         loss = given.of(self.loss)
-        scores, today = (each.cpu().numpy() for each in _reductions(loss, moments))
+        scores, most = (each.cpu().numpy() for each in _reductions(loss, moments))
         best = scores.max(axis=1)
-        for place in np.flatnonzero(best <= _NEAR_NOTHING * today) if loss.finite_actions else ():
+        for place in np.flatnonzero(best <= _NEAR_NOTHING * most) if loss.finite_actions else ():
             scores[place], log_factor = reductions(loss, _one(moments, place))
             best[place] = scores[place].max() * np.exp(log_factor)
             scores[place] *= np.exp(log_factor) if np.isfinite(log_factor) else 1.0
@@ -240,16 +242,15 @@ class _Together:
 
 
 def _reductions(loss: AnyLoss, moments: Moments) -> tuple[Any, Any]:
-    """[g, N], [g]: the expected reduction of the mean loss by each label; and that loss today, for finite actions."""
+    """[g, N], [g]: the expected reduction of the mean loss by each label; and by one that would tell all targets."""
     groups, candidates, contexts = moments.covariance.shape
     scaled = moments.covariance / torch.sqrt(moments.label_variance)[..., None]
     pairs = scaled.permute(1, 0, 2).reshape(candidates, groups * contexts)
-    belief = GaussianBelief(
-        moments.mean.reshape(-1), moments.variance.reshape(-1), moments.mean.new_ones(candidates), pairs
-    )
-    found = expected_reduction(loss, belief).reshape(candidates, groups, contexts).mean(-1).T
-    today = uncertainty(loss, belief).reshape(groups, contexts).mean(-1) if loss.finite_actions else found[:, 0]
-    return found, today
+    variance = moments.variance.reshape(-1)
+    pairs = torch.cat([pairs, torch.sqrt(variance)[None]])  # one more candidate, whose label tells all
+    belief = GaussianBelief(moments.mean.reshape(-1), variance, variance.new_ones(candidates + 1), pairs)
+    found = expected_reduction(loss, belief).reshape(candidates + 1, groups, contexts).mean(-1).T
+    return found[:, :-1], found[:, -1]
 
 
 def _no_belief() -> Any:
