@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         GaussianMixtureBelief,
         LogWarp,
         NormalEnsemble,
+        SoftplusWarp,
         VectorGaussianBelief,
         VectorNormalEnsemble,
         VoteEnsemble,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
         Weight,
         ZeroOne,
     )
-    from stakes.models import BayesianProcess, Bootstrap, GaussianProcess, default
+    from stakes.models import BayesianProcess, Bootstrap, CountProcess, GaussianProcess, default
     from stakes.ranking import cold_start, outlook, rank
     from stakes.simulation import simulate
 
@@ -77,6 +78,7 @@ __all__ = [
     "Campaign",
     "CategoricalEnsemble",
     "CostMatrix",
+    "CountProcess",
     "ExponentialLinearWeight",
     "ExponentialWeight",
     "FiniteActions",
@@ -95,6 +97,7 @@ __all__ = [
     "PoissonDeviance",
     "ScoringRule",
     "Selection",
+    "SoftplusWarp",
     "SphericalLoss",
     "SquaredError",
     "ThresholdDecision",
@@ -124,7 +127,9 @@ __all__ = [
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
 _ELSEWHERE = {"Campaign": "stakes.campaign"}  # which needs none of those
-_ELSEWHERE |= dict.fromkeys(("BayesianProcess", "Bootstrap", "GaussianProcess", "default"), "stakes.models")
+_ELSEWHERE |= dict.fromkeys(
+    ("BayesianProcess", "Bootstrap", "CountProcess", "GaussianProcess", "default"), "stakes.models"
+)
 
 
 def __getattr__(name: str) -> Any:

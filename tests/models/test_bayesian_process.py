@@ -28,7 +28,7 @@ def model(table):
 
 def log_density(model, X, y):
     """Of a label at each row, by its mixture."""
-    rows = model._rows_of(X)
+    rows = model.standard_rows(X)
     parts = []
     for s, solved in enumerate(model._solved):
         mean, variance = predicted(model.draws_, s, solved, model.train_, rows)
@@ -139,7 +139,7 @@ def test_an_outlier_in_a_column_is_cut_off(table):
     X, y = table
     far = X.copy()
     far[0, 0] = 1e6
-    assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far)._rows_of(far)).max() == 3.0
+    assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far).standard_rows(far)).max() == 3.0
 
 
 @pytest.fixture(scope="module")

@@ -35,23 +35,23 @@ from stakes.models.base import RowsToBelief, adapts
 from stakes.models.encoding import TableEncoder
 from stakes.models.gp_posterior import KernelPosterior, prepare_averaged, prepare_mixture
 
-_GLOBALS = 5  # level, log spread, log variance, log noise, log slope
-_MEDIANS = np.log([1.5, 0.8, 1.0, 0.1, 0.1])  # the length in median distances between rows, and the others as they are
-_SPREADS = np.array([0.75, 0.5, 1.0, 1.5, 1.5])  # standard deviations of the logarithms
-_LEAST_NOISE = 1e-4  # of the variance of labels
-_JITTER = 1e-8
+GLOBALS = 5  # level, log spread, log variance, log noise, log slope
+MEDIANS = np.log([1.5, 0.8, 1.0, 0.1, 0.1])  # the length in median distances between rows, and the others as they are
+SPREADS = np.array([0.75, 0.5, 1.0, 1.5, 1.5])  # standard deviations of the logarithms
+LEAST_NOISE = 1e-4  # of the variance of labels
+JITTER = 1e-8
 CONSTANT = 1.0
 """Prior variance of the mean of f."""
 _OWN_LENGTHS = 60  # columns, at most
 _CHAINS = 4
-_LEAPS = (4, 8)  # of a trajectory, from .. to
-_ACCEPTED = 0.8  # the share of trajectories that the step is set for
-_STEP = 0.45  # to begin with
-_EVERY, _SHORT = 5, 0.3  # one trajectory in so many is so much shorter, so that no chain stays in a narrow place
-_DIFFERENCE = 1e-4  # of the gradient, for the curvature
-_WIDEST = 0.8  # least curvature, that of the prior being 1
-_FURTHEST = 12.0  # standard deviations of the prior
-_NOWHERE = -1e25  # the log density beyond
+LEAPS = (4, 8)  # of a trajectory, from .. to
+ACCEPTED = 0.8  # the share of trajectories that the step is set for
+STEP = 0.45  # to begin with
+EVERY, SHORT = 5, 0.3  # one trajectory in so many is so much shorter, so that no chain stays in a narrow place
+DIFFERENCE = 1e-4  # of the gradient, for the curvature
+WIDEST = 0.8  # least curvature, that of the prior being 1
+FURTHEST = 12.0  # standard deviations of the prior
+NOWHERE = -1e25  # the log density beyond
 _LOOKED_AT = 300  # rows whose distances are looked at
 
 
@@ -125,18 +125,29 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             StakesError: If there is no label, shapes disagree, or a label is not a finite number.
         """
-        self._check()
+        self.check_parameters()
+        self.train_ = self.fit_columns(X, pool)
+        self.labels_, self._seed = finite_labels(y, self.encoder_.n_samples_seen_), as_seed(self.random_state)
+        return self._draw(None)
+
+    def fit_columns(self, X: Any, pool: Any = None) -> Host:  # noqa: N803
+        """Learn how columns are encoded, as `fit` does first.
+
+        Args:
+            X: A table [n, p] of any columns, gaps allowed.
+            pool: Other rows [N, p] that count, too; None: none.
+
+        Returns:
+            [n, q]: the rows of X in standard units.
+        """
         self.encoder_ = TableEncoder().fit(X, pool=pool)
-        labels = _finite_labels(y, self.encoder_.n_samples_seen_)
         features = self._encoded(X)
         every = features if pool is None else np.concatenate([features, self._encoded(pool)])
         self.centre_, spread = every.mean(axis=0), every.std(axis=0)
         self.spread_ = np.where(spread > 0, spread, 1.0)
-        self.n_features_in_ = self.encoder_.n_features_in_
+        self.n_features_in_, self._pool_size = self.encoder_.n_features_in_, len(every) - len(features)
         self.median_ = median_distance(self._standard(every))
-        self.train_, self.labels_ = self._standard(features), labels
-        self._seed, self._pool_size = as_seed(self.random_state), len(every) - len(features)
-        return self._draw(None)
+        return self._standard(features)
 
     def partial_fit(self, X: Any, y: Any) -> BayesianProcess:  # noqa: N803
         """Go on with more labels, which takes a fraction of the time.
@@ -156,8 +167,8 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "draws_"):
             return self.fit(X, y)
-        rows = self._rows_of(X)
-        labels = _finite_labels(y, len(rows))
+        rows = self.standard_rows(X)
+        labels = finite_labels(y, len(rows))
         before = len(self.labels_)
         self.train_, self.labels_ = np.concatenate([self.train_, rows]), np.concatenate([self.labels_, labels])
         unit = float(self.labels_.std())
@@ -183,7 +194,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             [N], or a pair of [N].
         """
         check_is_fitted(self, "draws_")
-        rows = self._rows_of(X)
+        rows = self.standard_rows(X)
         found = [predicted(self.draws_, s, solved, self.train_, rows) for s, solved in enumerate(self._solved)]
         mean, variance = (np.stack(each) for each in zip(*found, strict=True))  # [S, N]
         average = mean.mean(axis=0)
@@ -208,7 +219,8 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             for s, (factor, solved) in enumerate(self._solved)
         ]
 
-    def _check(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that cannot be."""
         for name, least in (("n_draws", 1), ("max_rows", 3)):
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
@@ -224,8 +236,15 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise StakesError("X must be dense: a process needs the distances of all rows. Use X.toarray() if it fits")
         return encoded if encoded.shape[1] else np.zeros((len(encoded), 1))  # columns are all constant
 
-    def _rows_of(self, X: Any) -> Host:  # noqa: N803
-        """[N, q]: the rows of a table as the draws take them, in standard units."""
+    def standard_rows(self, X: Any) -> Host:  # noqa: N803
+        """The rows of a table as the draws take them.
+
+        Args:
+            X: A table [N, p].
+
+        Returns:
+            [N, q], in standard units.
+        """
         return self._standard(self._encoded(X))
 
     def _standard(self, features: Host) -> Host:
@@ -331,7 +350,7 @@ def _diagonal(draws: ProcessDraws, s: int, rows: Host) -> tuple[Host, Host]:
     return prior_variance(draws, s, rows), np.full(len(rows), draws.noise[s])
 
 
-def _finite_labels(y: Any, count: int) -> Host:
+def finite_labels(y: Any, count: int) -> Host:
     """[n]: labels as numbers."""
     labels = np.asarray(y, dtype=float)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
@@ -372,51 +391,53 @@ class LogPosterior(NamedTuple):
     """p"""
     centres: Host
     """[5]: medians of level, log spread, log variance, log noise and log slope"""
+    known_noise: Host | float = 0.0
+    """[n]: the variance that each label is known to have beside the noise"""
 
     @classmethod
-    def of(cls, rows: Host, labels: Host, median: float) -> LogPosterior:
+    def of(cls, rows: Host, labels: Host, median: float, known_noise: Host | float = 0.0) -> LogPosterior:
         """Of rows [n, p] and labels [n] in standard units; `median` is the typical distance of rows."""
         count, columns = rows.shape
         above, below = np.triu_indices(count, 1)
-        own = _followed(rows, labels)
+        own = columns_followed(rows, labels)
         squares = (rows[above] - rows[below]) ** 2  # [c, p]
         rest = np.setdiff1d(np.arange(columns), own)
         parts = [squares[:, own].T, squares[:, rest].sum(axis=1)[None]]
-        centres = _MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
+        centres = MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
         together = np.ascontiguousarray(np.concatenate(parts))
-        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres)
+        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres, known_noise)
 
     @property
     def size(self) -> int:
         """How many hyperparameters there are, t."""
-        return _GLOBALS + len(self.own)
+        return GLOBALS + len(self.own)
 
     def draws(self, u: Host) -> ProcessDraws:
         """The hyperparameters of standard normals u [S, t]."""
-        logs = self.centres + _SPREADS * u[:, :_GLOBALS]
+        logs = self.centres + SPREADS * u[:, :GLOBALS]
         lengths = np.repeat(np.exp(logs[:, :1]), self.columns, axis=1)
-        lengths[:, self.own] = np.exp(np.clip(logs[:, :1] + np.exp(logs[:, 1:2]) * u[:, _GLOBALS:], -50.0, 50.0))
-        return ProcessDraws(lengths, np.exp(logs[:, 2]), _LEAST_NOISE + np.exp(logs[:, 3]), np.exp(logs[:, 4]))
+        lengths[:, self.own] = np.exp(np.clip(logs[:, :1] + np.exp(logs[:, 1:2]) * u[:, GLOBALS:], -50.0, 50.0))
+        return ProcessDraws(lengths, np.exp(logs[:, 2]), LEAST_NOISE + np.exp(logs[:, 3]), np.exp(logs[:, 4]))
 
     def __call__(self, u: Host) -> tuple[float, Host]:
         """The value and its gradient [t] at u [t]; far out, where the covariance has no root, almost -inf."""
-        if not np.all(np.abs(u) < _FURTHEST):
-            return _NOWHERE, np.zeros_like(u)
-        level, log_spread, log_variance, log_noise, log_slope = self.centres + _SPREADS * u[:_GLOBALS]
+        if not np.all(np.abs(u) < FURTHEST):
+            return NOWHERE, np.zeros_like(u)
+        level, log_spread, log_variance, log_noise, log_slope = self.centres + SPREADS * u[:GLOBALS]
         spread, variance, slope = math.exp(log_spread), math.exp(log_variance), math.exp(log_slope)
         noise, (above, below) = math.exp(log_noise), self.pairs
-        logs = np.append(level + np.clip(spread * u[_GLOBALS:], -50.0, 50.0), level)
+        logs = np.append(level + np.clip(spread * u[GLOBALS:], -50.0, 50.0), level)
         inverse = np.exp(-2.0 * logs)  # [q + 1]
         distance = np.sqrt(5.0 * (inverse @ self.squares))  # [c]
         decay = np.exp(-distance)
         shape = (1.0 + distance + distance**2 / 3.0) * decay
         matrix = np.empty((len(self.labels), len(self.labels)), order="F")
         matrix[below, above] = variance * shape
-        np.fill_diagonal(matrix, variance + noise + _LEAST_NOISE + _JITTER)
+        np.fill_diagonal(matrix, variance + noise + LEAST_NOISE + JITTER + self.known_noise)
         matrix += CONSTANT + slope * self.products
         factor, failed = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         if failed:
-            return _NOWHERE, np.zeros_like(u)
+            return NOWHERE, np.zeros_like(u)
         solved = dtrtrs(factor, self.labels, lower=1)[0]
         value = -0.5 * float(solved @ solved) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * float(u @ u)
         weights = dtrtrs(factor, solved, lower=1, trans=1)[0]
@@ -428,16 +449,16 @@ class LogPosterior(NamedTuple):
         by_globals = np.array(
             [
                 by_length.sum(),
-                spread * float(by_length[:-1] @ u[_GLOBALS:]),
+                spread * float(by_length[:-1] @ u[GLOBALS:]),
                 variance * (float(pairs @ shape) + diagonal.sum()),
                 noise * diagonal.sum(),
                 slope * by_slope,
             ]
         )
-        return value, np.concatenate([_SPREADS * by_globals, spread * by_length[:-1]]) - u
+        return value, np.concatenate([SPREADS * by_globals, spread * by_length[:-1]]) - u
 
 
-def _followed(rows: Host, labels: Host) -> Host:
+def columns_followed(rows: Host, labels: Host) -> Host:
     """[q]: the columns that have lengths of their own: all, or those whose ranks go with the ranks of labels most."""
     if rows.shape[1] <= _OWN_LENGTHS:
         return np.arange(rows.shape[1])
@@ -479,11 +500,16 @@ def prior_variance(draws: ProcessDraws, s: int, rows: Host) -> Host:
     return np.asarray(draws.variance[s] + CONSTANT + draws.slope[s] * np.mean(rows**2, axis=1))
 
 
+def label_covariance(draws: ProcessDraws, s: int, rows: Host) -> Host:
+    """[n, n]: of labels at rows [n, p] under draw s."""
+    matrix = covariance_of(draws, s, rows, rows)
+    matrix[np.diag_indices(len(rows))] = prior_variance(draws, s, rows) + draws.noise[s] + JITTER
+    return matrix
+
+
 def solved_for(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> tuple[Host, Host]:
     """[n, n] and [n]: the root L of the covariance of labels under draw s, and L^-1 labels."""
-    matrix = covariance_of(draws, s, rows, rows)
-    matrix[np.diag_indices(len(rows))] = prior_variance(draws, s, rows) + draws.noise[s] + _JITTER
-    factor = np.linalg.cholesky(matrix)
+    factor = np.linalg.cholesky(label_covariance(draws, s, rows))
     return factor, dtrtrs(factor, labels, lower=1)[0]
 
 
@@ -491,7 +517,7 @@ def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host
     """[N], [N]: mean and variance of labels at `others` under draw s, given those at `rows`."""
     root = dtrtrs(solved[0], covariance_of(draws, s, rows, others), lower=1)[0]
     left = prior_variance(draws, s, others) - np.sum(root**2, axis=0)
-    return solved[1] @ root, np.maximum(left, 0.0) + draws.noise[s] + _JITTER
+    return solved[1] @ root, np.maximum(left, 0.0) + draws.noise[s] + JITTER
 
 
 def chains_of(
@@ -528,27 +554,27 @@ def _walk(
     step: float | None = None,
 ) -> tuple[Host, float]:
     """[turns, t]: one chain with this step, or one whose step is set as it goes; and the step at the end."""
-    kept, length = np.empty((turns, len(x))), step or _STEP
+    kept, length = np.empty((turns, len(x))), step or STEP
     value, gradient = at(x)
     for turn in range(turns):
         momentum = generator.standard_normal(len(x))
         energy = value - 0.5 * momentum @ momentum
-        short = _SHORT if turn % _EVERY == _EVERY - 1 else 1.0
-        stride, leaps = short * length * generator.uniform(0.8, 1.2), generator.integers(_LEAPS[0], _LEAPS[1] + 1)
+        short = SHORT if turn % EVERY == EVERY - 1 else 1.0
+        stride, leaps = short * length * generator.uniform(0.8, 1.2), generator.integers(LEAPS[0], LEAPS[1] + 1)
         place, height, slope = x, value, gradient
         for _ in range(leaps):
             momentum = momentum + 0.5 * stride * slope
             place = place + stride * momentum
             height, slope = at(place)
             momentum = momentum + 0.5 * stride * slope
-            if height <= _NOWHERE:
+            if height <= NOWHERE:
                 break
         gain = height - 0.5 * momentum @ momentum - energy
         chance = math.exp(min(0.0, float(gain))) if math.isfinite(gain) else 0.0
         if generator.random() < chance:
             x, value, gradient = place, height, slope
         if step is None and short == 1.0:
-            length *= math.exp(0.5 * (chance - _ACCEPTED) / math.sqrt(1.0 + turn / 4.0))
+            length *= math.exp(0.5 * (chance - ACCEPTED) / math.sqrt(1.0 + turn / 4.0))
         kept[turn] = x
     return kept, length
 
@@ -573,12 +599,12 @@ def most_probable_point(posterior: LogPosterior, before: Host | None = None) -> 
 def _curvature(posterior: LogPosterior, centre: Host) -> tuple[Host, Host]:
     """[t, t] and [t]: principal directions of minus the log density, and the roots of its curvature along them."""
     rows = [
-        (posterior(centre - step)[1] - posterior(centre + step)[1]) / (2.0 * _DIFFERENCE)
-        for step in _DIFFERENCE * np.eye(len(centre))
+        (posterior(centre - step)[1] - posterior(centre + step)[1]) / (2.0 * DIFFERENCE)
+        for step in DIFFERENCE * np.eye(len(centre))
     ]
     curvature = np.stack(rows)
     values, directions = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    return np.asarray(directions), np.sqrt(np.maximum(values, _WIDEST))
+    return np.asarray(directions), np.sqrt(np.maximum(values, WIDEST))
 
 
 def r_hat(values: Host, weights: Host) -> Host:
@@ -604,7 +630,7 @@ def median_distance(rows: Host) -> float:
 @adapts(BayesianProcess)
 def _process(model: BayesianProcess, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
     """A mixture with one Gaussian belief for each draw, or one Gaussian belief in its place."""
-    posteriors, there = model.posteriors(), model._rows_of(contexts)
+    posteriors, there = model.posteriors(), model.standard_rows(contexts)
     prepare: Any = prepare_mixture if model.belief == "mixture" else prepare_averaged
     prepared = prepare(posteriors, there, target=target, joint=joint)
-    return lambda rows: prepared(model._rows_of(rows))
+    return lambda rows: prepared(model.standard_rows(rows))
