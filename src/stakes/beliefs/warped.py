@@ -18,7 +18,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from stakes._utils.arguments import is_positive
-from stakes._utils.array import Array, constant, double, log_of, namespace, normal_tail, ratio, replaced
+from stakes._utils.array import (
+    Array,
+    at_once,
+    constant,
+    double,
+    log_of,
+    namespace,
+    normal_tail,
+    ratio,
+    replaced,
+    slices,
+)
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
@@ -35,6 +46,7 @@ _OUTSIDE = 1e-9  # latent mass that may lie where the warp is only a continuatio
 _NEGLIGIBLE = 9.0  # in logarithms: a ten-thousandth
 _FAR = 40.0  # standard deviations, beyond which no mass is left
 _REACH, _NODES = 16.0, 161  # standard deviations and nodes of moments of a warped normal
+_ROWS = 2048  # that are taken at once
 
 
 @runtime_checkable
@@ -472,15 +484,19 @@ class WarpedGaussianBelief:
 
 
 def warped_moments(warp: Warp, mean: Array, variance: Array) -> tuple[Array, Array]:
-    """[...], [...]: mean and variance of z = g(f) for normal f, by the trapezoid rule, about g(mean)."""
+    """[N], [N]: mean and variance of z = g(f) for normal f [N], by the trapezoid rule, about g(mean)."""
     xp = namespace(mean)
     nodes = constant(np.linspace(-_REACH, _REACH, _NODES), mean)
     weights = xp.exp(-0.5 * nodes**2)
     weights = weights / xp.sum(weights)
-    origin = warp.forward(mean)
-    away = warp.forward(mean[..., None] + xp.sqrt(variance)[..., None] * nodes) - origin[..., None]
-    shift = xp.sum(weights * away, axis=-1)
-    return origin + shift, xp.sum(weights * (away - shift[..., None]) ** 2, axis=-1)
+    found = []
+    for part in slices(mean.shape[0], at_once(mean, _ROWS)):
+        origin = warp.forward(mean[part])
+        away = warp.forward(mean[part, None] + xp.sqrt(variance[part])[:, None] * nodes) - origin[:, None]
+        shift = away @ weights
+        found.append((origin + shift, (away - shift[:, None]) ** 2 @ weights))
+    means, variances = zip(*found, strict=True) if found else ((mean,), (variance,))
+    return xp.concat(means), xp.concat(variances)
 
 
 def _mass_outside(interval: Interval, mean: Array, sd: Array) -> Array:

@@ -42,6 +42,7 @@ from stakes.models.bayesian_process import (
     label_covariance,
     most_probable_point,
     prior_variance,
+    seen_through,
 )
 from stakes.models.gp_posterior import KernelPosterior, Place, prepare_averaged
 
@@ -122,7 +123,9 @@ class CountProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             some = np.sort(generator.choice(len(labels), self.max_rows, replace=False))
         found = self._evident(labels, some)
         self.grain_, self.link_ = found.grain, found.link
-        chains = chains_of(found.posterior, None, _WARM_UP, generator)(_DRAWS)
+        chains = chains_of(
+            found.posterior, None, _WARM_UP, generator, most_probable_point(found.posterior, found.point[None])
+        )(_DRAWS)
         chains = chains.reshape(-1, chains.shape[-1])
         weights = _weights(found, self.train_[some], labels[some] / found.grain, chains)
         kept = max(min(_FEWEST, self.n_draws), min(self.n_draws, self.n_draws * _FULL**2 // len(labels) ** 2))
@@ -251,24 +254,18 @@ class Link:
         """So that labels are near standard units; the scale is the largest count."""
         scale = max(float(counts.max()), 1.0)
         mean = max(float(counts.mean()), _HALF / len(counts))
-        logs = _inverse(np.maximum(counts, _HALF), scale)
-        return cls(scale, float(_inverse(mean, scale)), max(_LEAST_UNIT, float(logs.std())))
+        logs = seen_through(np.maximum(counts, _HALF), scale)[0]
+        return cls(scale, float(seen_through(np.asarray(mean), scale)[0]), max(_LEAST_UNIT, float(logs.std())))
 
     def start(self, counts: Host) -> Host:
         """[n]: where to look for h first."""
-        return np.asarray((_inverse(np.maximum(counts, _HALF), self.scale) - self.offset) / self.unit)
+        return np.asarray((seen_through(np.maximum(counts, _HALF), self.scale)[0] - self.offset) / self.unit)
 
     def rate(self, h: Host) -> tuple[Host, Host]:
         """[...], [...]: the rate, and its slope in h; both positive."""
         latent = self.offset + self.unit * h
         rate, slope = self.scale * np.logaddexp(0.0, latent), self.scale * self.unit * expit(latent)
         return np.maximum(rate, _LEAST_RATE), np.maximum(slope, _LEAST_RATE * self.unit)
-
-
-def _inverse(rate: Any, scale: float) -> Any:
-    """[...]: log(exp(rate / scale) - 1)."""
-    share = np.asarray(rate) / scale
-    return share + np.log(-np.expm1(-share))
 
 
 class Mode(NamedTuple):
@@ -352,6 +349,8 @@ class _Fitted(NamedTuple):
     link: Link
     posterior: LogPosterior
     mode: Mode
+    point: Host
+    """[t]: the most probable hyperparameters"""
     evidence: float
 
 
@@ -368,7 +367,7 @@ def _fitted(rows: Host, labels: Host, grain: float, median: float) -> _Fitted:
         mode = most_probable_rates(label_covariance(posterior.draws(point[None]), 0, rows), counts, link, h)
         h, working, variance = mode.place, mode.working, mode.variance
     evidence = mode.evidence - 0.5 * float(point @ point) - len(labels) * math.log(grain)
-    return _Fitted(grain, link, LogPosterior.of(rows, working, median, variance), mode, evidence)
+    return _Fitted(grain, link, LogPosterior.of(rows, working, median, variance), mode, point, evidence)
 
 
 def _weights(found: _Fitted, rows: Host, counts: Host, chains: Host) -> Host:
