@@ -600,12 +600,17 @@ def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host
 
 
 def chains_of(
-    posterior: LogPosterior, before: Host | None, warm_up: int, generator: np.random.Generator, centre: Host
+    posterior: LogPosterior,
+    before: Host | None,
+    warm_up: int,
+    generator: np.random.Generator,
+    centre: Host | None = None,
 ) -> Callable[[int], Host]:
     """A function to the next so many draws [chains, .., t] of warm chains, from `before` [chains, t] if given.
 
-    `centre` [t] is the most probable point, in the units of whose curvature chains walk.
+    `centre` [t] is the most probable point, which is searched for unless it is given.
     """
+    centre = most_probable_point(posterior, before) if centre is None else centre
     rotation, scale = _curvature(posterior, centre)
 
     def at(x: Host) -> tuple[float, Host]:

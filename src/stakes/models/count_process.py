@@ -123,9 +123,7 @@ class CountProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             some = np.sort(generator.choice(len(labels), self.max_rows, replace=False))
         found = self._evident(labels, some)
         self.grain_, self.link_ = found.grain, found.link
-        chains = chains_of(
-            found.posterior, None, _WARM_UP, generator, most_probable_point(found.posterior, found.point[None])
-        )(_DRAWS)
+        chains = chains_of(found.posterior, None, _WARM_UP, generator)(_DRAWS)
         chains = chains.reshape(-1, chains.shape[-1])
         weights = _weights(found, self.train_[some], labels[some] / found.grain, chains)
         kept = max(min(_FEWEST, self.n_draws), min(self.n_draws, self.n_draws * _FULL**2 // len(labels) ** 2))
@@ -349,8 +347,6 @@ class _Fitted(NamedTuple):
     link: Link
     posterior: LogPosterior
     mode: Mode
-    point: Host
-    """[t]: the most probable hyperparameters"""
     evidence: float
 
 
@@ -367,7 +363,7 @@ def _fitted(rows: Host, labels: Host, grain: float, median: float) -> _Fitted:
         mode = most_probable_rates(label_covariance(posterior.draws(point[None]), 0, rows), counts, link, h)
         h, working, variance = mode.place, mode.working, mode.variance
     evidence = mode.evidence - 0.5 * float(point @ point) - len(labels) * math.log(grain)
-    return _Fitted(grain, link, LogPosterior.of(rows, working, median, variance), mode, point, evidence)
+    return _Fitted(grain, link, LogPosterior.of(rows, working, median, variance), mode, evidence)
 
 
 def _weights(found: _Fitted, rows: Host, counts: Host, chains: Host) -> Host:
