@@ -26,8 +26,8 @@ Sizes: N rows of the pool, M of them drawn, C classes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -187,6 +187,45 @@ class AuditDraw:
         seen = float(np.sum(x - np.asarray(self.least[: len(x)]))) / self.n_rows  # all others may lose the least
         low = min(max(low, seen), top - base)
         return base + low, min(base + max(high, low), top)
+
+    def without(self, places: Collection[int]) -> AuditDraw:
+        """The same draw from a pool without some of the rows drawn, such as those that cannot be labelled.
+
+        It then estimates the loss of the rows that can be, and is as good as the guess that no other row cannot.
+
+        Args:
+            places: Positions in `rows`.
+
+        Returns:
+            The draw.
+        """
+        if not places:
+            return self
+        kept = [place for place in range(len(self.rows)) if place not in places]
+        each, left, shares = np.asarray(self.probabilities), 1.0, []
+        for probability in each:  # of all rows, when none had been drawn
+            shares.append(probability * left)
+            left -= shares[-1]
+        total = 1.0 - sum(shares[place] for place in places)
+        probabilities, gone = [], 0.0
+        for place in kept:
+            probabilities.append(min(1.0, shares[place] / (total - gone)))
+            gone += shares[place]
+        size = self.n_rows - len(places)
+
+        def mean_without(mean: float, of: Sequence[float]) -> float:
+            return (self.n_rows * mean - sum(of[place] for place in places)) / size
+
+        return replace(
+            self,
+            rows=tuple(self.rows[place] for place in kept),
+            probabilities=tuple(probabilities),
+            expected=tuple(self.expected[place] for place in kept),
+            least=tuple(self.least[place] for place in kept),
+            n_rows=size,
+            mean_expected=mean_without(self.mean_expected, self.expected),
+            mean_least=None if self.mean_least is None else mean_without(self.mean_least, self.least),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, for JSON; None for what is infinite."""
