@@ -364,3 +364,18 @@ def test_refused_arguments():
         audit(GaussianProcess().fit(np.eye(3), np.arange(3.0)), SquaredError(), np.zeros((0, 3)))
     with pytest.raises(StakesError, match="1 to 2 of them"):
         audit(belief, SquaredError(), n=2).estimate([1.0, 2.0, 3.0])
+
+
+def test_rows_that_cannot_be_labelled_are_left_out(rng):
+    """The draw is then one from the pool without them."""
+    losses, shares, expected = rng.gamma(0.5, size=6), rng.dirichlet(np.ones(6)), rng.gamma(1.0, size=6)
+    drawn, _ = of_order((4, 1, 3, 0), shares, expected)
+    left = drawn.without([1])  # row 1
+    rest = [0, 2, 3, 4, 5]
+    fresh, _ = of_order((3, 2, 0), shares[rest] / shares[rest].sum(), expected[rest])
+    assert left.rows == (4, 3, 0)
+    np.testing.assert_allclose(left.probabilities, fresh.probabilities, rtol=1e-12)
+    assert left.mean_expected == pytest.approx(fresh.mean_expected)
+    seen = losses[[4, 3, 0]]
+    assert left.estimate(seen).mean == pytest.approx(fresh.estimate(seen).mean)
+    assert drawn.without([]) is drawn
