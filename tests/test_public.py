@@ -19,7 +19,8 @@ NAMES = {
         GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
         LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
         SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief
-        Weight ZeroOne cold_start default effective_context_weights expected_posterior_uncertainty expected_reduction
+        Weight ZeroOne audit cold_start default effective_context_weights expected_posterior_uncertainty
+        expected_reduction
         expected_regret find_form integration_error outlook rank register score select simulate uncertainty
     """,
     "stakes.losses": """
@@ -49,8 +50,8 @@ NAMES = {
     "stakes.campaign": "Campaign Event Journal Recorded RowState Status",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
-        BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
-        calibration decompose realised_loss
+        Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit
+        bayes_prediction bias_variance calibration decompose realised_loss
     """,
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
