@@ -27,12 +27,14 @@ if TYPE_CHECKING:
         GaussianMixtureBelief,
         LogWarp,
         NormalEnsemble,
+        SoftplusWarp,
         VectorGaussianBelief,
         VectorNormalEnsemble,
         VoteEnsemble,
         WarpedGaussianBelief,
     )
     from stakes.campaign import Campaign
+    from stakes.evaluation import audit
     from stakes.losses import (
         CRPS,
         AbsoluteError,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
         Weight,
         ZeroOne,
     )
-    from stakes.models import BayesianProcess, Bootstrap, GaussianProcess, default
+    from stakes.models import BayesianProcess, Bootstrap, CountProcess, GaussianProcess, default
     from stakes.ranking import cold_start, outlook, rank
     from stakes.simulation import simulate
 
@@ -77,6 +79,7 @@ __all__ = [
     "Campaign",
     "CategoricalEnsemble",
     "CostMatrix",
+    "CountProcess",
     "ExponentialLinearWeight",
     "ExponentialWeight",
     "FiniteActions",
@@ -95,6 +98,7 @@ __all__ = [
     "PoissonDeviance",
     "ScoringRule",
     "Selection",
+    "SoftplusWarp",
     "SphericalLoss",
     "SquaredError",
     "ThresholdDecision",
@@ -104,6 +108,7 @@ __all__ = [
     "WarpedGaussianBelief",
     "Weight",
     "ZeroOne",
+    "audit",
     "cold_start",
     "default",
     "effective_context_weights",
@@ -123,8 +128,10 @@ __all__ = [
 
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
-_ELSEWHERE = {"Campaign": "stakes.campaign"}  # which needs none of those
-_ELSEWHERE |= dict.fromkeys(("BayesianProcess", "Bootstrap", "GaussianProcess", "default"), "stakes.models")
+_ELSEWHERE = {"Campaign": "stakes.campaign", "audit": "stakes.evaluation"}  # the first needs none of those
+_ELSEWHERE |= dict.fromkeys(
+    ("BayesianProcess", "Bootstrap", "CountProcess", "GaussianProcess", "default"), "stakes.models"
+)
 
 
 def __getattr__(name: str) -> Any:

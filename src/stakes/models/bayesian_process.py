@@ -30,6 +30,8 @@ from sklearn.utils.validation import check_is_fitted
 from stakes._utils.arguments import RandomState, as_seed
 from stakes._utils.compute import has_jit, loop
 from stakes._utils.tables import Host
+from stakes.beliefs import SoftplusWarp, WarpedGaussianBelief
+from stakes.beliefs.warped import warped_moments
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts
 from stakes.models.encoding import TableEncoder
@@ -62,6 +64,8 @@ _ENOUGH = 0.3  # the share of draws that must be left, effectively, once new lab
 _MIDDLE = 50  # places between labels, at which chains are compared
 _FULL = 300  # labels, beyond which fewer draws are kept: each takes a factor of their covariance
 _FEWEST = 2
+_EVIDENT = 10.0  # what a warp must gain in leave-one-out log density
+_APART = 2.0  # labels within this factor are as straight through a warp as without
 _PAIRS, _CONTEXTS = 300_000_000, 1000  # covariances of rows that all draws take together, for as many contexts
 
 
@@ -80,8 +84,13 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             decisions. "gaussian": one Gaussian with the means and covariances of that mixture, within draws and between
             them. It is quick for every loss and exact for batches; docs/theory.md says what is lost.
         random_state: A whole number or a generator.
+        warp: Whether labels are seen through a warp, z = scale log(1 + exp(f)) with their mean for scale: f is the
+            process, so that effects multiply where labels are small. "auto": where all labels are positive and their
+            leave-one-out log density gains 10 or more by it. "softplus": always. None: never. With belief="gaussian"
+            the belief has the means and variances of labels, and the correlations of f.
 
     Attributes:
+        warp_: The warp, a `SoftplusWarp`; None where labels are modelled as they are.
         draws_: The hyperparameters, a `ProcessDraws`: lengths [S, q], variance, noise and slope [S], in standard units.
         r_hat_: A pair: R-hat over four chains of predicted means, and of logarithms of predicted standard deviations,
             between labels (medians over places). Near 1 the chains agree.
@@ -104,12 +113,14 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_rows: int = 200,
         belief: Literal["gaussian", "mixture"] = "gaussian",
         random_state: RandomState = 0,
+        warp: Literal["auto", "softplus"] | None = "auto",
     ) -> None:
         self.n_draws = n_draws
         self.limit = limit
         self.max_rows = max_rows
         self.belief = belief
         self.random_state = random_state
+        self.warp = warp
 
     def fit(self, X: Any, y: Any, pool: Any = None) -> BayesianProcess:  # noqa: N803
         """Draw hyperparameters given the labels.
@@ -125,9 +136,9 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             StakesError: If there is no label, shapes disagree, or a label is not a finite number.
         """
-        self._check()
+        self.check_parameters()
         self.train_ = self.fit_columns(X, pool)
-        self.labels_, self._seed = _finite_labels(y, self.encoder_.n_samples_seen_), as_seed(self.random_state)
+        self.labels_, self._seed = self._checked(y, self.encoder_.n_samples_seen_), as_seed(self.random_state)
         return self._draw(None)
 
     def fit_columns(self, X: Any, pool: Any = None) -> Host:  # noqa: N803
@@ -168,11 +179,12 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(self, "draws_"):
             return self.fit(X, y)
         rows = self.standard_rows(X)
-        labels = _finite_labels(y, len(rows))
+        labels = self._checked(y, len(rows))
         before = len(self.labels_)
         self.train_, self.labels_ = np.concatenate([self.train_, rows]), np.concatenate([self.labels_, labels])
-        unit = float(self.labels_.std())
-        if before < 3 or len(self.labels_) > 2 * self._sampled or not 0.5 < unit / self.unit_ < 2.0:
+        if before < 3 or len(self.labels_) > 2 * self._sampled or not (labels > self._least).all():
+            return self._draw(None)
+        if not 0.5 < float(self._latent().std()) / self.unit_ < 2.0:
             return self._draw(None)
         if len(self.labels_) <= self.max_rows:  # beyond, hyperparameters stay as they are
             self._log_weights += self._predictive(before)
@@ -198,13 +210,14 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         found = [predicted(self.draws_, s, solved, self.train_, rows) for s, solved in enumerate(self._solved)]
         mean, variance = (np.stack(each) for each in zip(*found, strict=True))  # [S, N]
         average = mean.mean(axis=0)
-        if not return_std:
-            return self.offset_ + self.unit_ * average
-        sd = np.sqrt((variance + (mean - average) ** 2).mean(axis=0))
-        return self.offset_ + self.unit_ * average, self.unit_ * sd
+        spread = self.unit_**2 * (variance + (mean - average) ** 2).mean(axis=0)
+        average = self.offset_ + self.unit_ * average
+        if self.warp_ is not None:
+            average, spread = warped_moments(self.warp_, average, spread)
+        return (average, np.sqrt(spread)) if return_std else average
 
     def posteriors(self) -> list[KernelPosterior]:
-        """[S]: what each draw knows of f, on rows in standard units."""
+        """[S]: what each draw knows of f, behind the warp where there is one, on rows in standard units."""
         check_is_fitted(self, "draws_")
         return [
             KernelPosterior(
@@ -219,13 +232,16 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             for s, (factor, solved) in enumerate(self._solved)
         ]
 
-    def _check(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that cannot be."""
         for name, least in (("n_draws", 1), ("max_rows", 3)):
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
                 raise StakesError(f"{name} must be a whole number, {least} or more; got {given!r}")
         if self.belief not in ("gaussian", "mixture"):
             raise StakesError(f"belief must be 'gaussian' or 'mixture'; got {self.belief!r}")
+        if self.warp not in ("auto", "softplus", None):
+            raise StakesError(f"warp must be 'auto', 'softplus' or None; got {self.warp!r}")
         if not self.limit > 0:
             raise StakesError(f"limit must be a positive number of standard deviations; got {self.limit!r}")
 
@@ -236,7 +252,14 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return encoded if encoded.shape[1] else np.zeros((len(encoded), 1))  # columns are all constant
 
     def standard_rows(self, X: Any) -> Host:  # noqa: N803
-        """[N, q]: the rows of a table as the draws take them, in standard units."""
+        """The rows of a table as the draws take them.
+
+        Args:
+            X: A table [N, p].
+
+        Returns:
+            [N, q], in standard units.
+        """
         return self._standard(self._encoded(X))
 
     def _standard(self, features: Host) -> Host:
@@ -244,15 +267,14 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _draw(self, before: Host | None) -> BayesianProcess:
         """Draw hyperparameters, from `before` [chains, t] if given."""
-        unit, count = float(self.labels_.std()), len(self.labels_)
-        self.offset_, self.unit_ = float(self.labels_.mean()), unit if unit > 0 else 1.0
+        count = len(self.labels_)
         generator = np.random.default_rng([self._seed, count])
         some = np.arange(count)
         if count > self.max_rows:
             some = np.sort(generator.choice(count, self.max_rows, replace=False))
-        self._posterior = LogPosterior.of(self.train_[some], self._targets()[some], self.median_)
+        centre = self._see_through(some, before)
         long = _DRAWS if len(some) <= _SHORTER else _DRAWS // 2
-        go_on = chains_of(self._posterior, before, _WARM_UP, generator)
+        go_on = chains_of(self._posterior, before, _WARM_UP, generator, centre)
         self._chains, self._sampled = go_on(long), count  # [chains, draws, t]
         for _ in range(_MORE):
             self._log_weights = np.zeros(self._chains.shape[:2])
@@ -261,6 +283,46 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._chains = np.concatenate([self._chains, go_on(long)], axis=1)
         self._log_weights = np.zeros(self._chains.shape[:2])
         return self._keep()
+
+    def _see_through(self, some: Host, before: Host | None) -> Host:
+        """Choose the warp for the labels at `some`; the most probable point [t] under it."""
+        found = []
+        for scale in self._scales():
+            latent, log_slope = seen_through(self.labels_, scale)
+            offset, unit = float(latent.mean()), float(latent.std()) or 1.0
+            rows, targets = self.train_[some], (latent[some] - offset) / unit
+            posterior = LogPosterior.of(rows, targets, self.median_)
+            point = most_probable_point(posterior, before)
+            density = leave_one_out(posterior.draws(point[None]), rows, targets)
+            density += float(np.sum(log_slope[some] - math.log(unit)))
+            found.append((density, scale, offset, unit, posterior, point))
+        self._gain = found[-1][0] - found[0][0]
+        chosen = found[-1] if len(found) == 1 or self._gain >= _EVIDENT else found[0]
+        _, scale, self.offset_, self.unit_, self._posterior, point = chosen
+        self.warp_ = None if scale is None else SoftplusWarp(scale)
+        self._least = -math.inf if scale is None else 0.0
+        return point
+
+    def _scales(self) -> list[float | None]:
+        """Those of the warps to choose from; None for none."""
+        least, most, mean = (float(each) for each in (self.labels_.min(), self.labels_.max(), self.labels_.mean()))
+        if self.warp == "softplus":
+            return [mean]
+        return [None, mean] if self.warp == "auto" and least > 0.0 and most > _APART * least else [None]
+
+    def _latent(self) -> Host:
+        """[n]: labels, seen through the warp."""
+        return seen_through(self.labels_, None if self.warp_ is None else self.warp_.scale)[0]
+
+    def _checked(self, y: Any, count: int) -> Host:
+        """[n]: labels as numbers that the warp allows."""
+        labels = finite_labels(y, count)
+        if self.warp == "softplus" and not labels.min() > 0.0:
+            raise StakesError(
+                f"warp='softplus' needs positive labels; the least is {labels.min():g}. Take warp='auto', which "
+                "has none then, or CountProcess for counts"
+            )
+        return labels
 
     def _keep(self) -> BayesianProcess:
         """Choose the draws to keep, by weight, and prepare predictions."""
@@ -276,7 +338,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _targets(self) -> Host:
-        return (self.labels_ - self.offset_) / self.unit_
+        return (self._latent() - self.offset_) / self.unit_
 
     def _weights(self) -> Host:
         """[chains, draws]: of all draws, which sum to one."""
@@ -318,6 +380,11 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         count, sentences = len(self.labels_), []
         agree = f"R-hat {means:.2f} of means and {sds:.2f} of standard deviations"
         sentences.append(f"{kept} draws of the hyperparameters by Hamiltonian Monte Carlo; {agree} over four chains.")
+        if self.warp_ is not None:
+            gain = f"; leave-one-out log density gains {self._gain:.1f}" if self.warp == "auto" else ""
+            sentences.append(
+                f"Labels are seen through a warp, exponential below {self.warp_.scale:.4g} and straight above{gain}."
+            )
         if self._sampled < count:
             sentences.append(f"Drawn with {self._sampled} labels, and weighed by the {count - self._sampled} since.")
         if count > self.max_rows:
@@ -342,7 +409,7 @@ def _diagonal(draws: ProcessDraws, s: int, rows: Host) -> tuple[Host, Host]:
     return prior_variance(draws, s, rows), np.full(len(rows), draws.noise[s])
 
 
-def _finite_labels(y: Any, count: int) -> Host:
+def finite_labels(y: Any, count: int) -> Host:
     """[n]: labels as numbers."""
     labels = np.asarray(y, dtype=float)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
@@ -383,9 +450,11 @@ class LogPosterior(NamedTuple):
     """p"""
     centres: Host
     """[5]: medians of level, log spread, log variance, log noise and log slope"""
+    known_noise: Host | float = 0.0
+    """[n]: the variance that each label is known to have beside the noise"""
 
     @classmethod
-    def of(cls, rows: Host, labels: Host, median: float) -> LogPosterior:
+    def of(cls, rows: Host, labels: Host, median: float, known_noise: Host | float = 0.0) -> LogPosterior:
         """Of rows [n, p] and labels [n] in standard units; `median` is the typical distance of rows."""
         count, columns = rows.shape
         above, below = np.triu_indices(count, 1)
@@ -395,7 +464,7 @@ class LogPosterior(NamedTuple):
         parts = [squares[:, own].T, squares[:, rest].sum(axis=1)[None]]
         centres = MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
         together = np.ascontiguousarray(np.concatenate(parts))
-        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres)
+        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres, known_noise)
 
     @property
     def size(self) -> int:
@@ -423,7 +492,7 @@ class LogPosterior(NamedTuple):
         shape = (1.0 + distance + distance**2 / 3.0) * decay
         matrix = np.empty((len(self.labels), len(self.labels)), order="F")
         matrix[below, above] = variance * shape
-        np.fill_diagonal(matrix, variance + noise + LEAST_NOISE + JITTER)
+        np.fill_diagonal(matrix, variance + noise + LEAST_NOISE + JITTER + self.known_noise)
         matrix += CONSTANT + slope * self.products
         factor, failed = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         if failed:
@@ -490,12 +559,37 @@ def prior_variance(draws: ProcessDraws, s: int, rows: Host) -> Host:
     return np.asarray(draws.variance[s] + CONSTANT + draws.slope[s] * np.mean(rows**2, axis=1))
 
 
-def solved_for(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> tuple[Host, Host]:
-    """[n, n] and [n]: the root L of the covariance of labels under draw s, and L^-1 labels."""
+def label_covariance(draws: ProcessDraws, s: int, rows: Host) -> Host:
+    """[n, n]: of labels at rows [n, p] under draw s."""
     matrix = covariance_of(draws, s, rows, rows)
     matrix[np.diag_indices(len(rows))] = prior_variance(draws, s, rows) + draws.noise[s] + JITTER
-    factor = np.linalg.cholesky(matrix)
+    return matrix
+
+
+def solved_for(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> tuple[Host, Host]:
+    """[n, n] and [n]: the root L of the covariance of labels under draw s, and L^-1 labels."""
+    factor = np.linalg.cholesky(label_covariance(draws, s, rows))
     return factor, dtrtrs(factor, labels, lower=1)[0]
+
+
+def seen_through(labels: Host, scale: float | None) -> tuple[Host, Host]:
+    """[n], [n]: f with labels = scale log(1 + exp(f)), and the logarithm of its slope; None: labels as they are."""
+    if scale is None:
+        return labels, np.zeros_like(labels)
+    below = -np.expm1(-labels / scale)
+    return labels / scale + np.log(below), -np.log(scale * below)
+
+
+def leave_one_out(draws: ProcessDraws, rows: Host, labels: Host) -> float:
+    """The log density of each label [n] given all others under the first draw, summed.
+
+    With K the covariance of labels and a = K^-1 labels, label i given the others is normal about itself less
+    a_i / (K^-1)_ii, with variance 1 / (K^-1)_ii.
+    """
+    factor, solved = solved_for(draws, 0, rows, labels)
+    inverse_root = dtrtrs(factor, np.eye(len(rows)), lower=1)[0]
+    precision, weights = np.sum(inverse_root**2, axis=0), inverse_root.T @ solved
+    return float(0.5 * np.sum(np.log(precision / (2.0 * np.pi)) - weights**2 / precision))
 
 
 def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host, others: Host) -> tuple[Host, Host]:
@@ -506,10 +600,17 @@ def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host
 
 
 def chains_of(
-    posterior: LogPosterior, before: Host | None, warm_up: int, generator: np.random.Generator
+    posterior: LogPosterior,
+    before: Host | None,
+    warm_up: int,
+    generator: np.random.Generator,
+    centre: Host | None = None,
 ) -> Callable[[int], Host]:
-    """A function to the next so many draws [chains, .., t] of warm chains, from `before` [chains, t] if given."""
-    centre = most_probable_point(posterior, before)
+    """A function to the next so many draws [chains, .., t] of warm chains, from `before` [chains, t] if given.
+
+    `centre` [t] is the most probable point, which is searched for unless it is given.
+    """
+    centre = most_probable_point(posterior, before) if centre is None else centre
     rotation, scale = _curvature(posterior, centre)
 
     def at(x: Host) -> tuple[float, Host]:
@@ -614,8 +715,12 @@ def median_distance(rows: Host) -> float:
 
 @adapts(BayesianProcess)
 def _process(model: BayesianProcess, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
-    """A mixture with one Gaussian belief for each draw, or one Gaussian belief in its place."""
+    """A mixture with a Gaussian belief for each draw, warped where labels are; or one Gaussian belief in its place."""
     posteriors, there = model.posteriors(), model.standard_rows(contexts)
-    prepare: Any = prepare_mixture if model.belief == "mixture" else prepare_averaged
-    prepared = prepare(posteriors, there, target=target, joint=joint)
-    return lambda rows: prepared(model.standard_rows(rows))
+    if model.belief == "gaussian":
+        averaged = prepare_averaged(posteriors, there, target=target, joint=joint, warp=model.warp_)
+        return lambda rows: averaged(model.standard_rows(rows))
+    prepared, warp = prepare_mixture(posteriors, there, target=target, joint=joint), model.warp_
+    if warp is None:
+        return lambda rows: prepared(model.standard_rows(rows))
+    return lambda rows: WarpedGaussianBelief(prepared(model.standard_rows(rows)), warp)
