@@ -116,7 +116,7 @@ class _Densities:
         self.table, self.trials, self.strategies, self.at = table, trials, strategies, at
         self.found: dict[int, list[tuple[Host, Host]]] = {count: [] for count in at}
 
-    def __call__(self, step: int, fits: Any, acquired: Host) -> None:  # noqa: ARG002
+    def __call__(self, step: int, fits: Any, acquired: Host) -> None:
         """Of all data sets, in the order of runs."""
         if step not in self.at:
             return
@@ -125,12 +125,9 @@ class _Densities:
             trial = self.trials[(before + place) // self.strategies]
             few, test = fits.take([place]), trial.test
             partners = nearest(np.asarray(trial.X)[test])
-            mean, variance = (each[0].cpu().numpy() for each in few.predicted(test[None]))  # [S, T]
-            within = few.pair_covariances(test[None], test[partners][None])[0].cpu().numpy()
-            gaps = mean - mean.mean(axis=0)
-            covariance = (within + gaps * gaps[:, partners]).mean(axis=0)
-            spread = (variance + gaps**2).mean(axis=0)
-            single, joint = gaussian_log_densities(mean.mean(axis=0), spread, covariance, self.table.y[test], partners)
+            mean, variance = (each[0].cpu().numpy() for each in few.predicted(test[None]))  # [T]
+            covariance = few.pair_covariances(test[None], test[partners][None])[0].cpu().numpy()
+            single, joint = gaussian_log_densities(mean, variance, covariance, self.table.y[test], partners)
             self.found[step].append((single.mean(), joint.mean()))
 
     def of(self, place: int) -> tuple[Host, Host]:

@@ -30,7 +30,7 @@ from experiments.labels_saved.rivals import (
 )
 from experiments.labels_saved.splits import sizes, split
 from experiments.labels_saved.store import Key, Record, Store
-from experiments.labels_saved.tables import Host, Table, Task
+from experiments.labels_saved.tables import Table, Task
 from stakes.simulation import Simulation, Trial, simulate_trials
 from stakes.simulation.problem import FIT, random_stream
 from stakes.simulation.runner import refitted

@@ -1,9 +1,9 @@
 """Bayesian processes of many data sets at once, by torch on any of its devices: what a simulation in bulk fits.
 
 The prior, the covariance and the sampler are those of `BayesianProcess`: the most probable hyperparameters from a few
-starts, then Hamiltonian Monte Carlo in the units of the curvature there. Each draw is the end of a chain of its own, and
-all chains of all data sets take a step together. A data set that has grown by a label goes on from where its chains
-were; after ten labels the search begins anew. It is imported when a simulation is given a device.
+starts, then Hamiltonian Monte Carlo in the units of the curvature there. Each draw is the end of a chain of its own,
+and all chains of all data sets take a step together. A data set that has grown by a label goes on from where its
+chains were; after ten labels the search begins anew. It is imported when a simulation is given a device.
 
 Sizes: R tables of n rows and p columns, G data sets, each of m labels on rows of one table; S draws for each,
 t = 5 + p hyperparameters, c chains of a call, Q rows asked for.
@@ -19,11 +19,13 @@ import numpy as np
 import torch
 
 from stakes._utils.tables import Host
+from stakes.beliefs.warped import SoftplusWarp, warped_moments
 from stakes.models.bayesian_process import (
     ACCEPTED,
     CONSTANT,
     DIFFERENCE,
     EVERY,
+    EVIDENT,
     FURTHEST,
     GLOBALS,
     JITTER,
@@ -35,8 +37,11 @@ from stakes.models.bayesian_process import (
     SPREADS,
     STEP,
     WIDEST,
+    WarpChoice,
     columns_followed,
     median_distance,
+    scales_of,
+    seen_through,
 )
 
 Tensor: TypeAlias = Any
@@ -60,7 +65,7 @@ class Moments(NamedTuple):
     covariance: Tensor
     """[G, N, M]"""
     noise: Tensor
-    """[G]: its variance"""
+    """[G, N]: its variance"""
 
 
 class ProcessesOnDevice:
@@ -71,13 +76,14 @@ class ProcessesOnDevice:
         n_draws: S.
         seed: Of all random numbers.
         device: Of torch.
+        warp: As of `BayesianProcess`.
     """
 
-    def __init__(self, tables: Sequence[Host], n_draws: int, seed: int, device: str) -> None:
+    def __init__(self, tables: Sequence[Host], n_draws: int, seed: int, device: str, warp: WarpChoice = "auto") -> None:
         self.rows = torch.as_tensor(np.stack(tables), dtype=torch.float64, device=device)  # [R, n, p]
         medians = [math.log(median_distance(each)) for each in tables]
         self.log_median = torch.as_tensor(medians, dtype=torch.float64, device=device)
-        self.n_draws = n_draws
+        self.n_draws, self.warp = n_draws, warp
         self.generator = torch.Generator(device=device).manual_seed(seed)
         self._spreads = torch.as_tensor(SPREADS, device=device)
         self._medians = torch.as_tensor(MEDIANS, device=device)
@@ -88,35 +94,69 @@ class ProcessesOnDevice:
 
         `before` are fits to the first labels of the same data sets, in the same order; their chains go on.
         """
-        device = self.rows.device
-        tables = torch.as_tensor(which, device=device)
-        rows = self.rows[tables[:, None], torch.as_tensor(labelled, device=device)]  # [G, m, p]
-        offset, unit = labels.mean(axis=1), labels.std(axis=1)
-        unit = np.where(unit > 0, unit, 1.0)
-        targets = torch.as_tensor((labels - offset[:, None]) / unit[:, None], device=device)
-        own = torch.ones((len(which), rows.shape[2]), dtype=torch.float64, device=device)
-        if rows.shape[2] > len(columns_followed(rows[0].cpu().numpy(), labels[0])):
-            own.zero_()
-            for place, each in enumerate(rows.cpu().numpy()):
-                own[place, torch.as_tensor(columns_followed(each, labels[place]), device=device)] = 1.0
-        data = _Data(rows, targets, own, self.log_median[tables])
+        tables = torch.as_tensor(which, device=self.rows.device)
+        rows = self.rows[tables[:, None], torch.as_tensor(labelled, device=self.rows.device)]  # [G, m, p]
         groups, size = len(which), GLOBALS + rows.shape[2]
-        of = torch.arange(groups, device=device).repeat_interleave(self.n_draws)  # [c]
-        if before is None or labels.shape[1] >= before.searched + _ANEW:
-            centre = self._most_probable(data, self._starts(groups, size, before))
+        of = torch.arange(groups, device=self.rows.device).repeat_interleave(self.n_draws)  # [c]
+        if before is not None and labels.shape[1] < before.searched + _ANEW:
+            data = self._data(tables, rows, labels, before.data.scale.cpu().numpy())
+            units, searched, chains, turns = before.units, before.searched, before.chains, _NEXT
+        else:
+            data, centre = self._seen_through(tables, rows, labels, before)
             units, searched, turns = self._curvature(data, centre), labels.shape[1], _FIRST
             drawn = torch.randn(
-                (groups, self.n_draws, size), generator=self.generator, dtype=torch.float64, device=device
+                (groups, self.n_draws, size), generator=self.generator, dtype=rows.dtype, device=rows.device
             )
             chains = centre[:, None] + (drawn / units.scale[:, None]) @ units.directions.transpose(1, 2)
             nowhere = self.log_posterior(data, chains.reshape(-1, size), of)[0].reshape(groups, -1) <= NOWHERE
             chains = torch.where(nowhere[..., None], centre[:, None], chains)
-        else:
-            units, searched, chains, turns = before.units, before.searched, before.chains, _NEXT
         chains, units = self._walked(data, chains.reshape(-1, size), of, units, turns)
-        chains = chains.reshape(groups, self.n_draws, size)
-        scale = (torch.as_tensor(offset, device=device), torch.as_tensor(unit, device=device))
-        return Fits(self, data, tables, chains, *scale, units, searched)
+        return Fits(self, data, tables, chains.reshape(groups, self.n_draws, size), units, searched)
+
+    def _data(self, tables: Tensor, rows: Tensor, labels: Host, scale: Host) -> _Data:
+        """Labels [G, m] seen through warps of scales [G], 0 for none, in standard units."""
+        device = rows.device
+        pairs = [seen_through(each, own or None) for each, own in zip(labels, scale.tolist(), strict=True)]
+        latent, log_slope = (np.stack(each) for each in zip(*pairs, strict=True))
+        offset, unit = latent.mean(axis=1), latent.std(axis=1)
+        unit = np.where(unit > 0, unit, 1.0)
+        own = np.ones((len(rows), rows.shape[2]))
+        if rows.shape[2] > len(columns_followed(rows[0].cpu().numpy(), latent[0])):
+            own = np.zeros_like(own)
+            for place, each in enumerate(rows.cpu().numpy()):
+                own[place, columns_followed(each, latent[place])] = 1.0
+        numbers = ((latent - offset[:, None]) / unit[:, None], own, offset, unit, scale, log_slope.sum(axis=1))
+        targets, own, offset, unit, scale, slope = (torch.as_tensor(each, device=device) for each in numbers)
+        return _Data(rows, targets, own, self.log_median[tables], offset, unit, scale, slope)
+
+    def _seen_through(self, tables: Tensor, rows: Tensor, labels: Host, before: Fits | None) -> tuple[_Data, Tensor]:
+        """Labels through the warp that leave-one-out log density asks for, or none; and the most probable points."""
+        groups, size = len(rows), GLOBALS + rows.shape[2]
+        plain = self._data(tables, rows, labels, np.zeros(groups))
+        centre = self._most_probable(plain, self._starts(groups, size, before))
+        may = [scales_of(each, self.warp) for each in labels]
+        if all(each == [None] for each in may):
+            return plain, centre
+        scale = np.asarray([each[-1] or 0.0 for each in may])
+        warped = self._data(tables, rows, labels, np.where(scale > 0, scale, 0.0))
+        other = self._most_probable(warped, self._starts(groups, size, before))
+        gain = self._leave_one_out(warped, other) - self._leave_one_out(plain, centre)
+        must = torch.as_tensor([len(each) == 1 and each[0] is not None for each in may], device=rows.device)
+        better = must | ((warped.scale > 0) & (gain >= EVIDENT))
+        chosen = [torch.where(_like(better, one), one, two) for one, two in zip(warped, plain, strict=True)]
+        return _Data(*chosen), torch.where(better[:, None], other, centre)
+
+    def _leave_one_out(self, data: _Data, u: Tensor) -> Tensor:
+        """[G]: as `bayesian_process.leave_one_out`, of labels in their own units."""
+        of = torch.arange(len(u), device=u.device)
+        factor, failed, _ = self._root(self.hyperparameters(data, u, of), data.rows)
+        eye = torch.eye(factor.shape[1], dtype=u.dtype, device=u.device).expand_as(factor)
+        inverse_root = torch.linalg.solve_triangular(factor, eye, upper=False)
+        precision = (inverse_root**2).sum(1)
+        weights = (inverse_root.transpose(1, 2) @ (inverse_root @ data.targets[..., None]))[..., 0]
+        density = 0.5 * (torch.log(precision / (2.0 * math.pi)) - weights**2 / precision).sum(1)
+        density = density + data.log_slope - data.targets.shape[1] * torch.log(data.unit)
+        return torch.where(failed == 0, density, torch.full_like(density, NOWHERE))
 
     def _starts(self, groups: int, size: int, before: Fits | None) -> Tensor:
         """[G, k, t]: where searches begin: the middle of the prior, little noise, much; and the mean of chains."""
@@ -164,7 +204,9 @@ class ProcessesOnDevice:
             u = torch.where(taken[:, None], place, u)
             value, slope = torch.where(taken, height, value), torch.where(taken[:, None], gradient, slope)
             if turn % EVERY != EVERY - 1:
-                step = (step * torch.exp(_LEARNING * (chance.reshape(len(step), -1).mean(1) - ACCEPTED))).clamp(0.02, 1.2)
+                step = (step * torch.exp(_LEARNING * (chance.reshape(len(step), -1).mean(1) - ACCEPTED))).clamp(
+                    0.02, 1.2
+                )
         return u, units._replace(step=step)
 
     def _most_probable(self, data: _Data, starts: Tensor) -> Tensor:
@@ -250,6 +292,14 @@ class _Data(NamedTuple):
     """[G, p]: 1 for columns with lengths of their own, 0 for others"""
     log_median: Tensor
     """[G]: of the distance between rows"""
+    offset: Tensor
+    """[G]: of labels, seen through the warp"""
+    unit: Tensor
+    """[G]: of the same"""
+    scale: Tensor
+    """[G]: of the warp, 0 for none"""
+    log_slope: Tensor
+    """[G]: of g^-1, summed over labels"""
 
 
 class Hyperparameters(NamedTuple):
@@ -277,21 +327,12 @@ class Units(NamedTuple):
 
 
 class Fits:
-    """What G data sets say: `chains` [G, S, t], in the units of labels with `offset` and `unit` [G]."""
+    """What G data sets say, by chains [G, S, t]; searched when they had so many labels."""
 
     def __init__(
-        self,
-        processes: ProcessesOnDevice,
-        data: _Data,
-        which: Tensor,
-        chains: Tensor,
-        offset: Tensor,
-        unit: Tensor,
-        units: Units,
-        searched: int,
+        self, processes: ProcessesOnDevice, data: _Data, which: Tensor, chains: Tensor, units: Units, searched: int
     ) -> None:
         self.processes, self.data, self.which, self.chains = processes, data, which, chains
-        self.offset, self.unit = offset, unit
         self.units, self.searched = units, searched
 
     def __len__(self) -> int:
@@ -301,27 +342,42 @@ class Fits:
         """Some of the data sets, in any order, also several times."""
         chosen = torch.as_tensor(places, device=self.which.device)
         data = _Data(*(each[chosen] for each in self.data))
-        own = (self.which[chosen], self.chains[chosen], self.offset[chosen], self.unit[chosen])
-        return Fits(self.processes, data, *own, Units(*(each[chosen] for each in self.units)), self.searched)
+        units = Units(*(each[chosen] for each in self.units))
+        return Fits(self.processes, data, self.which[chosen], self.chains[chosen], units, self.searched)
 
     def predicted(self, positions: Host) -> tuple[Tensor, Tensor]:
-        """[G, S, Q], [G, S, Q]: mean and variance of labels at the rows at `positions` [G, Q] under each draw."""
+        """[G, Q], [G, Q]: mean and variance of labels at the rows at `positions` [G, Q], averaged over draws."""
         solved = self._solved()
         _, _, mean, variance = self._at(solved, positions)
-        unit = self.unit[:, None, None]
-        noise = solved.values.noise[..., None]
-        return self.offset[:, None, None] + unit * mean, unit**2 * (variance + noise)
+        average = mean.mean(1)
+        spread = (variance + solved.values.noise[..., None] + (mean - average[:, None]) ** 2).mean(1)
+        return self._in_units_of_labels(average, spread)[:2]
 
     def pair_covariances(self, positions: Host, partners: Host) -> Tensor:
-        """[G, S, Q]: under each draw, of labels at rows at `positions` and at `partners` [G, Q]."""
+        """[G, Q]: of labels at the rows at `positions` and at those at `partners` [G, Q]."""
         solved = self._solved()
-        rows, root, *_ = self._at(solved, positions)
-        others, other_root, *_ = self._at(solved, partners)
-        values = solved.values
+        rows, root, mean, variance = self._at(solved, positions)
+        others, other_root, other_mean, other_variance = self._at(solved, partners)
+        values, noise = solved.values, solved.values.noise[..., None]
         squares = ((rows - others) ** 2 * values.inverse[:, :, None] ** 2).sum(-1)
         prior = values.variance[..., None] * _matern(squares) + CONSTANT
         prior = prior + (values.slope / rows.shape[-1])[..., None] * (rows * others).sum(-1)
-        return self.unit[:, None, None] ** 2 * (prior - (root * other_root).sum(-2))
+        gaps, other_gaps = mean - mean.mean(1, keepdim=True), other_mean - other_mean.mean(1, keepdim=True)
+        covariance = (prior - (root * other_root).sum(-2) + gaps * other_gaps).mean(1)
+        sides = ((mean, variance + noise + gaps**2), (other_mean, other_variance + noise + other_gaps**2))
+        one, two = (self._in_units_of_labels(each.mean(1), spread.mean(1))[2] for each, spread in sides)
+        return covariance * one * two
+
+    def _in_units_of_labels(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[G, Q] each: mean and variance of labels given those of standard ones, and the ratio of their sds."""
+        unit, scale = self.data.unit[:, None], self.data.scale[:, None]
+        mean, whole = self.data.offset[:, None] + unit * mean, unit**2 * variance
+        if bool((scale > 0).any()):
+            found = warped_moments(SoftplusWarp(1.0), mean.reshape(-1), whole.reshape(-1))
+            centre, spread = (each.reshape(mean.shape) for each in found)
+            mean = torch.where(scale > 0, scale * centre, mean)
+            whole = torch.where(scale > 0, scale**2 * spread, whole)
+        return mean, whole, torch.sqrt(whole / variance)
 
     def moments(self, candidates: Host, contexts: Host) -> Moments:
         """Of labels at rows at `candidates` [G, N] and at `contexts` [G, M]."""
@@ -337,14 +393,10 @@ class Fits:
         label_variance = (label_variance + noise + label_gaps**2).mean(1)
         most = torch.sqrt(variance[:, None] * label_variance[..., None])
         covariance = torch.minimum(torch.maximum(covariance, -most), most)  # which rounding alone exceeds
-        unit = self.unit[:, None]
-        return Moments(
-            self.offset[:, None] + unit * centre,
-            unit**2 * variance,
-            unit**2 * label_variance,
-            unit[..., None] ** 2 * covariance,
-            self.unit**2 * noise[..., 0].mean(1),
-        )
+        mean, variance, unit = self._in_units_of_labels(centre, variance)
+        _, label_variance, label_unit = self._in_units_of_labels(label_centre, label_variance)
+        beside = label_unit**2 * noise.mean(1)
+        return Moments(mean, variance, label_variance, covariance * label_unit[..., None] * unit[:, None], beside)
 
     def _solved(self) -> _Solved:
         of = torch.arange(len(self), device=self.which.device)[:, None].expand(self.chains.shape[:2])
@@ -386,9 +438,16 @@ def covariance_of_labels(values: Hyperparameters, rows: Tensor) -> Tensor:
 def _covariance(values: Hyperparameters, rows: Tensor, others: Tensor) -> Tensor:
     """[.., n, Q]: of f, for rows [.., n, p] and others [.., Q, p]."""
     scaled, also = rows * values.inverse[..., None, :], others * values.inverse[..., None, :]
-    squares = (scaled**2).sum(-1)[..., :, None] + (also**2).sum(-1)[..., None, :] - 2.0 * scaled @ also.transpose(-1, -2)
+    squares = (
+        (scaled**2).sum(-1)[..., :, None] + (also**2).sum(-1)[..., None, :] - 2.0 * scaled @ also.transpose(-1, -2)
+    )
     line = rows @ others.transpose(-1, -2) * (values.slope / rows.shape[-1])[..., None, None]
     return values.variance[..., None, None] * _matern(squares) + CONSTANT + line
+
+
+def _like(mask: Tensor, values: Tensor) -> Tensor:
+    """[G, 1, ..]: a mask [G] beside values [G, ..]."""
+    return mask.reshape(-1, *[1] * (values.ndim - 1))
 
 
 def _matern(squares: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Runs and strategies of a Bayesian process that advance together, on any device of torch.
 
 All fits of a round are one: their chains take each step together. So are the scores, by one trick: the pairs of
-candidates and contexts of G data sets are pairs of N candidates, each with labels of variance 1, and G M contexts. Random
-choices, ties and metrics are those of `simulate`; the draws of hyperparameters are others from the same posterior. It is
-imported when a simulation is given a device.
+candidates and contexts of G data sets are pairs of N candidates, each with labels of variance 1, and G M contexts.
+Random choices, ties and metrics are those of `simulate`; the draws of hyperparameters are others from the same
+posterior. It is imported when a simulation is given a device.
 
 Sizes: R runs, S strategies, G = R S data sets in the order of runs, N candidates, M contexts, T test rows, B labels.
 """
@@ -73,7 +73,8 @@ def traces_in_bulk(
     observe: Observe | None = None,
 ) -> dict[tuple[str, int], Trace]:
     """By strategy and run, for the runs of `data`: what `simulate` finds of a process, many at once."""
-    process, found = process_of(model), {}
+    process = process_of(model)
+    found: dict[tuple[str, int], Trace] = {}
     check_device(device)
     alike: dict[Any, list[int]] = {}
     tables = {run: _standard_rows(process, problem, trial) for run, (problem, trial) in data.items()}
@@ -91,7 +92,7 @@ def traces_in_bulk(
             def report(part: float, share: tuple[int, int] = share) -> None:
                 progress("simulate", (share[0] + part * share[1]) / len(data))
 
-            processes = ProcessesOnDevice([tables[run] for run in few], process.n_draws, seed, device)
+            processes = ProcessesOnDevice([tables[run] for run in few], process.n_draws, seed, device, process.warp)
             together = _Together(processes, loss, strategies, metrics, few, [data[run] for run in few], n, seed)
             found |= together.traces(report, observe)
             done += len(few)
@@ -103,7 +104,8 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
-        raise StakesError(f"device must be one that torch has, such as 'cpu' or 'cuda'; got {device!r}: {error}") from error
+        wanted = "device must be one that torch has, such as 'cpu' or 'cuda'"
+        raise StakesError(f"{wanted}; got {device!r}: {error}") from error
 
 
 def _kind(device: str) -> str:
@@ -114,7 +116,7 @@ def _standard_rows(process: BayesianProcess, problem: Problem, trial: Trial) -> 
     """[n, q]: all rows as the process takes them, with columns encoded by the initial rows and the pool."""
     fresh = clone(process)
     fresh.fit_columns(*(take_rows(problem.features, each) for each in (trial.initial, trial.pool)))
-    return fresh.standard_rows(problem.features)
+    return np.asarray(fresh.standard_rows(problem.features))
 
 
 class _Together:
@@ -164,10 +166,8 @@ class _Together:
                 self.pools = self.pools[self.pools != chosen[:, None]].reshape(count, -1)
             progress((step + 1) / (self.n + 1))
         arrays = {name: np.stack(values, axis=-1) for name, values in history.items()}  # [G, .., B]
-        places = ((name, self.runs[run]) for name, run in zip(self.names, self.which, strict=True))
-        return {
-            place: Trace(**{name: values[g] for name, values in arrays.items()}) for g, place in enumerate(places)
-        }
+        places = ((name, self.runs[int(run)]) for name, run in zip(self.names, self.which, strict=True))
+        return {place: Trace(**{name: values[g] for name, values in arrays.items()}) for g, place in enumerate(places)}
 
     def _fits(self, before: Fits | None) -> Fits:
         """Those of all data sets; at the start all strategies of a run share one."""
@@ -184,9 +184,7 @@ class _Together:
         return np.concatenate(parts)
 
     def _losses_of(self, fits: Fits, part: Host) -> Host:
-        mean, variance = fits.predicted(self.test[part])  # [g, draws, T]
-        centre = mean.mean(1)
-        spread = (variance + (mean - centre[:, None]) ** 2).mean(1)
+        centre, spread = fits.predicted(self.test[part])  # [g, T]
         targets = self.labels[self.which[part][:, None], self.test[part]]  # [g, T]
         belief, truth = _about(centre.reshape(-1), spread.reshape(-1)), torch.as_tensor(targets, device=self.device)
         found = []
@@ -211,7 +209,7 @@ class _Together:
                 scores, worths = self._scores(given, fits, part)
                 for place, g in enumerate(part):
                     path = (self.seed, self.runs[self.which[g]], step)
-                    ties = random_stream(*path, TIES).random(self.labels.shape[1])[self.pools[g]]
+                    ties = np.asarray(random_stream(*path, TIES).random(self.labels.shape[1]))[self.pools[g]]
                     of = scores[place]
                     best = best_candidate(name, of, _no_belief, self.loss, random_stream(*path, SCORE), ties)
                     chosen[g], promised[g] = self.pools[g, best], worths[place]
@@ -228,7 +226,7 @@ class _Together:
         loss = given.of(self.loss)
         scores, most = (each.cpu().numpy() for each in _reductions(loss, moments))
         best = scores.max(axis=1)
-        for place in np.flatnonzero(best <= _NEAR_NOTHING * most) if loss.finite_actions else ():
+        for place in np.flatnonzero(best <= _NEAR_NOTHING * most).tolist() if loss.finite_actions else ():
             scores[place], log_factor = reductions(loss, _one(moments, place))
             best[place] = scores[place].max() * np.exp(log_factor)
             scores[place] *= np.exp(log_factor) if np.isfinite(log_factor) else 1.0
@@ -269,7 +267,7 @@ def _same(scores: Host, belief: Any, loss: AnyLoss, random_state: np.random.Gene
 def _one(moments: Moments, place: int) -> GaussianBelief:
     """The belief of one data set, on the host."""
     mean, variance, label_variance, covariance, noise = (each[place].cpu().numpy() for each in moments)
-    return GaussianBelief(mean, variance, label_variance, covariance, None, np.full_like(label_variance, noise))
+    return GaussianBelief(mean, variance, label_variance, covariance, None, noise)
 
 
 def _about(mean: Any, variance: Any) -> GaussianBelief:

@@ -466,8 +466,9 @@ class Step:
         return self._losses_by_choice if self._shares_belief(strategy) else self._losses_apart
 
     def choose(self, strategy: str) -> tuple[int, float, float]:
-        """The position of the row to acquire; the seconds of the belief about the pool, if used, and of scores; and
-        by how much the label is expected to lower the loss, NaN where the rule goes by none.
+        """The position of the row to acquire, the seconds that took, and what its label is expected to save.
+
+        Seconds are those of the belief about the pool, if used, and of scores; the saving is NaN without a loss.
         """
         rule = self.plan.strategies[strategy]
         before = 0.0 if rule is None else self._pool_belief[2]

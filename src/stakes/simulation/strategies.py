@@ -118,7 +118,7 @@ class ExpectedReduction:
             return self.loss
         return plain_loss(loss) if self.plain else loss
 
-    def __call__(self, belief: Belief, loss: AnyLoss, random_state: np.random.Generator) -> Host:  # noqa: ARG002
+    def __call__(self, belief: Belief, loss: AnyLoss, random_state: np.random.Generator) -> Host:
         """[N]: expected reductions, up to a factor."""
         return reductions(self.of(loss), belief)[0]
 
