@@ -19,9 +19,9 @@ NAMES = {
         GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore LogWarp Mahalanobis
         NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SphericalLoss SquaredError
         ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight
-        ZeroOne cold_start default effective_context_weights expected_posterior_uncertainty expected_reduction
-        expected_regret find_form honest_reduction honest_scores
-        integration_error outlook rank register score select simulate uncertainty
+        ZeroOne audit cold_start default effective_context_weights expected_posterior_uncertainty expected_reduction
+        expected_regret find_form honest_reduction honest_scores integration_error outlook rank register score select
+        simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
@@ -51,8 +51,8 @@ NAMES = {
     "stakes.campaign": "Campaign Event Journal Recorded RowState Status",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
-        BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
-        calibration decompose realised_loss
+        Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit
+        bayes_prediction bias_variance calibration decompose realised_loss
     """,
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         WarpedGaussianBelief,
     )
     from stakes.campaign import Campaign
+    from stakes.evaluation import audit
     from stakes.losses import (
         CRPS,
         AbsoluteError,
@@ -106,6 +107,7 @@ __all__ = [
     "WarpedGaussianBelief",
     "Weight",
     "ZeroOne",
+    "audit",
     "cold_start",
     "default",
     "effective_context_weights",
@@ -127,7 +129,7 @@ __all__ = [
 
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
-_ELSEWHERE = {"Campaign": "stakes.campaign"}  # which needs none of those
+_ELSEWHERE = {"Campaign": "stakes.campaign", "audit": "stakes.evaluation"}  # the first needs none of those
 _ELSEWHERE |= dict.fromkeys(("BayesianProcess", "Bootstrap", "GaussianProcess", "default"), "stakes.models")
 
 
