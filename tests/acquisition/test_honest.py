@@ -562,7 +562,8 @@ def promised_and_delivered(kind, loss, count, promise, *, further):
 
 
 def honestly(loss, belief, batch, rng):
-    return honest_reduction(loss, belief, batch, draws=32, random_state=rng).reduction
+    draws = 8 if isinstance(belief, WarpedGaussianBelief) else 32  # of a mixture each takes long
+    return honest_reduction(loss, belief, batch, draws=draws, random_state=rng).reduction
 
 
 def jointly(loss, belief, batch, rng):
@@ -572,12 +573,12 @@ def jointly(loss, belief, batch, rng):
 @pytest.mark.parametrize(("kind", "loss"), WORLDS, ids=lambda each: getattr(each, "__name__", type(each).__name__))
 def test_what_comes_is_what_was_promised(kind, loss):
     """Honest worth where the truth is a further draw, to K - 1 members; joint worth where it is one of the members."""
-    gap, error = promised_and_delivered(kind, loss, 20 if kind is MixtureWorlds else 120, honestly, further=True)
+    gap, error = promised_and_delivered(kind, loss, 12 if kind is MixtureWorlds else 120, honestly, further=True)
     assert abs(gap) < 3 * error
     if kind is MixtureWorlds:
         return  # whose joint worths take long, and are the belief's own
     kind = OneLabel if isinstance(loss, DistributionLoss) else kind
-    gap, error = promised_and_delivered(kind, loss, 30, jointly, further=False)
+    gap, error = promised_and_delivered(kind, loss, 20, jointly, further=False)
     assert abs(gap) < 3 * error
 
 
@@ -596,7 +597,7 @@ def test_the_error_is_the_spread_over_draws_of_members():
         worths.append(found.reduction)
         errors.append(found.member_error)
         assert found.error == pytest.approx(math.hypot(found.member_error, found.context_error))
-    assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(worths, ddof=1), rel=0.2)
+    assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(worths, ddof=1), rel=0.3)
 
 
 def test_errors_of_contexts_and_draws(rng):
