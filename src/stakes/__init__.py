@@ -14,6 +14,8 @@ if TYPE_CHECKING:
         expected_reduction,
         expected_regret,
         find_form,
+        honest_reduction,
+        honest_scores,
         integration_error,
         register,
         score,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
         GaussianMixtureBelief,
         LogWarp,
         NormalEnsemble,
+        SoftplusWarp,
         VectorGaussianBelief,
         VectorNormalEnsemble,
         VoteEnsemble,
@@ -59,7 +62,7 @@ if TYPE_CHECKING:
         Weight,
         ZeroOne,
     )
-    from stakes.models import BayesianProcess, Bootstrap, GaussianProcess, default
+    from stakes.models import BayesianProcess, Bootstrap, CountProcess, GaussianProcess, default
     from stakes.ranking import cold_start, outlook, rank
     from stakes.simulation import simulate
 
@@ -78,6 +81,7 @@ __all__ = [
     "Campaign",
     "CategoricalEnsemble",
     "CostMatrix",
+    "CountProcess",
     "ExponentialLinearWeight",
     "ExponentialWeight",
     "FiniteActions",
@@ -96,6 +100,7 @@ __all__ = [
     "PoissonDeviance",
     "ScoringRule",
     "Selection",
+    "SoftplusWarp",
     "SphericalLoss",
     "SquaredError",
     "ThresholdDecision",
@@ -113,6 +118,8 @@ __all__ = [
     "expected_reduction",
     "expected_regret",
     "find_form",
+    "honest_reduction",
+    "honest_scores",
     "integration_error",
     "outlook",
     "rank",
@@ -126,7 +133,9 @@ __all__ = [
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
 _ELSEWHERE = {"Campaign": "stakes.campaign", "audit": "stakes.evaluation"}  # the first needs none of those
-_ELSEWHERE |= dict.fromkeys(("BayesianProcess", "Bootstrap", "GaussianProcess", "default"), "stakes.models")
+_ELSEWHERE |= dict.fromkeys(
+    ("BayesianProcess", "Bootstrap", "CountProcess", "GaussianProcess", "default"), "stakes.models"
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,8 @@ from stakes.tabular.streamed import StreamedRows
 from stakes.tabular.worksheet import Worksheet, as_targets
 
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
-_POSITIVE = ModelSpec("log-gaussian-process")
+_POSITIVE, _COUNTS = ModelSpec("log-gaussian-process"), ModelSpec("count-process")
+_OF_COUNTS = "poisson-deviance"  # the loss that allows 0
 _MOST_LABELS = 1000  # that a Gaussian process is fitted to within seconds, as `DefaultModel(max_gp_labels=)` has it
 SPREAD = "spread over the rows that are left"
 """What rows are ranked by that follow the last of an old ranking."""
@@ -234,8 +235,13 @@ def fitted(
         warnings.simplefilter("always")
         model.fit(features, targets, **(known if len(pool) else {}))
     while_fitting = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
-    report = model.report if isinstance(model, DefaultModel) else (f"The model is {spec.name}.", *model[0].report_)
+    report = model.report if isinstance(model, DefaultModel) else _report(spec.name, model)
     return model, loss, classes, (*why, *report, *while_fitting, *_weighed_twice(sheet, model))
+
+
+def _report(name: str, model: Any) -> tuple[str, ...]:
+    """What was done to columns, and what the model says of itself."""
+    return (f"The model is {name}.", *model[0].report_, *getattr(model[-1], "report_", ()))
 
 
 def _as_many_as_seconds_allow(sheet: Worksheet, spec: ModelSpec, labels: Mapping[int, str]) -> Mapping[int, str]:
@@ -250,9 +256,11 @@ def chosen_model(sheet: Worksheet) -> tuple[ModelSpec, tuple[str, ...]]:
     """The model of the brief, and notes; for a positive target the default is one that knows that."""
     brief = sheet.brief
     positive = brief.loss.name in LOSSES and LOSSES[brief.loss.name].target == "positive target"
-    if positive and brief.model == ModelSpec():
-        return _POSITIVE, (f"{brief.loss.name} is about positive numbers, so the model is {_POSITIVE.name}.",)
-    return brief.model, ()
+    if not positive or brief.model != ModelSpec():
+        return brief.model, ()
+    if brief.loss.name == _OF_COUNTS:
+        return _COUNTS, (f"{brief.loss.name} is about counts, which may be 0, so the model is {_COUNTS.name}.",)
+    return _POSITIVE, (f"{brief.loss.name} is about positive numbers, so the model is {_POSITIVE.name}.",)
 
 
 @contextmanager
@@ -279,8 +287,8 @@ def _refuse_zeros(spec: ModelSpec, loss: str, labels: Mapping[int, str]) -> None
     zeros = sum(float(label) == 0.0 for label in labels.values()) if spec == _POSITIVE else 0
     if zeros:
         raise StakesError(
-            f"{zeros} of {len(labels)} labels are 0, and {spec.name}, the model for {loss}, learns logarithms. Add "
-            "a small number, such as 0.5, to all labels, or take a loss for all numbers, such as squared-error"
+            f"{zeros} of {len(labels)} labels are 0, and {spec.name}, the model for {loss}, learns logarithms. Take "
+            f"the model {_COUNTS.name} (--model {_COUNTS.name}), which allows 0"
         )
 
 
