@@ -21,7 +21,8 @@ NAMES = {
         SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief
         Weight ZeroOne audit cold_start default effective_context_weights expected_posterior_uncertainty
         expected_reduction
-        expected_regret find_form integration_error outlook rank register score select simulate uncertainty
+        expected_regret find_form honest_reduction honest_scores integration_error outlook rank register score select
+        simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
@@ -39,9 +40,10 @@ NAMES = {
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
-        ANY AccuracyWarning Best Form Reduction Selection Total best best_streamed effective_context_weights
-        expected_posterior_uncertainty expected_reduction expected_regret fallback_scores find_form fused_form
-        integration_error register score select uncertainty
+        ANY AccuracyWarning Best Form HonestReduction Reduction Selection Total best best_streamed
+        effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret
+        fallback_scores find_form fused_form
+        honest_reduction honest_scores integration_error register score select uncertainty
     """,
     "stakes.baselines": """
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance

@@ -284,6 +284,7 @@ def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Arra
     With a = h - k and b = h + k the exponent is -(a / x - b x)^2 / 8 at x = e^w, and d angle = dw / cosh(w).
     """
     xp = namespace(threshold)
+    threshold = xp.clip(threshold, -_FARTHEST, _FARTHEST)
     side = xp.where(threshold >= indifferent, xp.ones_like(threshold), -xp.ones_like(threshold))
     a, b = abs(threshold - indifferent), side * (threshold + indifferent)  # [M], [M]
     most = xp.sqrt(rho) / (1.0 + xp.sqrt(1.0 - rho))  # [R, 1]: tan(angle / 2) at the end
@@ -305,6 +306,7 @@ def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Arra
     return log_of(total) - top - 0.5 * threshold**2 - math.log(2.0 * math.pi)
 
 
+_FARTHEST = 1e6  # standard deviations: a threshold beyond is as good as nowhere
 _FALL = 30.0  # of the logarithm of the integrand, beyond which it is left out
 _NODES = 18  # of a panel
 _NEAR = 4.0  # below the peak, where 1 / cosh bends

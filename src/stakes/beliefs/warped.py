@@ -400,6 +400,50 @@ class WarpedGaussianBelief:
         latent_marks = self._latent_marks(below, marks)
         return self.latent.regret_over_cells(pushed, self.unwarped(integrand), below, latent_marks)
 
+    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """E[S(z) | c, s] under each hypothesis of a latent mixture.
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, S, D].
+        """
+        return self._mixture.member_moments(self.unwarped(integrand), self._latent(reference))
+
+    def member_log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) | c, s] of positive statistics, under each hypothesis of a latent mixture.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, S, 2].
+        """
+        return self._mixture.member_log_moments(self._unwarped(integrand), self._latent(reference))
+
+    def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """w(z) p(z | c, s) under each hypothesis of a latent mixture, on nodes that they share.
+
+        Args:
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B], targets that must be edges of panels.
+
+        Returns:
+            [M, S].
+        """
+        below = self._latent(reference)
+        latent = self._mixture.member_distributions(self.unwarped(integrand), below, self._latent_marks(below, marks))
+        return latent.pushed_through(self.warp.forward)
+
+    @property
+    def _mixture(self) -> GaussianMixtureBelief:
+        assert isinstance(self.latent, GaussianMixtureBelief)  # one Gaussian has no members
+        return self.latent
+
     def n_nodes(self, integrand: Integrand) -> int:
         """The bound of the latent belief."""
         return self.latent.n_nodes(self.unwarped(integrand))
