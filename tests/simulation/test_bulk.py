@@ -19,6 +19,7 @@ from stakes.simulation import Trial, simulate_trials
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 bulk = pytest.importorskip("stakes.simulation.bulk")
+LabelMoments = pytest.importorskip("stakes.models.processes_on_device").LabelMoments
 
 LOSS = SquaredError(ExponentialWeight(1.0))
 
@@ -86,7 +87,7 @@ def test_scores_are_those_of_each_belief(loss):
     rho = generator.uniform(-0.9, 0.9, (groups, candidates, contexts))
     covariance = rho * np.sqrt(label[..., None] * variance[:, None])
     arrays = (generator.normal(size=(groups, contexts)), variance, label, covariance, 0.1 * label)
-    moments = bulk.Moments(*map(torch.as_tensor, arrays))
+    moments = LabelMoments(*map(torch.as_tensor, arrays))
     scores, most = bulk._reductions(loss, moments)
     for place in range(groups):
         assert scores[place].numpy() == pytest.approx(score(loss, bulk._one(moments, place)), rel=1e-5)
@@ -95,7 +96,7 @@ def test_scores_are_those_of_each_belief(loss):
 
 def test_where_no_label_pays_it_falls_back_as_one_run_does():
     arrays = ([[0.0]], [[1.0]], [[1.0, 1.0]], [[[0.05], [0.1]]], [[0.1, 0.1]])
-    moments = bulk.Moments(*(torch.as_tensor(each, dtype=torch.float64) for each in arrays))
+    moments = LabelMoments(*(torch.as_tensor(each, dtype=torch.float64) for each in arrays))
     loss = ThresholdDecision(6.0)
     scores, most = bulk._reductions(loss, moments)
     assert float(scores.max()) <= 1e-6 * float(most)

@@ -53,7 +53,7 @@ _FAR = 0.75 * FURTHEST  # that a search may go
 _LEARNING = 0.3  # of the step of trajectories
 
 
-class Moments(NamedTuple):
+class LabelMoments(NamedTuple):
     """One Gaussian for each data set, with the means and covariances of its draws, within and between them."""
 
     mean: Tensor
@@ -165,13 +165,13 @@ class ProcessesOnDevice:
         starts[:, 2, 0], starts[:, 2, 3] = 0.7, 1.0
         return starts if before is None else torch.cat([starts, before.chains.mean(1, keepdim=True)], dim=1)
 
-    def hyperparameters(self, data: _Data, u: Tensor, of: Tensor) -> Hyperparameters:
+    def hyperparameters(self, data: _Data, u: Tensor, of: Tensor) -> ProcessValues:
         """Those of standard normals u [.., t] of the data sets `of` [..]."""
         logs = self._medians + self._spreads * u[..., :GLOBALS]
         level = logs[..., 0] + data.log_median[of]
         apart = torch.exp(logs[..., 1])[..., None] * u[..., GLOBALS:] * data.own[of]
         inverse = torch.exp(-(level[..., None] + apart.clamp(-50.0, 50.0)))
-        return Hyperparameters(
+        return ProcessValues(
             inverse, torch.exp(logs[..., 2]), LEAST_NOISE + torch.exp(logs[..., 3]), torch.exp(logs[..., 4])
         )
 
@@ -266,7 +266,7 @@ class ProcessesOnDevice:
         fine = (failed == 0) & torch.isfinite(value) & (abs(u) < FURTHEST).all(1)
         return torch.where(fine, value, torch.full_like(value, NOWHERE)), torch.where(fine[:, None], gradient, 0.0 * u)
 
-    def _root(self, values: Hyperparameters, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _root(self, values: ProcessValues, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """[c, m, m], [c], [c, m, m]: the root of the covariance of labels, whether there is none, and sqrt(5) r."""
         scaled = rows * values.inverse[:, None, :]
         norms = (scaled**2).sum(-1)
@@ -302,7 +302,7 @@ class _Data(NamedTuple):
     """[G]: of g^-1, summed over labels"""
 
 
-class Hyperparameters(NamedTuple):
+class ProcessValues(NamedTuple):
     """Of any number of processes."""
 
     inverse: Tensor
@@ -379,7 +379,7 @@ class Fits:
             whole = torch.where(scale > 0, scale**2 * spread, whole)
         return mean, whole, torch.sqrt(whole / variance)
 
-    def moments(self, candidates: Host, contexts: Host) -> Moments:
+    def moments(self, candidates: Host, contexts: Host) -> LabelMoments:
         """Of labels at rows at `candidates` [G, N] and at `contexts` [G, M]."""
         solved = self._solved()
         here, root, label_mean, label_variance = self._at(solved, candidates)  # [G, 1, N, p], [G, S, m, N], [G, S, N]
@@ -396,7 +396,7 @@ class Fits:
         mean, variance, unit = self._in_units_of_labels(centre, variance)
         _, label_variance, label_unit = self._in_units_of_labels(label_centre, label_variance)
         beside = label_unit**2 * noise.mean(1)
-        return Moments(mean, variance, label_variance, covariance * label_unit[..., None] * unit[:, None], beside)
+        return LabelMoments(mean, variance, label_variance, covariance * label_unit[..., None] * unit[:, None], beside)
 
     def _solved(self) -> _Solved:
         of = torch.arange(len(self), device=self.which.device)[:, None].expand(self.chains.shape[:2])
@@ -417,7 +417,7 @@ class Fits:
 
 
 class _Solved(NamedTuple):
-    values: Hyperparameters
+    values: ProcessValues
     """[G, S]"""
     rows: Tensor
     """[G, 1, m, p]"""
@@ -427,7 +427,7 @@ class _Solved(NamedTuple):
     """[G, S, m, 1]: L^-1 labels"""
 
 
-def covariance_of_labels(values: Hyperparameters, rows: Tensor) -> Tensor:
+def covariance_of_labels(values: ProcessValues, rows: Tensor) -> Tensor:
     """[.., m, m]: prior covariance of labels, noise included."""
     whole = _covariance(values, rows, rows)
     own = (values.variance + CONSTANT + values.noise + JITTER)[..., None] + values.slope[..., None] * (rows**2).mean(-1)
@@ -435,7 +435,7 @@ def covariance_of_labels(values: Hyperparameters, rows: Tensor) -> Tensor:
     return whole
 
 
-def _covariance(values: Hyperparameters, rows: Tensor, others: Tensor) -> Tensor:
+def _covariance(values: ProcessValues, rows: Tensor, others: Tensor) -> Tensor:
     """[.., n, Q]: of f, for rows [.., n, p] and others [.., Q, p]."""
     scaled, also = rows * values.inverse[..., None, :], others * values.inverse[..., None, :]
     squares = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -28,16 +28,18 @@ from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss
 from stakes.models.bayesian_process import BayesianProcess
 from stakes.models.default_model import DefaultModel
-from stakes.models.processes_on_device import Fits, Moments, ProcessesOnDevice
 from stakes.simulation.metrics import MetricLike, measured
 from stakes.simulation.problem import SCORE, TIES, Problem, random_stream
 from stakes.simulation.store import TRACE_FIELDS, Trace
 from stakes.simulation.strategies import ExpectedReduction, Rule, best_candidate, reductions
 from stakes.simulation.trial import Trial
 
+if TYPE_CHECKING:
+    from stakes.models.processes_on_device import Fits, LabelMoments, ProcessesOnDevice
+
 GivenRule: TypeAlias = Rule | Mapping[int, Host] | None
 """Of a strategy: a rule, the rows [B] to acquire in each run, or None for random choice."""
-Observe: TypeAlias = Callable[[int, Fits, Host], None]
+Observe: TypeAlias = "Callable[[int, Fits, Host], None]"
 """A function (labels bought, fits of G data sets, rows bought [G, .]) that is called before each choice, and at the
 end."""
 
@@ -73,6 +75,8 @@ def traces_in_bulk(
     observe: Observe | None = None,
 ) -> dict[tuple[str, int], Trace]:
     """By strategy and run, for the runs of `data`: what `simulate` finds of a process, many at once."""
+    from stakes.models.processes_on_device import ProcessesOnDevice
+
     process = process_of(model)
     found: dict[tuple[str, int], Trace] = {}
     check_device(device)
@@ -239,7 +243,7 @@ class _Together:
         return [groups[start : start + most] for start in range(0, len(groups), most)]
 
 
-def _reductions(loss: AnyLoss, moments: Moments) -> tuple[Any, Any]:
+def _reductions(loss: AnyLoss, moments: LabelMoments) -> tuple[Any, Any]:
     """[g, N], [g]: the expected reduction of the mean loss by each label; and by one that would tell all targets."""
     groups, candidates, contexts = moments.covariance.shape
     scaled = moments.covariance / torch.sqrt(moments.label_variance)[..., None]
@@ -264,7 +268,7 @@ def _same(scores: Host, belief: Any, loss: AnyLoss, random_state: np.random.Gene
     return scores
 
 
-def _one(moments: Moments, place: int) -> GaussianBelief:
+def _one(moments: LabelMoments, place: int) -> GaussianBelief:
     """The belief of one data set, on the host."""
     mean, variance, label_variance, covariance, noise = (each[place].cpu().numpy() for each in moments)
     return GaussianBelief(mean, variance, label_variance, covariance, None, noise)
