@@ -35,6 +35,7 @@ _WIDE_LEVEL = 1  # panels of 1/2: what they resolve, panels as wide as the rule 
 _DEGREE = 11  # of the polynomial that must resolve a panel
 _RESOLVED = 1e-9  # of the largest value of a statistic times the density
 _TAIL, _NEGLIGIBLE = 6.7, 22.0  # standard deviations, and logarithms: exp(-22) is below what must be resolved
+_ASIDE = (0.0314159265, 0.0271828183)  # standard deviations by which ends are moved: a jump at an edge is not seen
 _GROUP = 2.0  # ratio of standard deviations within which contexts are looked at together
 _SMALLEST = 1e-13  # standard deviations: a panel as narrow as that holds a jump
 _MOST_CELLS = 1024  # panels that are halved at once: more of them are noise, not places
@@ -135,6 +136,7 @@ class _Scan:
 
     def _base(self, low: _Vector, high: _Vector) -> tuple[_Vector, _Vector]:
         """[P], [P]: panels of at most the smallest sd that cover all windows, and split at breakpoints."""
+        low, high = low - _ASIDE[0] * self.smallest, high + _ASIDE[1] * self.smallest
         order = np.argsort(low)
         starts, stops = [low[order[0]]], [high[order[0]]]
         for i in order[1:]:
