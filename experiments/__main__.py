@@ -2,7 +2,8 @@
 
 A run that was stopped goes on where it was, from its store. Summaries go to the folder of results, from which
 `python -m experiments report` makes the report again without running anything. `python -m experiments labels_saved` is
-a study of its own, with options of its own: how many labels beliefs and strategies save on real tables.
+a study of its own, with options of its own: how many labels beliefs and strategies save on real tables; so is
+`python -m experiments audits`: whether audits tell what a model loses.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from experiments import audits
 from experiments.datasets import DatasetError
 from experiments.labels_saved import command as labels_saved
 from experiments.paper import classification, linex, regression, table2
@@ -41,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["labels_saved"]:
         labels_saved.main(words[1:])
+        return
+    if words[:1] == ["audits"]:
+        audits.main(words[1:])
         return
     given = _parser().parse_args(words)
     command = shlex.join(["python", "-m", "experiments", *words])

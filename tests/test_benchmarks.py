@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import ensembles, gpu_gaussian, measure, members, mixtures, plain, screening, speed_of_peers
+from benchmarks import ensembles, gpu_gaussian, honest, measure, members, mixtures, plain, screening, speed_of_peers
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
@@ -239,6 +239,16 @@ def test_rows_that_are_screened_are_worth_nearly_what_the_best_are(kind, name):
     assert shares
     assert all(worst - 0.05 <= share <= 1.0 + 1e-6 for share, _ in shares)
     assert all(drawn < share for share, drawn in shares)
+
+
+def test_honest_worths():
+    """All losses of members and votes, and how much of the error is of drawing labels."""
+    found = list(honest.rows(measure.Settings(quick=True, repeats=1)))
+    assert {row.job for row in found if row.sizes == str(honest.QUICK[0])} == {
+        "bare product",
+        *(f"{name} of {kind}" for name in honest.losses(2) for kind in ("members", "votes")),
+    }
+    assert all(row.error is None or 0 <= row.error <= 1.5 for row in found)
 
 
 def test_mixtures(monkeypatch):

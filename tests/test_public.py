@@ -15,12 +15,14 @@ ROOT = Path(__file__).parents[1]
 NAMES = {
     "stakes": """
         AbsoluteError AccuracyWarning BayesianProcess Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS
-        Campaign CategoricalEnsemble CostMatrix ExponentialLinearWeight ExponentialWeight FiniteActions GaussianBelief
-        GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore LogWarp Mahalanobis
-        NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SphericalLoss SquaredError
-        ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief Weight
-        ZeroOne cold_start default effective_context_weights expected_posterior_uncertainty expected_reduction
-        expected_regret find_form integration_error outlook rank register score select simulate uncertainty
+        Campaign CategoricalEnsemble CostMatrix CountProcess ExponentialLinearWeight ExponentialWeight FiniteActions
+        GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
+        LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
+        SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief
+        Weight ZeroOne audit cold_start default effective_context_weights expected_posterior_uncertainty
+        expected_reduction
+        expected_regret find_form honest_reduction honest_scores integration_error outlook rank register score select
+        simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
@@ -34,13 +36,14 @@ NAMES = {
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
         GaussianMixtureBelief
         Integrand LogMomentBelief LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule
-        Reference SymmetricNodes
+        Reference SoftplusWarp SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
     """,
     "stakes.acquisition": """
-        ANY AccuracyWarning Best Form Reduction Selection Total best best_streamed effective_context_weights
-        expected_posterior_uncertainty expected_reduction expected_regret fallback_scores find_form fused_form
-        integration_error register score select uncertainty
+        ANY AccuracyWarning Best Form HonestReduction Reduction Selection Total best best_streamed
+        effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret
+        fallback_scores find_form fused_form
+        honest_reduction honest_scores integration_error register score select uncertainty
     """,
     "stakes.baselines": """
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
@@ -49,15 +52,15 @@ NAMES = {
     "stakes.campaign": "Campaign Event Journal Recorded RowState Status",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
-        BiasVariance Calibration ClassCalibration Decomposition RealisedLoss bayes_prediction bias_variance
-        calibration decompose realised_loss
+        Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit
+        bayes_prediction bias_variance calibration decompose realised_loss
     """,
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
     "stakes.models": """
-        Adapter BayesianProcess Bootstrap DefaultModel EnsembleOf FollowedProcess GaussianProcess Hyperparameters
-        OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
+        Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
+        Hyperparameters OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace

@@ -1,4 +1,4 @@
-"""The Box-Cox warp: a bijection of all reals, what every loss makes of it by brute force, and who is let in."""
+"""Box-Cox and softplus warps: bijections of all reals, what losses make of them by brute force, and who is let in."""
 
 import math
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stakes import (
     BoxCox,
     BoxCoxWarp,
+    ExponentialWeight,
     GaussianBelief,
     ItakuraSaito,
     Linex,
@@ -22,8 +23,10 @@ from stakes import (
     score,
     uncertainty,
 )
-from stakes.beliefs import MonotoneWarp
+from stakes.beliefs import MonotoneWarp, SoftplusWarp
+from stakes.beliefs.warped import warped_moments
 from stakes.evaluation import bayes_prediction, calibration
+from stakes.exceptions import StakesError
 from stakes.losses.domains import POSITIVE, REAL, Interval
 from stakes.testing import check_belief
 from tests.brute import gaussian_pair, gaussian_reduction
@@ -207,3 +210,61 @@ def test_a_warp_of_ones_own_says_where_it_holds():
 def test_lam_must_be_finite(lam):
     with pytest.raises(ValueError, match="lam must be a finite number"):
         BoxCoxWarp(lam)
+
+
+def test_softplus_by_hand(xp, host):
+    f = xp.asarray(np.array([-30.0, 0.0, 1.0, 40.0]))
+    wanted = [3.0 * math.exp(-30.0), 3.0 * math.log(2.0), 3.0 * math.log(1.0 + math.e), 120.0]
+    np.testing.assert_allclose(host(SoftplusWarp(3).forward(f)), wanted, rtol=1e-13)
+    assert SoftplusWarp(3.0).domain == POSITIVE
+    assert SoftplusWarp(3.0).latent == REAL
+
+
+@given(scale=st.sampled_from([1e-3, 1.0, 1e5]), f=st.floats(-300, 300), step=st.floats(1e-6, 100))
+def test_softplus_is_an_increasing_bijection(scale, f, step):
+    warp, points = SoftplusWarp(scale), np.array([f, f + step])
+    z = warp.forward(points)
+    assert 0 < z[0] < z[1]
+    np.testing.assert_allclose(warp.inverse(z), points, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan, True, "3"])
+def test_a_scale_must_be_positive(scale):
+    with pytest.raises(StakesError, match="scale must be a positive number"):
+        SoftplusWarp(scale)
+
+
+@pytest.mark.parametrize(("mean", "sd"), [(-20.0, 1.0), (-2.0, 3.0), (0.5, 0.01), (3.0, 2.0), (50.0, 8.0)])
+def test_moments_of_a_warped_normal_against_dense_integration(mean, sd):
+    u = np.linspace(-20.0, 20.0, 400_001)
+    density = np.exp(-0.5 * u**2) / np.sum(np.exp(-0.5 * u**2))
+    for warp in (SoftplusWarp(2.0), LogWarp()):
+        if isinstance(warp, LogWarp):
+            sd = min(sd, 2.0)
+        z = warp.forward(mean + sd * u)
+        first = np.sum(density * z)
+        found = warped_moments(warp, np.array([mean]), np.array([sd**2]))
+        np.testing.assert_allclose(np.ravel(found), [first, np.sum(density * (z - first) ** 2)], rtol=1e-9)
+
+
+def test_moments_of_many_and_of_none():
+    mean, variance = np.linspace(-3.0, 3.0, 5000), np.linspace(0.0, 4.0, 5000)
+    whole = warped_moments(SoftplusWarp(1.0), mean, variance)
+    few = warped_moments(SoftplusWarp(1.0), mean[4000:4010], variance[4000:4010])
+    np.testing.assert_allclose(np.stack(whole)[:, 4000:4010], few, rtol=1e-14)
+    assert [each.shape for each in warped_moments(SoftplusWarp(1.0), mean[:0], variance[:0])] == [(0,), (0,)]
+
+
+def test_a_softplus_belief_is_finite_where_a_log_normal_is_not():
+    latent = gaussian_pair(0.5, 1.0, RHO)
+    loss = SquaredError(ExponentialWeight(1.0))
+    with pytest.raises(FloatingPointError):
+        score(loss, WarpedGaussianBelief(latent, LogWarp()))
+    assert np.isfinite(score(loss, WarpedGaussianBelief(latent, SoftplusWarp(2.0)))).all()
+
+
+def test_laws_of_softplus(rng):
+    latent = GaussianBelief(
+        rng.normal(size=3), rng.uniform(0.5, 1.5, 3), rng.uniform(1.0, 2.0, 4), np.full((4, 3), 0.3)
+    )
+    check_belief(WarpedGaussianBelief(latent, SoftplusWarp(1.5)))

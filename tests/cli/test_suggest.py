@@ -186,7 +186,7 @@ WRONG = [
     ("--target y --loss log-loss --weight exp:1", "log-loss takes no weight"),
     ("--target y --loss pinball", "pinball needs tau"),
     ("--target y --loss linex --alpha 0", "alpha must not be 0"),
-    ("--target y --loss poisson-deviance", "labels are 0"),
+    ("--target y --loss poisson-deviance --model log-gaussian-process", "labels are 0"),
     ("--target y --loss itakura-saito", "0.0 is not among (0, inf)"),
     ("--target y --loss squared-error --model sklearn.ensemble:RandomForestClassifier", "is a model of classes"),
     ("--target y --loss squared-error --model sklearn.linear_model:Ridge", "nothing of how sure it is"),

@@ -6,10 +6,25 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from stakes import BayesianProcess, GaussianBelief, GaussianMixtureBelief, SquaredError, rank, score, select
+from stakes import (
+    BayesianProcess,
+    ExponentialWeight,
+    GaussianBelief,
+    GaussianMixtureBelief,
+    Linex,
+    Pinball,
+    SoftplusWarp,
+    SquaredError,
+    ThresholdDecision,
+    WarpedGaussianBelief,
+    rank,
+    score,
+    select,
+)
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
-from stakes.models.bayesian_process import predicted
+from stakes.models.bayesian_process import leave_one_out, predicted, seen_through, solved_for
+from stakes.models.gp_posterior import prepare_averaged
 from tests.table_kinds import FrameLike
 
 
@@ -28,7 +43,7 @@ def model(table):
 
 def log_density(model, X, y):
     """Of a label at each row, by its mixture."""
-    rows = model._rows_of(X)
+    rows = model.standard_rows(X)
     parts = []
     for s, solved in enumerate(model._solved):
         mean, variance = predicted(model.draws_, s, solved, model.train_, rows)
@@ -139,7 +154,7 @@ def test_an_outlier_in_a_column_is_cut_off(table):
     X, y = table
     far = X.copy()
     far[0, 0] = 1e6
-    assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far)._rows_of(far)).max() == 3.0
+    assert np.abs(BayesianProcess().fit(X[:40], y[:40], pool=far).standard_rows(far)).max() == 3.0
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +236,7 @@ BAD = [
     ({"n_draws": True}, "n_draws must be a whole number"),
     ({"max_rows": 2}, "max_rows must be a whole number, 3 or more; got 2"),
     ({"limit": 0.0}, "limit must be a positive number"),
+    ({"warp": "log"}, "warp must be 'auto', 'softplus' or None; got 'log'"),
     ({"belief": "both"}, "belief must be 'gaussian' or 'mixture'; got 'both'"),
 ]
 
@@ -248,3 +264,127 @@ def test_a_refused_label_changes_nothing(table):
     with pytest.raises(StakesError, match="finite numbers"):
         model.partial_fit(X[12:13], [np.inf])
     np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.fixture(scope="module")
+def amounts():
+    """Positive labels whose effects multiply."""
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((240, 3))
+    return X, np.exp(1.2 * np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(240))
+
+
+@pytest.fixture(scope="module")
+def warped(amounts):
+    X, y = amounts
+    return BayesianProcess().fit(X[:40], y[:40], pool=X)
+
+
+def test_leave_one_out_is_what_leaving_one_out_gives(table):
+    X, y = table
+    model = BayesianProcess(n_draws=1).fit(X[:12], y[:12])
+    rows, labels, found = model.train_, (y[:12] - model.offset_) / model.unit_, 0.0
+    for i in range(12):
+        others = np.delete(np.arange(12), i)
+        solved = solved_for(model.draws_, 0, rows[others], labels[others])
+        mean, variance = predicted(model.draws_, 0, solved, rows[others], rows[i : i + 1])
+        found += float(-0.5 * (labels[i] - mean[0]) ** 2 / variance[0] - 0.5 * np.log(2 * np.pi * variance[0]))
+    assert leave_one_out(model.draws_, rows, labels) == pytest.approx(found, rel=1e-6)
+
+
+def test_labels_are_seen_through_the_warp():
+    labels = np.array([1e-6, 0.3, 2.0, 80.0])
+    found, log_slope = seen_through(labels, 2.0)
+    np.testing.assert_allclose(SoftplusWarp(2.0).forward(found), labels, rtol=1e-9)
+    above, below = (seen_through(labels * (1.0 + step), 2.0)[0] for step in (1e-6, -1e-6))
+    np.testing.assert_allclose(np.exp(log_slope), (above - below) / (2e-6 * labels), rtol=1e-5)
+
+
+def test_a_warp_is_taken_where_leave_one_out_says_so(table, amounts, warped):
+    X, y = amounts
+    assert warped.warp_ == SoftplusWarp(float(y[:40].mean()))
+    assert any("Labels are seen through a warp, exponential below" in each for each in warped.report_)
+    additive = BayesianProcess().fit(table[0][:40], table[1][:40] + 6.0)
+    assert additive.warp_ is None
+    assert not any("warp" in each for each in additive.report_)
+    assert BayesianProcess(warp=None).fit(X[:40], y[:40]).warp_ is None
+    assert BayesianProcess(warp="softplus").fit(table[0][:40], table[1][:40] + 6.0).warp_ is not None
+
+
+def test_a_warp_pays_where_effects_multiply(amounts):
+    X, y = amounts
+    for start in (0, 60):
+        some, rest = slice(start, start + 30), slice(120, 240)
+        seen, plain = (BayesianProcess(warp=warp).fit(X[some], y[some], pool=X) for warp in ("auto", None))
+        errors = [np.mean((model.predict(X[rest]) - y[rest]) ** 2) for model in (seen, plain)]
+        assert errors[0] < 0.8 * errors[1]
+
+
+def test_the_belief_of_a_warped_process_is_in_units_of_labels(amounts, warped):
+    """Means and variances by draws of f; correlations are those of f."""
+    X, _ = amounts
+    belief = belief_of(warped, X[40:60], X[55:100])
+    assert isinstance(belief, GaussianBelief)
+    mean, sd = warped.predict(X[55:100], return_std=True)
+    np.testing.assert_allclose([belief.mean, belief.variance], [mean, sd**2], rtol=1e-5)  # the jitter
+    latent = prepare_averaged(warped.posteriors(), warped.standard_rows(X[55:100]), target="label", joint=False)(
+        warped.standard_rows(X[40:60])
+    )
+    np.testing.assert_allclose(belief.rho, latent.rho, rtol=1e-9)
+    drawn = np.random.default_rng(0).standard_normal(400_000)
+    for m in (0, 9, 40):
+        z = warped.warp_.forward(latent.mean[m] + np.sqrt(latent.variance[m]) * drawn)
+        assert belief.mean[m] == pytest.approx(z.mean(), rel=0.01)
+        assert belief.variance[m] == pytest.approx(z.var(), rel=0.05)
+
+
+def test_batches_of_a_warped_process_are_joint(amounts, warped):
+    X, _ = amounts
+    joint = belief_of(warped, X[40:60], X[60:100], joint=True)
+    matrix = np.stack([joint.candidate_covariance(i) for i in range(20)])
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.diag(matrix), joint.candidate_variance)
+    assert np.linalg.eigvalsh(matrix).min() > 0.0
+    found = select(SquaredError(), joint, n=4)
+    assert (np.diff(found.joint_reduction) > 0.0).all()
+
+
+def test_every_loss_that_a_gaussian_belief_serves_is_served(amounts, warped):
+    X, y = amounts
+    belief = belief_of(warped, X[40:60], X[60:100])
+    for loss in (SquaredError(ExponentialWeight(1.0 / y.std())), Pinball(0.9), Linex(0.5), ThresholdDecision(2.0)):
+        assert np.isfinite(score(loss, belief)).all()
+
+
+def test_a_mixture_of_a_warped_process_is_warped(amounts):
+    X, y = amounts
+    model = BayesianProcess(n_draws=4, belief="mixture").fit(X[:40], y[:40])
+    belief = belief_of(model, X[40:50], X[60:80])
+    assert isinstance(belief, WarpedGaussianBelief)
+    assert isinstance(belief.latent, GaussianMixtureBelief)
+    assert (score(SquaredError(), belief) > 0.0).all()
+
+
+def test_labels_that_no_warp_reaches(amounts):
+    X, y = amounts
+    low = np.append(y[:39], 0.0)
+    assert BayesianProcess().fit(X[:40], low).warp_ is None
+    with pytest.raises(StakesError, match="warp='softplus' needs positive labels; the least is 0"):
+        BayesianProcess(warp="softplus").fit(X[:40], low)
+    model = BayesianProcess().fit(X[:40], y[:40])
+    assert model.partial_fit(X[40:41], [-1.0]).warp_ is None
+    assert len(model.labels_) == 41
+    always = BayesianProcess(warp="softplus").fit(X[:40], y[:40])
+    with pytest.raises(StakesError, match="positive labels"):
+        always.partial_fit(X[40:41], [-1.0])
+    assert len(always.labels_) == 40
+
+
+def test_a_warped_process_goes_on_label_by_label(amounts):
+    X, y = amounts
+    model = BayesianProcess().fit(X[:30], y[:30], pool=X)
+    for i in range(30, 40):
+        model.partial_fit(X[i : i + 1], y[i : i + 1])
+    anew = BayesianProcess().fit(X[:40], y[:40], pool=X)
+    ratio = np.log(model.predict(X[40:]) / anew.predict(X[40:]))
+    assert np.abs(ratio).mean() < 0.1

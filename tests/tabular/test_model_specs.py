@@ -51,9 +51,10 @@ def test_every_name_ranks_a_frame(frame, name, task):
 
 
 def test_losses_for_positive_targets_have_a_model(frame):
-    model = build_model(ModelSpec("log-gaussian-process"), "real").fit(frame, labels(frame, "real"))
-    for name in ("itakura-saito", "poisson-deviance"):
-        assert len(stakes.rank(model, build_loss(LossSpec(name)), frame, n=2).indices) == 2
+    for named in ("log-gaussian-process", "count-process"):
+        model = build_model(ModelSpec(named), "real").fit(frame, labels(frame, "real"))
+        for name in ("itakura-saito", "poisson-deviance"):
+            assert len(stakes.rank(model, build_loss(LossSpec(name)), frame, n=2).indices) == 2
 
 
 def test_the_default_model_is_told_the_classes(frame):

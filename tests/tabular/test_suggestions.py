@@ -62,9 +62,21 @@ def test_a_process_that_nobody_asked_for_is_fitted_to_as_many_labels_as_seconds_
 
 
 def test_a_zero_that_no_model_learns_from_is_told(sheet):
-    made = sheet("poisson-deviance")
-    with pytest.raises(StakesError, match="1 of 6 labels are 0"):
+    made = sheet("poisson-deviance", model=ModelSpec("log-gaussian-process"))
+    with pytest.raises(StakesError, match=r"1 of 6 labels are 0.*count-process"):
         suggest(made, 1, labels={**made.labels, 0: "0"})
+
+
+def test_counts_have_a_model_that_allows_zeros(sheet):
+    made = sheet("poisson-deviance")
+    assert chosen_model(made)[0].name == "count-process"
+    ranking, outlook = suggest(made, 2, labels={**made.labels, 0: "0"})
+    notes = " ".join(map(str, ranking.notes))
+    assert "is about counts, which may be 0, so the model is count-process" in notes
+    assert "Beyond Poisson's law" in notes
+    assert len(ranking.row_ids) == 2
+    assert outlook is not None
+    assert min(ranking.scores) > 0.0
 
 
 def test_costs_come_from_a_column_or_are_all_the_same(sheet):

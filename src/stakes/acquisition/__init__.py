@@ -9,6 +9,7 @@ from stakes.acquisition import votes as _votes  # noqa: F401 (registers its form
 from stakes.acquisition.batches import Selection, fallback_scores, select
 from stakes.acquisition.centred import fused_form
 from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
+from stakes.acquisition.honest import HonestReduction, honest_reduction, honest_scores
 from stakes.acquisition.scores import (
     effective_context_weights,
     expected_posterior_uncertainty,
@@ -26,6 +27,7 @@ __all__ = [
     "AccuracyWarning",
     "Best",
     "Form",
+    "HonestReduction",
     "Reduction",
     "Selection",
     "Total",
@@ -38,6 +40,8 @@ __all__ = [
     "fallback_scores",
     "find_form",
     "fused_form",
+    "honest_reduction",
+    "honest_scores",
     "integration_error",
     "register",
     "score",

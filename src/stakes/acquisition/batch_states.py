@@ -15,15 +15,13 @@ How the joint reduction of a batch is computed depends on the belief:
 * Any other belief that has `start_batch` (`stakes.beliefs.BatchBelief`): its labels together, seen as one.
 
 Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of repeats, t
-picks so far, L numbers of a label, d numbers of a target; P panels of a distribution, G nodes a panel, D = P G, and
-P + 1 more where mass sits in points.
+picks so far, L numbers of a label, d numbers of a target, D statistics.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
@@ -33,7 +31,7 @@ from array_api_compat import is_numpy_array
 from scipy.special import xlogy
 
 from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
-from stakes.acquisition.forms import find_form, in_domain, simplest, today
+from stakes.acquisition.forms import MemberTable, find_form, simplest
 from stakes.acquisition.mixtures import MixtureBatch
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
@@ -58,52 +56,10 @@ from stakes.beliefs import (
 )
 from stakes.beliefs.log_moments import split_by_member
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
-from stakes.losses import AnyLoss, BrierLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
-from stakes.losses.bregman import LogDomainLoss
-from stakes.losses.distributions import Distribution
+from stakes.losses import AnyLoss, BrierLoss, LogLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.domains import Classes, Vectors
 
 _LITTLE_ENTROPY = math.log(1e-6)  # of the entropy: a reduction of less would lose digits as a difference of two
-
-
-@dataclass(frozen=True, eq=False)
-class Tabulated:
-    """The statistics of a loss under one ensemble: moments are distributions, written as rows."""
-
-    loss: DistributionLoss
-    members: Distribution
-    """[M, K]"""
-    marks: Array
-    """[M, B]"""
-    finite_actions: bool = False
-
-    @classmethod
-    def under(cls, loss: DistributionLoss, belief: NormalEnsemble) -> Tabulated:
-        """With panels that split at the marks of today's distribution."""
-        reference, _, marks = today(loss, belief)
-        return cls(loss, belief.member_distributions(loss, reference, marks), marks)
-
-    def member_moments(self) -> Array:
-        """[M, K, D]: the distribution of each member."""
-        xp, mass = namespace(self.members.mass), self.members.mass
-        rows = xp.reshape(mass, (*mass.shape[:2], -1))
-        return rows if self.members.edge_mass is None else xp.concat([rows, self.members.edge_mass], axis=2)
-
-    def action(self, moments: Array) -> Array:
-        """[..., D]: today's distribution is what the answer is read off."""
-        return moments
-
-    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
-        """[...]: that of the loss; contexts are the last axis but one of `moments`, and the first of `action`."""
-        return self.loss.regret(self._distribution(moments), self._distribution(action), self.marks[:, None, :])
-
-    def _distribution(self, rows: Array) -> Distribution:
-        xp, each = namespace(rows), self.members
-        panels = each.mass.shape[2:]
-        count = math.prod(panels)
-        mass = xp.reshape(rows[..., :count], (*rows.shape[:-1], *panels))
-        edge_mass = None if each.edge_mass is None else rows[..., count:]
-        return Distribution(each.origin, each.edges, each.nodes, each.step, mass, edge_mass)
 
 
 class EnsembleBatch:
@@ -126,27 +82,15 @@ class EnsembleBatch:
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
         self.several: Any = belief if several is None else several  # with fewer cells, for more labels than one
-        loss, reference = in_domain(loss, belief), belief.reference(loss)
-        self.in_logs = isinstance(loss, LogDomainLoss)  # then configurations, too, are logarithms
-        self.point = None if reference.point is None else reference.point[:, None, ...]  # [M, 1] or [M, 1, d]
+        table = MemberTable.of(loss, belief)
+        self.loss, self.expected, self.in_logs = table.loss, table.expected, table.in_logs  # [M, K, D]
+        self.point = table.point  # [M, 1] or [M, 1, d]
         self.log_weights = log_weights  # [M]
-        self.log_share = double(reference.log_scale) + log_weights  # [M]
+        self.log_share = table.log_scale + log_weights  # [M]
         members = double(belief.member_weights)[None, :]
         given = members if configurations is None else configurations
-        self.configurations = log_of(given) if self.in_logs else given  # [Q, K]
-        self.loss: Any = loss
-        if isinstance(loss, DistributionLoss):
-            assert isinstance(belief, NormalEnsemble)
-            self.loss = Tabulated.under(loss, belief)
-            self.expected = self.loss.member_moments()  # [M, K, D]
-            self.action = namespace(self.expected).matmul(members, self.expected)[:, 0, :]  # [M, D]
-        elif isinstance(loss, LogDomainLoss):
-            assert isinstance(belief, NormalEnsemble)
-            self.expected = belief.member_log_moments(loss, reference)  # [M, K, 2]
-            self.action = loss.action(belief.log_moments(loss, reference))  # [M, 1]
-        else:
-            self.expected = double(belief.member_moments(loss, reference))  # [M, K, D]
-            self.action = loss.action(double(belief.moments(loss, reference)))  # [M, d]
+        self.configurations = log_of(given) if self.in_logs else given  # [Q, K]; logarithms where moments are
+        self.action = table.today(belief)  # [M, d]
         self.sampled = False
         self.masses = None  # [M, K, C]: E[w 1{z = class}], of which entropies are quick to take
         if isinstance(loss, LogLoss) and is_numpy_array(self.expected) and self.point is not None:

@@ -22,7 +22,8 @@ import numpy as np
 from stakes._utils.arguments import affords, as_generator, check_budget, is_true_or_false, left_to_spend
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace
 from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, obstacle, start_batch, variance_of
-from stakes.acquisition.forms import by_logarithms, check_pair
+from stakes.acquisition.forms import by_logarithms, check_pair, simplest
+from stakes.acquisition.honest import HonestReduction, honest_prefixes
 from stakes.acquisition.scores import (
     checked_context_weights,
     checked_costs,
@@ -35,9 +36,12 @@ from stakes.beliefs import (
     BatchBelief,
     Belief,
     CategoricalEnsemble,
+    GaussianBelief,
     NormalEnsemble,
+    VectorGaussianBelief,
     VectorNormalEnsemble,
     VoteEnsemble,
+    WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss
@@ -57,15 +61,17 @@ class Selection(NamedTuple):
 
     Attributes:
         indices: Positions of the candidates.
-        joint_reduction: [n], what the labels of the first 1, 2, ... n are worth together, for one decision; None where
-            that is not known (a batch drawn under a belief of your own, or a Gaussian one without
-            `candidate_covariance`).
+        joint_reduction: [n], what the labels of the first 1, 2, ... n are worth together, for one decision, where the
+            truth is one of the members of an ensemble; None where that is not known (a batch drawn under a belief of
+            your own, or a Gaussian one without `candidate_covariance`).
         sampling_error: [n], the standard error of each joint reduction; 0 where nothing was sampled.
         context_error: [n], its standard error over contexts, where those are draws of the contexts to come.
         method: "exact", "enumerated", "sampled" or "stochastic".
         ranked_by: [n], what each pick was the best in: "gain" in joint reduction; where no candidate had any, "worth of
             8 such labels" (2, 4, ... 1024) or "variance reduction"; "power of score" or "softmax of score" for one that
             was drawn.
+        known: The loss, the belief, weights of contexts and pending candidates, of which `honest` is made when it is
+            first asked for.
 
     Examples:
         >>> from stakes import CategoricalEnsemble, LogLoss, select
@@ -75,6 +81,10 @@ class Selection(NamedTuple):
         >>> selection = select(LogLoss(), belief, n=2)
         >>> selection.indices, selection.method, selection.ranked_by
         ((0, 1), 'enumerated', ('gain', 'gain'))
+        >>> selection.joint_reduction.round(3)  # labels tell which of the two members is right,
+        array([0.169, 0.183])
+        >>> selection.honest_reduction  # but if neither is, each is alone with the other's labels
+        array([0., 0.])
     """
 
     indices: tuple[int, ...]
@@ -83,6 +93,41 @@ class Selection(NamedTuple):
     context_error: Array | None
     method: str
     ranked_by: tuple[str, ...]
+    known: dict[str, Any]
+
+    @property
+    def honest_reduction(self) -> Array | None:
+        """[n]: what the first 1, 2, ... n are worth where no member of the ensemble, or hypothesis, is the truth.
+
+        It may be below 0. Under a Gaussian belief, of which the truth is a draw, it is the joint reduction; None where
+        it is not known (one member only, or a belief of your own).
+        """
+        if self.honest is not None:
+            return self.honest.reduction
+        return self.joint_reduction if self._exact else None
+
+    @property
+    def honest_error(self) -> Array | None:
+        """[n]: its standard error, over members and contexts, sampling of labels included."""
+        if self.honest is not None:
+            return self.honest.error
+        return self.context_error if self._exact else None
+
+    @property
+    def honest(self) -> HonestReduction | None:
+        """All that is known of `honest_reduction`, computed when it is first asked for."""
+        if "honest" not in self.known:
+            given = {name: self.known[name] for name in ("loss", "belief", "pending", "context_weights")}
+            self.known["honest"] = honest_prefixes(batch=self.indices, **given) if self.indices else None
+        found: HonestReduction | None = self.known["honest"]
+        return found
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the truth is a draw of the belief, and nothing was sampled."""
+        belief = simplest(self.known["belief"])
+        latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+        return isinstance(latent, GaussianBelief | VectorGaussianBelief)
 
 
 def select(
@@ -125,7 +170,8 @@ def select(
         coldness: The larger, the nearer a draw is to the top n.
 
     Returns:
-        The batch.
+        The batch, with what its labels are worth: where the truth is one of the members (`joint_reduction`), and where
+        none is (`honest_reduction`, computed when it is asked for).
 
     Raises:
         TypeError: If the loss is not defined wherever the target can fall, or the belief has no joint batches.
@@ -155,6 +201,7 @@ def select(
     check_pair(loss, belief)
     _check_sizes(belief, n, budget, max_configurations)
     waiting = _checked_pending(belief, n, pending)
+    known = {"loss": loss, "belief": belief, "pending": waiting, "context_weights": context_weights}
     prices = checked_prices(costs, belief)
     if stochastic is not None:
         draws = _checked_draws(stochastic, coldness, random_state)
@@ -163,13 +210,13 @@ def select(
         before = _started(batch, waiting)
         order = drawn_order(scores, stochastic, coldness, draws)
         picks = _drawn(batch, order, f"{stochastic} of score", prices, budget, waiting)
-        return _selection(loss, belief, picks, n, batch, before, "stochastic")
+        return _selection(known, picks, n, batch, before, "stochastic")
     if error := obstacle(belief):
         raise error
     batch = start_batch(loss, belief, context_weights, as_generator(random_state), max_configurations)
     before = _started(batch, waiting)
     picks = _greedy(batch, log_floor(loss, belief, batch), prices, budget, waiting)
-    return _selection(loss, belief, picks, n, batch, before, None)
+    return _selection(known, picks, n, batch, before, None)
 
 
 def _check_sizes(belief: Belief, n: int, budget: float | None, max_configurations: int) -> None:
@@ -266,8 +313,7 @@ def _drawn(
 
 
 def _selection(
-    loss: AnyLoss,
-    belief: Belief,
+    known: dict[str, Any],
     picks: Iterator[Pick],
     n: int,
     batch: Batch | None,
@@ -278,14 +324,15 @@ def _selection(
     start = -math.inf if batch is None else batch.log_joint()  # the picks are made below
     chosen = list(islice(picks, n))
     indices, logs, errors, contexts, ranked_by = zip(*chosen, strict=True) if chosen else ((), (), (), (), ())
+    loss, belief = known["loss"], known["belief"]
     if batch is None:
-        return Selection(indices, None, None, None, method or "", ranked_by)
+        return Selection(indices, None, None, None, method or "", ranked_by, known)
     joint, total = (_plain(loss, belief, logs, each) for each in (start, -math.inf))
     error = total * constant(errors, joint)  # no less than that of what comes on top
     spread = joint * constant([_context_error(batch, each, before) for each in contexts], joint)
     sampled = any(each > 0 for each in errors)  # not what the batch would go on with, but what is reported here
     kind = "enumerated" if batch.method == "sampled" and not sampled else batch.method
-    return Selection(indices, joint, error, spread, method or kind, ranked_by)
+    return Selection(indices, joint, error, spread, method or kind, ranked_by, known)
 
 
 def _plain(loss: AnyLoss, belief: Belief, logs: Sequence[float], start: float) -> Array:

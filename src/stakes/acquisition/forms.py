@@ -2,7 +2,9 @@
 
 A form prepares, for one loss and the contexts of one belief, how to turn a block of candidates into their expected
 reductions. The table is keyed on exact types, so that a form never meets a pair it was not made for.
-Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics.
+Sizes: N candidates, M contexts, n candidates of a block, J cells, D statistics; of members at the end, K members, Q
+ways to share them out, d coordinates of an act; a distribution written as a row has D = P G of its panels and nodes,
+and P + 1 more where mass sits in points.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from stakes._utils.array import Array, constant, filled, log_sum, namespace, on_host, replaced, slices
+from array_api_compat import device
+
+from stakes._utils.array import Array, constant, double, filled, log_sum, namespace, on_host, replaced, slices
 from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
 from stakes.beliefs.base import RefinableBelief, ResolvingBelief, SimplifiedBelief
 from stakes.beliefs.outcomes import Automatic
@@ -26,6 +30,7 @@ from stakes.exceptions import AccuracyWarning, StakesError
 from stakes.losses import AnyLoss, DistributionLoss, LogScore, Loss, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
+from stakes.losses.distributional import QuantileScore
 from stakes.losses.distributions import Distribution
 from stakes.losses.domains import Classes, Domain, Interval, Vectors, target_axes
 from stakes.losses.weights import ExponentialWeight, InterpolatedWeight, Weight, as_weight
@@ -631,3 +636,126 @@ def _node_numbers(loss: DistributionLoss, belief: Any) -> int:
 OVER_DISTRIBUTIONS = Form(
     "expected regret over split distributions", _regret_over_distributions, _node_numbers, context_numbers=16384
 )
+
+
+# Members of an ensemble, or hypotheses of a mixture
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """A loss of distributions, under members whose distributions share their nodes: moments are written as rows."""
+
+    loss: DistributionLoss
+    members: Distribution
+    """[M, K]"""
+    marks: Array
+    """[M, B]"""
+    finite_actions: bool = False
+
+    def member_moments(self) -> Array:
+        """[M, K, D]: the distribution of each member."""
+        xp, mass = namespace(self.members.mass), self.members.mass
+        rows = xp.reshape(mass, (*mass.shape[:2], -1))
+        return rows if self.members.edge_mass is None else xp.concat([rows, self.members.edge_mass], axis=2)
+
+    def action(self, moments: Array) -> Array:
+        """[..., D]: today's distribution is what the answer is read off."""
+        return moments
+
+    def regret(self, moments: Array, action: Array, reference: Array | None = None) -> Array:
+        """[...]: that of the loss; contexts are the last axis but one of `moments`, and the first of `action`."""
+        return self.loss.regret(self._distribution(moments), self._distribution(action), self.marks[:, None, :])
+
+    def act(self, moments: Array) -> Array:
+        """[M, Q, d]: the answer to distributions [M, Q, D]: a quantile, or the distribution itself."""
+        if not isinstance(self.loss, QuantileScore):
+            return moments
+        each = self._distribution(moments)
+        return each.offset_at(self.loss.level * each.total())[..., None]
+
+    def charge(self, moments: Array, act: Array) -> Array:
+        """[M, Q]: what an act costs under distributions [M, Q, D], up to what does not depend on the act."""
+        if isinstance(self.loss, QuantileScore):
+            return self.loss.charge(self._distribution(moments), act[..., 0])
+        return self.loss.regret(self._distribution(moments), self._distribution(act), self.marks[:, None, :])
+
+    def _distribution(self, rows: Array) -> Distribution:
+        xp, each = namespace(rows), self.members
+        panels = each.mass.shape[2:]
+        count = math.prod(panels)
+        mass = xp.reshape(rows[..., :count], (*rows.shape[:-1], *panels))
+        edge_mass = None if each.edge_mass is None else rows[..., count:]
+        return Distribution(each.origin, each.edges, each.nodes, each.step, mass, edge_mass)
+
+
+class MemberTable(NamedTuple):
+    """The statistics of a loss as each member expects them, and what follows from them."""
+
+    loss: Any
+    """The loss itself, by logarithms, or of tabulated distributions"""
+    expected: Array
+    """[M, K, D]: E[S | c, k], or logarithms"""
+    reference: Reference
+
+    @classmethod
+    def of(cls, loss: AnyLoss, belief: Any, *, marked: bool = True) -> MemberTable:
+        """The table of an ensemble or a mixture.
+
+        Args:
+            loss: What being wrong costs.
+            belief: One that knows the moments of its members.
+            marked: Whether distributions split where today's answer is, as the regret of keeping that asks for.
+        """
+        loss, reference = in_domain(loss, belief), belief.reference(loss)
+        if isinstance(loss, DistributionLoss):
+            if marked:
+                reference, _, marks = today(loss, belief)
+            else:
+                marks = filled((belief.n_contexts, 0), 0.0, double(belief.like))
+            integrand = loss if marked else resolve(loss, belief)
+            table = Tabulated(loss, belief.member_distributions(integrand, reference, marks), marks)
+            return cls(table, table.member_moments(), reference)
+        if isinstance(loss, LogDomainLoss):
+            return cls(loss, belief.member_log_moments(loss, reference), reference)  # [M, K, 2]
+        return cls(loss, double(belief.member_moments(loss, reference)), reference)
+
+    @property
+    def in_logs(self) -> bool:
+        """Whether moments, and so the shares of members, are logarithms."""
+        return isinstance(self.loss, LogDomainLoss)
+
+    @property
+    def point(self) -> Array | None:
+        """[M, 1] or [M, 1, d]: from where statistics are measured."""
+        return None if self.reference.point is None else self.reference.point[:, None, ...]
+
+    @property
+    def log_scale(self) -> Array:
+        """[M]: the log of the scale that was taken out."""
+        return double(self.reference.log_scale)
+
+    def today(self, belief: Any) -> Array:
+        """[M, d]: the act of all members of the belief that the table is of."""
+        if isinstance(self.loss, Tabulated):
+            members = double(belief.member_weights)[None, :]
+            return namespace(members).matmul(members, self.expected)[:, 0, :]
+        if self.in_logs:
+            return self.loss.action(belief.log_moments(self.loss, self.reference))
+        return self.loss.action(double(belief.moments(self.loss, self.reference)))
+
+    def acts(self, log_shares: Array) -> Array:
+        """[M, Q, d]: the best acts where members have shares exp([Q, K]) or exp([M, Q, K]), of any total."""
+        xp = namespace(log_shares)
+        if self.in_logs:
+            return self.loss.action(log_sum(log_shares[..., None] + self.expected[:, None, ...], axis=2))
+        moments = xp.matmul(xp.exp(log_shares), self.expected)
+        return self.loss.act(moments) if isinstance(self.loss, Tabulated) else self.loss.action(moments)
+
+    def charges(self, members: Any, acts: Array) -> Array:
+        """[M, Q]: what acts [M, Q, d] cost under one member each [Q], up to what does not depend on the act."""
+        xp = namespace(self.expected)
+        positions = xp.asarray(members, device=device(self.expected))
+        rows = xp.take(self.expected, positions, axis=1)  # [M, Q, D]
+        if isinstance(self.loss, Tabulated):
+            return self.loss.charge(rows, acts)
+        return self.loss.regret(rows, acts, self.point)

@@ -17,7 +17,7 @@ from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, Mixtur
 from stakes.beliefs.vector import VectorGaussianBelief
 from stakes.beliefs.vector_ensemble import VectorNormalEnsemble
 from stakes.beliefs.vector_integration import SymmetricNodes
-from stakes.beliefs.warped import BoxCoxWarp, LogWarp, MonotoneWarp, Warp, WarpedGaussianBelief
+from stakes.beliefs.warped import BoxCoxWarp, LogWarp, MonotoneWarp, SoftplusWarp, Warp, WarpedGaussianBelief
 from stakes.losses.distributions import Distribution
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "NormalEnsemble",
     "OutcomeRule",
     "Reference",
+    "SoftplusWarp",
     "SymmetricNodes",
     "VectorGaussianBelief",
     "VectorNormalEnsemble",

@@ -321,6 +321,43 @@ class GaussianMixtureBelief:
             return self.hypothesis(0).log_split_moments(integrand, reference)
         return _log_split(self, integrand, reference)
 
+    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """E[S(z) | c, s] under each hypothesis.
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, S, D].
+        """
+        return self.targets.member_moments(integrand, reference)
+
+    def member_log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) | c, s] of positive statistics, under each hypothesis.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, S, 2].
+        """
+        return self.targets.member_log_moments(integrand, reference)
+
+    def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """w(z) p(z | c, s) under each hypothesis, on nodes that they share.
+
+        Args:
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B], targets that must be edges of panels.
+
+        Returns:
+            [M, S].
+        """
+        return self.targets.member_distributions(integrand, reference, marks)
+
     def distribution(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
         """[M]: w(z) sum_s pi_s p(z | c, s)."""
         if self.n_hypotheses == 1:

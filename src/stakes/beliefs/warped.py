@@ -17,7 +17,19 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from stakes._utils.array import Array, constant, double, log_of, namespace, normal_tail, ratio, replaced
+from stakes._utils.arguments import is_positive
+from stakes._utils.array import (
+    Array,
+    at_once,
+    constant,
+    double,
+    log_of,
+    namespace,
+    normal_tail,
+    ratio,
+    replaced,
+    slices,
+)
 from stakes.beliefs.base import Integrand, Reference, Regret
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.gaussian_integration import SharedSplit
@@ -33,6 +45,8 @@ _JOIN = 1e-3  # x = 1 + lam f below which the Box-Cox map is continued
 _OUTSIDE = 1e-9  # latent mass that may lie where the warp is only a continuation
 _NEGLIGIBLE = 9.0  # in logarithms: a ten-thousandth
 _FAR = 40.0  # standard deviations, beyond which no mass is left
+_REACH, _NODES = 16.0, 161  # standard deviations and nodes of moments of a warped normal
+_ROWS = 2048  # that are taken at once
 
 
 @runtime_checkable
@@ -157,6 +171,46 @@ class BoxCoxWarp:
         inside, zero = log_x >= math.log(_JOIN), xp.zeros_like(z)
         beyond = 2.0 * _JOIN - 1.0 - _JOIN**2 * xp.exp(-xp.where(inside, zero, log_x))
         return xp.where(inside, xp.expm1(xp.where(inside, log_x, zero)), beyond) / self.lam
+
+
+@dataclass(frozen=True)
+class SoftplusWarp:
+    """z = scale log(1 + exp(f)): an exponential well below `scale`, a straight line well above.
+
+    Effects multiply where targets are small, as under `LogWarp`, but a target beyond all labels so far is as far away
+    as a straight line has it, so that every loss that is finite for a Gaussian belief is finite.
+
+    Args:
+        scale: Where the exponential turns into a line, a positive number: the largest label, say.
+
+    Raises:
+        StakesError: If `scale` is not a positive number.
+
+    Examples:
+        >>> import numpy as np
+        >>> from stakes import SoftplusWarp
+        >>> print(SoftplusWarp(2.0).forward(np.array([-20.0, 0.0, 20.0])).round(3))  # 2 exp(-20), 2 log 2, 2 20
+        [ 0.     1.386 40.   ]
+    """
+
+    scale: float
+    domain: Interval = field(default=POSITIVE, init=False, repr=False)
+    latent: Interval = field(default=REAL, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not is_positive(self.scale):
+            raise StakesError(f"scale must be a positive number; got {self.scale!r}")
+        object.__setattr__(self, "scale", float(self.scale))
+
+    def forward(self, f: Array) -> Array:
+        """[...]: scale log(1 + exp(f)), by the larger of 0 and f and what is left."""
+        xp = namespace(f)
+        return self.scale * (xp.where(f > 0, f, xp.zeros_like(f)) + xp.log1p(xp.exp(-xp.abs(f))))
+
+    def inverse(self, z: Array) -> Array:
+        """[...]: log(exp(z / scale) - 1)."""
+        xp, share = namespace(z), z / self.scale
+        return share + xp.log(-xp.expm1(-share))
 
 
 @dataclass(frozen=True)
@@ -346,6 +400,50 @@ class WarpedGaussianBelief:
         latent_marks = self._latent_marks(below, marks)
         return self.latent.regret_over_cells(pushed, self.unwarped(integrand), below, latent_marks)
 
+    def member_moments(self, integrand: Integrand, reference: Reference) -> Array:
+        """E[S(z) | c, s] under each hypothesis of a latent mixture.
+
+        Args:
+            integrand: The loss.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, S, D].
+        """
+        return self._mixture.member_moments(self.unwarped(integrand), self._latent(reference))
+
+    def member_log_moments(self, integrand: LogIntegrand, reference: Reference) -> Array:
+        """Log E[S(z) | c, s] of positive statistics, under each hypothesis of a latent mixture.
+
+        Args:
+            integrand: The loss by logarithms.
+            reference: From where statistics are measured.
+
+        Returns:
+            [M, S, 2].
+        """
+        return self._mixture.member_log_moments(self._unwarped(integrand), self._latent(reference))
+
+    def member_distributions(self, integrand: Integrand, reference: Reference, marks: Array) -> Distribution:
+        """w(z) p(z | c, s) under each hypothesis of a latent mixture, on nodes that they share.
+
+        Args:
+            integrand: The loss.
+            reference: From where targets are counted.
+            marks: [M, B], targets that must be edges of panels.
+
+        Returns:
+            [M, S].
+        """
+        below = self._latent(reference)
+        latent = self._mixture.member_distributions(self.unwarped(integrand), below, self._latent_marks(below, marks))
+        return latent.pushed_through(self.warp.forward)
+
+    @property
+    def _mixture(self) -> GaussianMixtureBelief:
+        assert isinstance(self.latent, GaussianMixtureBelief)  # one Gaussian has no members
+        return self.latent
+
     def n_nodes(self, integrand: Integrand) -> int:
         """The bound of the latent belief."""
         return self.latent.n_nodes(self.unwarped(integrand))
@@ -427,6 +525,22 @@ class WarpedGaussianBelief:
     def _latent(self, reference: Reference) -> Reference:
         assert reference.point is not None
         return Reference(self.warp.inverse(reference.point), reference.log_scale)
+
+
+def warped_moments(warp: Warp, mean: Array, variance: Array) -> tuple[Array, Array]:
+    """[N], [N]: mean and variance of z = g(f) for normal f [N], by the trapezoid rule, about g(mean)."""
+    xp = namespace(mean)
+    nodes = constant(np.linspace(-_REACH, _REACH, _NODES), mean)
+    weights = xp.exp(-0.5 * nodes**2)
+    weights = weights / xp.sum(weights)
+    found = []
+    for part in slices(mean.shape[0], at_once(mean, _ROWS)):
+        origin = warp.forward(mean[part])
+        away = warp.forward(mean[part, None] + xp.sqrt(variance[part])[:, None] * nodes) - origin[:, None]
+        shift = away @ weights
+        found.append((origin + shift, (away - shift[:, None]) ** 2 @ weights))
+    means, variances = zip(*found, strict=True) if found else ((mean,), (variance,))
+    return xp.concat(means), xp.concat(variances)
 
 
 def _mass_outside(interval: Interval, mean: Array, sd: Array) -> Array:

@@ -1,16 +1,21 @@
-"""Bayes answers, realised losses, what of them could be saved, and whether the belief was calibrated."""
+"""Bayes answers, realised losses, what of them could be saved, whether beliefs are calibrated, and audits."""
 
 from stakes.acquisition.scores import bayes_prediction
+from stakes.evaluation.audit import Audit, AuditDraw, AuditedLoss, audit
 from stakes.evaluation.calibration import Calibration, ClassCalibration, calibration
 from stakes.evaluation.decomposition import BiasVariance, Decomposition, bias_variance, decompose
 from stakes.evaluation.realised import RealisedLoss, realised_loss
 
 __all__ = [
+    "Audit",
+    "AuditDraw",
+    "AuditedLoss",
     "BiasVariance",
     "Calibration",
     "ClassCalibration",
     "Decomposition",
     "RealisedLoss",
+    "audit",
     "bayes_prediction",
     "bias_variance",
     "calibration",

@@ -279,6 +279,23 @@ class QuantileScore(WeightedScore):
             return total
         return total + xp.sum(distribution.edge_mass * self._pinball(distribution.edges - answer[..., None]), axis=-1)
 
+    def charge(self, distribution: Distribution, answer: Array) -> Array:
+        """E[l(z, b)] of any answer b, by max(tau s, (tau - 1) s) = tau s + max(-s, 0) with s = z - b.
+
+        Args:
+            distribution: The distribution [...].
+            answer: Answers [...], from its origin; they need not be edges of panels.
+
+        Returns:
+            [...], over the scale of the distribution.
+        """
+        xp = namespace(distribution.mass)
+        first = xp.sum(distribution.mass * distribution.nodes, axis=(-2, -1))  # E[w z]
+        if distribution.edge_mass is not None:
+            first = first + xp.sum(distribution.edge_mass * distribution.edges, axis=-1)
+        short = distribution.integral_of_below(answer)  # E[w max(b - z, 0)]
+        return self.unit * (self.level * (first - answer * distribution.total()) + short)
+
     def __call__(self, z: Any, prediction: Any) -> Array:
         """[...]: w(z) times what answering `prediction` costs."""
         z, prediction = asarrays(z=z, prediction=prediction)

@@ -276,6 +276,30 @@ class Distribution:
         """[..., P, G]: what each unit of mass at a node adds to the integral of `below` over its panel."""
         return namespace(self.step).matmul(self.step, constant(_BELOW, self.step))
 
+    def integral_of_below(self, offset: Array) -> Array:
+        """E[w max(t - z, 0)]: the integral of the mass below, up to t.
+
+        Args:
+            offset: Targets t [...], from the origin.
+
+        Returns:
+            [...].
+        """
+        xp, low, high = namespace(self.mass), self.edges[..., 0], self.edges[..., -1]
+        inside = xp.minimum(xp.maximum(offset, low), high)
+        here, x = self._located(inside)
+        starts = self.starts()
+        whole = starts * xp.sum(self.step, axis=-1) + xp.sum(self.mass * self.integrals_of_below(), axis=-1)
+        panel = xp.arange(whole.shape[-1], device=device(whole))
+        before = xp.sum(xp.where(panel < here[..., None], whole, xp.zeros_like(whole)), axis=-1)
+        points, lengths = legendre_rule(-xp.ones_like(x), x)  # [..., S]
+        start, integral = self.mass_within(here, starts)
+        reached = start[..., None] + legendre_series(integral, points)
+        slope = legendre_series(series_of_masses(take_panel(self.step, here)), points)
+        within = xp.sum(lengths * reached * slope, axis=-1)
+        beyond = xp.where(offset > high, offset - high, xp.zeros_like(offset))
+        return before + within + beyond * self.total()
+
     def _located(self, offset: Array) -> tuple[Array, Array]:
         """[...] each: the panel in which `offset` lies, and where there."""
         xp = namespace(offset)

@@ -7,6 +7,7 @@ from stakes.models import transformed as _transformed  # noqa: F401
 from stakes.models.base import Adapter, belief_of, prepare_belief, register_model
 from stakes.models.bayesian_process import BayesianProcess
 from stakes.models.bootstrap import Bootstrap
+from stakes.models.count_process import CountProcess
 from stakes.models.default_model import DefaultModel, default
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
@@ -17,6 +18,7 @@ __all__ = [
     "Adapter",
     "BayesianProcess",
     "Bootstrap",
+    "CountProcess",
     "DefaultModel",
     "EnsembleOf",
     "FollowedProcess",

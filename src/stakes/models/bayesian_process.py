@@ -30,28 +30,30 @@ from sklearn.utils.validation import check_is_fitted
 from stakes._utils.arguments import RandomState, as_seed
 from stakes._utils.compute import has_jit, loop
 from stakes._utils.tables import Host
+from stakes.beliefs import SoftplusWarp, WarpedGaussianBelief
+from stakes.beliefs.warped import warped_moments
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts
 from stakes.models.encoding import TableEncoder
 from stakes.models.gp_posterior import KernelPosterior, prepare_averaged, prepare_mixture
 
-_GLOBALS = 5  # level, log spread, log variance, log noise, log slope
-_MEDIANS = np.log([1.5, 0.8, 1.0, 0.1, 0.1])  # the length in median distances between rows, and the others as they are
-_SPREADS = np.array([0.75, 0.5, 1.0, 1.5, 1.5])  # standard deviations of the logarithms
-_LEAST_NOISE = 1e-4  # of the variance of labels
-_JITTER = 1e-8
+GLOBALS = 5  # level, log spread, log variance, log noise, log slope
+MEDIANS = np.log([1.5, 0.8, 1.0, 0.1, 0.1])  # the length in median distances between rows, and the others as they are
+SPREADS = np.array([0.75, 0.5, 1.0, 1.5, 1.5])  # standard deviations of the logarithms
+LEAST_NOISE = 1e-4  # of the variance of labels
+JITTER = 1e-8
 CONSTANT = 1.0
 """Prior variance of the mean of f."""
 _OWN_LENGTHS = 60  # columns, at most
 _CHAINS = 4
-_LEAPS = (4, 8)  # of a trajectory, from .. to
-_ACCEPTED = 0.8  # the share of trajectories that the step is set for
-_STEP = 0.45  # to begin with
-_EVERY, _SHORT = 5, 0.3  # one trajectory in so many is so much shorter, so that no chain stays in a narrow place
-_DIFFERENCE = 1e-4  # of the gradient, for the curvature
-_WIDEST = 0.8  # least curvature, that of the prior being 1
-_FURTHEST = 12.0  # standard deviations of the prior
-_NOWHERE = -1e25  # the log density beyond
+LEAPS = (4, 8)  # of a trajectory, from .. to
+ACCEPTED = 0.8  # the share of trajectories that the step is set for
+STEP = 0.45  # to begin with
+EVERY, SHORT = 5, 0.3  # one trajectory in so many is so much shorter, so that no chain stays in a narrow place
+DIFFERENCE = 1e-4  # of the gradient, for the curvature
+WIDEST = 0.8  # least curvature, that of the prior being 1
+FURTHEST = 12.0  # standard deviations of the prior
+NOWHERE = -1e25  # the log density beyond
 _LOOKED_AT = 300  # rows whose distances are looked at
 
 
@@ -62,6 +64,8 @@ _ENOUGH = 0.3  # the share of draws that must be left, effectively, once new lab
 _MIDDLE = 50  # places between labels, at which chains are compared
 _FULL = 300  # labels, beyond which fewer draws are kept: each takes a factor of their covariance
 _FEWEST = 2
+_EVIDENT = 10.0  # what a warp must gain in leave-one-out log density
+_APART = 2.0  # labels within this factor are as straight through a warp as without
 _PAIRS, _CONTEXTS = 300_000_000, 1000  # covariances of rows that all draws take together, for as many contexts
 
 
@@ -80,8 +84,13 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             decisions. "gaussian": one Gaussian with the means and covariances of that mixture, within draws and between
             them. It is quick for every loss and exact for batches; docs/theory.md says what is lost.
         random_state: A whole number or a generator.
+        warp: Whether labels are seen through a warp, z = scale log(1 + exp(f)) with their mean for scale: f is the
+            process, so that effects multiply where labels are small. "auto": where all labels are positive and their
+            leave-one-out log density gains 10 or more by it. "softplus": always. None: never. With belief="gaussian"
+            the belief has the means and variances of labels, and the correlations of f.
 
     Attributes:
+        warp_: The warp, a `SoftplusWarp`; None where labels are modelled as they are.
         draws_: The hyperparameters, a `ProcessDraws`: lengths [S, q], variance, noise and slope [S], in standard units.
         r_hat_: A pair: R-hat over four chains of predicted means, and of logarithms of predicted standard deviations,
             between labels (medians over places). Near 1 the chains agree.
@@ -104,12 +113,14 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_rows: int = 200,
         belief: Literal["gaussian", "mixture"] = "gaussian",
         random_state: RandomState = 0,
+        warp: Literal["auto", "softplus"] | None = "auto",
     ) -> None:
         self.n_draws = n_draws
         self.limit = limit
         self.max_rows = max_rows
         self.belief = belief
         self.random_state = random_state
+        self.warp = warp
 
     def fit(self, X: Any, y: Any, pool: Any = None) -> BayesianProcess:  # noqa: N803
         """Draw hyperparameters given the labels.
@@ -125,18 +136,29 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             StakesError: If there is no label, shapes disagree, or a label is not a finite number.
         """
-        self._check()
+        self.check_parameters()
+        self.train_ = self.fit_columns(X, pool)
+        self.labels_, self._seed = self._checked(y, self.encoder_.n_samples_seen_), as_seed(self.random_state)
+        return self._draw(None)
+
+    def fit_columns(self, X: Any, pool: Any = None) -> Host:  # noqa: N803
+        """Learn how columns are encoded, as `fit` does first.
+
+        Args:
+            X: A table [n, p] of any columns, gaps allowed.
+            pool: Other rows [N, p] that count, too; None: none.
+
+        Returns:
+            [n, q]: the rows of X in standard units.
+        """
         self.encoder_ = TableEncoder().fit(X, pool=pool)
-        labels = _finite_labels(y, self.encoder_.n_samples_seen_)
         features = self._encoded(X)
         every = features if pool is None else np.concatenate([features, self._encoded(pool)])
         self.centre_, spread = every.mean(axis=0), every.std(axis=0)
         self.spread_ = np.where(spread > 0, spread, 1.0)
-        self.n_features_in_ = self.encoder_.n_features_in_
+        self.n_features_in_, self._pool_size = self.encoder_.n_features_in_, len(every) - len(features)
         self.median_ = median_distance(self._standard(every))
-        self.train_, self.labels_ = self._standard(features), labels
-        self._seed, self._pool_size = as_seed(self.random_state), len(every) - len(features)
-        return self._draw(None)
+        return self._standard(features)
 
     def partial_fit(self, X: Any, y: Any) -> BayesianProcess:  # noqa: N803
         """Go on with more labels, which takes a fraction of the time.
@@ -156,12 +178,13 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "draws_"):
             return self.fit(X, y)
-        rows = self._rows_of(X)
-        labels = _finite_labels(y, len(rows))
+        rows = self.standard_rows(X)
+        labels = self._checked(y, len(rows))
         before = len(self.labels_)
         self.train_, self.labels_ = np.concatenate([self.train_, rows]), np.concatenate([self.labels_, labels])
-        unit = float(self.labels_.std())
-        if before < 3 or len(self.labels_) > 2 * self._sampled or not 0.5 < unit / self.unit_ < 2.0:
+        if before < 3 or len(self.labels_) > 2 * self._sampled or not (labels > self._least).all():
+            return self._draw(None)
+        if not 0.5 < float(self._latent().std()) / self.unit_ < 2.0:
             return self._draw(None)
         if len(self.labels_) <= self.max_rows:  # beyond, hyperparameters stay as they are
             self._log_weights += self._predictive(before)
@@ -183,17 +206,18 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             [N], or a pair of [N].
         """
         check_is_fitted(self, "draws_")
-        rows = self._rows_of(X)
+        rows = self.standard_rows(X)
         found = [predicted(self.draws_, s, solved, self.train_, rows) for s, solved in enumerate(self._solved)]
         mean, variance = (np.stack(each) for each in zip(*found, strict=True))  # [S, N]
         average = mean.mean(axis=0)
-        if not return_std:
-            return self.offset_ + self.unit_ * average
-        sd = np.sqrt((variance + (mean - average) ** 2).mean(axis=0))
-        return self.offset_ + self.unit_ * average, self.unit_ * sd
+        spread = self.unit_**2 * (variance + (mean - average) ** 2).mean(axis=0)
+        average = self.offset_ + self.unit_ * average
+        if self.warp_ is not None:
+            average, spread = warped_moments(self.warp_, average, spread)
+        return (average, np.sqrt(spread)) if return_std else average
 
     def posteriors(self) -> list[KernelPosterior]:
-        """[S]: what each draw knows of f, on rows in standard units."""
+        """[S]: what each draw knows of f, behind the warp where there is one, on rows in standard units."""
         check_is_fitted(self, "draws_")
         return [
             KernelPosterior(
@@ -208,13 +232,16 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             for s, (factor, solved) in enumerate(self._solved)
         ]
 
-    def _check(self) -> None:
+    def check_parameters(self) -> None:
+        """Refuse parameters that cannot be."""
         for name, least in (("n_draws", 1), ("max_rows", 3)):
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
                 raise StakesError(f"{name} must be a whole number, {least} or more; got {given!r}")
         if self.belief not in ("gaussian", "mixture"):
             raise StakesError(f"belief must be 'gaussian' or 'mixture'; got {self.belief!r}")
+        if self.warp not in ("auto", "softplus", None):
+            raise StakesError(f"warp must be 'auto', 'softplus' or None; got {self.warp!r}")
         if not self.limit > 0:
             raise StakesError(f"limit must be a positive number of standard deviations; got {self.limit!r}")
 
@@ -224,8 +251,15 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             raise StakesError("X must be dense: a process needs the distances of all rows. Use X.toarray() if it fits")
         return encoded if encoded.shape[1] else np.zeros((len(encoded), 1))  # columns are all constant
 
-    def _rows_of(self, X: Any) -> Host:  # noqa: N803
-        """[N, q]: the rows of a table as the draws take them, in standard units."""
+    def standard_rows(self, X: Any) -> Host:  # noqa: N803
+        """The rows of a table as the draws take them.
+
+        Args:
+            X: A table [N, p].
+
+        Returns:
+            [N, q], in standard units.
+        """
         return self._standard(self._encoded(X))
 
     def _standard(self, features: Host) -> Host:
@@ -233,15 +267,14 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _draw(self, before: Host | None) -> BayesianProcess:
         """Draw hyperparameters, from `before` [chains, t] if given."""
-        unit, count = float(self.labels_.std()), len(self.labels_)
-        self.offset_, self.unit_ = float(self.labels_.mean()), unit if unit > 0 else 1.0
+        count = len(self.labels_)
         generator = np.random.default_rng([self._seed, count])
         some = np.arange(count)
         if count > self.max_rows:
             some = np.sort(generator.choice(count, self.max_rows, replace=False))
-        self._posterior = LogPosterior.of(self.train_[some], self._targets()[some], self.median_)
+        centre = self._see_through(some, before)
         long = _DRAWS if len(some) <= _SHORTER else _DRAWS // 2
-        go_on = chains_of(self._posterior, before, _WARM_UP, generator)
+        go_on = chains_of(self._posterior, before, _WARM_UP, generator, centre)
         self._chains, self._sampled = go_on(long), count  # [chains, draws, t]
         for _ in range(_MORE):
             self._log_weights = np.zeros(self._chains.shape[:2])
@@ -250,6 +283,46 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             self._chains = np.concatenate([self._chains, go_on(long)], axis=1)
         self._log_weights = np.zeros(self._chains.shape[:2])
         return self._keep()
+
+    def _see_through(self, some: Host, before: Host | None) -> Host:
+        """Choose the warp for the labels at `some`; the most probable point [t] under it."""
+        found = []
+        for scale in self._scales():
+            latent, log_slope = seen_through(self.labels_, scale)
+            offset, unit = float(latent.mean()), float(latent.std()) or 1.0
+            rows, targets = self.train_[some], (latent[some] - offset) / unit
+            posterior = LogPosterior.of(rows, targets, self.median_)
+            point = most_probable_point(posterior, before)
+            density = leave_one_out(posterior.draws(point[None]), rows, targets)
+            density += float(np.sum(log_slope[some] - math.log(unit)))
+            found.append((density, scale, offset, unit, posterior, point))
+        self._gain = found[-1][0] - found[0][0]
+        chosen = found[-1] if len(found) == 1 or self._gain >= _EVIDENT else found[0]
+        _, scale, self.offset_, self.unit_, self._posterior, point = chosen
+        self.warp_ = None if scale is None else SoftplusWarp(scale)
+        self._least = -math.inf if scale is None else 0.0
+        return point
+
+    def _scales(self) -> list[float | None]:
+        """Those of the warps to choose from; None for none."""
+        least, most, mean = (float(each) for each in (self.labels_.min(), self.labels_.max(), self.labels_.mean()))
+        if self.warp == "softplus":
+            return [mean]
+        return [None, mean] if self.warp == "auto" and least > 0.0 and most > _APART * least else [None]
+
+    def _latent(self) -> Host:
+        """[n]: labels, seen through the warp."""
+        return seen_through(self.labels_, None if self.warp_ is None else self.warp_.scale)[0]
+
+    def _checked(self, y: Any, count: int) -> Host:
+        """[n]: labels as numbers that the warp allows."""
+        labels = finite_labels(y, count)
+        if self.warp == "softplus" and not labels.min() > 0.0:
+            raise StakesError(
+                f"warp='softplus' needs positive labels; the least is {labels.min():g}. Take warp='auto', which "
+                "has none then, or CountProcess for counts"
+            )
+        return labels
 
     def _keep(self) -> BayesianProcess:
         """Choose the draws to keep, by weight, and prepare predictions."""
@@ -265,7 +338,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _targets(self) -> Host:
-        return (self.labels_ - self.offset_) / self.unit_
+        return (self._latent() - self.offset_) / self.unit_
 
     def _weights(self) -> Host:
         """[chains, draws]: of all draws, which sum to one."""
@@ -307,6 +380,11 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         count, sentences = len(self.labels_), []
         agree = f"R-hat {means:.2f} of means and {sds:.2f} of standard deviations"
         sentences.append(f"{kept} draws of the hyperparameters by Hamiltonian Monte Carlo; {agree} over four chains.")
+        if self.warp_ is not None:
+            gain = f"; leave-one-out log density gains {self._gain:.1f}" if self.warp == "auto" else ""
+            sentences.append(
+                f"Labels are seen through a warp, exponential below {self.warp_.scale:.4g} and straight above{gain}."
+            )
         if self._sampled < count:
             sentences.append(f"Drawn with {self._sampled} labels, and weighed by the {count - self._sampled} since.")
         if count > self.max_rows:
@@ -331,7 +409,7 @@ def _diagonal(draws: ProcessDraws, s: int, rows: Host) -> tuple[Host, Host]:
     return prior_variance(draws, s, rows), np.full(len(rows), draws.noise[s])
 
 
-def _finite_labels(y: Any, count: int) -> Host:
+def finite_labels(y: Any, count: int) -> Host:
     """[n]: labels as numbers."""
     labels = np.asarray(y, dtype=float)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
@@ -372,51 +450,53 @@ class LogPosterior(NamedTuple):
     """p"""
     centres: Host
     """[5]: medians of level, log spread, log variance, log noise and log slope"""
+    known_noise: Host | float = 0.0
+    """[n]: the variance that each label is known to have beside the noise"""
 
     @classmethod
-    def of(cls, rows: Host, labels: Host, median: float) -> LogPosterior:
+    def of(cls, rows: Host, labels: Host, median: float, known_noise: Host | float = 0.0) -> LogPosterior:
         """Of rows [n, p] and labels [n] in standard units; `median` is the typical distance of rows."""
         count, columns = rows.shape
         above, below = np.triu_indices(count, 1)
-        own = _followed(rows, labels)
+        own = columns_followed(rows, labels)
         squares = (rows[above] - rows[below]) ** 2  # [c, p]
         rest = np.setdiff1d(np.arange(columns), own)
         parts = [squares[:, own].T, squares[:, rest].sum(axis=1)[None]]
-        centres = _MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
+        centres = MEDIANS + np.array([math.log(median), 0.0, 0.0, 0.0, 0.0])
         together = np.ascontiguousarray(np.concatenate(parts))
-        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres)
+        return cls(labels, (above, below), together, rows @ rows.T / columns, own, columns, centres, known_noise)
 
     @property
     def size(self) -> int:
         """How many hyperparameters there are, t."""
-        return _GLOBALS + len(self.own)
+        return GLOBALS + len(self.own)
 
     def draws(self, u: Host) -> ProcessDraws:
         """The hyperparameters of standard normals u [S, t]."""
-        logs = self.centres + _SPREADS * u[:, :_GLOBALS]
+        logs = self.centres + SPREADS * u[:, :GLOBALS]
         lengths = np.repeat(np.exp(logs[:, :1]), self.columns, axis=1)
-        lengths[:, self.own] = np.exp(np.clip(logs[:, :1] + np.exp(logs[:, 1:2]) * u[:, _GLOBALS:], -50.0, 50.0))
-        return ProcessDraws(lengths, np.exp(logs[:, 2]), _LEAST_NOISE + np.exp(logs[:, 3]), np.exp(logs[:, 4]))
+        lengths[:, self.own] = np.exp(np.clip(logs[:, :1] + np.exp(logs[:, 1:2]) * u[:, GLOBALS:], -50.0, 50.0))
+        return ProcessDraws(lengths, np.exp(logs[:, 2]), LEAST_NOISE + np.exp(logs[:, 3]), np.exp(logs[:, 4]))
 
     def __call__(self, u: Host) -> tuple[float, Host]:
         """The value and its gradient [t] at u [t]; far out, where the covariance has no root, almost -inf."""
-        if not np.all(np.abs(u) < _FURTHEST):
-            return _NOWHERE, np.zeros_like(u)
-        level, log_spread, log_variance, log_noise, log_slope = self.centres + _SPREADS * u[:_GLOBALS]
+        if not np.all(np.abs(u) < FURTHEST):
+            return NOWHERE, np.zeros_like(u)
+        level, log_spread, log_variance, log_noise, log_slope = self.centres + SPREADS * u[:GLOBALS]
         spread, variance, slope = math.exp(log_spread), math.exp(log_variance), math.exp(log_slope)
         noise, (above, below) = math.exp(log_noise), self.pairs
-        logs = np.append(level + np.clip(spread * u[_GLOBALS:], -50.0, 50.0), level)
+        logs = np.append(level + np.clip(spread * u[GLOBALS:], -50.0, 50.0), level)
         inverse = np.exp(-2.0 * logs)  # [q + 1]
         distance = np.sqrt(5.0 * (inverse @ self.squares))  # [c]
         decay = np.exp(-distance)
         shape = (1.0 + distance + distance**2 / 3.0) * decay
         matrix = np.empty((len(self.labels), len(self.labels)), order="F")
         matrix[below, above] = variance * shape
-        np.fill_diagonal(matrix, variance + noise + _LEAST_NOISE + _JITTER)
+        np.fill_diagonal(matrix, variance + noise + LEAST_NOISE + JITTER + self.known_noise)
         matrix += CONSTANT + slope * self.products
         factor, failed = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         if failed:
-            return _NOWHERE, np.zeros_like(u)
+            return NOWHERE, np.zeros_like(u)
         solved = dtrtrs(factor, self.labels, lower=1)[0]
         value = -0.5 * float(solved @ solved) - float(np.sum(np.log(np.diagonal(factor)))) - 0.5 * float(u @ u)
         weights = dtrtrs(factor, solved, lower=1, trans=1)[0]
@@ -428,16 +508,16 @@ class LogPosterior(NamedTuple):
         by_globals = np.array(
             [
                 by_length.sum(),
-                spread * float(by_length[:-1] @ u[_GLOBALS:]),
+                spread * float(by_length[:-1] @ u[GLOBALS:]),
                 variance * (float(pairs @ shape) + diagonal.sum()),
                 noise * diagonal.sum(),
                 slope * by_slope,
             ]
         )
-        return value, np.concatenate([_SPREADS * by_globals, spread * by_length[:-1]]) - u
+        return value, np.concatenate([SPREADS * by_globals, spread * by_length[:-1]]) - u
 
 
-def _followed(rows: Host, labels: Host) -> Host:
+def columns_followed(rows: Host, labels: Host) -> Host:
     """[q]: the columns that have lengths of their own: all, or those whose ranks go with the ranks of labels most."""
     if rows.shape[1] <= _OWN_LENGTHS:
         return np.arange(rows.shape[1])
@@ -479,26 +559,58 @@ def prior_variance(draws: ProcessDraws, s: int, rows: Host) -> Host:
     return np.asarray(draws.variance[s] + CONSTANT + draws.slope[s] * np.mean(rows**2, axis=1))
 
 
+def label_covariance(draws: ProcessDraws, s: int, rows: Host) -> Host:
+    """[n, n]: of labels at rows [n, p] under draw s."""
+    matrix = covariance_of(draws, s, rows, rows)
+    matrix[np.diag_indices(len(rows))] = prior_variance(draws, s, rows) + draws.noise[s] + JITTER
+    return matrix
+
+
 def solved_for(draws: ProcessDraws, s: int, rows: Host, labels: Host) -> tuple[Host, Host]:
     """[n, n] and [n]: the root L of the covariance of labels under draw s, and L^-1 labels."""
-    matrix = covariance_of(draws, s, rows, rows)
-    matrix[np.diag_indices(len(rows))] = prior_variance(draws, s, rows) + draws.noise[s] + _JITTER
-    factor = np.linalg.cholesky(matrix)
+    factor = np.linalg.cholesky(label_covariance(draws, s, rows))
     return factor, dtrtrs(factor, labels, lower=1)[0]
+
+
+def seen_through(labels: Host, scale: float | None) -> tuple[Host, Host]:
+    """[n], [n]: f with labels = scale log(1 + exp(f)), and the logarithm of its slope; None: labels as they are."""
+    if scale is None:
+        return labels, np.zeros_like(labels)
+    below = -np.expm1(-labels / scale)
+    return labels / scale + np.log(below), -np.log(scale * below)
+
+
+def leave_one_out(draws: ProcessDraws, rows: Host, labels: Host) -> float:
+    """The log density of each label [n] given all others under the first draw, summed.
+
+    With K the covariance of labels and a = K^-1 labels, label i given the others is normal about itself less
+    a_i / (K^-1)_ii, with variance 1 / (K^-1)_ii.
+    """
+    factor, solved = solved_for(draws, 0, rows, labels)
+    inverse_root = dtrtrs(factor, np.eye(len(rows)), lower=1)[0]
+    precision, weights = np.sum(inverse_root**2, axis=0), inverse_root.T @ solved
+    return float(0.5 * np.sum(np.log(precision / (2.0 * np.pi)) - weights**2 / precision))
 
 
 def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host, others: Host) -> tuple[Host, Host]:
     """[N], [N]: mean and variance of labels at `others` under draw s, given those at `rows`."""
     root = dtrtrs(solved[0], covariance_of(draws, s, rows, others), lower=1)[0]
     left = prior_variance(draws, s, others) - np.sum(root**2, axis=0)
-    return solved[1] @ root, np.maximum(left, 0.0) + draws.noise[s] + _JITTER
+    return solved[1] @ root, np.maximum(left, 0.0) + draws.noise[s] + JITTER
 
 
 def chains_of(
-    posterior: LogPosterior, before: Host | None, warm_up: int, generator: np.random.Generator
+    posterior: LogPosterior,
+    before: Host | None,
+    warm_up: int,
+    generator: np.random.Generator,
+    centre: Host | None = None,
 ) -> Callable[[int], Host]:
-    """A function to the next so many draws [chains, .., t] of warm chains, from `before` [chains, t] if given."""
-    centre = most_probable_point(posterior, before)
+    """A function to the next so many draws [chains, .., t] of warm chains, from `before` [chains, t] if given.
+
+    `centre` [t] is the most probable point, which is searched for unless it is given.
+    """
+    centre = most_probable_point(posterior, before) if centre is None else centre
     rotation, scale = _curvature(posterior, centre)
 
     def at(x: Host) -> tuple[float, Host]:
@@ -528,27 +640,27 @@ def _walk(
     step: float | None = None,
 ) -> tuple[Host, float]:
     """[turns, t]: one chain with this step, or one whose step is set as it goes; and the step at the end."""
-    kept, length = np.empty((turns, len(x))), step or _STEP
+    kept, length = np.empty((turns, len(x))), step or STEP
     value, gradient = at(x)
     for turn in range(turns):
         momentum = generator.standard_normal(len(x))
         energy = value - 0.5 * momentum @ momentum
-        short = _SHORT if turn % _EVERY == _EVERY - 1 else 1.0
-        stride, leaps = short * length * generator.uniform(0.8, 1.2), generator.integers(_LEAPS[0], _LEAPS[1] + 1)
+        short = SHORT if turn % EVERY == EVERY - 1 else 1.0
+        stride, leaps = short * length * generator.uniform(0.8, 1.2), generator.integers(LEAPS[0], LEAPS[1] + 1)
         place, height, slope = x, value, gradient
         for _ in range(leaps):
             momentum = momentum + 0.5 * stride * slope
             place = place + stride * momentum
             height, slope = at(place)
             momentum = momentum + 0.5 * stride * slope
-            if height <= _NOWHERE:
+            if height <= NOWHERE:
                 break
         gain = height - 0.5 * momentum @ momentum - energy
         chance = math.exp(min(0.0, float(gain))) if math.isfinite(gain) else 0.0
         if generator.random() < chance:
             x, value, gradient = place, height, slope
         if step is None and short == 1.0:
-            length *= math.exp(0.5 * (chance - _ACCEPTED) / math.sqrt(1.0 + turn / 4.0))
+            length *= math.exp(0.5 * (chance - ACCEPTED) / math.sqrt(1.0 + turn / 4.0))
         kept[turn] = x
     return kept, length
 
@@ -573,12 +685,12 @@ def most_probable_point(posterior: LogPosterior, before: Host | None = None) -> 
 def _curvature(posterior: LogPosterior, centre: Host) -> tuple[Host, Host]:
     """[t, t] and [t]: principal directions of minus the log density, and the roots of its curvature along them."""
     rows = [
-        (posterior(centre - step)[1] - posterior(centre + step)[1]) / (2.0 * _DIFFERENCE)
-        for step in _DIFFERENCE * np.eye(len(centre))
+        (posterior(centre - step)[1] - posterior(centre + step)[1]) / (2.0 * DIFFERENCE)
+        for step in DIFFERENCE * np.eye(len(centre))
     ]
     curvature = np.stack(rows)
     values, directions = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    return np.asarray(directions), np.sqrt(np.maximum(values, _WIDEST))
+    return np.asarray(directions), np.sqrt(np.maximum(values, WIDEST))
 
 
 def r_hat(values: Host, weights: Host) -> Host:
@@ -603,8 +715,12 @@ def median_distance(rows: Host) -> float:
 
 @adapts(BayesianProcess)
 def _process(model: BayesianProcess, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
-    """A mixture with one Gaussian belief for each draw, or one Gaussian belief in its place."""
-    posteriors, there = model.posteriors(), model._rows_of(contexts)
-    prepare: Any = prepare_mixture if model.belief == "mixture" else prepare_averaged
-    prepared = prepare(posteriors, there, target=target, joint=joint)
-    return lambda rows: prepared(model._rows_of(rows))
+    """A mixture with a Gaussian belief for each draw, warped where labels are; or one Gaussian belief in its place."""
+    posteriors, there = model.posteriors(), model.standard_rows(contexts)
+    if model.belief == "gaussian":
+        averaged = prepare_averaged(posteriors, there, target=target, joint=joint, warp=model.warp_)
+        return lambda rows: averaged(model.standard_rows(rows))
+    prepared, warp = prepare_mixture(posteriors, there, target=target, joint=joint), model.warp_
+    if warp is None:
+        return lambda rows: prepared(model.standard_rows(rows))
+    return lambda rows: WarpedGaussianBelief(prepared(model.standard_rows(rows)), warp)

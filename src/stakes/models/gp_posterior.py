@@ -18,9 +18,10 @@ import numpy as np
 from array_api_compat import device, is_numpy_array
 from scipy.linalg import solve_triangular
 
-from stakes._utils.array import Array, constant, namespace, on_accelerator, slices
+from stakes._utils.array import Array, constant, namespace, on_accelerator, ratio, slices
 from stakes._utils.compute import has_jit, loop
-from stakes.beliefs import GaussianBelief, GaussianMixtureBelief, VectorGaussianBelief
+from stakes.beliefs import GaussianBelief, GaussianMixtureBelief, VectorGaussianBelief, Warp
+from stakes.beliefs.warped import warped_moments
 from stakes.models.base import Target
 
 Place: TypeAlias = tuple[Any, Array]
@@ -237,9 +238,13 @@ def prepare_mixture(
 
 
 def prepare_averaged(
-    posteriors: Sequence[Posterior], contexts: Any, *, target: Target, joint: bool
+    posteriors: Sequence[Posterior], contexts: Any, *, target: Target, joint: bool, warp: Warp | None = None
 ) -> Callable[[Any], GaussianBelief]:
-    """One Gaussian belief with the means and covariances of equally probable posteriors, within and between them."""
+    """One Gaussian belief with the means and covariances of equally probable posteriors, within and between them.
+
+    With a `warp`, posteriors are about g^-1(label); the belief has the means and variances of labels, and the
+    correlations of what is behind them, so that a label tells as much.
+    """
     places = [posterior.place(contexts) for posterior in posteriors]
     means = [posterior.mean(there) for posterior, there in zip(posteriors, places, strict=True)]
     known = [posterior.variances(there) for posterior, there in zip(posteriors, places, strict=True)]
@@ -248,6 +253,7 @@ def prepare_averaged(
     mean = xp.mean(stacked, axis=0)
     gaps = stacked - mean
     variance = xp.mean(gaps**2 + xp.stack([own + noise if target == "label" else own for own, noise in known]), axis=0)
+    mean_there, variance_there, unit_there = _in_units_of_labels(warp, mean, variance)
 
     def belief(pool: Any) -> GaussianBelief:
         labels = xp.empty((count, len(pool)), dtype=mean.dtype, device=device(mean))  # [S, N]
@@ -258,10 +264,14 @@ def prepare_averaged(
             )
             label_variance, noise, covariance = label_variance + own + beside, noise + beside, covariance + found
             each.append(place)
-        apart = labels - xp.mean(labels, axis=0)
+        label_mean = xp.mean(labels, axis=0)
+        apart = labels - label_mean
         label_variance = label_variance / count + xp.mean(apart**2, axis=0)
         covariance = (covariance + xp.matmul(apart.T, gaps)) / count
         bounded(covariance, label_variance, variance, out=covariance)
+        _, variance_here, unit = _in_units_of_labels(warp, label_mean, label_variance)
+        if warp is not None:
+            covariance *= unit[:, None] * unit_there
 
         def row(i: int) -> Array:
             """[N]: covariances of the label of candidate i with those of all."""
@@ -269,13 +279,23 @@ def prepare_averaged(
             for posterior, place in zip(posteriors, each, strict=True):
                 assert place is not None
                 total = total + _label_covariances(posterior, place, label_variance, i)
-            total = total / count
-            total[i] = label_variance[i]
+            total = total * (unit[i] * unit / count)
+            total[i] = variance_here[i]
             return total
 
-        return GaussianBelief(mean, variance, label_variance, covariance, row if joint else None, noise / count)
+        rows = row if joint else None
+        return GaussianBelief(mean_there, variance_there, variance_here, covariance, rows, unit**2 * noise / count)
 
     return belief
+
+
+def _in_units_of_labels(warp: Warp | None, mean: Array, variance: Array) -> tuple[Array, Array, Array]:
+    """[N] each: mean and variance of labels g(f), given those of f, and the ratio of their standard deviations."""
+    xp = namespace(mean)
+    if warp is None:
+        return mean, variance, xp.ones_like(mean)
+    moments = warped_moments(warp, mean, variance)
+    return *moments, xp.sqrt(ratio(moments[1], variance))
 
 
 def belief_at(

@@ -86,6 +86,11 @@ _ENTRIES = (
         },
     ),
     ModelEntry(
+        "count-process",
+        "Counts, and amounts that may be 0: Poisson labels about a rate that bends as a process does, or vary more.",
+        {"real": ("stakes.models:CountProcess", {})},
+    ),
+    ModelEntry(
         "random-forest",
         "Trees that vote: little to tune, copes with many columns, jumps and categories.",
         {

@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 
 from stakes._utils.arguments import Progress, affords, as_progress
+from stakes._utils.array import on_host
 from stakes._utils.tables import Host
+from stakes.beliefs import Distribution
+from stakes.evaluation import AuditDraw, audit
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, CostMatrix
@@ -34,7 +37,8 @@ from stakes.tabular.streamed import StreamedRows
 from stakes.tabular.worksheet import Worksheet, as_targets
 
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
-_POSITIVE = ModelSpec("log-gaussian-process")
+_POSITIVE, _COUNTS = ModelSpec("log-gaussian-process"), ModelSpec("count-process")
+_OF_COUNTS = "poisson-deviance"  # the loss that allows 0
 _MOST_LABELS = 1000  # that a Gaussian process is fitted to within seconds, as `DefaultModel(max_gp_labels=)` has it
 SPREAD = "spread over the rows that are left"
 """What rows are ranked by that follow the last of an old ranking."""
@@ -123,6 +127,37 @@ def suggest(
     return replace(ranking, **first), replace(found, ranking=ranking)
 
 
+def draw_audit(
+    sheet: Worksheet, n: int, *, labels: Mapping[int, str], rows: Sequence[int], random_state: np.random.Generator
+) -> tuple[AuditDraw, Any, tuple[str, ...] | None, AnyLoss]:
+    """Rows of a table that are drawn to test the model that its labels make.
+
+    Args:
+        sheet: The table.
+        n: How many rows.
+        labels: By row, those that the model is fitted to.
+        rows: Which rows the loss is asked of: those that the draw counts by position.
+        random_state: A generator.
+
+    Returns:
+        The draw, the answers on the rows drawn, all classes (None for numbers), and the loss.
+
+    Raises:
+        StakesError: If there is no model to test, or its answers are whole distributions.
+    """
+    if why := _why_cold(sheet, labels):
+        raise StakesError(f"{why}: there is no model to test. Label some rows first (ask)")
+    model, loss, classes, _ = fitted(sheet, labels, rows)
+    with explained(sheet, len(labels)):
+        found = audit(model, loss, sheet.features.take(list(rows)), n, classes=classes, random_state=random_state)
+    if isinstance(found.answers, Distribution):
+        raise StakesError(
+            f"the answer to {sheet.brief.loss.name} is a whole distribution, which a campaign does not keep: draw the "
+            "rows in Python, by stakes.audit"
+        )
+    return found.draw, on_host(found.answers)[list(found.draw.rows)], classes, loss
+
+
 def whys(ranking: Ranking) -> tuple[str, ...]:
     """For each row of a ranking, the contexts at which its label helps most; its score says what it is worth."""
     return tuple(_why(reason, score) for reason, score in zip(ranking.reasons, ranking.scores, strict=True))
@@ -200,8 +235,13 @@ def fitted(
         warnings.simplefilter("always")
         model.fit(features, targets, **(known if len(pool) else {}))
     while_fitting = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
-    report = model.report if isinstance(model, DefaultModel) else (f"The model is {spec.name}.", *model[0].report_)
+    report = model.report if isinstance(model, DefaultModel) else _report(spec.name, model)
     return model, loss, classes, (*why, *report, *while_fitting, *_weighed_twice(sheet, model))
+
+
+def _report(name: str, model: Any) -> tuple[str, ...]:
+    """What was done to columns, and what the model says of itself."""
+    return (f"The model is {name}.", *model[0].report_, *getattr(model[-1], "report_", ()))
 
 
 def _as_many_as_seconds_allow(sheet: Worksheet, spec: ModelSpec, labels: Mapping[int, str]) -> Mapping[int, str]:
@@ -216,9 +256,11 @@ def chosen_model(sheet: Worksheet) -> tuple[ModelSpec, tuple[str, ...]]:
     """The model of the brief, and notes; for a positive target the default is one that knows that."""
     brief = sheet.brief
     positive = brief.loss.name in LOSSES and LOSSES[brief.loss.name].target == "positive target"
-    if positive and brief.model == ModelSpec():
-        return _POSITIVE, (f"{brief.loss.name} is about positive numbers, so the model is {_POSITIVE.name}.",)
-    return brief.model, ()
+    if not positive or brief.model != ModelSpec():
+        return brief.model, ()
+    if brief.loss.name == _OF_COUNTS:
+        return _COUNTS, (f"{brief.loss.name} is about counts, which may be 0, so the model is {_COUNTS.name}.",)
+    return _POSITIVE, (f"{brief.loss.name} is about positive numbers, so the model is {_POSITIVE.name}.",)
 
 
 @contextmanager
@@ -245,8 +287,8 @@ def _refuse_zeros(spec: ModelSpec, loss: str, labels: Mapping[int, str]) -> None
     zeros = sum(float(label) == 0.0 for label in labels.values()) if spec == _POSITIVE else 0
     if zeros:
         raise StakesError(
-            f"{zeros} of {len(labels)} labels are 0, and {spec.name}, the model for {loss}, learns logarithms. Add "
-            "a small number, such as 0.5, to all labels, or take a loss for all numbers, such as squared-error"
+            f"{zeros} of {len(labels)} labels are 0, and {spec.name}, the model for {loss}, learns logarithms. Take "
+            f"the model {_COUNTS.name} (--model {_COUNTS.name}), which allows 0"
         )
 
 
