@@ -39,6 +39,7 @@ _COMMANDS = {
     "report": ("report", "Write a report with pictures, one HTML file."),
     "export": ("export", "Write a campaign as a CSV that a spreadsheet opens."),
     "simulate": ("simulate", "Try on labelled rows whether choosing by your loss helps."),
+    "elicit": ("elicit", "Which loss is mine? A few questions in plain words."),
     "losses": ("catalogue", "The losses by name, what each is for, and its options."),
     "models": ("catalogue", "The models by name, and what each is good for."),
     "doctor": ("doctor", "Check the installation, and a campaign file."),
