@@ -910,7 +910,7 @@ class Campaign:
         lacking = [] if self.brief.decisions else ["how many decisions will be taken (--decisions)"]
         if self.brief.cost_column is None and self.brief.label_cost is None:
             lacking.append("what a label costs (--cost or --label-cost)")
-        return f"Whether labels pay is not known: init was not given {' and '.join(lacking)}."
+        return f"Whether labels pay is not known: init was not given {' and '.join(lacking)}; stakes set takes it."
 
     def _refuse_bad_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
         """Refuse the first label that cannot be one, with its row."""
