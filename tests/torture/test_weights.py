@@ -132,7 +132,7 @@ def pinball(belief, weight, target, tau):
         points = [x for x in points if abs(x - centre) <= 9.0 * rest]
         return integral(lambda u: mp.npdf(u, centre, rest) * mpf(float(weight(float(u)) * gap(float(u)))), points)
 
-    return belief.over_labels(worth, [answer])
+    return belief.over_labels(worth, [answer, *np.linspace(-5.0, 5.0, 120) * belief.root])
 
 
 def decision(belief, costs):
@@ -198,6 +198,10 @@ KINDS = ("squared", "exponential", "crps", "pinball", "decision")
 def test_the_reference_against_mpmath(kind):
     found, wanted = both(kind, 1)
     assert found == pytest.approx(wanted, rel=2e-7)
+
+
+def test_the_reference_of_linex_is_finite_where_what_is_expected_is_next_to_nothing():
+    assert weights.linex_divergence(np.array(1e-30), np.array(1.0)) == pytest.approx(30.0 * np.log(10.0) - 1.0)
 
 
 def test_the_reference_of_decisions_reaches_far_out():

@@ -153,7 +153,7 @@ def linex_divergence(x: Any, y: Any) -> Any:
     r = x / y - 1.0
     small = abs(r) < 1e-3
     near = r * r * (0.5 - r / 3.0 + r * r / 4.0 - r**3 / 5.0 + r**4 / 6.0)
-    return np.where(small, near, r - np.log1p(np.where(small, 0.0, r)))
+    return np.where(small, near, r - np.log(np.where(small, 1.0, x / y)))  # however small x / y is
 
 
 def log_regret(edges: Any, today: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -403,6 +403,7 @@ def gaussian_case(rng: Any, kind: str, warped: bool) -> None:
         stated, found = stated_and_found(loss, belief)
         for got, share in list(zip(found, rho, strict=True))[:2]:
             wanted, most = finite_worth(costs, share)
+            assert np.isfinite(wanted), (kind, warped, share, wanted)
             assert abs(got - wanted) <= max(stated * wanted, 1e-12 * most), (kind, warped, share, got, wanted, most)
         return
     weight = random_rough(rng)
@@ -410,6 +411,7 @@ def gaussian_case(rng: Any, kind: str, warped: bool) -> None:
     stated, found = stated_and_found(loss, belief)
     for got, share in list(zip(found, rho, strict=True))[:2]:
         wanted = gaussian_worth(weight, make, share, kind == "crps", tau)
+        assert np.isfinite(wanted), (kind, warped, share, wanted)
         assert abs(got - wanted) <= stated * wanted, (kind, warped, share, got, wanted, got / wanted - 1.0, stated)
 
 
@@ -442,6 +444,7 @@ def ensemble_case(rng: Any, kind: str) -> None:
     loss, make, tau = loss_of(kind, rng, weight.function, lambda u: u, 1.0, False)
     stated, found = stated_and_found(loss, belief)
     wanted = ensemble_worth(weight, make, belief, tau)
+    assert np.isfinite(wanted), (kind, wanted)
     assert abs(found[0] - wanted) <= stated * wanted, (kind, found[0], wanted, found[0] / wanted - 1.0, stated)
 
 
