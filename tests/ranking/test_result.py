@@ -64,6 +64,7 @@ NOTES = {
     "fallback picks": {"count": 2, "ranked_by": ["variance reduction"]},
     "contexts of single labels": {},
     "members": {"count": 20},
+    "left out": {"count": 20, "size": 8, "joint": 0.4, "used": 2},
     "too few rows": {"n": 9, "size": 3, "pending": 1},
     "budget": {"budget": 3.0, "count": 2, "n": 9},
     "cold start": {"seed": 0, "known": None},
