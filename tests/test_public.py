@@ -19,18 +19,19 @@ NAMES = {
         GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
         LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
         SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief
-        Weight ZeroOne audit cold_start default effective_context_weights expected_posterior_uncertainty
+        Weight ZeroOne audit cold_start default effective_context_weights elicit expected_posterior_uncertainty
         expected_reduction
         expected_regret find_form honest_reduction honest_scores integration_error outlook rank register score select
         simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
-        DistributionLoss Domain Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice
+        DistributionLoss Domain Elicited ElicitedLoss
+        Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice
         Function Identity Indicator InterpolatedWeight Interval ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis
         NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE Pinball PoissonDeviance Potential Power Quadratic REAL
         ScoringRule SphericalLoss Square SquaredError ThresholdDecision Transform VectorIdentity Vectors Weight
-        WeightFunction WeightedBregman ZeroOne
+        Question WeightFunction WeightedBregman ZeroOne elicit
     """,
     "stakes.beliefs": """
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief

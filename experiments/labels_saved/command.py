@@ -14,7 +14,7 @@ from pathlib import Path
 
 from experiments.datasets import DatasetError
 from experiments.labels_saved import summary
-from experiments.labels_saved.beliefs import BELIEFS
+from experiments.labels_saved.beliefs import BELIEFS, DEFAULT
 from experiments.labels_saved.loop import carry_out, settings_of
 from experiments.labels_saved.page import draw, page
 from experiments.labels_saved.splits import LABELS, RUNS
@@ -51,6 +51,9 @@ def _carry_out(table: Table, given: argparse.Namespace, results: Path) -> None:
     store = Store(given.store / f"{bought}_labels")
     left_out: dict[str, str] = {}
     for belief in given.beliefs:
+        if given.device and belief == DEFAULT and table.task == "numbers":
+            _carry_out_in_bulk(table, given, store, runs, bought)
+            continue
         left_out |= carry_out(
             table,
             belief,
@@ -63,6 +66,20 @@ def _carry_out(table: Table, given: argparse.Namespace, results: Path) -> None:
         )
     records = store.records(table.name, settings_of(table, bought))
     summary.write(summary.summarised(table, records, left_out), results)
+
+
+def _carry_out_in_bulk(table: Table, given: argparse.Namespace, store: Store, runs: int, bought: int) -> None:
+    from experiments.labels_saved.bulk import carry_out_in_bulk
+
+    carry_out_in_bulk(
+        table,
+        store,
+        runs=runs,
+        bought=bought,
+        device=given.device,
+        strategies=given.strategies,
+        progress=lambda line: print(line, file=sys.stderr, flush=True),
+    )
 
 
 def write_page(results: Path) -> None:
@@ -94,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"to buy; by default {LABELS['numbers']}, or {LABELS['classes']} for classes",
     )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--device", help="of torch, on which all runs of the default for numbers advance together")
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK_RUNS} runs of {QUICK_LABELS} labels on two small tables"
     )

@@ -54,20 +54,22 @@ def pair_log_densities(belief: Any, targets: Host, partners: Host) -> tuple[Host
 def _gaussian(belief: GaussianBelief, targets: Host, partners: Host) -> tuple[Host, Host]:
     """Bivariate normals; the covariance of two rows is that of the partner as a candidate."""
     covariance = belief.covariance[partners, np.arange(len(targets))]
-    return _bivariate(belief.mean, belief.variance, covariance, targets, partners)
+    return gaussian_log_densities(belief.mean, belief.variance, covariance, targets, partners)
 
 
 @pair_log_densities.register
 def _mixture(belief: GaussianMixtureBelief, targets: Host, partners: Host) -> tuple[Host, Host]:
     """The same under each hypothesis."""
     covariance = belief.covariance[:, partners, np.arange(len(targets))]  # [S, T]
-    found = _bivariate(belief.mean, belief.variance, covariance, targets, partners)
+    found = gaussian_log_densities(belief.mean, belief.variance, covariance, targets, partners)
     shares = np.log(np.asarray(belief.weights))[:, None]
     single, joint = (logsumexp(each + shares, axis=0) for each in found)
     return single, joint
 
 
-def _bivariate(mean: Host, variance: Host, covariance: Host, targets: Host, partners: Host) -> tuple[Host, Host]:
+def gaussian_log_densities(
+    mean: Host, variance: Host, covariance: Host, targets: Host, partners: Host
+) -> tuple[Host, Host]:
     """[..., T] each: log densities of normal targets, and of each with its partner."""
     distance = targets - mean
     other, other_variance = distance[..., partners], variance[..., partners]

@@ -8,7 +8,6 @@ Sizes: R runs, B labels bought.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,11 +30,11 @@ from experiments.labels_saved.rivals import (
 )
 from experiments.labels_saved.splits import sizes, split
 from experiments.labels_saved.store import Key, Record, Store
-from experiments.labels_saved.tables import Host, Table, Task
+from experiments.labels_saved.tables import Table, Task
 from stakes.simulation import Simulation, Trial, simulate_trials
 from stakes.simulation.problem import FIT, random_stream
 from stakes.simulation.runner import refitted
-from stakes.simulation.strategies import reductions
+from stakes.simulation.strategies import ExpectedReduction
 
 RANDOM, LOSS = "random", "loss"
 RIVALS: dict[Task, tuple[str, ...]] = {
@@ -115,20 +114,6 @@ class Outcome:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class ByLoss:
-    """A strategy of `stakes.simulate` that buys what reduces a loss most, and notes what it promised."""
-
-    problem: Problem
-    promised: list[float] = field(default_factory=list)
-
-    def __call__(self, belief: Any, loss: Any, random_state: np.random.Generator) -> Host:
-        """[candidates]: expected reductions, up to a factor."""
-        scores, log_factor = reductions(self.problem.loss, belief)
-        self.promised.append(float(scores.max()) * math.exp(log_factor) / self.problem.unit)
-        return scores
-
-
 def one_run(table: Table, run: int, keys: Sequence[Key], bought: int) -> Outcome:
     """Run number `run` for some strategies of one belief."""
     outcome, losses = Outcome(), problems(table)
@@ -158,14 +143,15 @@ def one_run(table: Table, run: int, keys: Sequence[Key], bought: int) -> Outcome
     seconds = (time.perf_counter() - start) / len(rules)
     for key in keys:
         if str(key) in rules:
-            outcome.records[key] = _record(found, str(key), rules[str(key)], densities, run, seconds)
+            unit = losses[key.driver].unit if key.strategy == LOSS else 1.0
+            outcome.records[key] = _record(found, str(key), unit, densities, run, seconds)
     return outcome
 
 
 def _rule(key: Key, table: Table, trial: Trial, losses: Mapping[str, Problem], bought: int, run: int) -> Any:
     """What `simulate` takes for a strategy beside its name; None where the name says it."""
     if key.strategy == LOSS:
-        return ByLoss(losses[key.driver])
+        return ExpectedReduction(losses[key.driver].loss)
     if key.strategy == K_CENTRE:
         return InOrder(trial.pool, k_centre(trial, bought))
     if key.strategy == ERROR_REDUCTION:
@@ -196,12 +182,12 @@ class _Densities:
         return self.known[bought]
 
 
-def _record(found: Simulation, name: str, rule: Any, densities: _Densities, run: int, seconds: float) -> Record:
-    """Of one strategy in one run; arrays with a first axis of 1."""
-    acquired = found.acquired[found.strategies.index(name)]  # [1, B]
+def _record(found: Simulation, name: str, unit: float, densities: _Densities, run: int, seconds: float) -> Record:
+    """Of one strategy in one run, whose loss is counted in units; arrays with a first axis of 1."""
+    place = found.strategies.index(name)
+    acquired = found.acquired[place]  # [1, B]
     at = counted(found.n)
     values = np.asarray([densities.after(acquired[0, :count]) for count in at])  # [2, 2]
-    promised = rule.promised if isinstance(rule, ByLoss) else np.full(found.n, np.nan)
     return Record(
         runs=np.asarray([run]),
         losses={metric: found.curves(name, metric) for metric in found.losses if metric != "loss"},
@@ -209,6 +195,6 @@ def _record(found: Simulation, name: str, rule: Any, densities: _Densities, run:
         counted=np.asarray(at),
         log_density=values[None, :, 0],
         joint_log_density=values[None, :, 1],
-        promised=np.asarray(promised)[None, :],
+        promised=found.promised[place] / unit,
         seconds=np.asarray([seconds]),
     )

@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 
 from experiments.labels_saved.tables import Host
 from stakes.simulation import Trial
+from stakes.simulation.problem import SCORE, random_stream
 
 K_CENTRE, ERROR_REDUCTION = "k-centre", "expected error reduction"
 
@@ -35,6 +36,16 @@ class InOrder:
         """[candidates left]: 1 for the next row."""
         bought = len(self.pool) - belief.n_candidates
         return np.asarray(np.setdiff1d(self.pool, self.order[:bought]) == self.order[bought], dtype=float)
+
+
+def random_order(trial: Trial, count: int, run: int) -> Host:
+    """[B]: the rows that random choice buys in run number `run` on the processor."""
+    left, order = trial.pool, []
+    for bought in range(count):
+        scores = random_stream(run, 0, bought, SCORE).random(len(left))
+        order.append(left[np.argmax(scores)])
+        left = np.delete(left, np.argmax(scores))
+    return np.asarray(order, dtype=np.intp)
 
 
 def k_centre(trial: Trial, count: int) -> Host:

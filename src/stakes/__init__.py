@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         ThresholdDecision,
         Weight,
         ZeroOne,
+        elicit,
     )
     from stakes.models import BayesianProcess, Bootstrap, CountProcess, GaussianProcess, default
     from stakes.ranking import cold_start, outlook, rank
@@ -114,6 +115,7 @@ __all__ = [
     "cold_start",
     "default",
     "effective_context_weights",
+    "elicit",
     "expected_posterior_uncertainty",
     "expected_reduction",
     "expected_regret",

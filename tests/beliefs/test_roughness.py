@@ -65,6 +65,19 @@ def test_a_jump_is_found_where_it_is(place):
     assert found.scales[found.edges.index(nearest)] == 0.0
 
 
+@pytest.mark.parametrize(("mean", "sd"), [(0.0, 1.0), (0.5, 0.5), (0.6, 0.4), (1.0, 2.0), (10.0, 2.5)])
+def test_jumps_at_round_numbers_of_round_beliefs_are_found(mean, sd):
+    for steps in np.arange(-3.0, 3.01, 0.25):
+        place = mean + steps * sd
+        for loss in (
+            SquaredError(lambda z, place=place: np.where(z > place, 1.0, 0.01)),
+            Linex(1.0 / sd, lambda z, place=place: np.where(z > place, 1.0, 0.01)),
+        ):
+            found = resolved(loss, np.array([mean]), np.array([sd]))
+            assert found.spacing == 0.0, (steps, loss)
+            assert min(abs(edge - place) for edge in found.edges) < 1e-12 * max(1.0, abs(place)), (steps, loss)
+
+
 def test_a_kink_is_found_where_it_is():
     found = resolved(SquaredError(lambda z: 1.0 + np.maximum(z - 0.7, 0.0)), ZERO, ONE)
     assert min(abs(edge - 0.7) for edge in found.edges) < 1e-7

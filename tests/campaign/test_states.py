@@ -11,7 +11,8 @@ from stakes.campaign import Event, RowState
 from stakes.campaign.states import Replay, after, checked, link, link_event, needless
 from stakes.exceptions import StakesError
 
-KINDS = ("label", "replace", "ask", "release", "skip", "withdraw")
+KINDS = ("label", "replace", "ask", "release", "skip", "withdraw", "test", "result")
+TOLD = ("label", "replace", "result")
 
 attempts = st.lists(
     st.tuples(
@@ -31,7 +32,7 @@ def replay(events):
 
 
 def event(kind, row="7", label="cat", at=10.0, until=20.0, number=1):
-    named = {"label": label} if kind in ("label", "replace") else {}
+    named = {"label": label} if kind in TOLD else {}
     leased = {"until": until, "batch": 1} if kind == "ask" else {}
     return Event(number, at, kind, row, **named, **leased)
 
@@ -40,11 +41,13 @@ class Plain:
     """The rules as one would tell them: sets of rows, a dictionary of labels, one of leases."""
 
     def __init__(self):
-        self.labels, self.leases, self.skipped = {}, {}, set()
+        self.labels, self.leases, self.skipped, self.testing, self.tested = {}, {}, set(), set(), set()
 
     def status(self, row, now):
         if row in self.labels:
-            return "labelled"
+            return "tested" if row in self.tested else "labelled"
+        if row in self.testing:
+            return "testing"
         if row in self.skipped:
             return "skipped"
         return "asked" if self.leases.get(row, 0) > now else "open"
@@ -53,21 +56,27 @@ class Plain:
         return (
             status
             in {
-                "label": {"open", "asked", "skipped"},
+                "label": {"open", "asked", "skipped", "testing", "tested"},
                 "replace": {"labelled"},
                 "ask": {"open"},
-                "release": {"asked", "skipped"},
-                "skip": {"open", "asked"},
-                "withdraw": {"labelled"},
+                "release": {"asked", "skipped", "testing"},
+                "skip": {"open", "asked", "testing"},
+                "withdraw": {"labelled", "tested"},
+                "test": {"open"},
+                "result": {"testing", "tested"},
             }[kind]
         )
 
     def take(self, happened):
         self.labels.pop(happened.row, None)
         self.leases.pop(happened.row, None)
-        self.skipped.discard(happened.row)
-        if happened.kind in ("label", "replace"):
+        for rows in (self.skipped, self.testing, self.tested):
+            rows.discard(happened.row)
+        if happened.kind in TOLD:
             self.labels[happened.row] = happened.label
+            self.tested |= {happened.row} if happened.kind == "result" else set()
+        elif happened.kind == "test":
+            self.testing.add(happened.row)
         elif happened.kind == "ask":
             self.leases[happened.row] = happened.until
         elif happened.kind == "skip":
@@ -111,7 +120,7 @@ def test_what_is_needless_would_change_nothing_that_is_seen(tries):
         state = replay(events).get(wanted.row, RowState())
         if needless(state, wanted):
             assert (after(wanted).status, after(wanted).label) == (state.status, state.label)
-            assert wanted.kind in ("label", "replace", "skip")
+            assert wanted.kind in ("label", "replace", "skip", "result")
         events += [wanted] if taken else []
 
 
@@ -135,12 +144,12 @@ def test_a_label_is_welcome_whenever_it_comes(before):
         ("label", event("label", label="dog"), "has the label 'cat' and was told 'dog'; .* replace or withdraw it"),
         ("skip", event("replace"), "is skipped: there is no label to replace; tell it as a new one"),
         ("skip", event("ask"), "is skipped and cannot be handed out"),
-        ("label", event("release"), "has the label 'cat': only rows that are asked or skipped are released"),
+        ("label", event("release"), "has the label 'cat': only rows that are asked, skipped or in a test are released"),
         ("release", event("release"), "is open: only rows"),
         (
             "label",
             event("skip"),
-            "has the label 'cat': only rows that are open or asked are skipped; a label is",
+            "has the label 'cat': only rows that are open, asked or in a test are skipped; a label is",
         ),
         ("ask", event("withdraw"), "is asked until .*: there is no label to withdraw"),
     ],
@@ -177,7 +186,7 @@ _TIMES = st.floats(1e-300, 2e11)
 @given(
     number=st.integers(1, 2**40),
     at=_TIMES,
-    kind=st.sampled_from(["label", "replace", "ask", "release", "skip", "withdraw"]),
+    kind=st.sampled_from(KINDS),
     texts=st.tuples(_TEXTS, _TEXTS, st.none() | _TEXTS),
     until=_TIMES,
     batch=st.integers(1, 2**40),
@@ -185,7 +194,7 @@ _TIMES = st.floats(1e-300, 2e11)
 def test_the_quick_hash_of_an_event_is_the_hash_of_its_line(number, at, kind, texts, until, batch):
     row, label, who = texts
     lease = (until, batch) if kind == "ask" else (None, None)
-    event = Event(number, at, kind, row, label if kind in ("label", "replace") else None, *lease, who)
+    event = Event(number, at, kind, row, label if kind in TOLD else None, *lease, who)
     assert link_event(b"before", event) == link(b"before", event)
 
 

@@ -371,6 +371,27 @@ def test_a_study_goes_on_where_it_was(studies, monkeypatch):
     assert asked == [(2, len(keys_of(table, REFERENCE)))]
 
 
+def test_runs_in_bulk_have_the_splits_and_the_random_rows_of_the_others(studies, tmp_path):
+    bulk = pytest.importorskip("experiments.labels_saved.bulk", reason="torch is an extra")
+    (table, _), store, _ = studies
+    other, apart = Store(tmp_path), records_of(table, store)
+    bulk.carry_out_in_bulk(table, other, runs=2, bought=2, device="cpu")
+    together = other.records(table.name, settings_of(table, 2))
+    assert {*together} == {key for key in apart if key.belief == DEFAULT}
+    for key, record in together.items():
+        assert {*record.losses} == {*apart[key].losses}
+        assert all(values.shape == (2, 3) and (values >= 0).all() for values in record.losses.values())
+        assert np.isfinite(record.log_density).all()
+        assert np.isfinite(record.joint_log_density).all()
+        if key.strategy in (RANDOM, rivals.K_CENTRE):
+            assert record.acquired.tolist() == apart[key].acquired.tolist()
+        if key.strategy == LOSS:
+            assert (record.promised >= 0).all()
+    before = {key: record.seconds.tolist() for key, record in together.items()}
+    bulk.carry_out_in_bulk(table, other, runs=2, bought=2, device="cpu")
+    assert {key: record.seconds.tolist() for key, record in other.records(table.name).items()} == before
+
+
 def test_several_processes_give_the_same(studies, tmp_path):
     (table, _), store, _ = studies
     other = Store(tmp_path)

@@ -25,6 +25,7 @@ def made(losses, strategies=("random", "plain", "loss"), **metrics):
         classes=None,
         fit_seconds=np.zeros(losses.shape),
         score_seconds=np.zeros(shape),
+        promised=np.full(shape, np.nan),
         settings={},
         versions={},
     )

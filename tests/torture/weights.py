@@ -42,6 +42,7 @@ _BELOW = legvander(X, 12) @ legint(_SERIES, lbnd=-1)  # masses at the nodes to t
 GRADES = np.array([1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, *(32.0 * 2.0 ** np.arange(12))])
 PASSED = np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, -1.0, -2.0, -4.0, -8.0, -16.0, -32.0])
 REACH, WINDOW = 9.5, 12.0
+FAR_REACH, FAR_WINDOW = 38.0, 45.0  # for decisions that turn where densities are as small as numbers get
 
 
 @dataclass(frozen=True)
@@ -238,12 +239,12 @@ def pinball_regret(tau: float, target: Callable[[Any], Any]) -> Callable[..., An
     return made
 
 
-def posterior_panels(still: Any, centre: Any, rest: float) -> Any:
+def posterior_panels(still: Any, centre: Any, rest: float, window: float = WINDOW) -> Any:
     """[J, P + 1]: edges around posteriors N(centre, rest^2), among those that the weight asks for."""
     near = still[(still > centre.min() - 10 * rest) & (still < centre.max() + 10 * rest)]
     own = centre[:, None] + rest * np.arange(-10.0, 10.5, 1.25)
     edges = np.sort(np.concatenate([own, np.broadcast_to(near, (len(centre), len(near)))], axis=1), axis=1)
-    return np.clip(edges, -WINDOW, WINDOW)
+    return np.clip(edges, -window, window)
 
 
 def passing(weight: Rough, still: Any, place: float, tau: float, rest: float) -> float:
@@ -293,10 +294,10 @@ def finite_worth(costs: list[Rough], rho: float) -> tuple[float, float]:
     """EUR of costs of actions for a standard normal target, and the most that a label can be worth."""
     root, rest = np.sqrt(rho), np.sqrt(1.0 - rho)
     places = [place for cost in costs for place in cost.places]
-    still = edges_of(places, -WINDOW, WINDOW)
+    still = edges_of(places, -FAR_WINDOW, FAR_WINDOW)
 
     def expected(centre: Any) -> Any:
-        u, lengths = nodes_between(posterior_panels(still, centre, rest))
+        u, lengths = nodes_between(posterior_panels(still, centre, rest, FAR_WINDOW))
         mass = lengths * bell((u - centre[:, None, None]) / rest) / rest
         return np.stack([(mass * cost(u)).sum((-2, -1)) for cost in costs], axis=-1)  # [J, A]
 
@@ -305,7 +306,8 @@ def finite_worth(costs: list[Rough], rho: float) -> tuple[float, float]:
     mass = (lengths * bell(u))[..., None]
     first = int(np.argmin((mass * rows).sum((0, 1))))
     most = float((mass[..., 0] * (rows[..., first] - rows.min(-1))).sum())
-    outer = edges_of(places, -REACH * root, REACH * root, rest, 0.25 * root)
+    reach = REACH if most > 1e-6 * rows.max() else FAR_REACH
+    outer = edges_of(places, -reach * root, reach * root, rest, 0.25 * root)
     values = np.concatenate([expected(part) for part in np.array_split(nodes_between(outer)[0].ravel(), 40)])
     nodes, best = nodes_between(outer)[0].ravel(), np.argmin(values, axis=1)
     switches = [switch(expected, *nodes[at : at + 2], *best[at : at + 2]) for at in np.flatnonzero(np.diff(best))]

@@ -34,19 +34,17 @@ from stakes._utils.array import (
     Array,
     check_all,
     constant,
-    density,
     double,
     filled,
     log_of,
     namespace,
-    normal_tail,
     ratio,
 )
 from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, with_totals
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.mixture_decisions import DECISIONS_UNDER_WARPED_HYPOTHESES
 from stakes.acquisition.profile import over_one_gaussian, profile_curve
-from stakes.acquisition.scores import log_mean_weight
+from stakes.acquisition.scores import log_mean_weight, normal_quantile
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import Resolved, standard_units
 from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
@@ -236,15 +234,15 @@ register(LogScore, ANY, WarpedGaussianBelief, _FORM)
 
 
 def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reduction:
-    """(miss + false_alarm) P2, P2 = integral_0^inf Q(e + y s / r) pdf(k - y) dy with r = sqrt(rho), s = sqrt(1 - rho).
+    """(miss + false_alarm) P2, P2 = pdf(h) integral_0^angle pdf((h cos - k) / sin), with sin(angle) = sqrt(rho).
 
-    Q is the normal tail. Act on eta iff r eta > t - s k, with t the threshold in standard units and k = Q^-1 of the
-    break-even probability; e is that switch, counted outwards from where today's action is right. (docs/theory.md)
+    h is the threshold in standard units, and k = Q^-1 of the break-even probability, Q the normal tail: act on a label
+    eta iff sqrt(rho) eta > h - sqrt(1 - rho) k. (docs/theory.md)
     """
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
         threshold = standard_units((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [m]
-        indifferent = _normal_quantile(loss.false_alarm, loss.miss)
+        indifferent = normal_quantile(loss.false_alarm, loss.miss)
         logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
         return math.log(loss.miss + loss.false_alarm) + logs
 
@@ -258,7 +256,7 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
         if bool(xp.any(poor)):
             shares = xp.clip(rho, _LEAST_RHO, 1.0 - _LEAST_RHO)
             threshold = standard_units((loss.threshold,), mean, xp.sqrt(variance))[:, 0]
-            logs = _log_beyond_switch(threshold, _normal_quantile(loss.false_alarm, loss.miss), shares)
+            logs = _log_beyond_switch(threshold, normal_quantile(loss.false_alarm, loss.miss), shares)
             each = xp.exp(math.log(loss.miss + loss.false_alarm) + logs) * xp.astype(rho > 0, rho.dtype)
             found = xp.where(poor, each, found)
         return xp.astype(found, block.mean.dtype)
@@ -280,59 +278,38 @@ def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief
     return lambda block: of(block.latent), log_scale
 
 
-def _normal_quantile(upper: float, lower: float) -> float:
-    """The u with P(U > u) : P(U < u) = upper : lower, from the smaller of the two."""
-    share = min(upper, lower) / (upper + lower)
-    return float(ndtri(share)) * (1.0 if lower < upper else -1.0)
-
-
 def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Array:
-    """[R, M]: the logarithm of P2."""
+    """[R, M]: the logarithm of P2, by an integral over w = log tan(angle / 2) whose integrand is log-concave.
+
+    With a = h - k and b = h + k the exponent is -(a / x - b x)^2 / 8 at x = e^w, and d angle = dw / cosh(w).
+    """
     xp = namespace(threshold)
-    root, rest = xp.sqrt(rho), xp.sqrt(1.0 - rho)
+    threshold = xp.clip(threshold, -_FARTHEST, _FARTHEST)
     side = xp.where(threshold >= indifferent, xp.ones_like(threshold), -xp.ones_like(threshold))
-    k = side * indifferent  # [M]
-    switch = (abs(threshold - indifferent) + k * rho / (1.0 + rest)) / root  # [R, M]: e
-    slope = xp.clip(rest / root, 1e-150, None)
-    # The integrand is largest at `peak`, and falls from there as fast as a normal density at least. Before `start` and
-    # beyond `end` it has fallen by exp(40): by the density, or by Q.
-    peak = _peak(switch, slope, k)
-    at_peak = xp.clip(switch + slope * peak, 0.0, None)
-    inward = xp.clip(k - peak, None, 0.0)
-    width = xp.sqrt(inward**2 + 80.0) + inward
-    end = peak + xp.minimum((xp.sqrt(at_peak**2 + 80.0) - (switch + slope * peak)) / slope, width)
-    start = xp.clip(peak - 9.0 / xp.sqrt(1.0 + _LEAST_BEND * slope**2), 0.0, None)
-    top = xp.where(peak > 0, k - peak, xp.zeros_like(peak))
-    nodes, weights = _unit_panels()
-    total = xp.zeros_like(switch)
-    for node, weight in zip(nodes, weights, strict=True):
-        y = start + node * (end - start)
-        total = total + weight * normal_tail(switch + slope * y, 0.5 * at_peak**2) * density(k - y, 0.5 * top**2)
-    return log_of(total * (end - start)) - 0.5 * at_peak**2 - 0.5 * top**2
+    a, b = abs(threshold - indifferent), side * (threshold + indifferent)  # [M], [M]
+    most = xp.sqrt(rho) / (1.0 + xp.sqrt(1.0 - rho))  # [R, 1]: tan(angle / 2) at the end
+    # Near the peak: where the exponent would be least if 1 / cosh(w) were e^w.
+    square = xp.clip(b**2, 1e-300, None)
+    peak = xp.minimum(most, xp.sqrt((2.0 + xp.sqrt(4.0 + square * a**2)) / square))  # [R, M]
+    top = (a / peak - b * peak) ** 2 / 8.0
+    reach = xp.sqrt(8.0 * (top + _FALL))
+    rest = reach + xp.sqrt(xp.clip(reach**2 + 4.0 * a * b, 0.0, None))
+    start = xp.minimum(peak, xp.maximum(2.0 * a / rest, peak * math.exp(-_FALL)))
+    end = xp.maximum(peak, xp.minimum(most + xp.zeros_like(peak), rest / (2.0 * xp.sqrt(square))))
+    total, (nodes, weights) = xp.zeros_like(peak), leggauss(_NODES)
+    middle = xp.maximum(start, peak * math.exp(-_NEAR))
+    for low, high in ((start, middle), (middle, peak), (peak, end)):
+        width, from_ = xp.log(high / low), xp.log(low)
+        for node, weight in zip(0.5 + 0.5 * nodes, weights, strict=True):
+            x = xp.exp(from_ + float(node) * width)
+            total = total + (float(weight) * width) * xp.exp(top - (a / x - b * x) ** 2 / 8.0) * (x / (1.0 + x * x))
+    return log_of(total) - top - 0.5 * threshold**2 - math.log(2.0 * math.pi)
 
 
-def _peak(switch: Array, slope: Array, k: Array) -> Array:
-    """[R, M]: the y >= 0 at which Q(switch + slope y) pdf(k - y) is largest, by Newton steps: k - y is slope Q' / Q."""
-    xp = namespace(switch)
-    inner = xp.clip(k + xp.zeros_like(switch), 0.0, None)
-    y = xp.clip((inner - slope * xp.clip(switch, 0.0, None)) / (1.0 + slope**2), 0.0, None)
-    for _ in range(_PEAK_STEPS):
-        q = xp.clip(switch + slope * y, 0.0, None)
-        hazard = 1.0 / (math.sqrt(2.0 * math.pi) * normal_tail(q, 0.5 * q**2))
-        y = xp.clip(y + (inner - y - slope * hazard) / (1.0 + slope**2 * hazard * (hazard - q)), 0.0, None)
-    return y
-
-
-def _unit_panels() -> tuple[list[float], list[float]]:
-    """Gauss-Legendre nodes and weights on [0, 1], in panels that get wider."""
-    nodes, weights = leggauss(20)
-    parts = [(low + (high - low) * (1.0 + nodes) / 2.0, (high - low) / 2.0 * weights) for low, high in _PARTS]
-    return [float(x) for part in parts for x in part[0]], [float(x) for part in parts for x in part[1]]
-
-
-_PEAK_STEPS = 6
-_LEAST_BEND = 0.36  # of log Q, where its argument is at least 0: 1 - 2 / pi
-_PARTS = ((0.0, 0.2), (0.2, 0.5), (0.5, 1.0))
+_FARTHEST = 1e6  # standard deviations: a threshold beyond is as good as nowhere
+_FALL = 30.0  # of the logarithm of the integrand, beyond which it is left out
+_NODES = 18  # of a panel
+_NEAR = 4.0  # below the peak, where 1 / cosh bends
 
 
 def _decisions_form(prepare: Callable[[Any, Any], Reduction]) -> Form:

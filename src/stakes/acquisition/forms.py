@@ -287,7 +287,8 @@ def check_pair(loss: AnyLoss, belief: Belief) -> None:
         )
     raise TypeError(
         f"{ours} needs targets in {loss.domain}, but {theirs} puts mass on {belief.domain}, and nothing is clipped. "
-        "Use a belief that keeps to the domain (a model of the logarithm of the target), or a loss for all reals."
+        "Use a belief that keeps to the domain (a model of the logarithm of the target, or CountProcess for counts), "
+        "or a loss for all reals."
     )
 
 

@@ -16,12 +16,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import device
 
-from stakes._utils.array import Array, constant, double, filled, log_of, namespace, replaced, slices
+from stakes._utils.array import (
+    Array,
+    constant,
+    double,
+    filled,
+    log_of,
+    namespace,
+    replaced,
+    slices,
+)
 from stakes.acquisition.curves import (
     SLACK,
     Extend,
@@ -48,10 +57,19 @@ from stakes.acquisition.forms import (
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
+from stakes.beliefs.quadrature import FAR_TAIL
+from stakes.beliefs.roughness import FURTHEST_TURN, Turns, turns
 from stakes.losses import DistributionLoss, Loss
 from stakes.losses.distributional import QuantileScore
 
 _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
+_REACHES = (FAR_TAIL, 20.0, 26.0, 32.0, 40.0)  # standard deviations that are integrated over, as many as it takes
+_SMALLEST = 1e-290  # of a value in the range of numbers
+_BEYOND = 2.5  # standard deviations after a switch that are needed
+# Standard deviations out, up to where panels of the usual width follow a normal density, and wide posteriors do.
+_STEEPEST = (14.0, 28.0)
+_NOTHING = 33.0  # in logarithms: what is smaller than the most that a label can be worth is not looked for far out
+_TOP = 0.35  # rho of the first panel of a table, and more
 _PAIRS = 1024  # that are integrated at once
 _EFFORTS = (1, 2)  # by how much tables are refined
 _FEW = 64  # candidates that are not worth a table
@@ -72,16 +90,16 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
         warn_of_error(loss, integrand.error + _decision_error(loss, integrand, belief, under))
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
-        shares, shape = constant(rho, mean)[:, None], (len(rho), mean.shape[0])
-        values = _reductions(
-            loss, integrand, under, *(xp.broadcast_to(each, shape) for each in (mean, variance, shares))
-        )
-        worst = xp.max(_costs_today(integrand, under, mean, variance), axis=-1)  # the scale of all reductions
-        resolved = values > math.exp(-_RESOLVED) * worst
+        shares = xp.broadcast_to(constant(rho, mean)[:, None], (len(rho), mean.shape[0]))
+        top = float(np.min(rho)) > _TOP  # a panel that is smooth throughout, however small its values
+        values = _reductions(loss, integrand, under, mean, variance, shares, math.inf if top else _NOTHING)
+        most = turns(integrand, mean, xp.sqrt(variance)).most  # the scale of all reductions
+        resolved = values > (_SMALLEST if top else math.exp(-_RESOLVED) * most)
         return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
 
     groups: list[tuple[Array, LogTable]] = []
-    left = xp.arange(mean.shape[0], device=device(mean))
+    far = turns(integrand, mean, xp.sqrt(variance)).place > FAR_TAIL - _BEYOND  # next to nothing at most rho
+    left, beyond = xp.nonzero(~far)[0], xp.nonzero(far)[0]
     few = _FEW if len(integrand.edges) <= _FEW_EDGES else _MANY
     for effort in _EFFORTS if belief.n_candidates > few else ():
         if left.shape[0]:
@@ -90,11 +108,12 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
             good, bad = xp.nonzero(table.doubt <= _DOUBT)[0], xp.nonzero(~(table.doubt <= _DOUBT))[0]
             groups.append((xp.take(left, good), table.take(good)))
             left = xp.take(left, bad)
+    left = xp.concat([left, beyond])
 
     def of(block: GaussianBelief) -> Array:
         rho, parts = double(block.rho), [table.at(xp.take(double(block.rho), at, axis=1)) for at, table in groups]
         here = xp.take(mean, left), xp.take(variance, left), xp.take(rho, left, axis=1)
-        parts.append(_reductions(loss, integrand, under, *(xp.broadcast_to(each, here[2].shape) for each in here)))
+        parts.append(_reductions(loss, integrand, under, *here))
         order = xp.argsort(xp.concat([*(at for at, _ in groups), left]))
         return xp.astype(xp.take(xp.concat(parts, axis=1), order, axis=1), block.mean.dtype)
 
@@ -105,27 +124,57 @@ def _decision_error(loss: Loss, integrand: Any, belief: GaussianBelief, under: U
     """By how much two rules of integration differ for some of the pairs."""
     steps = (max(1, count // _SMALL_SAMPLE) for count in (belief.n_candidates, belief.n_contexts))
     some = belief.take(*(slice(0, None, step) for step in steps))
-    rho = double(some.rho)
-    mean, variance = (namespace(rho).broadcast_to(double(each), rho.shape) for each in (some.mean, some.variance))
-    known = namespace(rho).min(_costs_today(integrand, under, double(some.mean), double(some.variance)), axis=-1)
+    rho, mean, variance = double(some.rho), double(some.mean), double(some.variance)
+    known = namespace(rho).min(_costs_today(integrand, under, mean, variance), axis=-1)
     values, others = (_reductions(loss, each, under, mean, variance, rho) for each in (integrand, integrand.refined()))
     return relative_gap(values, others, NO_WORTH * known)
 
 
-def _reductions(loss: Loss, integrand: Any, under: Under, mean: Array, variance: Array, rho: Array) -> Array:
-    """[R, M]: EUR by the general route for each pair, those of similar rho at once."""
+def _reductions(
+    loss: Loss, integrand: Any, under: Under, mean: Array, variance: Array, rho: Array, nothing: float = _NOTHING
+) -> Array:
+    """[R, M]: EUR by the general route for contexts [M] and rho [R, M], pairs of similar rho and reach at once.
+
+    0 where it is smaller than the most that a label can be worth by exp(`nothing`), and far out.
+    """
     xp, shape = namespace(mean), rho.shape
     if 0 in shape:
         return xp.zeros_like(rho)
-    flat = [xp.reshape(each, (-1,)) for each in (mean, variance, rho)]  # [P] each
+    group = _groups(turns(integrand, mean, xp.sqrt(variance)), rho, nothing)
+    flat = [xp.reshape(xp.broadcast_to(each, shape), (-1,)) for each in (mean, variance, rho)]  # [P] each
     depth = xp.floor(xp.log2(xp.clip(xp.sqrt(1.0 - flat[2]), WIDE_SD_AT_KINKS, 1.0)))
-    places, values = [], []
-    for each in range(math.floor(math.log2(WIDE_SD_AT_KINKS)), 1):
-        at = xp.nonzero(depth == float(each))[0]
+    without = xp.nonzero(xp.reshape(group, (-1,)) < 0)[0]
+    places, values = [without], [xp.zeros_like(xp.take(flat[2], without))]
+    narrowest = math.floor(math.log2(WIDE_SD_AT_KINKS))
+    for reach, each in product(range(len(_REACHES)), range(narrowest, 1)):
+        at = xp.nonzero((depth == float(each)) & (xp.reshape(group, (-1,)) == reach))[0]
+        within = _reaching(integrand, _REACHES[reach], each == narrowest)
         for part in slices(at.shape[0], _PAIRS) if at.shape[0] else ():
             places.append(at[part])
-            values.append(_at_once(loss, integrand, under, *(xp.take(one, at[part]) for one in flat)))
+            values.append(_at_once(loss, within, under, *(xp.take(one, at[part]) for one in flat)))
     return xp.reshape(xp.take(xp.concat(values), xp.argsort(xp.concat(places))), shape)
+
+
+def _reaching(integrand: Any, reach: float, narrow: bool) -> Any:
+    """The integrand over so many standard deviations, in panels narrower as densities fall more quickly there."""
+    width = integrand.width * min(1.0, (_STEEPEST[0] if narrow else _STEEPEST[1]) / reach)
+    return replace(integrand, reach=reach, width=width, find_edges=lambda: integrand._found)
+
+
+def _groups(found: Turns, rho: Array, nothing: float) -> Array:
+    """[R, M]: the position among `_REACHES` of as many standard deviations as it takes; -1 where there is nothing.
+
+    An action that is wrong so many standard deviations out is dropped once a label says so, at that over sqrt(rho), or
+    sooner.
+    """
+    xp, place = namespace(rho), found.place
+    root, rest = xp.clip(xp.sqrt(rho), 1e-150, 1.0), xp.sqrt(1.0 - rho)
+    switch = place / root
+    needed = xp.where(switch > FURTHEST_TURN, place, switch)  # beyond, it is out of the range of numbers
+    needed = xp.maximum(needed, found.furthest + xp.zeros_like(rho)) + _BEYOND
+    group = xp.sum(xp.astype(needed[..., None] > constant(_REACHES[:-1], rho), xp.int64), axis=-1)
+    soonest = xp.clip(place - found.sooner * rest, 0.0, None) / root
+    return xp.where((soonest**2 - place**2 > 2.0 * nothing) & (group > 0), xp.full_like(group, -1), group)
 
 
 def _at_once(loss: Loss, integrand: Any, under: Under, mean: Array, variance: Array, rho: Array) -> Array:

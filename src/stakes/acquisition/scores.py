@@ -61,6 +61,7 @@ from stakes.losses import (
     Mahalanobis,
     Pinball,
     SquaredError,
+    ThresholdDecision,
 )
 
 _ROUNDING = 1e-6  # of the largest reduction, by which one may be below 0
@@ -719,6 +720,7 @@ def closed_answer(loss: AnyLoss, belief: Belief) -> Array | None:
     | squared error           | m + a v                           |
     | Linex(alpha)            | m + a v - alpha v / 2             |
     | pinball(tau), absolute  | m + a v + sqrt(v) Phi^-1(tau)     |
+    | threshold decision      | 1 (act) where P(z > t) is enough  |
 
     The weight turns N(m, v) into N(m + a v, v).
     """
@@ -734,7 +736,16 @@ def closed_answer(loss: AnyLoss, belief: Belief) -> Array | None:
     if type(loss) is AbsoluteError or type(loss) is Pinball:
         level = 0.5 if isinstance(loss, AbsoluteError) else float(loss.tau)
         return centre + float(ndtri(level)) * namespace(variance).sqrt(variance)
+    if type(loss) is ThresholdDecision:
+        xp, enough = namespace(mean), normal_quantile(loss.false_alarm, loss.miss)
+        return xp.astype(mean - loss.threshold > -enough * xp.sqrt(variance), xp.int64)
     return None
+
+
+def normal_quantile(upper: float, lower: float) -> float:
+    """The u with P(U > u) : P(U < u) = upper : lower, from the smaller of the two."""
+    share = min(upper, lower) / (upper + lower)
+    return float(ndtri(share)) * (1.0 if lower < upper else -1.0)
 
 
 def integrated_answer(loss: AnyLoss, belief: Belief) -> Any:

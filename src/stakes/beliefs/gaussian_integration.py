@@ -64,7 +64,9 @@ from stakes.losses.distributions import NODES_PER_PANEL, Distribution, panel_nod
 _WIDE_SD = 1.6  # posterior sd, in spacings of even nodes of z, from which these resolve the posterior, to 1e-21
 WIDE_SD_AT_KINKS = 0.1  # the same where breakpoints ask for panels, which are made as narrow as it takes
 _MODEST_BOOST = 100.0  # one that may be applied after the fact: no density has underflowed by then
-_NODES_PER_SD = 1.4  # of the trapezoid rule, which then integrates a normal density to 1e-16
+# Nodes of eta to the sd of a posterior. A square of what that smooths has exp(-4 pi^2) beyond them; regrets are ratios,
+# and where the weight falls to 1/1000 across a jump these leave 1e-6, and 1.4 nodes ten times as much.
+_ETA_PER_SD = 2.0
 _KINK_LAYER = (-6.0, -2.0, 2.0, 6.0)  # cuts around an edge of z as eta sees it, in posterior sds
 _EXTREME = 5.0  # logarithms by which costs may differ without further ado
 _FAR_STEPS = (3.0, 10.0, 40.0)  # cuts beyond one that is k sds out, over k: at the last, exp(-40) is left
@@ -79,7 +81,6 @@ _FINER = 3  # nodes of a narrow posterior for each even node
 _FINEST_SD = _WIDE_SD / _FINER  # posterior sd, in spacings of even nodes, that they resolve, to 1e-21
 _FINER_ETA = 0.7  # of the spacing of eta, to check it by
 _CHECK_PANEL = 5.2  # spacings: width of a panel that checks the even nodes, and resolves posteriors of a quarter of it
-_ETA_PER_SD = 2.0  # nodes of eta to the sd of a posterior: a square of what it smooths has exp(-4 pi^2) beyond them
 # A posterior too narrow for the nodes has some of its own, by Gauss and Hermite: few, as statistics vary little there,
 # and all of positive weight, so that what is positive stays so. For a sigmoid of slope 6/sd they leave 4e-8 and 4e-10.
 _TINY_SD = 0.08  # in spacings of even nodes
@@ -226,7 +227,7 @@ class GaussianSplit:
         spacing = self.integrand.spacing or SPACING
         if not self.integrand.breakpoints:  # to eta, statistics are no sharper than the posterior that smooths them
             spacing = max(spacing, min(SPACING, self._smallest(self.rest, 1.0) / _ETA_PER_SD))
-        return self.integrand.width * min(COARSEST, spacing / steepest, smooth / _NODES_PER_SD)
+        return self.integrand.width * min(COARSEST, spacing / steepest, smooth / _ETA_PER_SD)
 
     def layers(self) -> Array:
         """[N, M, b]: eta around every edge of z, between which E[S | eta] is smooth."""
@@ -288,7 +289,8 @@ class GaussianSplit:
         reach = (_NARROW_TAIL if self.integrand.breakpoints else TAIL) + self.further
         low, high = self.tilt_low[part] * rest - reach, self.tilt_high[part] * rest + reach
         if not self.integrand.breakpoints:
-            spacing = min(COARSEST, 0.8 * self.integrand.spacing / self._smallest(rest, 1.0))
+            spacing = self.integrand.spacing / self._smallest(rest, 1.0)
+            spacing = min(self.integrand.width * COARSEST, 0.8 * spacing)
             nodes, weights = trapezoid(low[:, None], high[:, None], spacing)  # [p, 1, Q]
         else:
             low, high = low[:, None], high[:, None]
@@ -497,7 +499,7 @@ class GaussianCells:
         """A bound on J P G: of an even grid of eta, or of panels around kinks, times the panels of a wide posterior."""
         width, n_cuts = float(self.xp.max(self.high - self.low)), self.cuts.shape[1]
         n_eta = max(width / _ETA_SPACING, (width / _PRIOR_PANEL + 1 + len(_KINK_LAYER) * n_cuts) * NODES_PER_PANEL)
-        n_eta = max(n_eta, width * _NODES_PER_SD / WIDE_SD_AT_KINKS) if n_cuts else n_eta
+        n_eta = max(n_eta, width * _ETA_PER_SD / WIDE_SD_AT_KINKS) if n_cuts else n_eta
         return int(
             n_eta * (width / min(_PRIOR_PANEL, _POSTERIOR_PANEL * _SHARED_PANELS_SD) + 2 + n_cuts) * NODES_PER_PANEL
         )
@@ -534,8 +536,9 @@ class GaussianCells:
         else:
             smooth = float(xp.min(rest / root)) if kinked else 1.0
             passes = self.marks.shape[1] and self.integrand.steepness > _GENTLE
-            spacing = self.integrand.width * _ETA_SPACING / (_PASSING if passes else 1.0)
-            eta, weights = trapezoid(low, high, min(COARSEST, spacing / float(xp.max(root)), smooth / _NODES_PER_SD))
+            spacing = _ETA_SPACING / (_PASSING if passes else 1.0)
+            spacing = min(COARSEST, spacing / float(xp.max(root)), smooth / _ETA_PER_SD)
+            eta, weights = trapezoid(low, high, self.integrand.width * spacing)
         return eta, weights * density(eta, (root * root * self.inside[some])[:, None])
 
     def _kinks(self, low: Array, high: Array, root: Array, rest: Array, some: slice) -> Array:
@@ -600,16 +603,18 @@ class GaussianCells:
 
         Outside are even steps along what is left of the window once the posterior's part is taken out.
         """
-        xp = self.xp
+        xp, width = self.xp, self.integrand.width
         low, high = ((each[few, None, None] - centre) / rest for each in (self.low, self.high))  # [p, J, 1]
         first = (self.low[few] + TAIL)[:, None, None] * rest - _POSTERIOR_TAIL
         last = (self.high[few] - TAIL)[:, None, None] * rest + _POSTERIOR_TAIL
         middle = _clip(
-            first + (last - first) * _even_steps(float(xp.max(last - first)) / _POSTERIOR_PANEL, rest), low, high
+            first + (last - first) * _even_steps(float(xp.max(last - first)) / (width * _POSTERIOR_PANEL), rest),
+            low,
+            high,
         )
         start, stop = middle[..., :1], middle[..., -1:]
         before, left = start - low, (start - low) + (high - stop)
-        steps = left * _even_steps(float(xp.max(left * rest)) / _PRIOR_PANEL, rest)
+        steps = left * _even_steps(float(xp.max(left * rest)) / (width * _PRIOR_PANEL), rest)
         outer = xp.where(steps < before, low + steps, stop + (steps - before))
         cuts = _clip((self.cuts[few, None, :] - centre) / rest, low, high)
         return xp.sort(xp.concat([middle, outer, cuts], axis=-1), axis=-1)
@@ -639,7 +644,7 @@ def distribution_today(integrand: Resolved, mean: Array, sd: Array, reference: R
     """[M]: w(z) p(z | c) for targets N(mean, sd^2), each [M], before any label is known."""
     assert reference.point is not None
     low, high = windows(integrand, mean, sd)
-    edges = _edges(low, high, _cuts(integrand, mean, sd, reference, marks), _PRIOR_PANEL)
+    edges = _edges(low, high, _cuts(integrand, mean, sd, reference, marks), integrand.width * _PRIOR_PANEL)
     u, length = panel_nodes(edges)  # [M, P, G]
     inside, outside = _boosts(integrand, reference)
     weights = _weights_at(integrand, mean, sd, reference.point, outside, u)

@@ -162,7 +162,7 @@ class LogSplit:
         self.today, self.scale = _Today(integrand, mean, sd, reference.point), reference.log_scale
         self.root = xp.clip(xp.sqrt(rho), 1e-150, 1.0)  # [N, M]
         self.rest = xp.clip(xp.sqrt(1.0 - rho), 1e-150, 1.0)
-        self.kinked = bool(integrand.breakpoints)
+        self.kinked, self.coarsest = bool(integrand.breakpoints), integrand.width * COARSEST
         # Between them the mass of every statistic has its centre; only at the modes, unless there are more of them.
         self.tilt_low, self.tilt_high = self.today.low + TAIL, self.today.high - TAIL  # [M]
         first, last = xp.min(self.today.modes, axis=-1), xp.max(self.today.modes, axis=-1)
@@ -199,7 +199,7 @@ class LogSplit:
         width = xp.where(apart, 4.0 * TAIL + xp.zeros_like(low), high - low)
         steepest = float(xp.max(self.root)) if math.prod(low.shape) else 1.0
         widest = float(xp.max(width)) if math.prod(low.shape) else 1.0
-        half = 1 + math.ceil(widest / min(COARSEST, self.today.spacing / steepest) / 2.0)
+        half = 1 + math.ceil(widest / min(self.coarsest, self.today.spacing / steepest) / 2.0)
         two = [trapezoid_of(*ends, half) for ends in ((low, first_end), (last_start, high))]
         both = [xp.concat([first, last], axis=-1) for first, last in zip(*two, strict=True)]
         one = trapezoid_of(low, high, 2 * half)
@@ -263,10 +263,10 @@ class LogSplit:
         def log_sums(part: slice) -> Array:
             if self.kinked:
                 cuts = (self.today.cuts[part, None, :] - centre[part, :, None]) / rest[part, :, None]
-                width = min(_POSTERIOR_PANEL, self.today.panel / widest)
+                width = min(self.today.integrand.width * _POSTERIOR_PANEL, self.today.panel / widest)
                 t, weights = panels(low[part, :], high[part, :], cuts, width)
             else:
-                t, weights = trapezoid(low[part, :], high[part, :], min(COARSEST, self.today.spacing / widest))
+                t, weights = trapezoid(low[part, :], high[part, :], min(self.coarsest, self.today.spacing / widest))
             return log_sum(log_height(t, part) + log_of(weights)) - _LOG_NORMAL
 
         return self._in_blocks(eta, log_sums, self.today.u.shape[-1] // 2)

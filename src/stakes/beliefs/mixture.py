@@ -62,7 +62,7 @@ _PER_PANEL = 10  # nodes of a panel of y
 _FAR = 1e3  # standard deviations, beyond which no mass is left
 _LEAST_SD = 1e-7  # of a posterior, over the standard deviation of the target: less does not matter to a distribution
 _POSTERIOR_PANEL = 3.0  # posterior sds: width of a panel of a distribution
-_POSTERIOR_MARKS = (-7.5, -4.5, -1.5, 1.5, 4.5, 7.5)
+_POSTERIOR_TAIL = 7.5  # posterior sds that such panels cover to each side
 _SHARED_PANELS = 160  # of z, up to which all cells of a label share them
 
 
@@ -594,7 +594,10 @@ def _log_split(belief: GaussianMixtureBelief, integrand: LogIntegrand, reference
     ends = [part.ends() for part in parts]
     low, high = labels.windows([each[0] for each in ends], [each[3] for each in ends])
     steepest = [float(xp.max(part.root)) if math.prod(part.root.shape) else 1.0 for part in parts]
-    spacing = [belief._width * min(_SPACING, part.today.spacing / s) for part, s in zip(parts, steepest, strict=True)]
+    spacing = [
+        belief._width * min(_SPACING * integrand.width, part.today.spacing / s)
+        for part, s in zip(parts, steepest, strict=True)
+    ]
     count = labels.even_count(xp.min(low, axis=1), xp.max(high, axis=1), spacing)
     if count <= _MOST and not integrand.breakpoints:
         y, lengths = labels.even(xp.min(low, axis=1), xp.max(high, axis=1), count)
@@ -629,7 +632,8 @@ class MixtureCells:
         """[N, M]: regrets summed over the cells of each label."""
         if self.belief.n_candidates == 0:
             return filled((0, self.belief.n_contexts), 0.0, self.mean)
-        spacing = _DISTRIBUTION_SPACING / (2.5 if self.marks.shape[1] else 1.0) * self.belief._width
+        width = self.belief._width * self.integrand.width
+        spacing = width * _DISTRIBUTION_SPACING / (2.5 if self.marks.shape[1] else 1.0)
         spacings = [min(spacing, part.spacing()) for part in self.split.parts]
         count = self.labels.even_count(*self.split.ends, spacings)
         if self.split.smooth and count <= _MOST / self.belief._width:
@@ -707,7 +711,8 @@ class MixtureCells:
             Reference(self.point[m : m + 1], self.reference.log_scale[m : m + 1]),
             self.marks[m : m + 1, :],
         ).edges()  # [1, P + 1]
-        marks = constant(_POSTERIOR_MARKS, self.mean)
+        count = 1 + math.ceil(2.0 * _POSTERIOR_TAIL / (self.integrand.width * _POSTERIOR_PANEL))
+        marks = constant(np.linspace(-_POSTERIOR_TAIL, _POSTERIOR_TAIL, count), self.mean)
         around = [(each - self.point[m])[:, None] + spread[s] * marks for s, each in enumerate(centres)]
         cuts = xp.concat(around, axis=1)  # [J, B]
         low, high = today[:, :1], today[:, -1:]

@@ -466,8 +466,9 @@ class NormalCells:
         low, high = self._windows()  # [M, K] each, in standard units
         start, stop = xp.min(mean + sd * low, axis=1)[:, None], xp.max(mean + sd * high, axis=1)[:, None]  # [M, 1]
         smallest = xp.min(xp.where(sd > 0, sd, xp.full_like(sd, xp.inf)), axis=1)[:, None]
-        count = math.ceil(float(xp.max((stop - start) / (_PANEL_WIDTH * smallest))))
-        own = math.ceil(float(xp.max(high - low)) / _PANEL_WIDTH)
+        width = self.integrand.width * _PANEL_WIDTH
+        count = math.ceil(float(xp.max((stop - start) / (width * smallest))))
+        own = math.ceil(float(xp.max(high - low)) / width)
         if count <= own * mean.shape[1]:
             base = start + (stop - start) * constant(np.linspace(0.0, 1.0, 1 + max(count, 1)), mean)
         else:

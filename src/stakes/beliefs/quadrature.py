@@ -22,7 +22,7 @@ from stakes.beliefs.base import Integrand, Reference, log_weight
 from stakes.losses.domains import Domain
 
 TAIL = 9.0  # standard deviations kept on each side: the mass beyond is 1e-19
-_FAR_TAIL = 14.0  # the same for finite actions, where all that matters may lie that far out: exp(-98)
+FAR_TAIL = 14.0  # the same for finite actions, where all that matters may lie that far out: exp(-98)
 SPACING = 0.125  # of trapezoid nodes, in standard deviations of the target
 COARSEST = 0.5  # spacing at which the trapezoid rule still integrates the normal density itself to 1e-34
 _NEGLIGIBLE = 40.0  # in logarithms
@@ -51,6 +51,8 @@ class Resolved:
     """Of panels and spacings, over the usual: below 1 for a second rule, to see what is left of the error"""
     steepness: float = 1.0
     """Of the statistics, over what the usual spacing resolves"""
+    reach: float = 0.0
+    """Standard deviations to keep on each side, where that is more than the usual"""
 
     @cached_property
     def _found(self) -> Edges:
@@ -125,14 +127,15 @@ def panels(low: Array, high: Array, cuts: Array, width: float = PANEL) -> tuple[
 
 def tail_width(integrand: Integrand) -> float:
     """How many standard deviations are kept on each side."""
-    return _FAR_TAIL if integrand.finite_actions else TAIL
+    usual = FAR_TAIL if integrand.finite_actions else TAIL
+    return max(usual, integrand.reach) if isinstance(integrand, Resolved) else usual
 
 
 def modes_and_window(
     integrand: Integrand,
     mean: Array,
     sd: Array,
-    tail: float | None = None,
+    tail: float | Array | None = None,
     negligible: float = _NEGLIGIBLE,
     steps: int = _NEWTON_STEPS,
 ) -> tuple[Array, Array, Array]:

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 from numpy.polynomial.legendre import legvander
 
-from stakes._utils.array import Array, constant, namespace, on_host
+from stakes._utils.array import Array, column, constant, density, log_of, namespace, on_host, slices
 from stakes.beliefs.base import Integrand, log_weight
-from stakes.beliefs.quadrature import SPACING, Edges, Resolved, modes_and_window
+from stakes.beliefs.quadrature import CHUNK, SPACING, Edges, Resolved, modes_and_window, tail_width
 from stakes.losses.bregman import WeightedBregman
 from stakes.losses.distributional import WeightedScore
 from stakes.losses.transforms import Exponential, Identity, Power
@@ -35,6 +37,10 @@ _WIDE_LEVEL = 1  # panels of 1/2: what they resolve, panels as wide as the rule 
 _DEGREE = 11  # of the polynomial that must resolve a panel
 _RESOLVED = 1e-9  # of the largest value of a statistic times the density
 _TAIL, _NEGLIGIBLE = 6.7, 22.0  # standard deviations, and logarithms: exp(-22) is below what must be resolved
+_ASIDE = (0.0314159265, 0.0271828183)  # standard deviations by which ends are moved: a jump at an edge is not seen
+FURTHEST_TURN = 37.0  # standard deviations out, where a normal density leaves the range of numbers
+_TURN_SPACING, _AROUND_TURN = 0.5, 2.0  # standard deviations: of places at which costs are compared, and around a turn
+_SOONER = 3.0  # posterior standard deviations before a turn at which costs that meet there may still be far apart
 _GROUP = 2.0  # ratio of standard deviations within which contexts are looked at together
 _SMALLEST = 1e-13  # standard deviations: a panel as narrow as that holds a jump
 _MOST_CELLS = 1024  # panels that are halved at once: more of them are noise, not places
@@ -106,12 +112,62 @@ def _groups(mean: Array, sd: Array) -> Iterator[tuple[Array, Array]]:
         yield xp.take(mean, some, axis=0), xp.take(sd, some, axis=0)
 
 
+@dataclass(frozen=True, eq=False)
+class Turns:
+    """Where actions turn from right to wrong, under each of C normals."""
+
+    place: Array
+    """[C]: standard deviations from the mean where what today's action costs beyond the best matters most, or 0"""
+    sooner: Array
+    """[C]: posterior standard deviations before, by which it may be dropped: what costs R times as much counts from a
+    probability of 1 / R on"""
+    furthest: Array
+    """[C]: standard deviations from the mean where what any action costs matters most"""
+    most: Array
+    """[C]: what a label can be worth, roughly"""
+
+
+def turns(integrand: Integrand, mean: Array, sd: Array) -> Turns:
+    """The turns of costs under N(mean, sd^2), each [C], from a coarse look at all that is in the range of numbers."""
+    xp = namespace(mean)
+    u = constant(np.arange(-FURTHEST_TURN, FURTHEST_TURN + 0.1, _TURN_SPACING), mean)  # [U]
+    found = [_turns(integrand, mean[:0], sd[:0], u)]
+    for part in slices(mean.shape[0], max(1, CHUNK // (4 * u.shape[0]))):
+        found.append(_turns(integrand, mean[part], sd[part], u))
+    return Turns(*(xp.concat([getattr(each, one.name) for each in found]) for one in fields(Turns)))
+
+
+def _turns(integrand: Integrand, mean: Array, sd: Array, u: Array) -> Turns:
+    xp = namespace(mean)
+    with np.errstate(all="ignore"):  # so far out a warp may leave the range of numbers
+        costs = integrand.statistics(mean[:, None] + sd[:, None] * u)  # [c, U, A]
+    costs = xp.where(xp.isfinite(costs), costs, xp.zeros_like(costs))
+    expected = _TURN_SPACING * xp.sum(costs * density(u)[:, None], axis=1)  # [c, A]
+    places = abs(xp.take(u, xp.reshape(xp.argmax(log_of(costs) - 0.5 * (u * u)[:, None], axis=1), (-1,))))
+    places = xp.where(xp.any(costs > 0, axis=1), xp.reshape(places, expected.shape), xp.zeros_like(expected))  # [c, A]
+    today = xp.argmin(expected, axis=-1, keepdims=True)
+    own, place = column(costs, today[..., None]), column(places, today)  # [c, U], [c]
+    near = xp.max(xp.where(abs(u) < place[:, None] + _AROUND_TURN, own, xp.zeros_like(own)), axis=-1)
+    others = (expected > 0) & (today != xp.arange(expected.shape[-1], device=device(mean)))
+    least = xp.min(xp.where(others, expected, xp.full_like(expected, xp.inf)), axis=-1)
+    spread = xp.clip(log_of(near) - log_of(least), 0.0, None)
+    return Turns(place, _SOONER + xp.sqrt(2.0 * spread), xp.max(places, axis=-1), xp.min(expected, axis=-1))
+
+
+def _tail_of_costs(integrand: Integrand, mean: Array, sd: Array) -> Array:
+    """[C]: as far as costs are integrated, or a little beyond where they turn: what is far out may decide all."""
+    xp, usual = namespace(mean), tail_width(integrand)
+    furthest = turns(integrand, mean, sd).furthest
+    return xp.where(furthest > usual - _AROUND_TURN, furthest + _AROUND_TURN, xp.full_like(furthest, usual))
+
+
 class _Scan:
     """The statistics of one loss on the stretch that some contexts cover."""
 
     def __init__(self, integrand: Integrand, mean: Array, sd: Array) -> None:
         self.integrand, self.like = integrand, mean
-        u, low, high = modes_and_window(integrand, mean, sd, tail=_TAIL, negligible=_NEGLIGIBLE)
+        tail = _tail_of_costs(integrand, mean, sd) if integrand.finite_actions else _TAIL
+        u, low, high = modes_and_window(integrand, mean, sd, tail=tail, negligible=_NEGLIGIBLE)
         point = mean + sd * u[:, 0]
         scale = log_weight(point, integrand) - 0.5 * u[:, 0] ** 2
         self.mean, self.sd, self.point, self.log_scale, self.mode = (
@@ -135,6 +191,7 @@ class _Scan:
 
     def _base(self, low: _Vector, high: _Vector) -> tuple[_Vector, _Vector]:
         """[P], [P]: panels of at most the smallest sd that cover all windows, and split at breakpoints."""
+        low, high = low - _ASIDE[0] * self.smallest, high + _ASIDE[1] * self.smallest
         order = np.argsort(low)
         starts, stops = [low[order[0]]], [high[order[0]]]
         for i in order[1:]:

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
 from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
-from stakes.campaign.kept import check_ranking_kept, failure_kept, ranking_kept
+from stakes.campaign.kept import (
+    KeptAudit,
+    audit_kept,
+    audit_status,
+    audit_to_keep,
+    check_ranking_kept,
+    failure_kept,
+    ranking_kept,
+)
 from stakes.campaign.states import (
     Event,
     Record,
@@ -49,9 +57,10 @@ from stakes.tabular.worksheet import (
 )
 
 if TYPE_CHECKING:
+    from stakes.evaluation import AuditedLoss
     from stakes.ranking import Ranking
 
-RANKING, FAILURE = "ranking", "failure"  # kinds of records
+RANKING, FAILURE, AUDIT = "ranking", "failure", "audit"  # kinds of records
 STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
 _IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
@@ -245,6 +254,8 @@ class Campaign:
             ranking_kept(self.path, record)
         for record in self.journal.records(FAILURE):
             failure_kept(self.path, record)
+        for record in self.journal.records(AUDIT):
+            audit_kept(self.path, record)
 
     def check_trust(self) -> None:
         """Refuse to import what the campaign names by "module:Name", unless it is trusted.
@@ -321,6 +332,73 @@ class Campaign:
             elif in_vain == _IN_VAIN:
                 done = f"others took the rows {in_vain} times while they were ranked; ask again"
         return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
+
+    def audit(self, n: int = 20, *, who: str | None = None, progress: bool | Progress = False) -> tuple[str, ...]:
+        """Draw rows to test the model on: their labels tell what it loses today, on all rows that are open.
+
+        They are drawn by `stakes.audit`, and nobody is asked to label them for training. `tell` and `import_labels`
+        take their labels, which the model is not fitted to; `read_audit` ends the audit.
+
+        Args:
+            n: How many rows; all that are open where there are fewer.
+            who: Who asks for it, for the history.
+            progress: True, or a function that is called with what is being done and the share that is done.
+
+        Returns:
+            The ids of the rows, in the order in which they were drawn.
+
+        Raises:
+            StakesError: If an audit is under way, there is no model yet or no open row, the budget does not pay for the
+                labels, or `n` is no number of rows. Nothing is recorded then.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise StakesError(f"the number of rows to draw must be a whole number, 1 or more; got {n!r}")
+        show = as_progress(progress)
+        self.check_trust()
+        self.sheet  # noqa: B018 (a table that is gone or changed is refused)
+        for _ in range(_IN_VAIN):
+            now = self._now()
+            if under_way := now.those("testing"):
+                raise StakesError(
+                    f"an audit is under way: {len(under_way)} of its rows have no label yet, such as {under_way[0]!r}. "
+                    "Tell their labels, skip what cannot be labelled, or end it (audit --read). Nothing was drawn."
+                )
+            show("fitting a model to the labels", None)
+            rows, payload = self._drawn(now, n)
+            if self.journal.test(rows, AUDIT, payload, who=who):
+                return rows
+        raise StakesError(
+            f"others took rows {_IN_VAIN} times while they were drawn; repeat the call. Nothing was drawn."
+        )
+
+    def read_audit(self, *, use_for_training: bool = False, who: str | None = None) -> AuditedLoss:
+        """End the last audit, and tell what the model loses by it.
+
+        It is read as far as labels have come, in the order in which its rows were drawn; rows without a label go back
+        to the pool. To read it again changes nothing.
+
+        Args:
+            use_for_training: Whether the labels of tests are from now on labels as any others, which the model is
+                fitted to.
+            who: Who reads it, for the history.
+
+        Returns:
+            The mean loss on the rows that were open when the audit began, of the model as it was then.
+
+        Raises:
+            StakesError: If there was no audit, or the first of its rows has no label. Nothing is recorded then.
+        """
+        kept = self._last_audit()
+        if kept is None:
+            raise StakesError("there is no audit to read; begin one (audit)")
+        found = self._audited(kept)
+        if found is None:
+            raise StakesError(
+                f"the first row of the audit, {kept.rows[0]!r}, has no label yet, and an audit is read in the order in "
+                "which its rows were drawn. Tell it, or skip it if it cannot be labelled. Nothing was recorded."
+            )
+        self.journal.use_results(release=True, use=use_for_training, who=who)
+        return found
 
     def tell(
         self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
@@ -441,6 +519,9 @@ class Campaign:
             None if last is None else last.payload["labels"],
             self._staleness(last),
             self._advice(now, last),
+            counts["testing"],
+            counts["tested"],
+            self._audit_status(now),
         )
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
@@ -566,9 +647,10 @@ class Campaign:
         version, states = self.journal.version(), self.journal.states()
         states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
         price = {row: 1.0 if cost is None else cost for row, cost in self.journal.costs().items()}
-        paid = {event.row for event in self.journal.history(since=self.n_initial) if event.kind == "label"}
+        events = self.journal.history(since=self.n_initial)
+        paid = {event.row for event in events if event.kind in ("label", "result")}
         due = {row: 0.0 if row in paid else cost for row, cost in price.items()}
-        waiting = (due[row] for row, state in states.items() if state.status == "asked")
+        waiting = (due[row] for row, state in states.items() if state.status in ("asked", "testing"))
         return _Now(version, states, due, sum(price[row] for row in paid), sum(waiting))
 
     def _budget_left(self, now: _Now) -> float | None:
@@ -613,19 +695,70 @@ class Campaign:
         from stakes.tabular.suggestions import suggest
 
         place = {row: position for position, row in enumerate(self.sheet.ids)}
-        labels = {place[row]: state.label for row, state in now.states.items() if state.label is not None}
+        labels = self._trained_on(now)
         ranking, outlook = suggest(
             self.sheet,
             n,
             labels=labels,
             pending=[place[row] for row in now.those("asked")],
-            excluded=[place[row] for row in now.those("skipped")],
+            excluded=[place[row] for row in now.those("skipped", "testing", "tested")],
             budget=self._budget_left(now),
             progress=progress,
         )
         if outlook is None:
             return ranking, None, len(labels)
         return outlook.ranking, {**outlook.to_dict(), "ranking": None}, len(labels)
+
+    def _trained_on(self, now: _Now) -> dict[int, str]:
+        """The labels that a model is fitted to, by position in the table: those of tests are kept apart."""
+        labelled = {row: state.label for row, state in now.states.items() if state.status == "labelled"}
+        return {
+            position: label for position, row in enumerate(self.sheet.ids) if (label := labelled.get(row)) is not None
+        }
+
+    def _drawn(self, now: _Now, n: int) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Rows to test the model on, and what is kept of the draw."""
+        free, labels = set(now.those("open")), self._trained_on(now)
+        pool = [position for position, row in enumerate(self.sheet.ids) if row in free]
+        if not pool:
+            raise StakesError("no row is open: there is nothing to test the model on. Nothing was drawn.")
+        rows, kept = audit_to_keep(self.sheet, n, labels, pool, len(self.journal.records(AUDIT)))
+        left, cost = self._budget_left(now), sum(now.due[row] for row in rows)
+        if left is not None and not affordable([(rows, cost)], max(left, 0.0)):
+            raise StakesError(
+                f"the labels of {len(rows)} rows cost {cost:g}, and {max(left, 0.0):g} of the budget is left: draw "
+                "fewer, or raise the budget. Nothing was drawn."
+            )
+        return rows, kept
+
+    def _last_audit(self) -> KeptAudit | None:
+        if (record := self.journal.last_record(AUDIT)) is None:
+            return None
+        kept = audit_kept(self.path, record)
+        if unknown := set(kept.rows).difference(self.journal.costs()):
+            raise damaged(self.path, f"its last audit has a row {min(unknown)!r:.100}, which there is not")
+        return kept
+
+    def _audited(self, kept: KeptAudit) -> AuditedLoss | None:
+        """What an audit tells by the labels that its rows have; None where the first has none."""
+        states = self.journal.states()
+        labels = {row: label for row in kept.rows if (label := states[row].label) is not None}
+        skipped = {row for row in kept.rows if states[row].status == "skipped"}
+        return kept.estimate(labels, skipped, self._loss)
+
+    def _loss(self) -> Any:
+        """The loss of numbers."""
+        from stakes.tabular import build_loss
+
+        self._refuse_untrusted(model=False)
+        return build_loss(self.brief.loss, None)
+
+    def _audit_status(self, now: _Now) -> dict[str, Any] | None:
+        """What the last audit tells, as `Status.audit` has it."""
+        if (kept := self._last_audit()) is None:
+            return None
+        waiting = sum(now.states[row].status == "testing" for row in kept.rows)
+        return audit_status(kept, waiting, lambda: self._audited(kept))
 
     def _last_ranking(self, now: _Now, n: int, error: Exception) -> tuple[Ranking, str | None]:
         """The last good ranking with what is still open of it, then rows spread over the pool; and why."""

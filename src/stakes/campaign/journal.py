@@ -306,6 +306,54 @@ class Journal:
             self._append([checked(self._state(row), Event(0, at, "ask", row, None, until, batch, by)) for row in free])
         return free
 
+    def test(
+        self, rows: Iterable[str], kind: str, payload: Any, *, who: str | None = None, now: float | None = None
+    ) -> bool:
+        """Draw open rows to test a model, with a record of the draw, all at once.
+
+        Args:
+            rows: Ids of the rows.
+            kind: Of the record, such as "audit".
+            payload: What it keeps: anything that JSON can hold.
+            who: Who asked for it, for the history.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            Whether it was done; not where one of the rows is no longer open, or another test is under way: nothing is
+            recorded then.
+
+        Raises:
+            StakesError: If there is no such row, or the payload cannot be kept.
+        """
+        drawn, at, by = checked_ids(rows), checked_clock(now), checked_who(who)
+        text = checked_json(payload, "the payload of a record")
+        self._refuse_unknown(drawn)
+        with self.writing():
+            states = {row: self._state(row).at(at) for row in self.replay.rows}
+            if any(state.status == "testing" for state in states.values()):
+                return False
+            if any(states[row].status != "open" for row in drawn):
+                return False
+            record = (at, checked_text(kind, "the kind of a record"), len(self.replay.events), text)
+            self._append([Event(0, at, "test", row, who=by) for row in drawn], [record])
+        return True
+
+    def use_results(self, *, release: bool, use: bool, who: str | None = None, now: float | None = None) -> None:
+        """End a test: give back rows without a label, and let labels be used as any others; all or none.
+
+        Args:
+            release: Whether rows that have no label yet go back to the pool.
+            use: Whether the labels of tested rows become labels as any others.
+            who: Who says so, for the history.
+            now: The time, in seconds since 1970; the clock's without.
+        """
+        at, by = checked_clock(now), checked_who(who)
+        with self.writing():
+            states = {row: self._state(row) for row in self.replay.rows}
+            back = [Event(0, at, "release", row, who=by) for row, s in states.items() if s.status == "testing"]
+            used = [Event(0, at, "label", row, s.label, who=by) for row, s in states.items() if s.status == "tested"]
+            self._append([*(back if release else []), *(used if use else [])])
+
     def tell_many(
         self,
         pairs: Iterable[tuple[str, str]],
@@ -331,9 +379,10 @@ class Journal:
         labels, at, by = checked_label_pairs(pairs), checked_clock(now), checked_who(who)
         self._refuse_unknown(labels)
         with self.writing():
+            before = {row: self._state(row) for row in labels}
             events = [self._told(Event(0, at, "label", row, label, who=by), replace) for row, label in labels.items()]
             self._append([event for event in events if event is not None])
-        became = [(None if event is None else event.kind, row) for row, event in zip(labels, events, strict=True)]
+        became = [(_became(event, before[row]), row) for row, event in zip(labels, events, strict=True)]
         return Recorded(*(tuple(row for kind, row in became if kind == which) for which in ("label", None, "replace")))
 
     def skip(self, rows: Iterable[str], *, who: str | None = None, now: float | None = None) -> None:
@@ -508,11 +557,25 @@ class Journal:
             self._append([checked(state, event) for state, event in events if not needless(state, event)])
 
     def _told(self, event: Event, replace: bool) -> Event | None:
-        """A label as it is to be recorded; None if it is known."""
+        """A label as it is to be recorded, apart from others where the row is in a test; None if it is known."""
         state = self._state(event.row)
+        if state.status in ("testing", "tested"):
+            event = event._replace(kind="result")
+            if state.status == "tested" and not replace and state.label != event.label:
+                raise StakesError(
+                    f"row {event.row!r} has the label {state.label!r} and was told {event.label!r}; to change it on "
+                    "purpose, replace or withdraw it. Nothing was recorded."
+                )
         if replace and state.status == "labelled":
             event = event._replace(kind="replace")
         return None if needless(state, event) else checked(state, event)
+
+
+def _became(event: Event | None, before: RowState) -> str | None:
+    """What became of a label: "label" where there was none, "replace", or None where it was known."""
+    if event is None or event.kind != "result":
+        return None if event is None else event.kind
+    return "replace" if before.status == "tested" else "label"
 
 
 def append(

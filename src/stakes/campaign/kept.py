@@ -1,4 +1,7 @@
-"""What a campaign keeps as records, read back: a ranking with what labels are worth, and why a model failed.
+"""What a campaign keeps as records, read back: a ranking with what labels are worth, why a model failed, an audit.
+
+Of an audit the answers of the model at the time of the draw are kept, not the model: whatever it learns meanwhile, an
+audit is of the model as it was.
 
 A file may come from anyone, so that nothing is used before it is known to be of the right kind.
 """
@@ -6,16 +9,19 @@ A file may come from anyone, so that nothing is used before it is known to be of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stakes._utils.text import counted
 from stakes.campaign.journal import kept_in
 from stakes.campaign.states import Record, checked_text
 from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
+    from stakes.evaluation import AuditDraw, AuditedLoss
     from stakes.ranking import Ranking
+    from stakes.tabular import Worksheet
 
 
 def ranking_kept(path: Path, record: Record) -> Ranking:
@@ -33,6 +39,129 @@ def failure_kept(path: Path, record: Record) -> str:
     """Why a model could not be fitted, as a record has it."""
     with kept_in(path, f"record {record.number}, a failure,"):
         return checked_text(record.payload["error"], "the error")
+
+
+class KeptAudit(NamedTuple):
+    """Rows that were drawn to test a model, and what it answered there."""
+
+    draw: AuditDraw
+    rows: tuple[str, ...]
+    """Their ids, in the order in which they were drawn."""
+    labels: int
+    """How many labels the model was fitted to."""
+    answers: tuple[float, ...] | None
+    """To a number: what was answered on each row."""
+    losses: tuple[dict[str, float], ...] | None
+    """Of classes: what the answer on each row loses under each class."""
+
+    def estimate(self, labels: Mapping[str, str], skipped: set[str], loss: Callable[[], Any]) -> AuditedLoss | None:
+        """The loss of the pool, from the labels of the first rows; those that were skipped are left out of the pool.
+
+        `loss` builds the loss, which numbers need. None where the first row has no label yet.
+        """
+        draw, rows = self._without(skipped)
+        first = next((place for place, row in enumerate(rows) if row not in labels), len(rows))
+        seen = [labels[row] for row in rows[:first]]
+        return (
+            draw.estimate([self._loss(row, label, loss) for row, label in zip(rows, seen, strict=False)])
+            if seen
+            else None
+        )
+
+    def _without(self, skipped: set[str]) -> tuple[AuditDraw, list[str]]:
+        places = [place for place, row in enumerate(self.rows) if row in skipped]
+        return self.draw.without(places), [row for row in self.rows if row not in skipped]
+
+    def _loss(self, row: str, label: str, loss: Callable[[], Any]) -> float:
+        place = self.rows.index(row)
+        if self.losses is None:
+            assert self.answers is not None
+            return float(loss()(float(label), self.answers[place]))
+        if label not in self.losses[place]:
+            raise StakesError(
+                f"row {row!r} has the class {label!r}, which the model that was audited did not know: what its answer "
+                "loses there is not known. Begin another audit."
+            )
+        return self.losses[place][label]
+
+
+def audit_kept(path: Path, record: Record) -> KeptAudit:
+    """The audit in a record."""
+    from stakes.evaluation import AuditDraw  # here, as telling needs no scikit-learn
+
+    with kept_in(path, f"record {record.number}, an audit,"):
+        kept = record.payload
+        draw = kept["draw"]
+        rows = _listed(kept["rows"], _text)
+        lists = [rows, *(_listed(draw[name], _number) for name in ("probabilities", "expected", "least"))]
+        _listed(draw["rows"], _whole)
+        sizes = ("mean_expected", "squares", "second")
+        sound = (
+            len({len(each) for each in (*lists, draw["rows"])}) == 1
+            and len(set(rows)) == len(rows) > 0
+            and all(0 < each <= 1 for each in draw["probabilities"])
+            and all(_number(draw[name]) for name in sizes)
+            and all(draw[name] is None or _number(draw[name]) for name in ("mean_least", "mean_most"))
+            and _whole(draw["n_rows"])
+            and draw["n_rows"] >= len(rows)
+            and _whole(kept["labels"])
+        )
+        if not sound:
+            raise StakesError(f"it is {kept!r:.100}")
+        answers = None if kept["answers"] is None else tuple(_listed(kept["answers"], _number))
+        losses = None if kept["losses"] is None else tuple(map(_losses_kept, kept["losses"]))
+        if len(rows) != len(answers if losses is None else losses):  # type: ignore[arg-type]
+            raise StakesError("its parts are of different lengths")
+        return KeptAudit(AuditDraw.from_dict(draw), tuple(rows), kept["labels"], answers, losses)
+
+
+def _losses_kept(by_class: Any) -> dict[str, float]:
+    if not all(_text(name) and (loss is None or _number(loss)) for name, loss in by_class.items()):
+        raise StakesError(f"losses by class are {by_class!r:.100}")
+    return {name: math.inf if loss is None else float(loss) for name, loss in by_class.items()}
+
+
+def audit_to_keep(
+    sheet: Worksheet, n: int, labels: Mapping[int, str], pool: Sequence[int], count: int
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Rows of a pool, by position in a table, that are drawn to test the model: their ids, and what is kept.
+
+    `count` is how many audits there were before: each has random numbers of its own.
+    """
+    import numpy as np
+
+    from stakes.evaluation.audit import class_losses
+    from stakes.tabular.suggestions import draw_audit
+
+    stream = np.random.default_rng([sheet.brief.random_state, count, len(labels)])
+    draw, answers, classes, loss = draw_audit(sheet, n, labels=labels, rows=pool, random_state=stream)
+    rows = tuple(sheet.ids[pool[place]] for place in draw.rows)
+    kept: dict[str, Any] = {"draw": draw.to_dict(), "rows": list(rows), "labels": len(labels)}
+    if classes is None:
+        return rows, {**kept, "answers": np.asarray(answers, dtype=float).tolist(), "losses": None}
+    by_class = [
+        {name: each if math.isfinite(each) else None for name, each in zip(classes, line, strict=True)}
+        for line in class_losses(loss, answers, len(rows), len(classes)).tolist()
+    ]
+    return rows, {**kept, "answers": None, "losses": by_class}
+
+
+def audit_status(kept: KeptAudit, waiting: int, read: Callable[[], AuditedLoss | None]) -> dict[str, Any]:
+    """What an audit tells, for a status and for JSON; nothing but counts while labels are awaited."""
+    about = {"rows": len(kept.rows), "waiting": waiting, "model_labels": kept.labels}
+    by = f"of the model with {counted(kept.labels, 'label')}"
+    if waiting:
+        done = f"{len(kept.rows) - waiting} of {counted(len(kept.rows), 'row')} are done"
+        return {**about, "text": f"An audit {by} is under way: {done}."}
+    try:
+        found = read()
+    except (StakesError, FloatingPointError) as error:
+        return {**about, "text": f"The audit {by} cannot be read: {error}"}
+    if found is None:
+        return {**about, "text": f"The audit {by} was given up."}
+    limits = {name: getattr(found, name) for name in ("mean", "low", "high")}
+    values = {name: value if math.isfinite(value) else None for name, value in limits.items()}
+    return {**about, **values, "labels": found.labels, "text": f"Your loss is {found} ({by})."}
 
 
 def check_ranking_kept(path: Path, record: Record) -> None:

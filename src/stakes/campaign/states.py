@@ -3,7 +3,8 @@
 Events are added and never changed, and the state of a campaign is their replay. A row is open until it is asked for,
 and open again when it is released or its lease ends. A label makes it labelled, whatever it was but that: labels are
 welcome whenever they come. A label can be replaced, or withdrawn, which makes the row open. An open or asked row can be
-skipped; only a release brings it back.
+skipped; only a release brings it back. An open row can be drawn to test the model: its label is then the result of a
+test, which is kept apart from the labels that the model is fitted to until it is used for them on purpose.
 
 Ids, labels, times and counts are checked here, before they reach the file, and again when they are read.
 
@@ -29,8 +30,8 @@ from typing import Any, Literal, NamedTuple
 
 from stakes.exceptions import StakesError
 
-Kind = Literal["label", "replace", "ask", "release", "skip", "withdraw"]
-RowStatus = Literal["open", "asked", "labelled", "skipped"]
+Kind = Literal["label", "replace", "ask", "release", "skip", "withdraw", "test", "result"]
+RowStatus = Literal["open", "asked", "labelled", "skipped", "testing", "tested"]
 
 _BECOMES: dict[Kind, RowStatus] = {
     "label": "labelled",
@@ -39,8 +40,10 @@ _BECOMES: dict[Kind, RowStatus] = {
     "release": "open",
     "skip": "skipped",
     "withdraw": "open",
+    "test": "testing",
+    "result": "tested",
 }
-_FIRST: tuple[Kind, ...] = ("label", "ask", "skip")  # what a row takes that nothing has happened to
+_FIRST: tuple[Kind, ...] = ("label", "ask", "skip", "test")  # what a row takes that nothing has happened to
 _YEAR_10000 = 253402300800.0
 _COMPARED = 1000  # ids that a wrong one is compared with: difflib takes some 20 microseconds for each
 
@@ -52,9 +55,10 @@ class Event(NamedTuple):
         number: 1, 2, 3 ... over all rows, without gaps.
         at: When, in seconds since 1970 (UTC), by the clock of whoever recorded it.
         kind: "label": reported, or known from the start; "replace": another label on purpose; "ask": handed out;
-            "release": handed back; "skip": not to be asked again; "withdraw": the label is taken back.
+            "release": handed back; "skip": not to be asked again; "withdraw": the label is taken back; "test": drawn to
+            test the model; "result": the label of such a row, which the model is not fitted to.
         row: The id of the row.
-        label: Of "label" and "replace".
+        label: Of "label", "replace" and "result".
         until: Of "ask": when the row comes back by itself, in seconds since 1970.
         batch: Of "ask": rows handed out together share it.
         who: Who did it, where that was given.
@@ -78,8 +82,9 @@ class RowState(NamedTuple):
     """Where a row stands.
 
     Attributes:
-        status: "open", "asked", "labelled" or "skipped".
-        label: Of a labelled row.
+        status: "open", "asked", "labelled", "skipped", "testing" (drawn to test the model) or "tested" (with a label
+            that the model is not fitted to).
+        label: Of a labelled or tested row.
         until: Of an asked row: when its lease ends, in seconds since 1970.
         batch: Of an asked row: the rows that were handed out together share it.
         who: Who asked for, labelled or skipped it, where that was given.
@@ -148,6 +153,9 @@ class Status:
         outlook_labels: How many labels the outlook knew of.
         stale: Why the outlook is an old one; None where it is not.
         advice: Whether to go on, and why.
+        testing: How many rows are drawn to test the model, and have no label yet.
+        tested: How many have the label of a test, which the model is not fitted to.
+        audit: What the model loses, as the last audit tells, or how far that is; None where there was none.
 
     Examples:
         >>> Status(3, 1, 1, 0, 1, 2.0, 1.0, 5.0, None, None, None, "Ask for rows.").budget_left
@@ -166,6 +174,9 @@ class Status:
     outlook_labels: int | None
     stale: str | None
     advice: str
+    testing: int = 0
+    tested: int = 0
+    audit: dict[str, Any] | None = None
 
     @property
     def budget_left(self) -> float | None:
@@ -198,7 +209,7 @@ def after(event: Event) -> RowState:
 def needless(state: RowState, event: Event) -> bool:
     """Whether a row is already as the event would leave it: the same label twice, a skipped row skipped again."""
     same = (_BECOMES[event.kind], event.label) == (state.status, state.label)
-    return same and event.kind in ("label", "replace", "skip")
+    return same and event.kind in ("label", "replace", "skip", "result")
 
 
 def checked(state: RowState, event: Event) -> Event:
@@ -217,12 +228,16 @@ def _refusal(state: RowState, event: Event) -> str | None:
             return f"{_is(state)}: there is no label to replace; tell it as a new one"
         case "ask" if state.status != "open":
             return f"{_is(state)} and cannot be handed out now; ask for another"
-        case "release" if state.status not in ("asked", "skipped"):
-            return f"{_is(state)}: only rows that are asked or skipped are released; a label is withdrawn"
-        case "skip" if state.status not in ("open", "asked"):
-            return f"{_is(state)}: only rows that are open or asked are skipped; a label is withdrawn first"
-        case "withdraw" if state.status != "labelled":
+        case "release" if state.status not in ("asked", "skipped", "testing"):
+            return f"{_is(state)}: only rows that are asked, skipped or in a test are released; a label is withdrawn"
+        case "skip" if state.status not in ("open", "asked", "testing"):
+            return f"{_is(state)}: only rows that are open, asked or in a test are skipped; a label is withdrawn first"
+        case "withdraw" if state.status not in ("labelled", "tested"):
             return f"{_is(state)}: there is no label to withdraw"
+        case "test" if state.status != "open":
+            return f"{_is(state)} and cannot be drawn for a test now"
+        case "result" if state.status not in ("testing", "tested"):
+            return f"{_is(state)} and was not drawn for a test; tell its label as any other"
     return None
 
 
@@ -231,6 +246,10 @@ def _is(state: RowState) -> str:
     match state.status:
         case "labelled":
             return f"has the label {state.label!r}"
+        case "tested":
+            return f"has the label {state.label!r}, of a test,"
+        case "testing":
+            return "is drawn to test the model"
         case "asked":
             return f"is asked until {datetime.fromtimestamp(state.until or 0.0, UTC):%Y-%m-%d %H:%M} UTC"
     return f"is {state.status}"
@@ -398,7 +417,7 @@ def _event_read(line: tuple[Any, ...], number: int) -> Event:
         and _is_time(at)
         and type(row) is str
         and (who is None or _is_text(who))
-        and (_is_text(label) if kind in ("label", "replace") else label is None)
+        and (_is_text(label) if kind in ("label", "replace", "result") else label is None)
         and (_is_time(until) and type(batch) is int and batch > 0 if kind == "ask" else until is None and batch is None)
     )
     if not sound:

@@ -28,13 +28,16 @@ def status_command(campaign: str, refresh: bool, table: str | None, trust: bool,
 def status_lines(status: Status) -> list[str]:
     """A status as lines of text."""
     counts = f"{status.rows} rows: {status.labelled} labelled, {status.asked} asked for, {status.skipped} skipped, "
+    tests = f", {status.testing} drawn to test the model" if status.testing else ""
+    tests += f", {status.tested} tested" if status.tested else ""
     money = f"Spent {short(status.spent)}"
     if status.budget is not None:
         left, promised = short(status.budget_left or 0.0), short(status.pending)
         money += f" of {short(status.budget)}; {left} left, {promised} promised"
     return [
-        f"{counts}{status.open} open",
+        f"{counts}{status.open} open{tests}",
         money,
+        *(wrapped(status.audit["text"], "  ", "") if status.audit else []),
         *(_outlook_lines(status.outlook, status.outlook_labels or 0) if status.outlook else []),
         *(wrapped(f"Stale: {status.stale}", "  ", "") if status.stale else []),
         *wrapped(status.advice, "  ", ""),

@@ -15,6 +15,7 @@ from stakes.losses.bregman import (
 from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
 from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Interval, Vectors
+from stakes.losses.elicitation import Elicited, ElicitedLoss, Question, elicit
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
 from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform, VectorIdentity
 from stakes.losses.weights import (
@@ -43,6 +44,8 @@ __all__ = [
     "CostMatrix",
     "DistributionLoss",
     "Domain",
+    "Elicited",
+    "ElicitedLoss",
     "Exponential",
     "ExponentialLinearWeight",
     "ExponentialWeight",
@@ -67,6 +70,7 @@ __all__ = [
     "Potential",
     "Power",
     "Quadratic",
+    "Question",
     "ScoringRule",
     "SphericalLoss",
     "Square",
@@ -79,4 +83,5 @@ __all__ = [
     "WeightFunction",
     "WeightedBregman",
     "ZeroOne",
+    "elicit",
 ]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dtrtrs
@@ -64,9 +64,13 @@ _ENOUGH = 0.3  # the share of draws that must be left, effectively, once new lab
 _MIDDLE = 50  # places between labels, at which chains are compared
 _FULL = 300  # labels, beyond which fewer draws are kept: each takes a factor of their covariance
 _FEWEST = 2
-_EVIDENT = 10.0  # what a warp must gain in leave-one-out log density
+EVIDENT = 10.0  # what a warp must gain in leave-one-out log density
 _APART = 2.0  # labels within this factor are as straight through a warp as without
 _PAIRS, _CONTEXTS = 300_000_000, 1000  # covariances of rows that all draws take together, for as many contexts
+
+
+WarpChoice: TypeAlias = Literal["auto", "softplus"] | None
+"""Whether labels are seen through a warp: if evidence says so, always, never."""
 
 
 class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -113,7 +117,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         max_rows: int = 200,
         belief: Literal["gaussian", "mixture"] = "gaussian",
         random_state: RandomState = 0,
-        warp: Literal["auto", "softplus"] | None = "auto",
+        warp: WarpChoice = "auto",
     ) -> None:
         self.n_draws = n_draws
         self.limit = limit
@@ -287,7 +291,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _see_through(self, some: Host, before: Host | None) -> Host:
         """Choose the warp for the labels at `some`; the most probable point [t] under it."""
         found = []
-        for scale in self._scales():
+        for scale in scales_of(self.labels_, self.warp):
             latent, log_slope = seen_through(self.labels_, scale)
             offset, unit = float(latent.mean()), float(latent.std()) or 1.0
             rows, targets = self.train_[some], (latent[some] - offset) / unit
@@ -297,18 +301,11 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             density += float(np.sum(log_slope[some] - math.log(unit)))
             found.append((density, scale, offset, unit, posterior, point))
         self._gain = found[-1][0] - found[0][0]
-        chosen = found[-1] if len(found) == 1 or self._gain >= _EVIDENT else found[0]
+        chosen = found[-1] if len(found) == 1 or self._gain >= EVIDENT else found[0]
         _, scale, self.offset_, self.unit_, self._posterior, point = chosen
         self.warp_ = None if scale is None else SoftplusWarp(scale)
         self._least = -math.inf if scale is None else 0.0
         return point
-
-    def _scales(self) -> list[float | None]:
-        """Those of the warps to choose from; None for none."""
-        least, most, mean = (float(each) for each in (self.labels_.min(), self.labels_.max(), self.labels_.mean()))
-        if self.warp == "softplus":
-            return [mean]
-        return [None, mean] if self.warp == "auto" and least > 0.0 and most > _APART * least else [None]
 
     def _latent(self) -> Host:
         """[n]: labels, seen through the warp."""
@@ -578,6 +575,14 @@ def seen_through(labels: Host, scale: float | None) -> tuple[Host, Host]:
         return labels, np.zeros_like(labels)
     below = -np.expm1(-labels / scale)
     return labels / scale + np.log(below), -np.log(scale * below)
+
+
+def scales_of(labels: Host, warp: WarpChoice) -> list[float | None]:
+    """Those of the warps to choose from, for labels [n]; None for none."""
+    least, most, mean = (float(each) for each in (labels.min(), labels.max(), labels.mean()))
+    if warp == "softplus":
+        return [mean]
+    return [None, mean] if warp == "auto" and least > 0.0 and most > _APART * least else [None]
 
 
 def leave_one_out(draws: ProcessDraws, rows: Host, labels: Host) -> float:

@@ -225,6 +225,7 @@ class CountProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Gaps and text may come in; labels are 0 or more."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.string = True
+        tags.target_tags.positive_only = True
         return tags
 
 

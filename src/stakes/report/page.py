@@ -168,6 +168,7 @@ def advice(evidence: Evidence) -> Content:
     status = evidence.status
     mood = next((name for start, name in _MOODS.items() if status.advice.startswith(start)), "ask")
     lines = [tag("p", status.advice), *(tag("p", sentence, class_="faint") for sentence in _outlook(evidence))]
+    lines += [tag("p", status.audit["text"])] if status.audit else []
     lines += [tag("p", status.stale)] if status.stale else []
     lines += [tag("p", f"The rows could not be ranked: {evidence.failure}")] if evidence.failure else []
     return tag("section", lines, class_=f"advice {mood}", aria_label="advice")
@@ -177,6 +178,7 @@ def counts(evidence: Evidence) -> Content:
     """Rows by where they stand, and money."""
     status = evidence.status
     cells = {name: f"{getattr(status, name):,}" for name in ("labelled", "asked", "skipped", "open")}
+    cells |= {name: f"{count:,}" for name, count in (("testing", status.testing), ("tested", status.tested)) if count}
     cells["spent"] = short(status.spent)
     if status.budget_left is not None:
         cells["budget left"] = f"{short(status.budget_left)} of {short(status.budget or 0.0)}"

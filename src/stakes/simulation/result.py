@@ -138,6 +138,7 @@ class Simulation:
         classes: All classes, in the order of the loss; None for reals.
         fit_seconds: [S, R, B + 1]: seconds of fits, also those that strategies shared.
         score_seconds: [S, R, B]: seconds of beliefs about the pool, and of scores.
+        promised: [S, R, B]: by how much each label was expected to lower the loss that chose it; NaN where no loss did.
         settings: All that decided the numbers.
         versions: Of Python and of the libraries that the numbers come from.
 
@@ -161,6 +162,7 @@ class Simulation:
     classes: tuple[Any, ...] | None
     fit_seconds: Host
     score_seconds: Host
+    promised: Host
     settings: Mapping[str, Any]
     versions: Mapping[str, str]
 

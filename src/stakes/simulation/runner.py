@@ -10,6 +10,7 @@ Sizes: n rows, p features, N candidates, S strategies, R runs, B labels acquired
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -51,7 +52,14 @@ from stakes.simulation.problem import (
 )
 from stakes.simulation.result import Simulation
 from stakes.simulation.store import TRACE_FIELDS, Store, Trace, data_hash, description, open_store, versions
-from stakes.simulation.strategies import Rule, StrategyLike, best_candidate, checked_strategies
+from stakes.simulation.strategies import (
+    ExpectedReduction,
+    Rule,
+    StrategyLike,
+    best_candidate,
+    checked_strategies,
+    reductions,
+)
 from stakes.simulation.trial import Trial, TrialFunction, draw_trial
 
 RunData: TypeAlias = tuple[Problem, Trial]
@@ -77,6 +85,7 @@ def simulate(
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
+    device: str | None = None,
 ) -> Simulation:
     """Compare strategies of active learning on data whose labels are known, in repeated runs.
 
@@ -118,6 +127,10 @@ def simulate(
             Adapters and forms registered by hand are known there only if the model's module registers them.
         progress: Whether to show the share done and the time left on the error stream, or a function (what, share)
             that is called after each run.
+        device: A device of torch, such as "cuda" or "cpu", on which all runs and strategies of a `BayesianProcess`, or
+            of the default model of a real target, advance together: many times faster where there are many. Its draws
+            of hyperparameters are others from the same posterior; columns are encoded by the initial rows and the pool.
+            None: one fit after the other, as for any model.
 
     Returns:
         The losses of each strategy in each run, with comparisons, a verdict and plots.
@@ -145,7 +158,7 @@ def simulate(
     problem = checked_problem(model, loss, X, y, classes)
     warn_of_trained_weights(model, loss)
     sizes = split_sizes(problem, n, n_initial, n_contexts, n_test)
-    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed)
+    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed, device)
     data = [(problem, split(problem, sizes, plan.seed, run)) for run in range(runs)]
     return _run_all(plan, data, None, store, n_jobs, as_progress(progress))
 
@@ -165,6 +178,7 @@ def simulate_trials(
     store: str | os.PathLike[str] | None = None,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
+    device: str | None = None,
 ) -> Simulation:
     """`simulate` with data of your own for each run, which a function draws.
 
@@ -189,6 +203,7 @@ def simulate_trials(
             closes over, and by the data that the first run drew.
         n_jobs: As in `simulate`.
         progress: As in `simulate`.
+        device: As in `simulate`.
 
     Returns:
         The losses of each strategy in each run, with comparisons, a verdict and plots.
@@ -215,7 +230,7 @@ def simulate_trials(
     _check_call(model, loss, runs)
     warn_of_trained_weights(model, loss)
     check_whole("n", n)
-    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed)
+    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed, device)
     data: list[RunData] = []
     for run in range(runs):
         data.append(_drawn_data(trial, plan, run, classes))
@@ -242,6 +257,8 @@ class Plan:
     metrics: Mapping[str, MetricLike]
     seed: int
     reseed: bool
+    device: str | None
+    """of torch, on which all runs advance together; None: one fit after the other"""
 
 
 def _plan(
@@ -252,11 +269,12 @@ def _plan(
     metrics: Mapping[str, MetricLike] | None,
     random_state: RandomState,
     reseed: bool,
+    device: str | None,
 ) -> Plan:
     if not isinstance(reseed, bool):
         raise TypeError(f"reseed must be True (a new random_state for each fit) or False (one a run); got {reseed!r}")
     rules, measures = checked_strategies(strategies), checked_metrics(loss, metrics)
-    return Plan(model, loss, rules, int(n), measures, as_seed(random_state), reseed)
+    return Plan(model, loss, rules, int(n), measures, as_seed(random_state), reseed, device)
 
 
 def _drawn_data(trial: TrialFunction, plan: Plan, run: int, classes: Sequence[Any] | None) -> RunData:
@@ -301,6 +319,7 @@ def _run_all(
         classes=data[0][0].classes,
         fit_seconds=stacked("fit_seconds"),
         score_seconds=stacked("score_seconds"),
+        promised=stacked("promised"),
         settings={**settings, "runs": len(data)},
         versions=versions(),
     )
@@ -320,6 +339,7 @@ def _settings(plan: Plan, first: RunData, trial: str | None) -> dict[str, Any]:
         "n_rows": problem.size,
         "random_state": plan.seed,
         "reseed": plan.reseed,
+        "in bulk": None if plan.device is None else True,  # a store of before has no such setting
         "classes": None if problem.classes is None else [str(each) for each in problem.classes],
         "trial": trial,
         "X": data_hash(problem.features),
@@ -335,6 +355,8 @@ def _traces(
     tasks = [(strategy, run) for run in range(len(data)) for strategy in range(len(plan.strategies))]
     found = {} if kept is None else {task: trace for task in tasks if (trace := kept.load(*task)) is not None}
     rest = {run: [s for s, r in tasks if r == run and (s, r) not in found] for run in range(len(data))}
+    if plan.device is not None:
+        return found | _traces_in_bulk(plan, data, rest, kept, progress)
     jobs = [delayed(_run)(plan, data[run], run, which, kept) for run, which in rest.items() if which]
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
     try:
@@ -346,6 +368,33 @@ def _traces(
         for run, which in rest.items():
             if lost := [strategy for strategy in which if (strategy, run) not in found]:
                 found |= _run(plan, data[run], run, lost, kept)
+    return found
+
+
+def _traces_in_bulk(
+    plan: Plan, data: Sequence[RunData], rest: Mapping[int, Sequence[int]], kept: Store | None, progress: Progress
+) -> dict[tuple[int, int], Trace]:
+    """By strategy and run: all that are still to do, those with the same strategies together."""
+    from stakes.simulation.bulk import traces_in_bulk
+
+    names, found = list(plan.strategies), {}
+    for which in sorted({tuple(each) for each in rest.values() if each}):
+        runs = [run for run, each in rest.items() if tuple(each) == which]
+        made = traces_in_bulk(
+            plan.model,
+            plan.loss,
+            {names[each]: plan.strategies[names[each]] for each in which},
+            plan.metrics,
+            {run: data[run] for run in runs},
+            n=plan.n,
+            seed=plan.seed,
+            device=str(plan.device),
+            progress=progress,
+        )
+        for (name, run), trace in made.items():
+            found[names.index(name), run] = trace
+            if kept is not None:
+                kept.save(trace, names.index(name), run)
     return found
 
 
@@ -379,9 +428,10 @@ def _advance(step: Step, strategy: str, history: dict[str, list[Any]]) -> None:
     history["fit_seconds"].append(step.fitted[1])
     history["losses"].append(step.losses(strategy))
     if len(step.acquired) < step.plan.n:
-        position, seconds = step.choose(strategy)
+        position, seconds, promised = step.choose(strategy)
         history["acquired"].append(position)
         history["score_seconds"].append(seconds)
+        history["promised"].append(promised)
 
 
 def _trace(history: dict[str, list[Any]]) -> Trace:
@@ -415,16 +465,23 @@ class Step:
         """[Q]: the metrics on test rows; by the belief that the strategy chooses with, if that is about these rows."""
         return self._losses_by_choice if self._shares_belief(strategy) else self._losses_apart
 
-    def choose(self, strategy: str) -> tuple[int, float]:
-        """The position of the row to acquire; and the seconds of the belief about the pool, if used, and of scores."""
+    def choose(self, strategy: str) -> tuple[int, float, float]:
+        """The position of the row to acquire, the seconds that took, and what its label is expected to save.
+
+        Seconds are those of the belief about the pool, if used, and of scores; the saving is NaN without a loss.
+        """
         rule = self.plan.strategies[strategy]
         before = 0.0 if rule is None else self._pool_belief[2]
-        start = time.perf_counter()
+        start, promised = time.perf_counter(), math.nan
+        if isinstance(rule, ExpectedReduction):
+            scores, log_factor = reductions(rule.of(self.plan.loss), self._pool_belief[0])
+            promised = float(scores.max()) * math.exp(log_factor)
+            rule = lambda belief, loss, random_state: scores  # noqa: E731
         ties = self._generator(TIES).random(self.problem.size)[self._pool]  # a row's own, whatever the pool
         best = best_candidate(
             strategy, rule, lambda: self._pool_belief[0], self.plan.loss, self._generator(SCORE), tie_breakers=ties
         )
-        return int(self._pool[best]), before + time.perf_counter() - start
+        return int(self._pool[best]), before + time.perf_counter() - start, promised
 
     @cached_property
     def _pool(self) -> Host:

@@ -48,6 +48,8 @@ class Trace:
     """[B + 1]: of fits, also those that other strategies shared"""
     score_seconds: Host
     """[B]: of the belief about the pool, and the scores"""
+    promised: Host
+    """[B]: by how much each label was expected to lower the loss that chose it; NaN where no loss did"""
 
 
 TRACE_FIELDS = tuple(field.name for field in dataclasses.fields(Trace))

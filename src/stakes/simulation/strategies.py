@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -99,7 +100,27 @@ def reductions(loss: AnyLoss, belief: Belief) -> tuple[Host, float]:
     return on_host(fallback_scores(loss, belief)[0]), -math.inf
 
 
-_BY_LOSS: Mapping[str, Rule] = {
-    "loss": lambda belief, loss, random_state: reductions(loss, belief)[0],
-    "plain": lambda belief, loss, random_state: reductions(plain_loss(loss), belief)[0],
-}
+@dataclass(frozen=True)
+class ExpectedReduction:
+    """The rule that goes by what a label is expected to save of a loss.
+
+    Args:
+        loss: Of which loss; None: that of the simulation, or the unweighted one where `plain`.
+        plain: Whether to take the unweighted loss.
+    """
+
+    loss: AnyLoss | None = None
+    plain: bool = False
+
+    def of(self, loss: AnyLoss) -> AnyLoss:
+        """The loss that it goes by in a simulation of `loss`."""
+        if self.loss is not None:
+            return self.loss
+        return plain_loss(loss) if self.plain else loss
+
+    def __call__(self, belief: Belief, loss: AnyLoss, random_state: np.random.Generator) -> Host:
+        """[N]: expected reductions, up to a factor."""
+        return reductions(self.of(loss), belief)[0]
+
+
+_BY_LOSS: Mapping[str, Rule] = {"loss": ExpectedReduction(), "plain": ExpectedReduction(plain=True)}

@@ -18,7 +18,10 @@ from typing import Any
 import numpy as np
 
 from stakes._utils.arguments import Progress, affords, as_progress
+from stakes._utils.array import on_host
 from stakes._utils.tables import Host
+from stakes.beliefs import Distribution
+from stakes.evaluation import AuditDraw, audit
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, CostMatrix
@@ -122,6 +125,37 @@ def suggest(
     ranking = replace(ranking, notes=(*before, *ranking.notes, *after))
     first = {name: getattr(ranking, name)[:n] for name in ("indices", "row_ids", "scores", "reasons")}
     return replace(ranking, **first), replace(found, ranking=ranking)
+
+
+def draw_audit(
+    sheet: Worksheet, n: int, *, labels: Mapping[int, str], rows: Sequence[int], random_state: np.random.Generator
+) -> tuple[AuditDraw, Any, tuple[str, ...] | None, AnyLoss]:
+    """Rows of a table that are drawn to test the model that its labels make.
+
+    Args:
+        sheet: The table.
+        n: How many rows.
+        labels: By row, those that the model is fitted to.
+        rows: Which rows the loss is asked of: those that the draw counts by position.
+        random_state: A generator.
+
+    Returns:
+        The draw, the answers on the rows drawn, all classes (None for numbers), and the loss.
+
+    Raises:
+        StakesError: If there is no model to test, or its answers are whole distributions.
+    """
+    if why := _why_cold(sheet, labels):
+        raise StakesError(f"{why}: there is no model to test. Label some rows first (ask)")
+    model, loss, classes, _ = fitted(sheet, labels, rows)
+    with explained(sheet, len(labels)):
+        found = audit(model, loss, sheet.features.take(list(rows)), n, classes=classes, random_state=random_state)
+    if isinstance(found.answers, Distribution):
+        raise StakesError(
+            f"the answer to {sheet.brief.loss.name} is a whole distribution, which a campaign does not keep: draw the "
+            "rows in Python, by stakes.audit"
+        )
+    return found.draw, on_host(found.answers)[list(found.draw.rows)], classes, loss
 
 
 def whys(ranking: Ranking) -> tuple[str, ...]:
