@@ -60,6 +60,7 @@ NOTES = {
     "shortlist": {"count": 5, "size": 50},
     "pending": {"count": 2},
     "joint worth": {"count": 4, "worth": 0.25, "method": "exact"},
+    "joint worth of members": {"count": 4, "worth": 0.25, "method": "enumerated", "members": 20},
     "sampling error": {"error": 0.01},
     "fallback picks": {"count": 2, "ranked_by": ["variance reduction"]},
     "contexts of single labels": {},

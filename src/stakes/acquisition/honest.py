@@ -29,15 +29,12 @@ from scipy.special import ndtri
 from stakes._utils.arguments import as_generator, is_true_or_false
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace, on_host, replaced, slices
 from stakes.acquisition.batch_states import obstacle
-from stakes.acquisition.forms import MemberTable, check_pair, simplest
+from stakes.acquisition.forms import MemberTable, check_pair, member_shares_of, n_members, simplest
 from stakes.acquisition.scores import check_finite, checked_context_weights
 from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
     GaussianMixtureBelief,
-    NormalEnsemble,
-    VectorNormalEnsemble,
-    VoteEnsemble,
     WarpedGaussianBelief,
 )
 from stakes.beliefs.base import Reference
@@ -204,12 +201,6 @@ def honest_prefixes(
     return _result(members, _on_top(members, waiting, [(*waiting, *batch[:count]) for count in counts]))
 
 
-def n_members(belief: Belief) -> int:
-    """How many members the belief has, one of which can be taken for the truth; 0 where there are none."""
-    shares = _member_weights(simplest(belief))
-    return 0 if shares is None else int((shares > 0).sum())
-
-
 class _Setting(NamedTuple):
     """What was asked."""
 
@@ -307,7 +298,7 @@ def _prepared(loss: AnyLoss, belief: Belief, context_weights: Any, draws: int | 
     """The members, or an error that says what is missing."""
     check_pair(loss, belief)
     belief = simplest(belief)
-    shares = _member_weights(belief)
+    shares = member_shares_of(belief)
     if shares is None:
         raise TypeError(
             "an honest worth takes each member of an ensemble, or hypothesis of a mixture, for the truth; "
@@ -333,19 +324,6 @@ def _prepared(loss: AnyLoss, belief: Belief, context_weights: Any, draws: int | 
 def _has_marks(loss: DistributionLoss, belief: Any) -> bool:
     none = filled((belief.n_contexts, 0), 0.0, double(belief.like))
     return int(loss.marks(belief.distribution(loss, belief.reference(loss), none)).shape[-1]) > 0
-
-
-def _member_weights(belief: Any) -> Host | None:
-    """[K]: of members, normalised; None for a belief without any."""
-    belief = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
-    if isinstance(belief, GaussianMixtureBelief):
-        weights = belief.weights
-    elif isinstance(belief, VoteEnsemble | CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble):
-        weights = belief.member_weights
-    else:
-        return None
-    shares = on_host(double(weights))
-    return np.asarray(shares / shares.sum())
 
 
 def _log_others(shares: Host) -> Host:

@@ -73,6 +73,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "joint worth": lambda count, worth, method: (
         f"Together {count} labels are worth {number(worth)} for one decision ({method})."
     ),
+    "joint worth of members": lambda count, worth, method, members: (
+        f"Together {count} labels are worth {number(worth)} for one decision if one of the {members} members of the "
+        f"model is right ({method}); where none is, they are worth less (outlook says how much)."
+    ),
     "sampling error": lambda error: f"Joint worths are sampled: standard errors up to {number(error, 2)}.",
     "fallback picks": lambda count, ranked_by: (
         f"{count} picks had no gain to go by and are ranked by {', '.join(ranked_by)}."
@@ -112,8 +116,8 @@ def _if_one_were_right(size: int, joint: float, used: int) -> str:
     text = f"If one of the members were, {labels} would save {number(joint)}."
     if used == 0:
         return f"{text} As it is, they save nothing: they leave too few members to act on."
-    more = f" After the first {used} too few members are left to tell what more labels add." if used < size else ""
-    return text + more
+    first = "the first label" if used == 1 else f"the first {used}"
+    return f"{text} After {first} too few members are left to tell what more labels add." if used < size else text
 
 
 class Note(NamedTuple):

@@ -14,12 +14,12 @@ import numpy as np
 from stakes._utils.arguments import TIES, Progress, RandomState, affords, generator, is_positive
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host
-from stakes._utils.text import number, plus_minus, short
+from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
 from stakes.acquisition.batches import log_most
-from stakes.acquisition.forms import simplest
-from stakes.acquisition.honest import honest_prefixes, n_members
+from stakes.acquisition.forms import n_members, simplest
+from stakes.acquisition.honest import honest_prefixes
 from stakes.beliefs import (
     Belief,
     GaussianBelief,
@@ -163,8 +163,7 @@ class Outlook:
         return {"ranking": self.ranking.to_dict(), **amounts, "offers": offers, **rest, **sentences}
 
     def __str__(self) -> str:
-        members = any(offer.joint is not None for offer in self.offers)
-        condition = ", if one of the members of the model is right" if members else ""
+        condition = if_a_member_is_right(offer.joint for offer in self.offers)
         lines = [
             f"Expected loss of a decision today: {self.today}",
             f"The most that labels can save of it{condition}: {self.most}",
@@ -412,7 +411,11 @@ def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> 
     if last.joint is not None:
         used = next(offer.size for offer in offers if offer.worth == last.worth) if last.worth > 0 else 0
         note = Note("left out", {"count": count, "size": last.size, "joint": last.joint, "used": used})
-    kept = [each for each in ranking.notes if last.joint is None or each.kind not in ("joint worth", "sampling error")]
+    kept = [
+        each
+        for each in ranking.notes
+        if last.joint is None or each.kind not in ("joint worth of members", "sampling error")
+    ]
     ranking = replace(ranking, notes=(*kept[:before], note, *kept[before:]))
     return ranking if last.joint is None or len(offers) < len(ranking) else _with_worths(ranking, offers)
 
