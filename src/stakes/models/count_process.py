@@ -54,7 +54,7 @@ _LEAST_UNIT = 0.5  # of h: labels may all be 0
 _LEAST_PRECISION = 1e-8
 _LEAST_RATE = 1e-12
 _STEPS, _HALVINGS, _SETTLED = 40, 12, 1e-12  # of the search for the most probable h
-_GRAINS = 7  # units that labels which are no whole numbers may be counted in
+_GRAINS, _FINEST = 7, 1e-9  # units that labels which are no whole numbers may be counted in; the finest, of their mean
 _MATCHES, _MATCHED, _DIFFERENCE = 30, 1e-10, 1e-4  # of moments: steps, the error of logarithms, the step of slopes
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 
@@ -192,7 +192,8 @@ class CountProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if np.all(labels == np.round(labels)):
             return _fitted(rows, labels, 1.0, self.columns_.median_)
         positive = labels[labels > 0.0]
-        grains = np.geomspace(float(positive.min()) / 10.0, float(positive.mean()), _GRAINS)
+        finest = max(float(positive.min()) / 10.0, _FINEST * float(positive.mean()))
+        grains = np.geomspace(finest, float(positive.mean()), _GRAINS)
         return max(
             (_fitted(rows, labels, grain, self.columns_.median_) for grain in grains), key=lambda each: each.evidence
         )
