@@ -93,6 +93,7 @@ def test_offers_of_members_leave_the_truth_out(forest, features):
     assert found.ranking.ranked_by == "together"
     total = [offer.worth / offer.cost for offer in found.offers]
     assert found.ranking.scores == pytest.approx(total)
+    assert all(reason.worth is None for reason in found.ranking.reasons)  # what one adds to others is not its own
     kinds = [note.kind for note in found.ranking.notes]
     assert "left out" in kinds
     assert "joint worth of members" not in kinds

@@ -186,7 +186,8 @@ class Reason:
 
     Attributes:
         worth: By how much its label is expected to lower the loss of one decision; times exp(log_scale) of the ranking.
-            In a batch: on top of the rows before it. None in a cold start.
+            In a batch: on top of the rows before it. None in a cold start, and in an outlook of a model that is known
+            by members: what one row adds to others is not its own.
         worth_per_cost: The worth for each unit of cost; None without costs.
         contexts: Up to three contexts at which its label, alone, helps most; none where it is worth nothing by itself.
         as_good: How many other rows score the same to within 1e-9, so that the random state decided; None in a batch.

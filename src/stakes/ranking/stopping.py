@@ -422,15 +422,8 @@ def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> 
 
 def _with_worths(ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
     """The ranking with what each row is worth together with those above it: what one adds to others is not its own."""
-    worths = [offer.worth for offer in offers]
-    gains = np.diff(worths, prepend=0.0).tolist()
-    costs = [1.0 if offer.cost is None else offer.cost for offer in offers]
-    each = np.diff(costs, prepend=0.0).tolist()
-    reasons = tuple(
-        replace(reason, worth=gain, worth_per_cost=gain / cost if ranking.per_cost else None)
-        for reason, gain, cost in zip(ranking.reasons, gains, each, strict=True)
-    )
-    scores = [worth / cost if ranking.per_cost else worth for worth, cost in zip(worths, costs, strict=True)]
+    scores = [offer.worth / (offer.cost or 1.0) if ranking.per_cost else offer.worth for offer in offers]
+    reasons = tuple(replace(reason, worth=None, worth_per_cost=None) for reason in ranking.reasons)
     return replace(ranking, scores=tuple(scores), ranked_by=TOGETHER, reasons=reasons)
 
 
