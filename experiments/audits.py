@@ -32,7 +32,7 @@ from stakes.simulation.problem import evenly_by_class
 LABELS = (20, 50)
 TRAINED = (20, 40, 60)
 FITS, REPLAYS = 10, 50
-RESULTS = Path(__file__).parent / "results" / "audits.json"
+RESULTS = Path(__file__).parent / "results" / "audits" / "audits.json"
 _SEED = 18
 
 

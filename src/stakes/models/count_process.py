@@ -32,19 +32,18 @@ from stakes.beliefs import SoftplusWarp, WarpedGaussianBelief
 from stakes.beliefs.warped import warped_moments
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts
-from stakes.models.bayesian_process import (
-    BayesianProcess,
+from stakes.models.bayesian_process import BayesianProcess, finite_labels
+from stakes.models.gp_posterior import KernelPosterior, Place, prepare_averaged
+from stakes.models.process_hyperparameters import (
     LogPosterior,
     ProcessDraws,
     chains_of,
     covariance_of,
-    finite_labels,
     label_covariance,
     most_probable_point,
     prior_variance,
     seen_through,
 )
-from stakes.models.gp_posterior import KernelPosterior, Place, prepare_averaged
 
 _ROUNDS = 3  # of working labels, at the most probable hyperparameters
 _WARM_UP, _DRAWS = 20, 20  # of each chain
@@ -54,7 +53,7 @@ _LEAST_UNIT = 0.5  # of h: labels may all be 0
 _LEAST_PRECISION = 1e-8
 _LEAST_RATE = 1e-12
 _STEPS, _HALVINGS, _SETTLED = 40, 12, 1e-12  # of the search for the most probable h
-_GRAINS = 7  # units that labels which are no whole numbers may be counted in
+_GRAINS, _FINEST = 7, 1e-9  # units that labels which are no whole numbers may be counted in; the finest, of their mean
 _MATCHES, _MATCHED, _DIFFERENCE = 30, 1e-10, 1e-4  # of moments: steps, the error of logarithms, the step of slopes
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 
@@ -192,7 +191,8 @@ class CountProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if np.all(labels == np.round(labels)):
             return _fitted(rows, labels, 1.0, self.columns_.median_)
         positive = labels[labels > 0.0]
-        grains = np.geomspace(float(positive.min()) / 10.0, float(positive.mean()), _GRAINS)
+        finest = max(float(positive.min()) / 10.0, _FINEST * float(positive.mean()))
+        grains = np.geomspace(finest, float(positive.mean()), _GRAINS)
         return max(
             (_fitted(rows, labels, grain, self.columns_.median_) for grain in grains), key=lambda each: each.evidence
         )

@@ -3,7 +3,7 @@
 The prior, the covariance and the sampler are those of `BayesianProcess`: the most probable hyperparameters from a few
 starts, then Hamiltonian Monte Carlo in the units of the curvature there. Each draw is the end of a chain of its own,
 and all chains of all data sets take a step together. A data set that has grown by a label goes on from where its
-chains were; after ten labels the search begins anew. It is imported when a simulation is given a device.
+chains were; with a quarter more labels the search begins anew. It is imported when a simulation is given a device.
 
 Sizes: R tables of n rows and p columns, G data sets, each of m labels on rows of one table; S draws for each,
 t = 5 + p hyperparameters, c chains of a call, Q rows asked for.
@@ -20,7 +20,7 @@ import torch
 
 from stakes._utils.tables import Host
 from stakes.beliefs.warped import SoftplusWarp, warped_moments
-from stakes.models.bayesian_process import (
+from stakes.models.process_hyperparameters import (
     ACCEPTED,
     CONSTANT,
     DIFFERENCE,
@@ -47,7 +47,7 @@ from stakes.models.bayesian_process import (
 Tensor: TypeAlias = Any
 """One of torch."""
 _FIRST, _NEXT = 12, 2  # trajectories of chains that are new, and of those that go on
-_ANEW = 10  # labels, after which the most probable point is searched again
+_ANEW = 1.25  # times the labels of the last search of the most probable point, when it is searched again
 _CLIMB = 50  # steps of a search
 _FAR = 0.75 * FURTHEST  # that a search may go
 _LEARNING = 0.3  # of the step of trajectories
@@ -98,7 +98,7 @@ class ProcessesOnDevice:
         rows = self.rows[tables[:, None], torch.as_tensor(labelled, device=self.rows.device)]  # [G, m, p]
         groups, size = len(which), GLOBALS + rows.shape[2]
         of = torch.arange(groups, device=self.rows.device).repeat_interleave(self.n_draws)  # [c]
-        if before is not None and labels.shape[1] < before.searched + _ANEW:
+        if before is not None and labels.shape[1] < _ANEW * before.searched:
             data = self._data(tables, rows, labels, before.data.scale.cpu().numpy())
             units, searched, chains, turns = before.units, before.searched, before.chains, _NEXT
         else:
@@ -147,7 +147,7 @@ class ProcessesOnDevice:
         return _Data(*chosen), torch.where(better[:, None], other, centre)
 
     def _leave_one_out(self, data: _Data, u: Tensor) -> Tensor:
-        """[G]: as `bayesian_process.leave_one_out`, of labels in their own units."""
+        """[G]: as `process_hyperparameters.leave_one_out`, of labels in their own units."""
         of = torch.arange(len(u), device=u.device)
         factor, failed, _ = self._root(self.hyperparameters(data, u, of), data.rows)
         eye = torch.eye(factor.shape[1], dtype=u.dtype, device=u.device).expand_as(factor)

@@ -1,0 +1,87 @@
+"""The results in the repository, and the pages that quote them."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.labels_saved import summary
+from experiments.labels_saved.measures import ALPHA
+from experiments.labels_saved.page import densities, medians, own_and_unweighted, page, promises, worse_cases
+from experiments.labels_saved.problems import DRIVERS
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "experiments" / "results" / "labels_saved"
+OWN = "default, own loss"
+
+
+@pytest.fixture(scope="module")
+def results():
+    return summary.read(RESULTS)
+
+
+def of(results, task):
+    return [each for each in results if each.task == task]
+
+
+def own_cases(results, loss):
+    """Of tables that count."""
+    return [c for each in results if each.counts.get(loss) for c in each.cases if c.loss == loss and c.pair == OWN]
+
+
+def test_the_report_is_made_of_the_results(results):
+    pictures = [f"{kind}_{task}.png" for task in ("numbers", "classes") for kind in ("shares", "curves")]
+    assert (RESULTS / "report.md").read_text() == page(results, pictures)
+    assert all((RESULTS / name).is_file() for name in pictures)
+
+
+@pytest.mark.parametrize("task", ["numbers", "classes"])
+def test_the_page_has_the_tables_of_the_results(results, task):
+    text, few = (ROOT / "docs" / "does_it_help.md").read_text(), of(results, task)
+    for loss in DRIVERS[task]:
+        assert medians(few, loss) in text
+    for part in (own_and_unweighted(task, few), densities(few), promises(task, few)):
+        assert part in text
+
+
+def test_the_first_sentences_say_what_came_out(results):
+    text = " ".join((ROOT / "docs" / "does_it_help.md").read_text().split())
+    shares = {
+        loss: float(np.median([case.share.value for case in own_cases(results, loss)]))
+        for losses in DRIVERS.values()
+        for loss in losses
+    }
+    quoted = f"{shares['squared error']:.0%} of the labels that random choice needs with a plain Gaussian process"
+    assert f"at most {quoted} (squared error)" in text
+    assert f"{shares['exponential weight']:.0%} (large targets weigh more)" in text
+    assert f"{shares['threshold']:.0%} (act or wait) and {shares['pinball']:.0%} (a high quantile)" in text
+    ratios = {
+        loss: math.exp(np.mean([math.log(case.ratio.value) for case in own_cases(results, loss)]))
+        for loss in DRIVERS["classes"]
+    }
+    miss, log_loss = DRIVERS["classes"]
+    assert f"at most {shares[miss]:.0%} of the labels that random choice needs with a forest" in text
+    assert f"ended with {ratios[miss]:.2f}"[:-4] + f"{ratios[miss]:.2f}".lstrip("0") in text
+    assert (
+        f"with a weighted log loss it was {shares[log_loss]:.0%}, and {ratios[log_loss]:.2f}".replace("0.", ".") in text
+    )
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"at most {quoted}, {shares['threshold']:.0%} for a decision at a threshold" in readme
+    assert f"at most {shares[miss]:.0%} where a missed rare class costs ten times as much" in readme
+
+
+def _short(value):
+    return f"{value:.2f}".lstrip("0")
+
+
+def test_one_problem_of_all_ended_worse(results):
+    problems, worse = 0, []
+    for task in ("numbers", "classes"):
+        few = of(results, task)
+        corrected = worse_cases(few, "p_worse")
+        problems += len(few) * len(DRIVERS[task])
+        worse += [name for name, value in corrected.items() if value < ALPHA and name.endswith(OWN)]
+    assert problems == 92
+    assert len(worse) == 1
+    assert worse[0].startswith("contraceptive: weighted log loss")
