@@ -21,12 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
 from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
 from stakes.campaign.kept import (
+    MONEY,
     KeptAudit,
     audit_kept,
     audit_status,
     audit_to_keep,
     check_ranking_kept,
     failure_kept,
+    label_prices,
+    money_changes,
     ranking_kept,
 )
 from stakes.campaign.states import (
@@ -225,8 +228,10 @@ class Campaign:
 
     @cached_property
     def brief(self) -> Brief:
-        """What is asked of the table."""
-        return self._setting("brief", Brief.from_dict)
+        """What is asked of the table, with money as it was last set."""
+        first = self._setting("brief", Brief.from_dict)
+        with kept_in(self.path, "its settings"):
+            return replace(first, **{name: self._settings[name] for name in MONEY if name in self._settings})
 
     @cached_property
     def n_initial(self) -> int:
@@ -502,7 +507,7 @@ class Campaign:
             StakesError: If the rows cannot be ranked and never were.
         """
         now, last = self._now(), self._last_ranked()
-        if refresh and not self._why_none(now) and (last is None or self._label_changes(last)):
+        if refresh and not self._why_none(now) and (last is None or self._label_changes(last) or self._set_since(last)):
             self._ranked(now, 1, as_progress(progress))
             last = self._last_ranked()
         counts = Counter(state.status for state in now.states.values())
@@ -523,6 +528,42 @@ class Campaign:
             counts["tested"],
             self._audit_status(now),
         )
+
+    def change_settings(self, **changes: Any) -> None:
+        """Change how many decisions will be taken, what a label costs, or the budget, while the campaign runs.
+
+        The change is added to the file as anything else, and what it was before is kept there. Labels that were bought
+        before are counted at what they cost then.
+
+        Args:
+            **changes: Some of `decisions`, `label_cost` and `budget`, as in `stakes.tabular.Brief`; None to unset one.
+
+        Raises:
+            StakesError: If there is no such setting, or a number is not positive. Nothing is recorded then.
+        """
+        if unknown := [name for name in changes if name not in MONEY]:
+            raise StakesError(
+                f"{unknown[0]!r} cannot be set in a campaign that runs; {', '.join(MONEY)} can. Nothing was recorded."
+            )
+        self._now()  # what others have set is known
+        replace(self.brief, **changes)  # refused where the brief would be
+        new = {name: None if value is None else float(value) for name, value in changes.items()}
+        new = {name: value for name, value in new.items() if value != getattr(self.brief, name)}
+        if new:
+            self.journal.update_settings(**new)
+            self._forget_settings()
+
+    def settings_changes(self) -> tuple[tuple[float, dict[str, float | None]], ...]:
+        """Every change of settings: when, in seconds since 1970, and what they were from then on.
+
+        Returns:
+            The changes in their order.
+        """
+        return tuple((record.at, new) for record, new in money_changes(self.journal.records("settings")))
+
+    def _forget_settings(self) -> None:
+        for name in ("_settings", "_prices", "brief", "sheet"):
+            self.__dict__.pop(name, None)
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
         """Everything that has happened, or that happened to one row.
@@ -644,14 +685,26 @@ class Campaign:
 
         A row whose label was withdrawn has been paid for, and is paid for once.
         """
+        if self.journal.settings != self._settings:  # somebody has set them since
+            self._forget_settings()
         version, states = self.journal.version(), self.journal.states()
         states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
-        price = {row: 1.0 if cost is None else cost for row, cost in self.journal.costs().items()}
+        costs, alike = self.journal.costs(), self._prices
         events = self.journal.history(since=self.n_initial)
-        paid = {event.row for event in events if event.kind in ("label", "result")}
-        due = {row: 0.0 if row in paid else cost for row, cost in price.items()}
+        bought = {event.row: event.number for event in reversed(events) if event.kind in ("label", "result")}  # first
+        paid = [alike(number) if alike else costs[row] or 1.0 for row, number in bought.items()]
+        next_price = alike(version + 1) if alike else 1.0
+        due = {row: 0.0 if row in bought else next_price if alike else cost or 1.0 for row, cost in costs.items()}
         waiting = (due[row] for row, state in states.items() if state.status in ("asked", "testing"))
-        return _Now(version, states, due, sum(price[row] for row in paid), sum(waiting))
+        return _Now(version, states, due, sum(paid), sum(waiting))
+
+    @cached_property
+    def _prices(self) -> Callable[[int], float] | None:
+        """What a label cost at each event; None where every row has a cost of its own."""
+        if self.brief.cost_column is not None:
+            return None
+        first = self._setting("brief", Brief.from_dict).label_cost
+        return label_prices(first, money_changes(self.journal.records("settings")))
 
     def _budget_left(self, now: _Now) -> float | None:
         """What may still be spent, labels on their way taken off; None where there is no limit."""
@@ -830,10 +883,14 @@ class Campaign:
         changed = ("label", "replace", "withdraw")
         return sum(event.kind in changed for event in self.journal.history(since=record.version))
 
+    def _set_since(self, record: Record) -> bool:
+        """Whether what labels cost, or how many decisions there are, was set after a record."""
+        return any(each.number > record.number for each, _ in money_changes(self.journal.records("settings")))
+
     def _staleness(self, last: Record | None) -> str | None:
         """Why the last ranking is old: labels have come since, perhaps because the model could not be fitted."""
         if last is None or not (since := self._label_changes(last)):
-            return None
+            return "It is older than the last change of settings." if last and self._set_since(last) else None
         failed = self.journal.last_record(FAILURE)
         late = failed is not None and failed.number > last.number
         why = f" The last attempt failed: {failure_kept(self.path, failed)}" if failed and late else ""
@@ -853,7 +910,7 @@ class Campaign:
         lacking = [] if self.brief.decisions else ["how many decisions will be taken (--decisions)"]
         if self.brief.cost_column is None and self.brief.label_cost is None:
             lacking.append("what a label costs (--cost or --label-cost)")
-        return f"Whether labels pay is not known: init was not given {' and '.join(lacking)}."
+        return f"Whether labels pay is not known: init was not given {' and '.join(lacking)}; stakes set takes it."
 
     def _refuse_bad_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
         """Refuse the first label that cannot be one, with its row."""

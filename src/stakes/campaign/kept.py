@@ -41,6 +41,31 @@ def failure_kept(path: Path, record: Record) -> str:
         return checked_text(record.payload["error"], "the error")
 
 
+MONEY = ("decisions", "label_cost", "budget")
+"""Settings of a brief that can be changed while a campaign runs; each is kept on its own: others may be set at once."""
+
+
+def money_changes(records: Sequence[Record]) -> list[tuple[Record, dict[str, Any]]]:
+    """The records of settings that changed any of `MONEY`, with what it is since."""
+    found = [(record, {name: record.payload[name] for name in MONEY if name in record.payload}) for record in records]
+    return [(record, changed) for record, changed in found if changed]
+
+
+def label_prices(first: float | None, changes: Sequence[tuple[Record, dict[str, Any]]]) -> Callable[[int], float]:
+    """A function from the number of an event to what a label cost then, where all rows cost the same.
+
+    Where that was not known yet, it is what was said first; 1 where it was never said.
+    """
+    steps = [(0, first), *((record.version, new["label_cost"]) for record, new in changes if "label_cost" in new)]
+    known = next((cost for _, cost in steps if cost is not None), 1.0)
+
+    def price(number: int) -> float:
+        cost = [cost for version, cost in steps if version < number][-1]
+        return float(known if cost is None else cost)
+
+    return price
+
+
 class KeptAudit(NamedTuple):
     """Rows that were drawn to test a model, and what it answered there."""
 

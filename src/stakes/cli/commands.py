@@ -35,6 +35,7 @@ _COMMANDS = {
     "release": ("rows", "Give rows that are asked for, or skipped, back to the pool."),
     "withdraw": ("rows", "Take labels back; their history is kept."),
     "status": ("status", "Where a campaign stands, what the next labels are worth, and whether to go on."),
+    "set": ("set", "Change decisions, the cost of a label or the budget of a campaign that runs."),
     "audit": ("audit", "Draw rows to test the model on: what does it lose today?"),
     "report": ("report", "Write a report with pictures, one HTML file."),
     "export": ("export", "Write a campaign as a CSV that a spreadsheet opens."),
