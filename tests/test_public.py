@@ -71,7 +71,7 @@ NAMES = {
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """
-        Comparison Estimate MetricLike Reached Simulation StrategyLike Trial simulate simulate_trials
+        Comparison Estimate MetricLike PromiseRecord Reached Simulation StrategyLike Trial simulate simulate_trials
     """,
     "stakes.tabular": """
         Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet build_loss build_model

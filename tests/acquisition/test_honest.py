@@ -588,16 +588,17 @@ def test_joint_worth_is_not_what_comes_where_no_member_is_the_truth():
     assert gap > 5 * error
 
 
-def test_the_error_is_the_spread_over_draws_of_members():
-    """Other members give other worths; contexts stay, so that the error of those is left out."""
+@pytest.mark.parametrize(("size", "most"), [(8, 1.7), (60, 1.2)])
+def test_the_error_is_the_spread_over_draws_of_members(size, most):
+    """Other members give other worths; contexts stay, so that their error is left out. Of few it is too large."""
     rng, worths, errors = np.random.default_rng(7), [], []
-    for _ in range(300):
-        world = ClassWorlds(rng)
-        found = honest_reduction(BrierLoss(), world.belief(range(world.size), np.ones(world.size)), world.batch)
+    for _ in range(80):
+        world = type("Sized", (ClassWorlds,), {"size": size})(rng)
+        found = honest_reduction(BrierLoss(), world.belief(range(size), np.ones(size)), world.batch)
         worths.append(found.reduction)
         errors.append(found.member_error)
         assert found.error == pytest.approx(math.hypot(found.member_error, found.context_error))
-    assert math.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(worths, ddof=1), rel=0.3)
+    assert 0.8 < math.sqrt(np.mean(np.square(errors))) / np.std(worths, ddof=1) < most
 
 
 def test_errors_of_contexts_and_draws(rng):

@@ -69,6 +69,13 @@ def test_questions_at_a_terminal(monkeypatch):
     assert "by 8 answers" in answer.out
 
 
+def test_an_input_that_ends_is_refused(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("1\n"))
+    answer = run("elicit costs")
+    assert answer.code == 1
+    assert "the input ended before all questions were answered" in answer.err
+
+
 @pytest.mark.parametrize(
     ("words", "code", "match"),
     [

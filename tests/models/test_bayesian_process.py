@@ -23,8 +23,8 @@ from stakes import (
 )
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
-from stakes.models.bayesian_process import leave_one_out, predicted, seen_through, solved_for
 from stakes.models.gp_posterior import prepare_averaged
+from stakes.models.process_hyperparameters import leave_one_out, predicted, seen_through, solved_for
 from tests.table_kinds import FrameLike
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from stakes.models.bayesian_process import (
-    BayesianProcess,
+from stakes.models.bayesian_process import BayesianProcess
+from stakes.models.process_hyperparameters import (
     LogPosterior,
     covariance_of,
     label_covariance,

@@ -12,8 +12,9 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import BayesianRidge
 
 import stakes
-from stakes.models import belief_of
-from stakes.ranking.stopping import Amount, Offer, advised
+from stakes._utils.text import number
+from stakes.models import EnsembleOf, belief_of
+from stakes.ranking.stopping import Amount, Offer, _with_free_disposal, advised
 
 
 @pytest.fixture
@@ -75,6 +76,64 @@ def test_the_most_of_an_ensemble_is_knowing_the_member(forest, features):
     assert any("20 members" in sentence for sentence in map(str, found.ranking.notes))
 
 
+def test_offers_of_members_leave_the_truth_out(forest, features):
+    """Worths, errors and advice are those with the truth left out; the joint ones are beside them, and called so."""
+    loss, pool = stakes.CostMatrix([[0.0, 1.0, 1.0], [5.0, 0.0, 1.0], [5.0, 1.0, 0.0]]), features[20:]
+    found = stakes.outlook(forest, loss, pool, n=5, costs=0.01, decisions=100)
+    belief = belief_of(forest, pool, pool, joint=True)
+    chosen = stakes.select(loss, belief, n=5, max_configurations=256)
+    assert found.ranking.indices == chosen.indices
+    assert [offer.joint for offer in found.offers] == pytest.approx(list(chosen.joint_reduction), rel=0.1)
+    honest = [stakes.honest_reduction(loss, belief, chosen.indices[:size]) for size in (1, 2, 4, 5)]
+    worths = [found.offers[size - 1].worth for size in (1, 2, 4, 5)]
+    best = np.maximum.accumulate(np.maximum([each.reduction for each in honest], 0.0))
+    assert worths == pytest.approx(best, abs=0.02)
+    assert worths[-1] < 0.8 * found.offers[-1].joint
+    assert found.offers[0].error >= 0.8 * honest[0].member_error
+    assert found.ranking.ranked_by == "together"
+    total = [offer.worth / offer.cost for offer in found.offers]
+    assert found.ranking.scores == pytest.approx(total)
+    assert all(reason.worth is None for reason in found.ranking.reasons)  # what one adds to others is not its own
+    kinds = [note.kind for note in found.ranking.notes]
+    assert "left out" in kinds
+    assert "joint worth of members" not in kinds
+    ranked = stakes.rank(forest, loss, pool, n=5, batch=True)
+    assert any("if one of the 20 members of the model is right" in str(note) for note in ranked.notes)
+    assert "if one of the members of the model is right" in str(found)
+    assert f"{number(found.offers[-1].joint)}" in str(found.ranking.notes[kinds.index("left out")])
+
+
+def test_labels_of_members_that_have_nothing_in_common():
+    """Members that are sure at random: the labels of one say nothing of another, and make its answers worse."""
+    rows, model = np.arange(80.0)[:, None], EnsembleOf(lambda rows: np.stack([_noise(rows, k) for k in range(30)]))
+    found = stakes.outlook(model, stakes.BrierLoss(), rows[:40], contexts=rows[40:], n=8, costs=1.0, decisions=10)
+    assert found.offers[-1].joint > 0.05
+    assert found.offers[-1].worth < 0.02 * found.offers[-1].joint
+    assert found.advice == "stop"
+    belief = belief_of(model, rows[:40], rows[40:], joint=True)
+    assert stakes.honest_reduction(stakes.BrierLoss(), belief, found.ranking.indices).reduction < -0.05
+
+
+def _noise(rows, k):
+    """[n, 2]: sure of a class, at random for each row and member."""
+    sure = np.where(np.random.default_rng(k).permutation(80)[rows[:, 0].astype(int)] % 2, 0.9, 0.1)
+    return np.stack([1.0 - sure, sure], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("worths", "joint", "expected"),
+    [
+        ([0.1, 0.3, 0.2], [0.2, 0.4, 0.6, 0.8], [0.1, 0.3, 0.3, 0.3]),  # of three labels nothing is computed
+        ([-0.1, -0.2, 0.1], [0.2, 0.4, 0.6, 0.8], [0.0, 0.0, 0.0, 0.1]),
+        ([0.5, 0.6, 0.9], [0.2, 0.4, 0.6, 0.8], [0.2, 0.4, 0.4, 0.8]),  # no more than the joint one
+    ],
+)
+def test_labels_need_not_be_used(worths, joint, expected):
+    found, errors = _with_free_disposal([1, 2, 4], np.array(worths), np.array([0.01, 0.02, 0.03]), np.array(joint))
+    assert found == pytest.approx(expected)
+    assert set(errors) <= {0.01, 0.02, 0.03}
+
+
 def test_labels_on_their_way_count_as_bought(process, features):
     first = stakes.outlook(process, stakes.SquaredError(), features[10:], n=3)
     rest = stakes.outlook(process, stakes.SquaredError(), features[10:], n=2, pending=first.ranking.indices[:1])
@@ -107,8 +166,10 @@ def test_a_forest_of_numbers_makes_one_offer(features, rng):
     found = stakes.outlook(model, stakes.SquaredError(), features[40:], n=3)
     assert len(found.ranking) == 3
     assert [offer.size for offer in found.offers] == [1]
-    assert found.offers[0].worth == pytest.approx(found.ranking.scores[0])
-    assert 0 < found.offers[0].error < found.offers[0].worth
+    assert found.offers[0].joint == pytest.approx(found.ranking.scores[0])  # if one of the trees were right
+    belief = belief_of(model, features[40:], features[40:])
+    honest = stakes.honest_reduction(stakes.SquaredError(), belief, found.ranking.indices[:1])
+    assert found.offers[0].worth == pytest.approx(min(honest.reduction, found.offers[0].joint), abs=3 * honest.error)
     assert found.today.value > found.most.value > found.offers[0].worth
 
 
@@ -213,7 +274,9 @@ def test_hypotheses_are_ranked_and_bought_together(loss, hypotheses, features):
     found = stakes.outlook(hypotheses, loss, pool, n=2)
     chosen = stakes.select(loss, belief, n=2)
     assert found.ranking.indices == chosen.indices
-    assert [offer.worth for offer in found.offers] == pytest.approx(list(chosen.joint_reduction), rel=1e-6)
+    assert [offer.joint for offer in found.offers] == pytest.approx(list(chosen.joint_reduction), rel=1e-6)
+    honest = np.maximum.accumulate(np.minimum(chosen.honest_reduction, chosen.joint_reduction))
+    assert [offer.worth for offer in found.offers] == pytest.approx(honest, abs=0.1 * chosen.joint_reduction[-1])
     assert found.today.value >= found.most.value > found.offers[-1].worth > 0
 
 

@@ -1,5 +1,6 @@
 """Intervals that cover, labels to reach, the summary, plots."""
 
+import dataclasses
 import json
 import math
 import sys
@@ -7,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from stakes.exceptions import StakesError
 from stakes.simulation import Simulation, Trial
 from stakes.simulation.plots import acquired_shares
 from stakes.simulation.result import mean_of, median_of
@@ -185,3 +187,52 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     for draw in (made([[[4, 3]]], ("a",)).plot, lambda: made([[[4, 3]]], ("a",)).save_plots("x.png")):
         with pytest.raises(ImportError, match=r"pip install 'stakes\[plot\]'"):
             draw()
+
+
+def with_promises(losses, promised):
+    return dataclasses.replace(made(losses, ("random", "loss")), promised=np.asarray(promised, dtype=float))
+
+
+def test_promises_beside_what_came_by_hand():
+    random, chosen = [[8.0] * 6, [8.0] * 6], [[8.0, 7.0, 5.0, 5.0, 4.0, 9.0], [6.0, 6.0, 2.0, 3.0, 1.0, 0.0]]
+    nothing = np.full((2, 5), np.nan)
+    found = with_promises([random, chosen], [nothing, [[1.0, 2.0, 3.0, 4.0, 5.0], [0.0, 1.0, 0.0, 1.0, 0.0]]])
+    pairs = found.calibration(size=2)
+    assert pairs.promised.tolist() == [[3.0, 7.0], [1.0, 1.0]]
+    assert pairs.delivered.tolist() == [[3.0, 1.0], [4.0, 1.0]]  # the fifth label is left out
+    assert pairs.share == pytest.approx(9.0 / 12.0)
+    assert "75% of it" in str(pairs)
+    singles = found.calibration()
+    assert singles.delivered.shape == (2, 5)
+    assert singles.delivered.sum() == pytest.approx(8.0 - 9.0 + 6.0 - 0.0)
+
+
+def test_calibration_of_what_promises_nothing_is_refused():
+    found = with_promises([[[1.0, 1.0]], [[1.0, 1.0]]], np.full((2, 1, 1), np.nan))
+    for strategy in ("random", "loss"):
+        with pytest.raises(StakesError, match="choose by a loss"):
+            found.calibration(strategy)
+    with pytest.raises(StakesError, match="whole number from 1 to 3"):
+        lines().calibration(size=9)
+
+
+def test_calibration_of_a_simulation():
+    found = lines()
+    for strategy, metric in (("loss", "loss"), ("plain", "plain")):
+        record = found.calibration(strategy)
+        assert record.metric == metric
+        falls = found.curves(strategy, metric)
+        assert record.delivered.sum(axis=1) == pytest.approx(falls[:, 0] - falls[:, -1])
+        assert record.promised.shape == record.delivered.shape
+    assert json.loads(json.dumps(found.to_dict()))["promised"][0][0][0] is None
+
+
+def test_a_picture_of_promises():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    found = lines()
+    axes = found.plot_calibration(ax=figure.subplots())
+    record = found.calibration()
+    places, heights = axes.lines[0].get_data()
+    parts = np.array_split(np.argsort(record.promised.ravel(), kind="stable"), 5)
+    assert places == pytest.approx([record.promised.ravel()[part].mean() for part in parts])
+    assert heights == pytest.approx([record.delivered.ravel()[part].mean() for part in parts])

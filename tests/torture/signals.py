@@ -28,6 +28,9 @@ _COMMANDS = {
     "ask": "ask c.stakes -n 2",
     "ask into a file": "ask c.stakes -n 2 -o asked.csv",
     "tell": "tell c.stakes r20 1.5",
+    "audit": "audit c.stakes -n 3",
+    "audit into a file": "audit c.stakes -n 3 -o drawn.csv",
+    "set": "set c.stakes --decisions 500 --budget 30",
     "import": "import c.stakes filled.csv",
     "skip": "skip c.stakes r21 r22",
     "release": "release c.stakes r29",
@@ -41,7 +44,7 @@ _COMMANDS = {
 }
 _SIGNALS = (signal.SIGINT,) * 6 + (signal.SIGTERM, signal.SIGHUP)
 _HERE = {"t.csv", "c.stakes", "filled.csv"}
-_MADE = {"new.stakes", "asked.csv", "suggested.csv", "exported.csv", "report.html"}
+_MADE = {"new.stakes", "asked.csv", "drawn.csv", "suggested.csv", "exported.csv", "report.html"}
 
 
 def _command(words: str) -> list[str]:
@@ -88,10 +91,15 @@ def _check_files(folder: Path, name: str, code: int) -> None:
                 assert len(done) == 1, f"{by} is half done: {states}"
                 assert done == {True} or by != name or code != 0, f"{by} ended with 0, and is not there"
                 assert done == {False} or by == name, f"{by} from nowhere"
+            drawn = sum(status == "testing" for status in states.values())
+            assert drawn in (0, 3), f"an audit is half drawn: {states}"
+            assert drawn == 0 or name.startswith("audit"), "an audit from nowhere"
+            assert drawn == 3 or not name.startswith("audit") or code != 0, "audit ended with 0, and is not there"
     left = {each.name for each in folder.iterdir()}  # opening plays an unfinished write back
     assert left <= _HERE | _MADE, left
-    for file in sorted(left & {"asked.csv", "suggested.csv", "exported.csv"}):
-        assert len(read_table(folder / file).texts("id")) == {"asked.csv": 2, "suggested.csv": 5}.get(file, _ROWS)
+    for file in sorted(left & {"asked.csv", "drawn.csv", "suggested.csv", "exported.csv"}):
+        count = {"asked.csv": 2, "drawn.csv": 3, "suggested.csv": 5}.get(file, _ROWS)
+        assert len(read_table(folder / file).texts("id")) == count
     if "report.html" in left:
         assert (folder / "report.html").read_text("utf-8").rstrip().endswith("</html>")
 
@@ -133,4 +141,4 @@ def _python_was_not_ready(code: int, err: str) -> bool:
     return code in (1, -signal.SIGINT) and "KeyboardInterrupt" in err and not ours
 
 
-AREA = Area(name="signals", case=case, quick=14, seconds=120.0)
+AREA = Area(name="signals", case=case, quick=17, seconds=120.0)

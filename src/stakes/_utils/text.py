@@ -69,3 +69,8 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     every = list(names)
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more
+
+
+def if_a_member_is_right(joint_worths: Iterable[float | None]) -> str:
+    """What the most that labels can save rests on, where a model is known by members: offers then have joint worths."""
+    return ", if one of the members of the model is right" if any(each is not None for each in joint_worths) else ""

@@ -21,7 +21,20 @@ from typing import Any, NamedTuple, TypeAlias
 from array_api_compat import device
 
 from stakes._utils.array import Array, constant, double, filled, log_sum, namespace, on_host, replaced, slices
-from stakes.beliefs import Belief, DistributionBelief, Integrand, LogMomentBelief, Reference, SymmetricNodes
+from stakes.beliefs import (
+    Belief,
+    CategoricalEnsemble,
+    DistributionBelief,
+    GaussianMixtureBelief,
+    Integrand,
+    LogMomentBelief,
+    NormalEnsemble,
+    Reference,
+    SymmetricNodes,
+    VectorNormalEnsemble,
+    VoteEnsemble,
+    WarpedGaussianBelief,
+)
 from stakes.beliefs.base import RefinableBelief, ResolvingBelief, SimplifiedBelief
 from stakes.beliefs.outcomes import Automatic
 from stakes.beliefs.quadrature import SPACING, Resolved
@@ -640,6 +653,25 @@ OVER_DISTRIBUTIONS = Form(
 
 
 # Members of an ensemble, or hypotheses of a mixture
+
+
+def n_members(belief: Belief) -> int:
+    """How many members the belief has, one of which can be taken for the truth; 0 where there are none."""
+    shares = member_shares_of(simplest(belief))
+    return 0 if shares is None else int((shares > 0).sum())
+
+
+def member_shares_of(belief: Any) -> Any:
+    """[K]: the shares of members or hypotheses, in NumPy; None for a belief without any."""
+    belief = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+    if isinstance(belief, GaussianMixtureBelief):
+        weights = belief.weights
+    elif isinstance(belief, VoteEnsemble | CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble):
+        weights = belief.member_weights
+    else:
+        return None
+    shares = on_host(double(weights))
+    return shares / shares.sum()
 
 
 @dataclass(frozen=True, eq=False)

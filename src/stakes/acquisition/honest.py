@@ -29,19 +29,17 @@ from scipy.special import ndtri
 from stakes._utils.arguments import as_generator, is_true_or_false
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace, on_host, replaced, slices
 from stakes.acquisition.batch_states import obstacle
-from stakes.acquisition.forms import MemberTable, check_pair, simplest
+from stakes.acquisition.forms import MemberTable, check_pair, member_shares_of, n_members, simplest
 from stakes.acquisition.scores import check_finite, checked_context_weights
 from stakes.beliefs import (
     Belief,
     CategoricalEnsemble,
     GaussianMixtureBelief,
-    NormalEnsemble,
-    VectorNormalEnsemble,
-    VoteEnsemble,
     WarpedGaussianBelief,
 )
+from stakes.beliefs.base import Reference
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss
+from stakes.losses import AnyLoss, DistributionLoss, SquaredError
 from stakes.losses.distributional import QuantileScore
 from stakes.losses.domains import Classes
 from stakes.losses.potentials import NegativeEntropy
@@ -51,6 +49,8 @@ Host: TypeAlias = np.ndarray[Any, Any]
 _DRAWS, _FEWEST = 3200, 32  # labels of a batch that are drawn in all, and from each member
 _AT_ONCE = 2**19  # statistics that are held at a time: what is made of them stays near the cache
 _CONTEXTS_AT_ONCE = 2**14  # the same for the targets of hypotheses, whose moments are integrated
+_GROUPS = 10  # of members that are left out in turn, for the error
+_FEW = 128  # labels, one of each member at least, that tell what leaving out a group changes
 _SMOOTHING = 0.03  # of an act under log loss, given to class frequencies where members rule a class out
 _JITTER = 1e-10  # of a label's variance: labels that are known from others stay apart by no more
 _ROUNDING = 1e-15  # of a total mass of order one
@@ -63,7 +63,7 @@ class HonestReduction(NamedTuple):
     Attributes:
         reduction: The saving; below 0 where the labels would make answers worse. [N] for single candidates.
         error: Its standard error, of all three below.
-        member_error: Over members, which are draws themselves; sampling of labels included.
+        member_error: Over members, which are draws themselves, by leaving out groups of them (the jackknife).
         sampling_error: Of drawing labels alone; 0 where they were enumerated.
         context_error: Over contexts, where those are draws of the contexts to come.
         by_member: [K], the saving where each member is the truth, or [N, K].
@@ -187,19 +187,18 @@ def honest_prefixes(
     pending: Sequence[int] = (),
     context_weights: Any = None,
     draws: int | None = None,
+    sizes: Sequence[int] | None = None,
 ) -> HonestReduction | None:
-    """The worths [n] of the first 1, 2, .. n of a batch; None where the belief has no members to leave out."""
-    if not leaves_out(belief):
+    """The worths [n] of the first 1, 2, .. n of a batch, or of as many as `sizes` say.
+
+    None where the belief has no members to leave out.
+    """
+    if n_members(belief) < 2 or (len(batch) + len(pending) > 1 and obstacle(belief) is not None):
         return None
     members = _prepared(loss, belief, context_weights, draws, 0)
     waiting = tuple(pending)
-    return _result(members, _on_top(members, waiting, [(*waiting, *batch[: t + 1]) for t in range(len(batch))]))
-
-
-def leaves_out(belief: Belief) -> bool:
-    """Whether the belief has two members or more, of which one can be taken for the truth."""
-    shares = _member_weights(simplest(belief))
-    return shares is not None and int((shares > 0).sum()) > 1 and obstacle(belief) is None
+    counts = range(1, len(batch) + 1) if sizes is None else sizes
+    return _result(members, _on_top(members, waiting, [(*waiting, *batch[:count]) for count in counts]))
 
 
 class _Setting(NamedTuple):
@@ -222,6 +221,8 @@ class _Worth(NamedTuple):
     """[K]"""
     contexts: Host
     """[M]: p(c) times the saving there"""
+    replicates: Host
+    """[G]: the worth without each group of members"""
     variance: float
     """Of the saving, by drawing labels"""
     unmatched: float
@@ -232,6 +233,7 @@ class _Worth(NamedTuple):
         return _Worth(
             self.by_member - before.by_member,
             self.contexts - before.contexts,
+            self.replicates - before.replicates,
             self.variance + before.variance,
             self.unmatched,
             self.sampled,
@@ -242,6 +244,7 @@ class _Members(Protocol):
     """Members that are the truth in turn."""
 
     setting: _Setting
+    groups: _Groups
     scale: float
     smoothing: float
 
@@ -263,8 +266,8 @@ def _result(members: _Members, worths: list[_Worth], *, alone: bool = False) -> 
     by_member = np.reshape([each.by_member for each in worths], (len(worths), len(shares))) * members.scale
     contexts = np.reshape([each.contexts for each in worths], (len(worths), len(weights))) * members.scale
     reduction = by_member @ shares  # [n]
-    spread = 1.0 - float(np.sum(shares**2))  # (K - 1) / K for members that count alike
-    member_error = np.sqrt((by_member - reduction[:, None]) ** 2 @ shares**2 / spread)
+    replicates = np.reshape([each.replicates for each in worths], (len(worths), -1)) * members.scale
+    member_error = members.groups.error(replicates)
     context_error = np.sqrt(np.sum((contexts - reduction[:, None] * weights) ** 2, axis=1))
     sampling_error = np.asarray([math.sqrt(each.variance) for each in worths]) * members.scale
     check_finite(member_error + context_error)
@@ -295,7 +298,7 @@ def _prepared(loss: AnyLoss, belief: Belief, context_weights: Any, draws: int | 
     """The members, or an error that says what is missing."""
     check_pair(loss, belief)
     belief = simplest(belief)
-    shares = _member_weights(belief)
+    shares = member_shares_of(belief)
     if shares is None:
         raise TypeError(
             "an honest worth takes each member of an ensemble, or hypothesis of a mixture, for the truth; "
@@ -323,19 +326,6 @@ def _has_marks(loss: DistributionLoss, belief: Any) -> bool:
     return int(loss.marks(belief.distribution(loss, belief.reference(loss), none)).shape[-1]) > 0
 
 
-def _member_weights(belief: Any) -> Host | None:
-    """[K]: of members, normalised; None for a belief without any."""
-    belief = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
-    if isinstance(belief, GaussianMixtureBelief):
-        weights = belief.weights
-    elif isinstance(belief, VoteEnsemble | CategoricalEnsemble | NormalEnsemble | VectorNormalEnsemble):
-        weights = belief.member_weights
-    else:
-        return None
-    shares = on_host(double(weights))
-    return np.asarray(shares / shares.sum())
-
-
 def _log_others(shares: Host) -> Host:
     """[K, K]: the log of the shares of the others, for each member that is the truth."""
     with np.errstate(divide="ignore"):
@@ -347,6 +337,11 @@ def _relative(logs: Host) -> Host:
     """Logs [..., K] over their largest, so that shares of any size are in range."""
     top = logs.max(axis=-1, keepdims=True)
     return logs - np.where(np.isfinite(top), top, 0.0)
+
+
+def _nobody(log_shares: Host) -> Host:
+    """[Q, 1]: whether no member has a share."""
+    return np.asarray(~(log_shares.max(axis=1, keepdims=True) > -np.inf))
 
 
 class _Draws:
@@ -379,14 +374,52 @@ class _Rows(NamedTuple):
     """[K]: whether the labels of a member were drawn"""
 
 
-def _tally(setting: _Setting, rows: _Rows, totals: Host, contexts: Host, unmatched: Host) -> _Worth:
-    """The worth, from savings of rows [Q] and what contexts [M] add."""
+class _Groups:
+    """Groups of members, of which one is left out at a time: the jackknife over members.
+
+    A member counts twice, as a truth and among those who act on others: its own term is one part of what leaving it out
+    changes, the acts of all others the other.
+    """
+
+    def __init__(self, setting: _Setting) -> None:
+        counted = np.cumsum(setting.shares > 0) - 1  # [K]: of members with a weight
+        self.count, self.shares = min(_GROUPS, int((setting.shares > 0).sum())), setting.shares
+        self.of = np.where(setting.shares > 0, counted % self.count, -1)  # [K]
+        self.few = max(1, _FEW // len(setting.shares))
+
+    def without(self, group: int, log_shares: Host, others: Host) -> Host:
+        """[Q, K]: shares without the members of a group; those of the `others` where that leaves nobody."""
+        gone = self.of == group
+        kept, rest = (np.where(gone, -np.inf, each) for each in (log_shares, others))
+        kept = np.where(_nobody(kept), rest, kept)
+        return _relative(np.where(_nobody(kept), others, kept))
+
+    def replicates(self, by_member: Host, changes: Host) -> Host:
+        """[G]: worths without each group, from savings where each member is right [K] and what acts change [G]."""
+        each = []
+        for group in range(self.count):
+            shares = np.where(self.of == group, 0.0, self.shares)
+            each.append(by_member @ shares / shares.sum())
+        return np.asarray(each) + changes
+
+    def error(self, replicates: Host) -> Host:
+        """[n]: the standard error of worths with replicates [n, G]."""
+        shares = np.asarray([self.shares[self.of == group].sum() for group in range(self.count)])
+        apart = replicates - replicates.mean(axis=1, keepdims=True)
+        return np.asarray(np.sqrt(apart**2 @ (1.0 - shares)))
+
+
+def _tally(
+    setting: _Setting, groups: _Groups, rows: _Rows, totals: Host, contexts: Host, unmatched: Host, changes: Host
+) -> _Worth:
+    """The worth, from savings of rows [Q], what contexts [M] add, and what leaving out groups changes of acts [G]."""
     size, shares = len(setting.shares), setting.shares
     by_member = np.bincount(rows.truth, rows.mass * totals, size)
     squares = np.bincount(rows.truth, rows.mass * (totals - by_member[rows.truth]) ** 2, size)
     variance = np.sum(shares**2 * squares * rows.sampled) / (setting.draws - 1)
     lost = float(np.sum(shares[rows.truth] * rows.mass * unmatched))
-    return _Worth(by_member, contexts, float(variance), lost, bool(rows.sampled.any()))
+    replicates = groups.replicates(by_member, changes)
+    return _Worth(by_member, contexts, replicates, float(variance), lost, bool(rows.sampled.any()))
 
 
 class _Ensemble:
@@ -395,37 +428,67 @@ class _Ensemble:
     def __init__(self, setting: _Setting) -> None:
         self.setting, belief = setting, setting.belief
         self.table = MemberTable.of(setting.loss, belief, marked=False)
-        self.others = _log_others(setting.shares)  # [K, K]
+        self.others, self.groups = _log_others(setting.shares), _Groups(setting)  # [K, K]
         log_share = on_host(self.table.log_scale) + np.log(np.maximum(setting.context_weights, 1e-300))  # [M]
         self.scale = math.exp(top := float(log_share.max()))
         self.weights = np.where(setting.context_weights > 0, np.exp(log_share - top), 0.0)  # [M]
+        self.costs = _costs_of_actions(self.table) if setting.loss.finite_actions else None
         self.masses = _class_masses(setting, self.table)  # [M, K, C]
         frequencies = None if self.masses is None else _frequencies(setting, self.table)
         self.smoothing = 0.0 if frequencies is None else _SMOOTHING
         self.frequencies = frequencies  # [M, 1, C], from the reference
-        truths = np.arange(len(setting.shares))
-        self.before = np.concatenate(
-            [self._charges(self.others[each], truths[each]) for each in self._parts(len(truths))], axis=1
-        )  # [M, K]
+        self.before = self._charged(self.others, np.arange(len(setting.shares)))  # [M, K]
+        self.without: dict[int, Host] = {}
         classes = isinstance(belief.domain, Classes)
         self.labels: Any = _ClassLabels(setting) if classes else _NormalLabels(setting)
 
     def worth(self, batch: tuple[int, ...]) -> _Worth:
         """What the labels of a batch are worth, over the scale."""
         rows: _Rows = self.labels.rows(batch)
-        logs = self.others[rows.truth] + rows.likelihoods  # [Q, K]
-        unmatched = ~(logs.max(axis=1) > -np.inf)
-        logs = _relative(np.where(unmatched[:, None], self.others[rows.truth], logs))
+        logs, unmatched = self._given(rows)
         totals, contexts = np.empty(len(logs)), np.zeros(len(self.weights))
         for part in self._parts(len(logs)):
             truth = rows.truth[part]
             saved = (self.before[:, truth] - self._charges(logs[part], truth)) * self.weights[:, None]  # [M, q]
             totals[part] = saved.sum(axis=0)
             contexts += saved @ (self.setting.shares[truth] * rows.mass[part])
-        return _tally(self.setting, rows, totals, contexts, unmatched)
+        return _tally(self.setting, self.groups, rows, totals, contexts, unmatched, self._changes(batch))
+
+    def _given(self, rows: _Rows) -> tuple[Host, Host]:
+        """[Q, K], [Q]: the shares of the others given the labels, as they were where no other allows them."""
+        others = self.others[rows.truth]
+        logs = others + rows.likelihoods
+        unmatched = ~(logs.max(axis=1) > -np.inf)
+        return _relative(np.where(unmatched[:, None], others, logs)), unmatched
+
+    def _changes(self, batch: tuple[int, ...]) -> Host:
+        """[G]: what the acts of the others save less, or more, without each group: of a few labels of each truth."""
+        rows: _Rows = self.labels.rows(batch, self.groups.few)
+        logs, _ = self._given(rows)
+        after, mass = self.weights @ self._charged(logs, rows.truth), self.setting.shares[rows.truth] * rows.mass  # [Q]
+        before, changes = self.weights @ self.before, np.zeros(self.groups.count)  # [K]
+        for group in range(self.groups.count):
+            if group not in self.without:
+                fewer = self.groups.without(group, self.others, self.others)
+                self.without[group] = self.weights @ self._charged(fewer, np.arange(len(fewer)))  # [K]
+            kept = self.groups.of[rows.truth] != group
+            truth = rows.truth[kept]
+            fewer = self.groups.without(group, logs[kept], self.others[truth])
+            gone = self.without[group][truth] - before[truth]
+            moved = gone - (self.weights @ self._charged(fewer, truth) - after[kept])
+            changes[group] = moved @ mass[kept] / mass[kept].sum()
+        return changes
+
+    def _charged(self, log_shares: Host, truth: Host) -> Host:
+        """[M, Q]: `_charges` in blocks."""
+        return np.concatenate(
+            [self._charges(log_shares[part], truth[part]) for part in self._parts(len(truth))], axis=1
+        )
 
     def _charges(self, log_shares: Host, truth: Host) -> Host:
         """[M, Q]: what the act of members with these shares [Q, K] costs under each truth [Q]."""
+        if self.costs is not None:
+            return self._decided(constant(np.exp(log_shares), self.table.expected), truth)
         acts = self.table.acts(constant(log_shares, self.table.expected))
         if self.frequencies is not None:
             acts = (1.0 - _SMOOTHING) * acts + _SMOOTHING * self.frequencies
@@ -436,10 +499,27 @@ class _Ensemble:
         counted = masses * xp.where(masses > 0, logs, xp.zeros_like(logs))
         return np.asarray(check_finite(-on_host(xp.sum(counted, axis=2))))
 
+    def _decided(self, shares: Array, truth: Host) -> Host:
+        """[M, Q]: the same where the act is one of a few: the cheapest for the others, at its cost under the truth."""
+        xp, positions = namespace(shares), namespace(shares).asarray(truth, device=device(shares))
+        least, charge = None, None
+        for costs in self.costs or ():  # [K, M]
+            value, own = xp.matmul(shares, costs), xp.take(costs, positions, axis=0)  # [Q, M]
+            lower = True if least is None else value < least
+            least = value if least is None else xp.where(lower, value, least)
+            charge = own if charge is None else xp.where(lower, own, charge)
+        return np.asarray(check_finite(on_host(charge).T))
+
     def _parts(self, count: int) -> Iterator[slice]:
         """Rows in blocks, by what is held for each of them."""
         n_contexts, n_members, size = self.table.expected.shape
         return slices(count, max(1, _AT_ONCE // (n_contexts * size * (n_members if self.table.in_logs else 1))))
+
+
+def _costs_of_actions(table: MemberTable) -> list[Array]:
+    """[K, M] for each action: what it costs under each member."""
+    xp = namespace(table.expected)
+    return [xp.permute_dims(table.expected[..., a], (1, 0)) + 0.0 for a in range(table.expected.shape[2])]
 
 
 def _class_masses(setting: _Setting, table: MemberTable) -> Array | None:
@@ -470,14 +550,14 @@ class _ClassLabels:
     def __init__(self, setting: _Setting) -> None:
         self.setting, self.draws = setting, _Draws(setting)
 
-    def rows(self, batch: tuple[int, ...]) -> _Rows:
-        """All truths, with their labels of the batch."""
+    def rows(self, batch: tuple[int, ...], few: int | None = None) -> _Rows:
+        """All truths, with their labels of the batch, or with a few of them."""
         probabilities = np.stack([self._outcomes(place) for place in batch])  # [n, C, K]
         with np.errstate(divide="ignore"):
             logs = np.log(probabilities)
-        uniforms = self.draws.of(len(batch))[..., 0]  # [K, R, n]
+        uniforms = self.draws.of(len(batch))[:, :few, :, 0]  # [K, R, n]
         counts = np.prod((probabilities > 0).sum(axis=1).astype(float), axis=0)  # [K]: labels that a member allows
-        sampled = counts > self.setting.draws
+        sampled = counts > uniforms.shape[1]
         parts = []
         for k in np.nonzero(self.setting.shares > 0)[0]:
             own = _drawn(probabilities[..., k], uniforms[k]) if sampled[k] else _allowed(probabilities[..., k])
@@ -518,17 +598,17 @@ class _NormalLabels:
         self.mean, self.sd = mean.reshape(shape), np.broadcast_to(sd, mean.shape).reshape(shape)  # [N, K, L]
         self.setting, self.draws = setting, _Draws(setting, self.mean.shape[2])
 
-    def rows(self, batch: tuple[int, ...]) -> _Rows:
-        """All truths, with their labels of the batch."""
+    def rows(self, batch: tuple[int, ...], few: int | None = None) -> _Rows:
+        """All truths, with their labels of the batch, or with a few of them."""
         mean, sd = self.mean[list(batch)], self.sd[list(batch)]  # [n, K, L]
-        steps, parts = ndtri(self.draws.of(len(batch))), []  # [K, R, n, L]
+        steps, parts = ndtri(self.draws.of(len(batch))[:, :few]), []  # [K, R, n, L]
         for k in np.nonzero(self.setting.shares > 0)[0]:
             y = mean[:, k] + sd[:, k] * steps[k]  # [R, n, L]
             apart = (y[:, :, None, :] - mean) / sd  # [R, n, K, L]
             parts.append(-np.sum(0.5 * apart**2 + np.log(sd), axis=(1, 3)))  # [R, K]
         allowed = np.nonzero(self.setting.shares > 0)[0]
-        truth = np.repeat(allowed, self.setting.draws)
-        mass = np.full(len(truth), 1.0 / self.setting.draws)
+        truth = np.repeat(allowed, steps.shape[1])
+        mass = np.full(len(truth), 1.0 / steps.shape[1])
         return _Rows(truth, mass, np.concatenate(parts), self.setting.shares > 0)
 
 
@@ -544,7 +624,7 @@ class _Hypotheses:
     def __init__(self, setting: _Setting) -> None:
         self.setting, belief = setting, setting.belief
         self.latent: Any = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief  # the mixture
-        self.others, self.draws = _log_others(setting.shares), _Draws(setting)
+        self.others, self.draws, self.groups = _log_others(setting.shares), _Draws(setting), _Groups(setting)
         log_scale = on_host(double(belief.reference(setting.loss).log_scale))
         self.scale = math.exp(float(log_scale.max()))
 
@@ -555,6 +635,7 @@ class _Hypotheses:
         steps = ndtri(self.draws.of(len(batch))[..., 0])  # [S, R, n]
         rest = np.maximum(on_host(double(self.latent.variance)) - np.sum(told**2, axis=1), 0.0)  # [S, M]
         totals, contexts, logs, truths = [], np.zeros(n_contexts), [], np.nonzero(self.setting.shares > 0)[0]
+        changes = np.zeros((2, self.groups.count))  # of truths that are not in the group: sums, and their shares
         for k in truths:
             y = mean[k] + steps[k] @ root[k].T  # [R, n]
             white = np.linalg.solve(root, np.swapaxes(y - mean[:, None, :], 1, 2))  # [S, n, R]
@@ -563,12 +644,16 @@ class _Hypotheses:
             moved = np.einsum("snr,snm->srm", white, told) + on_host(double(self.latent.mean))[:, None, :]
             after = _relative(self.others[k] + logs[-1])  # [R, S]
             for part in slices(count, max(1, _CONTEXTS_AT_ONCE // (n_contexts * size))):
-                saved = self._saved(k, after[part], moved[:, part], rest)  # [r, M]
-                totals.append(saved.sum(axis=1))
-                contexts += self.setting.shares[k] / count * saved.sum(axis=0)
+                saved = self._saved(k, after[part], moved[:, part], rest)  # [r, M, 1 + G]
+                totals.append(saved[..., 0].sum(axis=1))
+                contexts += self.setting.shares[k] / count * saved[..., 0].sum(axis=0)
+                apart = (saved[..., 1:] - saved[..., :1]).sum(axis=1)  # [r, G]
+                kept = self.setting.shares[k] / count * (self.groups.of[k] != np.arange(self.groups.count))
+                changes += [kept * apart.sum(axis=0), kept * len(apart)]
         truth = np.repeat(truths, count)
         rows = _Rows(truth, np.full(len(truth), 1.0 / count), np.concatenate(logs), self.setting.shares > 0)
-        return _tally(self.setting, rows, np.concatenate(totals), contexts, np.zeros(len(truth)))
+        found = np.concatenate(totals), contexts, np.zeros(len(truth)), changes[0] / changes[1]
+        return _tally(self.setting, self.groups, rows, *found)
 
     def _told(self, batch: tuple[int, ...]) -> tuple[Host, Host, Host]:
         """[S, n], [S, n, n], [S, n, M]: means of labels, the root of their covariance, what they tell of targets."""
@@ -590,7 +675,10 @@ class _Hypotheses:
         return mean, root, np.linalg.solve(root, cross)
 
     def _saved(self, k: Any, log_shares: Host, mean: Host, variance: Host) -> Host:
-        """[R, M]: p(c) times what the labels save where k is right, and leave means [S, R, M] and variances [S, M]."""
+        """[R, M, 1 + G]: p(c) times what the labels save where k is right, and without each group of the others.
+
+        Labels leave means [S, R, M] and variances [S, M].
+        """
         belief, (size, count, n_contexts) = self.setting.belief, mean.shape
         now, spread = (on_host(double(each)) for each in (self.latent.mean, self.latent.variance))
         both = np.concatenate([mean, np.broadcast_to(now[:, None], mean.shape)]).reshape(2 * size, -1)
@@ -598,15 +686,29 @@ class _Hypotheses:
         like = filled(1, 0.0, self.latent.mean)
         latent = _of_targets(constant(both, like), constant(tiled, like))
         given = replaced(belief, latent=latent) if isinstance(belief, WarpedGaussianBelief) else latent
-        table = MemberTable.of(self.setting.loss, given, marked=False)
-        nobody = np.full(size, -np.inf)
-        before = np.broadcast_to(np.concatenate([nobody, self.others[k]]), (count, 2 * size))
-        after = np.concatenate([log_shares, np.broadcast_to(nobody, log_shares.shape)], axis=1)
-        shares = np.repeat(np.stack([before, after], axis=1), n_contexts, axis=0)  # [R M, 2, 2 S]
-        charges = on_host(table.charges(np.asarray([k, k]), table.acts(constant(shares, like))))
+        table = _table(self.setting.loss, given)
+        others = np.broadcast_to(self.others[k], log_shares.shape)  # [R, S]
+        without, every = self.groups.without, range(self.groups.count)
+        fewer = [(without(g, others, others), without(g, log_shares, others)) for g in every]
+        nobody, pairs = np.full(log_shares.shape, -np.inf), [(others, log_shares), *fewer]
+        before = [np.concatenate([nobody, each], axis=1) for each, _ in pairs]
+        after = [np.concatenate([each, nobody], axis=1) for _, each in pairs]
+        shares = np.repeat(np.stack([*before, *after], axis=1), n_contexts, axis=0)  # [R M, 2 (1 + G), 2 S]
+        truth = np.full(shares.shape[1], k)
+        charges = on_host(table.charges(truth, table.acts(constant(shares, like)))).reshape(-1, 2, len(pairs))
         scales = np.exp(on_host(table.log_scale)) / self.scale * np.tile(self.setting.context_weights, count)
-        saved = check_finite((charges[:, 0] - charges[:, 1]) * scales)
-        return np.asarray(saved.reshape(count, n_contexts))
+        saved = check_finite((charges[:, 0] - charges[:, 1]) * scales[:, None])
+        return np.asarray(saved.reshape(count, n_contexts, -1))
+
+
+def _table(loss: Any, belief: Any) -> MemberTable:
+    """The table of targets; that of squared error is their means, and nothing is integrated."""
+    if type(loss) is not SquaredError or loss.weight is not None or not isinstance(belief, GaussianMixtureBelief):
+        return MemberTable.of(loss, belief, marked=False)
+    xp, mean = namespace(belief.mean), namespace(belief.mean).permute_dims(belief.mean, (1, 0))  # [M, S]
+    point = xp.mean(mean, axis=1)
+    steps = mean - point[:, None]
+    return MemberTable(loss, xp.stack([xp.ones_like(steps), steps], axis=-1), Reference(point, xp.zeros_like(point)))
 
 
 def _of_targets(mean: Array, variance: Array) -> GaussianMixtureBelief:

@@ -217,7 +217,8 @@ def _check_outlook(outlook: Any) -> None:
     for offer in _listed(outlook["offers"], lambda offer: isinstance(offer, dict)):
         if not (_whole(offer["size"]) and _number(offer["worth"]) and _number(offer["error"])):
             raise StakesError(f"an offer is {offer!r:.100}")
-        if not all(offer[name] is None or _number(offer[name]) for name in ("cost", "decisions", "net", "break_even")):
+        amounts = [offer[name] for name in ("cost", "decisions", "net", "break_even")]
+        if not all(each is None or _number(each) for each in (*amounts, offer.get("joint"))):  # which old files lack
             raise StakesError(f"an offer is {offer!r:.100}")
 
 

@@ -126,7 +126,12 @@ def _asker(answers: str | None, kind: str, asked: dict[str, Any], questions: int
 def _prompted(question: Question) -> int:
     click.echo(question.text, err=True)
     choice = click.Choice(list(_ANSWERS))
-    return _ANSWERS[click.prompt("1, 2 or = (about the same)", type=choice, show_choices=False, err=True)]
+    try:
+        return _ANSWERS[click.prompt("1, 2 or = (about the same)", type=choice, show_choices=False, err=True)]
+    except click.Abort as stopped:
+        if isinstance(stopped.__context__, EOFError):
+            raise StakesError("the input ended before all questions were answered; give --answers 1,2,= ..") from None
+        raise
 
 
 def _spec(found: ElicitedLoss, which: _End, classes: Sequence[str]) -> LossSpec:

@@ -77,6 +77,7 @@ def ranking_json(ranking: Ranking, notes: Iterable[object]) -> dict[str, Any]:
 def _score_name(ranking: Ranking) -> str:
     """What the scores of rows are."""
     what = {"gain": "worth on top of the rows above, a decision", "worth": "worth alone, a decision"}
+    what["together"] = "worth together with the rows above, a decision"
     name = what.get(ranking.ranked_by, ranking.ranked_by)
     return f"{name} and unit of cost" if ranking.per_cost else name
 

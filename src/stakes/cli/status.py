@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from stakes._utils.text import number, plus_minus, short
+from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
 from stakes.campaign import Campaign, Status
 from stakes.cli.options import json_option, table_moved, trust_option
 from stakes.cli.output import as_json_or, waiting, wrapped
@@ -46,9 +46,10 @@ def status_lines(status: Status) -> list[str]:
 
 def _outlook_lines(outlook: dict[str, Any], labels: int) -> list[str]:
     today, most = outlook["today"], outlook["most"]
+    condition = if_a_member_is_right(offer.get("joint") for offer in outlook["offers"])
     lines = [
         f"After {labels} label{'s' * (labels != 1)} the expected loss of a decision is {plus_minus(**today)}.",
-        f"The most that labels can save of it: {plus_minus(**most)}.",
+        f"The most that labels can save of it{condition}: {plus_minus(**most)}.",
     ]
     for offer in outlook["offers"]:
         if offer["size"] & (offer["size"] - 1) == 0:

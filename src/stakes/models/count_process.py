@@ -32,19 +32,18 @@ from stakes.beliefs import SoftplusWarp, WarpedGaussianBelief
 from stakes.beliefs.warped import warped_moments
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts
-from stakes.models.bayesian_process import (
-    BayesianProcess,
+from stakes.models.bayesian_process import BayesianProcess, finite_labels
+from stakes.models.gp_posterior import KernelPosterior, Place, prepare_averaged
+from stakes.models.process_hyperparameters import (
     LogPosterior,
     ProcessDraws,
     chains_of,
     covariance_of,
-    finite_labels,
     label_covariance,
     most_probable_point,
     prior_variance,
     seen_through,
 )
-from stakes.models.gp_posterior import KernelPosterior, Place, prepare_averaged
 
 _ROUNDS = 3  # of working labels, at the most probable hyperparameters
 _WARM_UP, _DRAWS = 20, 20  # of each chain

@@ -20,7 +20,7 @@ import torch
 
 from stakes._utils.tables import Host
 from stakes.beliefs.warped import SoftplusWarp, warped_moments
-from stakes.models.bayesian_process import (
+from stakes.models.process_hyperparameters import (
     ACCEPTED,
     CONSTANT,
     DIFFERENCE,
@@ -147,7 +147,7 @@ class ProcessesOnDevice:
         return _Data(*chosen), torch.where(better[:, None], other, centre)
 
     def _leave_one_out(self, data: _Data, u: Tensor) -> Tensor:
-        """[G]: as `bayesian_process.leave_one_out`, of labels in their own units."""
+        """[G]: as `process_hyperparameters.leave_one_out`, of labels in their own units."""
         of = torch.arange(len(u), device=u.device)
         factor, failed, _ = self._root(self.hyperparameters(data, u, of), data.rows)
         eye = torch.eye(factor.shape[1], dtype=u.dtype, device=u.device).expand_as(factor)

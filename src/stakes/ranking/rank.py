@@ -27,6 +27,7 @@ from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select, uncertainty
 from stakes.acquisition.batch_states import obstacle
 from stakes.acquisition.batches import VARIANCE, fallback_name, worth_floor
+from stakes.acquisition.forms import n_members
 from stakes.acquisition.scores import bayes_prediction, blocks, prepare_score
 from stakes.beliefs import Belief, NormalEnsemble
 from stakes.exceptions import StakesError
@@ -367,7 +368,10 @@ def _joint_notes(query: Query, selection: Selection) -> list[Note]:
     notes = [Note("pending", {"count": len(query.pending)})] if query.pending else []
     joint = on_host(selection.joint_reduction).astype(float).tolist()
     if joint:
-        notes.append(Note("joint worth", {"count": len(joint), "worth": joint[-1], "method": selection.method}))
+        values = {"count": len(joint), "worth": joint[-1], "method": selection.method}
+        members = n_members(query.first())
+        kind, more = ("joint worth of members", {"members": members}) if members > 1 else ("joint worth", {})
+        notes.append(Note(kind, {**values, **more}))
     error = float(on_host(selection.sampling_error).max(initial=0.0))
     if error > 0:
         notes.append(Note("sampling error", {"error": error}))

@@ -73,6 +73,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "joint worth": lambda count, worth, method: (
         f"Together {count} labels are worth {number(worth)} for one decision ({method})."
     ),
+    "joint worth of members": lambda count, worth, method, members: (
+        f"Together {count} labels are worth {number(worth)} for one decision if one of the {members} members of the "
+        f"model is right ({method}); where none is, they are worth less (outlook says how much)."
+    ),
     "sampling error": lambda error: f"Joint worths are sampled: standard errors up to {number(error, 2)}.",
     "fallback picks": lambda count, ranked_by: (
         f"{count} picks had no gain to go by and are ranked by {', '.join(ranked_by)}."
@@ -81,6 +85,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "members": lambda count: (
         f"The model is known by {count} members. Several labels tell most of them apart, and then seem to tell all "
         "there is to know: the worth of larger batches is an upper estimate."
+    ),
+    "left out": lambda count, size, joint, used: (
+        f"The model is known by {count} members, and none of them is the truth: worths are what the others save with "
+        f"the labels of each in turn. {_if_one_were_right(size, joint, used)}"
     ),
     # fewer rows than were asked for
     "too few rows": lambda n, size, pending: (
@@ -100,6 +108,16 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"{count} of the {size} rows of the pool, drawn with random_state {seed}, are looked at."
     ),
 }
+
+
+def _if_one_were_right(size: int, joint: float, used: int) -> str:
+    """What the same labels would save if a member were the truth, and why more of them may count no more."""
+    labels = counted(size, "label")
+    text = f"If one of the members were, {labels} would save {number(joint)}."
+    if used == 0:
+        return f"{text} As it is, they save nothing: they leave too few members to act on."
+    first = "the first label" if used == 1 else f"the first {used}"
+    return f"{text} After {first} too few members are left to tell what more labels add." if used < size else text
 
 
 class Note(NamedTuple):
@@ -168,7 +186,8 @@ class Reason:
 
     Attributes:
         worth: By how much its label is expected to lower the loss of one decision; times exp(log_scale) of the ranking.
-            In a batch: on top of the rows before it. None in a cold start.
+            In a batch: on top of the rows before it. None in a cold start, and in an outlook of a model that is known
+            by members: what one row adds to others is not its own.
         worth_per_cost: The worth for each unit of cost; None without costs.
         contexts: Up to three contexts at which its label, alone, helps most; none where it is worth nothing by itself.
         as_good: How many other rows score the same to within 1e-9, so that the random state decided; None in a batch.
@@ -204,7 +223,8 @@ class Ranking:
         row_ids: Their labels in a pandas index, else their positions; the ids of a table that was read from a file.
         scores: What they are ranked by (`ranked_by`), for each unit of cost where `per_cost`; times exp(log_scale).
         per_cost: Whether scores are for each unit of cost.
-        ranked_by: "worth", "gain" on top of the rows before it (a batch), or what stood in for them.
+        ranked_by: "worth", "gain" on top of the rows before it (a batch), "together" with the rows before it (an
+            outlook of a model that is known by members), or what stood in for them.
         reasons: Why each row was chosen.
         notes: What was taken for granted, approximated or left out.
         log_scale: 0, unless the scores are beyond the range of numbers.

@@ -14,11 +14,12 @@ import numpy as np
 from stakes._utils.arguments import TIES, Progress, RandomState, affords, generator, is_positive
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host
-from stakes._utils.text import number, plus_minus, short
+from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
 from stakes.acquisition.batches import log_most
-from stakes.acquisition.forms import simplest
+from stakes.acquisition.forms import n_members, simplest
+from stakes.acquisition.honest import honest_prefixes
 from stakes.beliefs import (
     Belief,
     GaussianBelief,
@@ -28,13 +29,18 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss
+from stakes.losses import AnyLoss, DistributionLoss, SquaredError
 from stakes.ranking.query import Query, make_query
 from stakes.ranking.rank import CONFIGURATIONS, choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
+TOGETHER = "together"
+"""What the rows of an outlook are ranked by where the model is known by members: the worth with all rows above."""
 _SURE = 2.0  # standard errors
+_MOST_DRAWS, _FEWEST_DRAWS = 800, 8  # labels of a batch, of all members and of each, where the truth is left out
+_NUMBERS = 2**26  # that these may take: half a second or so
+_NODES, _INTEGRATED = 256, 200  # numbers for each pair of a member and a context, where those are integrated
 
 
 class Amount(NamedTuple):
@@ -63,10 +69,13 @@ class Offer:
 
     Attributes:
         size: How many rows.
-        worth: What their labels are expected to save together, for one decision.
-        error: Its standard error: over contexts, and of sampling where labels of a batch are sampled.
+        worth: What their labels are expected to save together, for one decision; below 0 where they would make answers
+            worse. Where the model is known by members (an ensemble, hypotheses of a mixture), none of these is taken
+            for the truth (`stakes.honest_reduction`).
+        error: Its standard error: over contexts, over members, and of sampling where labels of a batch are sampled.
         cost: What all of them cost, in units of the loss; None where that is not known.
         decisions: How many decisions will be taken; None where that is not known.
+        joint: What they would save if one of the members were the truth; None where there are no members.
 
     Examples:
         >>> from stakes.ranking import Offer
@@ -80,6 +89,7 @@ class Offer:
     error: float
     cost: float | None
     decisions: float | None
+    joint: float | None = None
 
     @property
     def net(self) -> float | None:
@@ -153,9 +163,10 @@ class Outlook:
         return {"ranking": self.ranking.to_dict(), **amounts, "offers": offers, **rest, **sentences}
 
     def __str__(self) -> str:
+        condition = if_a_member_is_right(offer.joint for offer in self.offers)
         lines = [
             f"Expected loss of a decision today: {self.today}",
-            f"The most that labels can save of it: {self.most}",
+            f"The most that labels can save of it{condition}: {self.most}",
             *(_line(offer) for offer in shown(self.offers)),
             *self.sentences,
         ]
@@ -211,8 +222,10 @@ def outlook(
     """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
 
     With `decisions` and `costs`, the advice is to go on if any of the batches saves more than it costs, and to stop
-    only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. Forests of a real
-    target have no joint batches: rows are then ranked alone, and one offer is made.
+    only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. Where the model is
+    known by members, worths are those with the truth left out (`stakes.honest_reduction`): labels that tell which
+    member is right do not tell the truth. Rows are still chosen for their joint worth. Forests of a real target have no
+    joint batches: rows are then ranked alone, and one offer is made.
 
     Args:
         model: A fitted model, as in `rank`.
@@ -295,11 +308,65 @@ def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: floa
     worths = np.cumsum([reason.worth for reason in ranking.reasons])
     if errors is None:
         worths, errors = _joint_worths(query, rows) or _single_worth(query, ranking)
+    joint: list[Any] = [None] * len(worths)
+    if (honest := _honest_worths(query, rows[: len(worths)])) is not None:
+        joint, (worths, errors) = worths.tolist(), _with_free_disposal(*honest, worths)
     costs = None if query.costs is None else np.cumsum(query.costs[rows])
     return tuple(
-        Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions)
-        for size, (worth, error) in enumerate(zip(worths.tolist(), errors.tolist(), strict=True), 1)
+        Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions, together)
+        for size, (worth, error, together) in enumerate(zip(worths.tolist(), errors.tolist(), joint, strict=True), 1)
     )
+
+
+def _honest_worths(query: Query, rows: Host) -> tuple[list[int], Host, Host] | None:
+    """What the first 1, 2, 4, .. and all rows are worth where no member is the truth: sizes, worths, standard errors.
+
+    None where the model has no members, or where it would take long.
+    """
+    pending, count = np.asarray(query.pending, dtype=np.intp), len(rows)
+    belief = query.belief(np.concatenate([pending, rows]), joint=len(pending) + count > 1)
+    sizes = sorted({count, *(2**power for power in range(count.bit_length()))})
+    draws = _draws(query, belief, len(sizes))
+    if draws is None:
+        return None
+    places = range(len(pending) + count)
+    given = places[: len(pending)], query.weights, draws, sizes
+    try:
+        found = honest_prefixes(query.loss, belief, places[len(pending) :], *given)
+    except FloatingPointError:  # a user's own score that is infinite for a class that the others rule out
+        return None
+    if found is None:
+        return None
+    return sizes, on_host(found.reduction).astype(float), on_host(found.error).astype(float)
+
+
+def _with_free_disposal(sizes: list[int], worths: Host, errors: Host, joint: Host) -> tuple[Host, Host]:
+    """[n], [n]: worths and errors of the first 1, 2, .. n labels, of which no more need be used than are of use.
+
+    So more labels are worth no less than fewer, and none less than nothing: where they would leave too few members to
+    act on, the answers of fewer labels stay. Of a few members the others are so wrong before any label that they seem
+    to gain more than if one of them were right: no worth is above the `joint` one [n].
+    """
+    each = {size: (min(w, joint[size - 1]), e) for size, w, e in zip(sizes, worths, errors, strict=True)}
+    found, best, error = [], 0.0, float(errors[0])
+    for size in range(1, len(joint) + 1):
+        worth, spread = each.get(size, (best, error))
+        if worth > best:
+            best, error = float(worth), float(spread)
+        found.append((best, error))
+    return np.asarray([value for value, _ in found]), np.asarray([value for _, value in found])
+
+
+def _draws(query: Query, belief: Belief, count: int) -> int | None:
+    """How many labels are drawn from each member for each of `count` batches; None without members, or for too long."""
+    if (members := n_members(belief)) < 2:
+        return None
+    statistics = _NODES if isinstance(query.loss, DistributionLoss) else 2
+    numbers = count * members * belief.n_contexts * statistics
+    if isinstance(simplest(belief), GaussianMixtureBelief | WarpedGaussianBelief):
+        numbers *= 2 * members if type(query.loss) is SquaredError else _INTEGRATED * members
+    draws = min(_MOST_DRAWS // members + _FEWEST_DRAWS, _NUMBERS // numbers)
+    return draws if draws >= 2 else None
 
 
 def _single_worth(query: Query, ranking: Ranking) -> tuple[Host, Host]:
@@ -335,12 +402,29 @@ def _joint_worths(query: Query, rows: Host) -> tuple[Host, Host] | None:
 
 
 def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
-    """The ranking with a note that batches of an ensemble can teach no more than which member is right."""
-    members, before = getattr(query.first(), "member_weights", None), len(query.notes)
-    if members is None or len(offers) < min(2, len(ranking)):
+    """The ranking with worths for which no member is the truth, and a note; or with a note that one of them is."""
+    count, before = n_members(query.first()), len(query.notes)
+    if count < 2 or not offers or (offers[-1].joint is None and len(offers) < min(2, len(ranking))):
         return ranking
-    note = Note("members", {"count": len(members)})
-    return replace(ranking, notes=(*ranking.notes[:before], note, *ranking.notes[before:]))
+    last = offers[-1]
+    note = Note("members", {"count": count})
+    if last.joint is not None:
+        used = next(offer.size for offer in offers if offer.worth == last.worth) if last.worth > 0 else 0
+        note = Note("left out", {"count": count, "size": last.size, "joint": last.joint, "used": used})
+    kept = [
+        each
+        for each in ranking.notes
+        if last.joint is None or each.kind not in ("joint worth of members", "sampling error")
+    ]
+    ranking = replace(ranking, notes=(*kept[:before], note, *kept[before:]))
+    return ranking if last.joint is None or len(offers) < len(ranking) else _with_worths(ranking, offers)
+
+
+def _with_worths(ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
+    """The ranking with what each row is worth together with those above it: what one adds to others is not its own."""
+    scores = [offer.worth / (offer.cost or 1.0) if ranking.per_cost else offer.worth for offer in offers]
+    reasons = tuple(replace(reason, worth=None, worth_per_cost=None) for reason in ranking.reasons)
+    return replace(ranking, scores=tuple(scores), ranked_by=TOGETHER, reasons=reasons)
 
 
 def expected_loss(query: Query) -> Amount:

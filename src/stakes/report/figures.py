@@ -151,6 +151,8 @@ def worth_picture(evidence: Evidence) -> Picture:
     ids = () if evidence.ranking is None else evidence.ranking.row_ids
     asked = sum(row not in evidence.open_ids for row in ids[: len(offers)])
     notes += [f"{asked} of these rows are asked for already, or have been labelled since."] if asked else []
+    if any(each.get("joint") is not None for each in offers):
+        notes += ["The model is known by members, none of which is taken for the truth; bars are over members, too."]
     paid = offers[0]["net"] is not None
     times = offers[0]["decisions"] if paid else 1.0
 

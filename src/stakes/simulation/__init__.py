@@ -1,7 +1,7 @@
 """Does it help? Repeated loops of active learning on labelled data: choices by the loss, at random, by other rules."""
 
 from stakes.simulation.metrics import MetricLike
-from stakes.simulation.result import Comparison, Estimate, Reached, Simulation
+from stakes.simulation.result import Comparison, Estimate, PromiseRecord, Reached, Simulation
 from stakes.simulation.runner import simulate, simulate_trials
 from stakes.simulation.strategies import StrategyLike
 from stakes.simulation.trial import Trial
@@ -10,6 +10,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "MetricLike",
+    "PromiseRecord",
     "Reached",
     "Simulation",
     "StrategyLike",

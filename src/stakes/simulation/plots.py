@@ -18,7 +18,7 @@ from stakes.files.write import checked_output, output_file
 from stakes.simulation.result import mean_of
 
 if TYPE_CHECKING:
-    from stakes.simulation.result import Simulation
+    from stakes.simulation.result import PromiseRecord, Simulation
 
 PICTURES = (".png", ".svg", ".pdf")
 _LACKING = "plots need matplotlib: pip install 'stakes[plot]'"
@@ -45,6 +45,24 @@ def plot_acquired(simulation: Simulation, ax: Any) -> Any:
         ax.set(xlabel="labels bought", ylabel="target of the label bought")
     else:
         _bars(simulation, ax)
+    ax.legend()
+    return ax
+
+
+def plot_calibration(record: PromiseRecord, ax: Any) -> Any:
+    """Mean delivered over mean promised of fifths of all stretches, by promise, with 95% intervals."""
+    ax = _axes(ax)
+    promised, delivered = record.promised.ravel(), record.delivered.ravel()
+    parts = np.array_split(np.argsort(promised, kind="stable"), min(5, len(promised)))
+    means = [mean_of(delivered[part]) for part in parts]
+    places = np.asarray([promised[part].mean() for part in parts])
+    values = np.asarray([each.value for each in means])
+    ends = np.asarray([[each.value - each.low, each.high - each.value] for each in means]).T
+    ax.errorbar(places, values, np.where(np.isfinite(ends), ends, 0.0), fmt="o-", capsize=3, label=record.strategy)
+    top = float(places.max())
+    ax.plot([0.0, top], [0.0, top], color="grey", linestyle=":", label="as promised")
+    ax.axhline(0.0, color="grey", linewidth=0.6)
+    ax.set(xlabel="saving promised", ylabel=f"fall of the {record.metric} on test rows")
     ax.legend()
     return ax
 

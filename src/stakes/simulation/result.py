@@ -103,6 +103,54 @@ class Comparison:
     area: Estimate
 
 
+@dataclass(frozen=True, eq=False)
+class PromiseRecord:
+    """What labels of a strategy were bought for, beside what came: sums over stretches of labels, for each run.
+
+    Attributes:
+        strategy: By which the labels were chosen.
+        metric: The loss that they were chosen for.
+        promised: [R, W]: the sum of expected reductions over each of W stretches.
+        delivered: [R, W]: by how much the loss on test rows fell over each.
+
+    Examples:
+        >>> import numpy as np
+        >>> promised, delivered = np.array([[0.4], [0.6]]), np.array([[0.2], [0.4]])
+        >>> print(PromiseRecord("loss", "loss", promised, delivered))
+        Labels chosen by 'loss' promised 0.5 and delivered 0.3 (95% interval -0.971 to 1.57), 60% of it.
+    """
+
+    strategy: str
+    metric: str
+    promised: Host
+    delivered: Host
+
+    @property
+    def mean_promised(self) -> Estimate:
+        """Of a stretch, over runs."""
+        return mean_of(self.promised.mean(axis=1))
+
+    @property
+    def mean_delivered(self) -> Estimate:
+        """Of a stretch, over runs."""
+        return mean_of(self.delivered.mean(axis=1))
+
+    @property
+    def share(self) -> float:
+        """The mean saving over the mean promise; below 1 where promises were too large."""
+        return self.mean_delivered.value / self.mean_promised.value if self.mean_promised.value else math.nan
+
+    def __str__(self) -> str:
+        """One sentence."""
+        came, share = self.mean_delivered, self.share
+        ends = f"{number(came.low, 3)} to {number(came.high, 3)}" if math.isfinite(came.low) else "not known"
+        part = "" if math.isnan(share) else f", {share:.0%} of it"
+        return (
+            f"Labels chosen by {self.strategy!r} promised {number(self.mean_promised.value, 3)} and delivered "
+            f"{number(came.value, 3)} (95% interval {ends}){part}."
+        )
+
+
 @dataclass(frozen=True)
 class Reached:
     """How many labels a strategy acquired until the loss was no more than `level` for the first time.
@@ -249,6 +297,35 @@ class Simulation:
             raise StakesError(f"level must be a finite loss; got {level!r}. Give one: all strategies end infinite.")
         return {each: _reached(self.curves(each, metric), level) for each in self.strategies}
 
+    def calibration(self, strategy: str = "loss", size: int = 1) -> PromiseRecord:
+        """Whether promises come true: what labels were bought for, beside by how much the loss on test rows fell.
+
+        Promises are the expected reductions of single labels when each was chosen. Single labels are noisy, stretches
+        of several less so.
+
+        Args:
+            strategy: One that chooses by a loss: "loss" or "plain".
+            size: How many labels make a stretch; a shorter rest at the end is left out.
+
+        Returns:
+            Both for each run and stretch, with means and a sentence.
+
+        Raises:
+            StakesError: If there is no such strategy, it chooses by no loss, that loss was not measured, or the size is
+                not from 1 to n.
+        """
+        metric = "plain" if strategy == "plain" and "plain" in self.losses else "loss"
+        curves = self.curves(strategy, metric)
+        promised = self.promised[self.strategies.index(strategy)]  # [R, B]
+        if strategy not in ("loss", "plain") or np.isnan(promised).any():
+            raise StakesError(f"strategy must be 'loss' or 'plain', which choose by a loss; got {strategy!r}")
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 1 <= size <= self.n:
+            raise StakesError(f"size must be a whole number from 1 to {self.n}, the labels of a run; got {size!r}")
+        count = self.n // size
+        sums = promised[:, : count * size].reshape(self.runs, count, size).sum(axis=2)
+        ends = curves[:, : count * size + 1 : size]
+        return PromiseRecord(strategy, metric, sums, ends[:, :-1] - ends[:, 1:])
+
     def verdict(self) -> str:
         """One sentence: whether the loss-driven choice ended with a lower loss than the plain and the random one.
 
@@ -283,6 +360,10 @@ class Simulation:
             "classes": None if self.classes is None else list(self.classes),
             "fit_seconds": self.fit_seconds.tolist(),
             "score_seconds": self.score_seconds.tolist(),
+            "promised": [
+                [[None if math.isnan(each) else each for each in run] for run in runs]
+                for runs in self.promised.tolist()
+            ],
             "settings": dict(self.settings),
             "versions": dict(self.versions),
         }
@@ -313,6 +394,21 @@ class Simulation:
         from stakes.simulation.plots import plot_acquired
 
         return plot_acquired(self, ax)
+
+    def plot_calibration(self, strategy: str = "loss", size: int = 1, ax: Any = None) -> Any:
+        """Draw delivered savings over promised ones, means of fifths of all stretches; the diagonal is a kept promise.
+
+        Args:
+            strategy: As in `calibration`.
+            size: As in `calibration`.
+            ax: The axes to draw on; by default those of a new figure.
+
+        Returns:
+            The axes.
+        """
+        from stakes.simulation.plots import plot_calibration
+
+        return plot_calibration(self.calibration(strategy, size), ax)
 
     def save_plots(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write both plots into one file. Needs matplotlib.

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern
 
-from stakes.models.bayesian_process import (
+from stakes.models.process_hyperparameters import (
     CONSTANT,
     LogPosterior,
     ProcessDraws,
