@@ -40,11 +40,26 @@ def saved(tmp_path):
 
 
 SQUARED, LOG = LossSpec("squared-error"), LossSpec("log-loss", class_weights={"yes": 5.0})
-FOREST = ModelSpec("random-forest")
+FOREST, PROCESS = ModelSpec("random-forest"), ModelSpec("gaussian-process")  # no chains, which rounding leads elsewhere
 CASES = [
-    (Brief("y", SQUARED, id_column="id", ignore=("cost",)), {}),
-    (Brief("y", SQUARED, cost_column="cost", id_column="id", decisions=100.0, missing=("c",)), {"budget": 4.0}),
-    (Brief("y", SQUARED, label_cost=0.5, decisions=100.0, ignore=("id", "cost"), text=("z",), random_state=3), {}),
+    (Brief("y", SQUARED, model=PROCESS, id_column="id", ignore=("cost",)), {}),
+    (
+        Brief("y", SQUARED, model=PROCESS, cost_column="cost", id_column="id", decisions=100.0, missing=("c",)),
+        {"budget": 4.0},
+    ),
+    (
+        Brief(
+            "y",
+            SQUARED,
+            model=PROCESS,
+            label_cost=0.5,
+            decisions=100.0,
+            ignore=("id", "cost"),
+            text=("z",),
+            random_state=3,
+        ),
+        {},
+    ),
     (Brief("y", LOG, model=FOREST, id_column="id", ignore=("cost",)), {}),
 ]
 
