@@ -268,15 +268,7 @@ class ProcessesOnDevice:
 
     def _root(self, values: ProcessValues, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """[c, m, m], [c], [c, m, m]: the root of the covariance of labels, whether there is none, and sqrt(5) r."""
-        scaled = rows * values.inverse[:, None, :]
-        norms = (scaled**2).sum(-1)
-        squares = norms[:, :, None] + norms[:, None, :] - 2.0 * scaled @ scaled.transpose(1, 2)
-        distance = torch.sqrt(5.0 * squares.clamp_min(0.0))
-        torch.diagonal(distance, dim1=-2, dim2=-1).zero_()
-        shape = (1.0 + distance * (1.0 + distance / 3.0)) * torch.exp(-distance)
-        line = rows @ rows.transpose(1, 2) * (values.slope / rows.shape[2])[:, None, None]
-        whole = values.variance[:, None, None] * shape + CONSTANT + line
-        torch.diagonal(whole, dim1=-2, dim2=-1).add_((values.noise + JITTER)[:, None])
+        whole, distance = covariance_of_labels(values, rows)
         factor, failed = torch.linalg.cholesky_ex(whole)
         return factor, failed, distance
 
@@ -402,7 +394,7 @@ class Fits:
         of = torch.arange(len(self), device=self.which.device)[:, None].expand(self.chains.shape[:2])
         values = self.processes.hyperparameters(self.data, self.chains, of)
         rows = self.data.rows[:, None]  # [G, 1, m, p]
-        factor = torch.linalg.cholesky(covariance_of_labels(values, rows))
+        factor = torch.linalg.cholesky(covariance_of_labels(values, rows)[0])
         targets = self.data.targets[:, None, :, None].expand(*self.chains.shape[:2], -1, 1)
         return _Solved(values, rows, factor, torch.linalg.solve_triangular(factor, targets, upper=False))
 
@@ -427,12 +419,18 @@ class _Solved(NamedTuple):
     """[G, S, m, 1]: L^-1 labels"""
 
 
-def covariance_of_labels(values: ProcessValues, rows: Tensor) -> Tensor:
-    """[.., m, m]: prior covariance of labels, noise included."""
-    whole = _covariance(values, rows, rows)
-    own = (values.variance + CONSTANT + values.noise + JITTER)[..., None] + values.slope[..., None] * (rows**2).mean(-1)
-    torch.diagonal(whole, dim1=-2, dim2=-1).copy_(own)
-    return whole
+def covariance_of_labels(values: ProcessValues, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """[.., m, m] each: the prior covariance of labels, noise included, and sqrt(5) r."""
+    scaled = rows * values.inverse[..., None, :]
+    norms = (scaled**2).sum(-1)
+    squares = norms[..., :, None] + norms[..., None, :] - 2.0 * scaled @ scaled.transpose(-1, -2)
+    distance = torch.sqrt(5.0 * squares.clamp_min(0.0))
+    torch.diagonal(distance, dim1=-2, dim2=-1).zero_()
+    shape = (1.0 + distance * (1.0 + distance / 3.0)) * torch.exp(-distance)
+    line = rows @ rows.transpose(-1, -2) * (values.slope / rows.shape[-1])[..., None, None]
+    whole = values.variance[..., None, None] * shape + CONSTANT + line
+    torch.diagonal(whole, dim1=-2, dim2=-1).add_((values.noise + JITTER)[..., None])
+    return whole, distance
 
 
 def _covariance(values: ProcessValues, rows: Tensor, others: Tensor) -> Tensor:
