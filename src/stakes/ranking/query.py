@@ -60,7 +60,7 @@ from stakes.exceptions import StakesError
 from stakes.files import open_pool
 from stakes.files.frame import Frame
 from stakes.files.pools import MappedPool
-from stakes.losses import AnyLoss, LogLoss, LogScore
+from stakes.losses import AnyLoss, LogLoss, LogScore, align_classes
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
 from stakes.models.inspection import (
@@ -454,6 +454,7 @@ def make_query(
     show, gaps = as_progress(progress), accepts_missing(model)
     check_fitted(model)
     _check_classes(loss, classes)
+    loss = align_classes(loss, class_names(model, classes))
     check_budget(budget)
     head = pool_rows(rows := checked_pool(pool, model, gaps, show), np.arange(1))
     check_columns(model, "pool", head)

@@ -530,6 +530,8 @@ def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:
     """A predicted class by its name, probabilities as a tuple; all else as it is."""
     if isinstance(prediction, list):
         return tuple(prediction)
+    if isinstance(loss, CostMatrix) and loss.actions is not None:
+        return loss.actions[int(prediction)]
     return names[int(prediction)] if isinstance(loss, ZeroOne) and names else prediction
 
 
@@ -538,6 +540,8 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
         return f"class {prediction!r}"
     if isinstance(loss, ThresholdDecision):
         return ("wait", "act")[int(prediction)]
+    if isinstance(loss, CostMatrix):
+        return _decision(loss, prediction, names)
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
@@ -546,6 +550,12 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
     return ", ".join(number(each) for each in prediction) if isinstance(prediction, tuple) else number(prediction)
 
 
-# One call: the rows of a pool whose labels lower your loss most, and why.
-#
-# Sizes: N rows, M contexts, n rows chosen.
+def _decision(loss: CostMatrix, prediction: Any, names: list[Any] | None) -> str:
+    """An action by its name; without one by that of its class, where the cheapest action is to name the class."""
+    if loss.actions is not None:
+        return f"{'class' if loss.classes is not None and set(loss.actions) == set(loss.classes) else 'decision'} " + (
+            repr(prediction)
+        )
+    costs = loss.costs
+    cheapest = costs.shape[0] == costs.shape[1] and bool(np.all(np.diag(costs) <= costs.min(axis=1)))
+    return f"class {names[int(prediction)]!r}" if names and cheapest else f"action {prediction}"

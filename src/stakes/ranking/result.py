@@ -155,8 +155,9 @@ class HelpedContext:
         index: Its position among the contexts (in the pool, where the pool stands for them).
         row_id: Its label in a pandas index, else its position.
         share: Of the worth of the row.
-        prediction: The answer with the least expected loss today: a number, a class, the position of an action, or
-            class probabilities; None where the answer is a whole distribution, or beyond the range of numbers.
+        prediction: The answer with the least expected loss today: a number, a class, an action by its name (by its
+            position where the loss has no names), or class probabilities; None where the answer is a whole
+            distribution, or beyond the range of numbers.
         uncertainty: The expected loss of that answer; None where it is beyond the range of numbers.
         answer: The prediction as text.
 
