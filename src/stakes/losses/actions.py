@@ -134,7 +134,7 @@ class CostMatrix(FiniteChoice):
             given_names = getattr(self, name)
             if here is not None and given_names is not None:
                 raise StakesError(f"costs have names already; leave {name} out, or give costs without names")
-            object.__setattr__(self, name, checked_names(name, here if given_names is None else given_names, count))
+            object.__setattr__(self, name, distinct_names(name, here if given_names is None else given_names, count))
         if 0 in costs.shape:
             raise StakesError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
         apart = float(np.max(costs / 4.0) - np.min(costs / 4.0))
@@ -177,7 +177,7 @@ def _named_parts(costs: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
     return [[row[action] for action in actions] for row in costs.values()], list(costs), actions
 
 
-def checked_names(what: str, names: Any, count: int) -> tuple[Any, ...] | None:
+def distinct_names(what: str, names: Any, count: int) -> tuple[Any, ...] | None:
     """Names as Python has them, each once and as many as there are rows or columns; None stays None."""
     if names is None:
         return None

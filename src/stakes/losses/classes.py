@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 from stakes._utils.tables import plain_label
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
-from stakes.losses.actions import CostMatrix, checked_names
+from stakes.losses.actions import CostMatrix, distinct_names
 from stakes.losses.base import AnyLoss
 from stakes.losses.bregman import WeightedBregman
 from stakes.losses.domains import NONNEGATIVE, REAL, Classes
@@ -151,7 +151,7 @@ def _weigh_classes(loss: WeightedBregman, class_weights: ClassWeightsLike) -> No
     weight = None if class_weights is None else ClassWeights(class_weights)
     count = None if weight is None else len(weight.weights)
     object.__setattr__(loss, "class_weights", None if weight is None else weight.weights)
-    object.__setattr__(loss, "classes", None if count is None else checked_names("class weights", names, count))
+    object.__setattr__(loss, "classes", None if count is None else distinct_names("class weights", names, count))
     object.__setattr__(loss, "weight", weight)
     object.__setattr__(loss, "transform", Indicator(Classes(count)))
 

@@ -249,7 +249,10 @@ def noise_of_trees(model: Any, means: Array) -> Array:
 
 def _check_known(model: Any, means: Array) -> None:
     """Refuse a model whose out-of-bag score does not tell the noise, and say what does."""
-    otherwise = "Or give EnsembleOf(model, noise_sd=...), where out_of_bag_noise(model, X, y) estimates it if it can."
+    otherwise = (
+        "Or give the rows that it was fitted to, rank(model, loss, pool, labelled=(X, y)), or EnsembleOf(model, "
+        "noise_sd=...), where out_of_bag_noise(model, X, y) estimates it if it can."
+    )
     name = type(model).__name__
     if not model.bootstrap:
         raise StakesError(

@@ -35,6 +35,7 @@ from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, 
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
+from stakes.ranking.labels import open_rows
 from stakes.ranking.query import Query, class_names, make_query, screened_belief, screening, summary_of
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 
@@ -71,6 +72,8 @@ def rank(
     loss: AnyLoss,
     pool: Any,
     *,
+    y: Any = None,
+    labelled: tuple[Any, Any] | None = None,
     contexts: Any = None,
     n: int = 10,
     costs: Any = None,
@@ -96,13 +99,20 @@ def rank(
     ranks. What was taken for granted is in the notes of the result.
 
     Args:
-        model: A fitted model of any kind that `stakes.models.belief_of` knows, or with a method `belief`; None for a
-            `cold_start`.
+        model: A fitted model of any kind that `stakes.models.belief_of` knows, or with a method `belief`; with `y` or
+            `labelled` any classifier or regressor with scikit-learn's methods, fitted or not (docs/estimators.md); None
+            for a `cold_start`.
         loss: What a wrong answer costs.
         pool: [N, p]: rows that could be labelled. They go to the model as they are: arrays, sparse matrices, data
             frames, Arrow tables; to networks also rows of any shape, texts and dicts of tensors (docs/torch.md). A pool
             may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a folder of
             these, or a `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md).
+        y: [N]: labels of the rows of `pool`, with NaN, None or empty text where there is none. The rows without a label
+            are then the pool, positions count in the whole table, and the others are the labelled rows.
+        labelled: The rows [n, p] and labels [n] that the model was fitted to, where `pool` does not hold them. Of a
+            model that says nothing of how sure it is, copies are fitted to these rows drawn anew
+            (`stakes.models.Bootstrap`); one that was not fitted is fitted to them; a note says so. A model that has a
+            belief of its own is used as it is.
         contexts: [M, p]: where predictions or decisions will be made. Without them the pool stands for the future: all
             of it, or `max_contexts` rows drawn with the random state.
         n: How many rows to choose.
@@ -148,30 +158,40 @@ def rank(
         >>> ranking = rank(model, CostMatrix([[0.0, 20.0], [1.0, 0.0]]), X[40:], n=3)
         >>> len(ranking), len(ranking.reasons[0].contexts)
         (3, 3)
+
+        Any other estimator, with the rows and labels that it was fitted to:
+
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> model = LogisticRegression(max_iter=5000).fit(X[:40], y[:40])
+        >>> ranking = rank(model, CostMatrix([[0.0, 20.0], [1.0, 0.0]]), X[40:], n=3, labelled=(X[:40], y[:40]))
+        >>> len(ranking)
+        3
     """
+    asked: dict[str, Any] = {
+        "labelled": labelled,
+        "contexts": contexts,
+        "n": n,
+        "costs": costs,
+        "budget": budget,
+        "context_weights": context_weights,
+        "target": target,
+        "classes": classes,
+        "batch": batch,
+        "shortlist": shortlist,
+        "pending": pending,
+        "random_state": random_state,
+        "max_contexts": max_contexts,
+        "max_rows": max_rows,
+        "chunk": chunk,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if y is not None:
+        rows = open_rows(pool, y, loss, labelled)
+        return rows.renumbered(rank(model, loss, rows.pool, **rows.arguments(asked)), contexts is None)
     if model is None:
-        return _cold(pool, n, random_state, costs, budget)
-    query = make_query(
-        model,
-        loss,
-        pool,
-        contexts=contexts,
-        n=n,
-        costs=costs,
-        budget=budget,
-        context_weights=context_weights,
-        target=target,
-        classes=classes,
-        batch=batch,
-        shortlist=shortlist,
-        pending=pending,
-        random_state=random_state,
-        max_contexts=max_contexts,
-        max_rows=max_rows,
-        chunk=chunk,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+        return _cold(pool, n, random_state, costs, budget, labelled)
+    query = make_query(model, loss, pool, **asked)
     query = replace(query, notes=(*query.notes, *warn_of_trained_weights(model, loss)))
     ranking, _ = choose(query)
     return replace(ranking, notes=(*ranking.notes, *_shortfall(query, len(ranking))))
@@ -187,12 +207,14 @@ def _shortfall(query: Query, count: int) -> list[Note]:
     return notes
 
 
-def _cold(pool: Any, n: int, random_state: RandomState, costs: Any, budget: float | None) -> Ranking:
+def _cold(
+    pool: Any, n: int, random_state: RandomState, costs: Any, budget: float | None, labelled: tuple[Any, Any] | None
+) -> Ranking:
     if costs is not None or budget is not None:
         raise StakesError(
             "without a model no row has a worth to weigh against costs or a budget: leave them out, or give a model"
         )
-    return cold_start(pool, n=n, random_state=random_state)
+    return cold_start(pool, n=n, known=None if labelled is None else labelled[0], random_state=random_state)
 
 
 def warn_of_trained_weights(model: Any, loss: AnyLoss) -> list[Note]:
