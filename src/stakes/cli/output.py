@@ -31,7 +31,6 @@ _WORTHS = {
     "worth": "Worth alone, a decision",
     "together": "Worth together with the rows above, a decision",
 }
-_FEW = 2  # columns that set a row apart, where not all is wanted
 _LIKE = "like the others"
 _CAUTIONS = {  # kinds of notes that are shown in any case
     *("table", "no model", "fewer rows", "nothing within the budget", "budget", "too few rows", "copies", "costs"),
@@ -80,16 +79,25 @@ def ranking_lines(ranking: Ranking, apart: Sequence[tuple[Contrast, ...]], among
     name = "worth" if ranking.ranked_by in _WORTHS else "score"
     width, wide = (max(map(len, each)) for each in (["row", *map(str, ranking.row_ids)], [name, *scores]))
     lines = [f"   {'row'.ljust(width)}  {name.ljust(wide)}  {APART}"]
-    few = [", ".join(map(str, each[: None if verbose else _FEW])) or _LIKE for each in apart]
-    for place, (row, score, each, why) in enumerate(zip(ranking.row_ids, scores, few, whys(ranking), strict=True), 1):
+    for place, (row, score, each, why) in enumerate(zip(ranking.row_ids, scores, apart, whys(ranking), strict=True), 1):
         first, indent = f"{place:2d} {row.ljust(width)}  {score.ljust(wide)}  ", " " * (7 + width + wide)
         if len(first) > WIDTH // 2:  # a long id has a line to itself
             lines.append(f"{place:2d} {row}")
             first, indent = f"     {score.ljust(wide)}  ", " " * (7 + wide)
-        lines += wrapped(each, indent, first)
-        lines += wrapped(why, indent) if verbose else []
-    brackets = f"In brackets: the middle half of {among}, or how many have the same." if any(apart) else ""
-    return [*lines, *wrapped(f"{_score_name(ranking)}. {brackets}".rstrip())]
+        said = wrapped(", ".join(map(str, each)) or _LIKE, indent, first)
+        lines += [*said, *wrapped(why, indent)] if verbose else [_one_line(first, each)]
+    usual = [f"In brackets: the middle half of {among}, or how many have the same."] if any(apart) else []
+    return [*lines, f"{_score_name(ranking)}.", *usual]
+
+
+def _one_line(first: str, apart: Sequence[Contrast]) -> str:
+    """As many of the columns that set a row apart as a line holds, and the first of them in any case."""
+    line = first + (str(apart[0]) if apart else _LIKE)
+    for each in apart[1:]:
+        if len(line) + len(f", {each}") > WIDTH:
+            break
+        line = f"{line}, {each}"
+    return line
 
 
 def ranking_json(ranking: Ranking, apart: Sequence[tuple[Contrast, ...]], notes: Iterable[object]) -> dict[str, Any]:

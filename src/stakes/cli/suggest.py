@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stakes._utils.text import counted, plus_minus
 from stakes.cli.options import (
     brief_from,
     files_read,
@@ -88,7 +88,7 @@ def suggest_command(table: str, output: str | None, force: bool, verbose: bool, 
         *ranking_lines(ranking, apart, rows_compared(len(sheet.labels)), verbose=verbose),
         *_worths(outlook, n, verbose),
         *note_lines(notes, verbose=verbose),
-        *_next(table, brief.target, output, keep, again),
+        *_next(brief.target, output, keep, again),
     ]
     as_json_or(as_json, {**ranking_json(ranking, apart, notes), "outlook": kept}, lines)
 
@@ -110,14 +110,13 @@ def _worths(outlook: Outlook | None, n: int, verbose: bool) -> list[str]:
         return []
     lines = str(outlook).splitlines()
     if not verbose and outlook.offers:
-        offer = outlook.offers[min(n, len(outlook.offers)) - 1]
-        saved = f"{counted(offer.size, 'label')} save{'s' * (offer.size == 1)}"
-        lines = [*lines[:2], f"{saved} {plus_minus(offer.worth, offer.error)} a decision", *outlook.sentences]
+        some = replace(outlook, offers=outlook.offers[:n])  # the last of its lines on offers is on all of them
+        lines = [lines[0], str(some).splitlines()[-1 - len(some.sentences)], *outlook.sentences]
     return ["", *(part for line in lines for part in wrapped(line, "  ", ""))]
 
 
-def _next(table: str, target: str, output: str | None, keep: str, again: str | None) -> list[str]:
+def _next(target: str, output: str | None, keep: str, again: str | None) -> list[str]:
     """What to do now."""
-    where = f"in {table}" if output is None else f"({output} has them)"
-    lines = ["", *wrapped(f"Next: fill in {target!r} {where} and run this again, or keep track of rows and labels:")]
+    filled = f"fill in {target!r} and run this again" if output is None else f"fill in {output}"
+    lines = ["", *wrapped(f"Next: {filled}, or keep rows and labels in a campaign:")]
     return [*lines, f"  {keep}", *(["This answer again, without questions:", f"  {again}"] if again else [])]

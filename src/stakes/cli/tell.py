@@ -49,4 +49,5 @@ def _show(recorded: Recorded, campaign: str, as_json: bool) -> None:
     parts = [f"{len(rows)} {name}" for name, rows in zip(names, recorded, strict=True) if rows]
     done = ", ".join(parts) or "No labels there."
     file = shell_word(campaign)
-    as_json_or(as_json, recorded._asdict(), [done, f"Next: stakes status {file}, or stakes ask {file} for more rows"])
+    then = [f"Next: stakes status {file}, or stakes ask {file} for more rows"] if parts else []
+    as_json_or(as_json, recorded._asdict(), [done, *then])
