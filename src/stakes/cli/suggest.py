@@ -118,5 +118,5 @@ def _worths(outlook: Outlook | None, n: int, verbose: bool) -> list[str]:
 def _next(target: str, output: str | None, keep: str, again: str | None) -> list[str]:
     """What to do now."""
     filled = f"fill in {target!r} and run this again" if output is None else f"fill in {output}"
-    lines = ["", *wrapped(f"Next: {filled}, or keep rows and labels in a campaign:")]
+    lines = ["", *wrapped(f"Next: {filled}, or begin a campaign:")]
     return [*lines, f"  {keep}", *(["This answer again, without questions:", f"  {again}"] if again else [])]
