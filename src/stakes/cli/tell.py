@@ -6,7 +6,7 @@ import click
 
 from stakes.campaign import Campaign, Recorded
 from stakes.cli.options import applied, json_option, trust_option, who_option
-from stakes.cli.output import as_json_or, waiting
+from stakes.cli.output import as_json_or, shell_word, waiting
 
 _labels = applied(
     click.option("--replace", is_flag=True, help="Replace the labels that rows have."),
@@ -28,7 +28,7 @@ def tell_command(
     """Record LABEL of ROW. It is on the disk when the command returns; once more, it changes nothing."""
     with Campaign.open(campaign, trust=trust) as opened:
         recorded = opened.tell(row, label, replace=replace, new_class=new_class, who=who)
-    _show(recorded, as_json)
+    _show(recorded, campaign, as_json)
 
 
 @click.command("import")
@@ -41,10 +41,13 @@ def import_command(
     """Record the labels in FILE, all or none: a filled-in export, a file of `ask -o`, or the filled-in table itself."""
     with Campaign.open(campaign, trust=trust) as opened, waiting("recording labels"):
         recorded = opened.import_labels(file, replace=replace, new_class=new_class, who=who)
-    _show(recorded, as_json)
+    _show(recorded, campaign, as_json)
 
 
-def _show(recorded: Recorded, as_json: bool) -> None:
+def _show(recorded: Recorded, campaign: str, as_json: bool) -> None:
     names = ("recorded", "known already", "replaced")
     parts = [f"{len(rows)} {name}" for name, rows in zip(names, recorded, strict=True) if rows]
-    as_json_or(as_json, recorded._asdict(), [", ".join(parts) or "No labels there."])
+    done = ", ".join(parts) or "No labels there."
+    file = shell_word(campaign)
+    then = [f"Next: stakes status {file}, or stakes ask {file} for more rows"] if parts else []
+    as_json_or(as_json, recorded._asdict(), [done, *then])

@@ -455,14 +455,11 @@ def make_query(
     labelled: tuple[Any, Any] | None = None,
 ) -> Query:
     """The arguments of `rank`, checked."""
-    show, seed = as_progress(progress), as_seed(random_state)
-    made: tuple[str, ...] = ()
-    if labelled is not None:
-        model, made = with_belief(model, labelled, random_state=seed, n_jobs=checked_jobs(n_jobs))
+    show, seed, jobs = as_progress(progress), as_seed(random_state), checked_jobs(n_jobs)
+    model, made = (model, ()) if labelled is None else with_belief(model, labelled, random_state=seed, n_jobs=jobs)
     gaps = accepts_missing(model)
     check_fitted(model)
-    _check_classes(loss, classes)
-    loss = loss if getattr(loss, "classes", None) is None else align_classes(loss, class_names(model, classes))
+    loss = _checked_loss(loss, classes, model)
     check_budget(budget)
     head = pool_rows(rows := checked_pool(pool, model, gaps, show), np.arange(1))
     check_columns(model, "pool", head)
@@ -487,11 +484,10 @@ def make_query(
         _SHORTLIST if shortlist is None else at_least_one("shortlist", shortlist),
         pool_size(rows) if max_rows is None else at_least_one("max_rows", max_rows),
         at_least_one("chunk", chunk),
-        checked_jobs(n_jobs),
+        jobs,
         made=made,
     )
-    if contexts is not None:
-        contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
+    contexts = None if contexts is None else check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
     about = partial(_with_some_contexts, given=contexts, weights=context_weights, most=max_contexts)
     query = _within_seconds(about(query), about) if max_rows is None else about(query)
     return query if batch is False else _with_shortlist(query, given=shortlist is not None)
@@ -688,10 +684,11 @@ def at_least_one(name: str, value: Any) -> int:
     return number
 
 
-def _check_classes(loss: AnyLoss, classes: Any) -> None:
-    if classes is None:
-        return
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
-    if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
-        raise StakesError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
+def _checked_loss(loss: AnyLoss, classes: Any, model: Any) -> AnyLoss:
+    """The loss with its classes in the order of the model's, where it names them; refused where `classes` are none."""
+    if classes is not None:
+        if isinstance(classes, str) or not isinstance(classes, Iterable):
+            raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
+        if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
+            raise StakesError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
+    return loss if getattr(loss, "classes", None) is None else align_classes(loss, class_names(model, classes))

@@ -21,6 +21,7 @@ from stakes.exceptions import StakesError
 from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, check_size, place_of
 from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
 from stakes.files.write import Cell, write_csv
+from stakes.tabular.costs import CostTable
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
 from stakes.tabular.model_specs import ModelSpec, Task
 
@@ -366,10 +367,14 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
 
         if stays_in_file(path):
             return read_streamed(path, brief)
-    table = read_table(
+    return worksheet_of(read_source(path, brief), brief)
+
+
+def read_source(path: str | os.PathLike[str], brief: Brief) -> Source:
+    """A table as it is in its file, read as a brief says; what it asks of the table does not matter."""
+    return read_table(
         path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text, max_cells=brief.max_cells
     )
-    return worksheet_of(table, brief)
 
 
 def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:
@@ -410,8 +415,16 @@ def _check_labels(sheet: Worksheet) -> None:
                 checked_class(label, named)
         except StakesError as error:
             where = f"{sheet.source.path}, {sheet.source.place(row)}, column {brief.target!r}"
-            raise StakesError(f"{where}: {error}") from None
+            raise StakesError(f"{where}: {error}{_from_file(brief)}") from None
     sheet.classes(sheet.labels)
+
+
+def _from_file(brief: Brief) -> str:
+    """A sentence on where classes are from, where that is the file of a cost matrix."""
+    costs = brief.loss.cost_matrix
+    if brief.classes or not isinstance(costs, CostTable) or not costs.file:
+        return ""
+    return f" The classes are the rows of {costs.file.removesuffix(': ')}."
 
 
 def _costs(source: Source, brief: Brief) -> Host | None:
