@@ -36,6 +36,7 @@ from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, 
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
+from stakes.ranking.labels import open_rows
 from stakes.ranking.query import (
     Pool,
     Query,
@@ -81,6 +82,8 @@ def rank(
     loss: AnyLoss,
     pool: Any,
     *,
+    y: Any = None,
+    labelled: tuple[Any, Any] | None = None,
     contexts: Any = None,
     n: int = 10,
     costs: Any = None,
@@ -101,19 +104,26 @@ def rank(
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
     Rows are identified by position; the index of a pandas frame comes back as `row_ids`. Rows whose scores are within
-    1e-9 of each other are put in an order by the random state (in a batch: rows that are exactly equal). Of rows that
-    are the same in every column, copies come after all others where each is chosen for what it is worth alone. A model that
-    is known by draws draws anew for each chunk. Where no label is worth anything, `stakes.acquisition.fallback_scores`
+    1e-9 of each other are put in an order by the random state (in a batch: rows that are exactly equal). Where
+    each is chosen for what it is worth alone, copies (the same in every column) come after all others. A model that is
+    known by draws draws anew for each chunk. Where no label is worth anything, `stakes.acquisition.fallback_scores`
     ranks. What was taken for granted is in the notes of the result.
 
     Args:
-        model: A fitted model of any kind that `stakes.models.belief_of` knows, or with a method `belief`; None for a
-            `cold_start`.
+        model: A fitted model of any kind that `stakes.models.belief_of` knows, or with a method `belief`; with `y` or
+            `labelled` any classifier or regressor with scikit-learn's methods, fitted or not (docs/estimators.md); None
+            for a `cold_start`.
         loss: What a wrong answer costs.
         pool: [N, p]: rows that could be labelled. They go to the model as they are: arrays, sparse matrices, data
             frames, Arrow tables; to networks also rows of any shape, texts and dicts of tensors (docs/torch.md). A pool
             may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a folder of
             these, or a `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md).
+        y: [N]: labels of the rows of `pool`, with NaN, None or empty text where there is none. The rows without a label
+            are then the pool, positions count in the whole table, and the others are the labelled rows.
+        labelled: The rows [n, p] and labels [n] that the model was fitted to, where `pool` does not hold them. Of a
+            model that says nothing of how sure it is, copies are fitted to these rows drawn anew
+            (`stakes.models.Bootstrap`); one that was not fitted is fitted to them; a note says so. A model that has a
+            belief of its own is used as it is.
         contexts: [M, p]: where predictions or decisions will be made. Without them the pool stands for the future: all
             of it, or `max_contexts` rows drawn with the random state.
         n: How many rows to choose.
@@ -159,30 +169,40 @@ def rank(
         >>> ranking = rank(model, CostMatrix([[0.0, 20.0], [1.0, 0.0]]), X[40:], n=3)
         >>> len(ranking), len(ranking.reasons[0].contexts)
         (3, 3)
+
+        Any other estimator, with the rows and labels that it was fitted to:
+
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> model = LogisticRegression(max_iter=5000).fit(X[:40], y[:40])
+        >>> ranking = rank(model, CostMatrix([[0.0, 20.0], [1.0, 0.0]]), X[40:], n=3, labelled=(X[:40], y[:40]))
+        >>> len(ranking)
+        3
     """
+    asked: dict[str, Any] = {
+        "labelled": labelled,
+        "contexts": contexts,
+        "n": n,
+        "costs": costs,
+        "budget": budget,
+        "context_weights": context_weights,
+        "target": target,
+        "classes": classes,
+        "batch": batch,
+        "shortlist": shortlist,
+        "pending": pending,
+        "random_state": random_state,
+        "max_contexts": max_contexts,
+        "max_rows": max_rows,
+        "chunk": chunk,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if y is not None:
+        rows = open_rows(pool, y, loss, labelled)
+        return rows.renumbered(rank(model, loss, rows.pool, **rows.arguments(asked)), contexts is None)
     if model is None:
-        return _cold(pool, n, random_state, costs, budget)
-    query = make_query(
-        model,
-        loss,
-        pool,
-        contexts=contexts,
-        n=n,
-        costs=costs,
-        budget=budget,
-        context_weights=context_weights,
-        target=target,
-        classes=classes,
-        batch=batch,
-        shortlist=shortlist,
-        pending=pending,
-        random_state=random_state,
-        max_contexts=max_contexts,
-        max_rows=max_rows,
-        chunk=chunk,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+        return _cold(pool, n, random_state, costs, budget, labelled)
+    query = make_query(model, loss, pool, **asked)
     query = replace(query, notes=(*query.notes, *warn_of_trained_weights(model, loss)))
     ranking, _ = choose(query)
     return replace(ranking, notes=(*ranking.notes, *_shortfall(query, len(ranking))))
@@ -198,12 +218,14 @@ def _shortfall(query: Query, count: int) -> list[Note]:
     return notes
 
 
-def _cold(pool: Any, n: int, random_state: RandomState, costs: Any, budget: float | None) -> Ranking:
+def _cold(
+    pool: Any, n: int, random_state: RandomState, costs: Any, budget: float | None, labelled: tuple[Any, Any] | None
+) -> Ranking:
     if costs is not None or budget is not None:
         raise StakesError(
             "without a model no row has a worth to weigh against costs or a budget: leave them out, or give a model"
         )
-    return cold_start(pool, n=n, random_state=random_state)
+    return cold_start(pool, n=n, known=None if labelled is None else labelled[0], random_state=random_state)
 
 
 def warn_of_trained_weights(model: Any, loss: AnyLoss) -> list[Note]:
@@ -601,6 +623,8 @@ def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:
     """A predicted class by its name, probabilities as a tuple; all else as it is."""
     if isinstance(prediction, list):
         return tuple(prediction)
+    if isinstance(loss, CostMatrix) and loss.actions is not None:
+        return loss.actions[int(prediction)]
     return names[int(prediction)] if isinstance(loss, ZeroOne) and names else prediction
 
 
@@ -609,6 +633,8 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
         return f"class {prediction!r}"
     if isinstance(loss, ThresholdDecision):
         return ("wait", "act")[int(prediction)]
+    if isinstance(loss, CostMatrix):
+        return _decision(loss, prediction, names)
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
@@ -617,6 +643,12 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
     return ", ".join(number(each) for each in prediction) if isinstance(prediction, tuple) else number(prediction)
 
 
-# One call: the rows of a pool whose labels lower your loss most, and why.
-#
-# Sizes: N rows, M contexts, n rows chosen.
+def _decision(loss: CostMatrix, prediction: Any, names: list[Any] | None) -> str:
+    """An action by its name; without one by that of its class, where the cheapest action is to name the class."""
+    if loss.actions is not None:
+        return f"{'class' if loss.classes is not None and set(loss.actions) == set(loss.classes) else 'decision'} " + (
+            repr(prediction)
+        )
+    costs = loss.costs
+    cheapest = costs.shape[0] == costs.shape[1] and bool(np.all(np.diag(costs) <= costs.min(axis=1)))
+    return f"class {names[int(prediction)]!r}" if names and cheapest else f"action {prediction}"
