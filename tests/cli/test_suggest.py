@@ -189,7 +189,6 @@ WRONG = [
     ("--target y --loss poisson-deviance --model log-gaussian-process", "labels are 0"),
     ("--target y --loss itakura-saito", "0.0 is not among (0, inf)"),
     ("--target y --loss squared-error --model sklearn.ensemble:RandomForestClassifier", "is a model of classes"),
-    ("--target y --loss squared-error --model sklearn.linear_model:Ridge", "nothing of how sure it is"),
     ("--target y --loss squared-error --model os:system", "is no estimator"),
     ("--target y --loss squared-error --label-cost 0", "label_cost must be a positive number"),
     ("--target y --loss squared-error --cost z", "costs must be positive numbers"),

@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from stakes._utils.text import counted, did_you_mean, listed
+from stakes._utils.text import counted, did_you_mean, listed, printable
 from stakes.cli.options import reading_brief
-from stakes.cli.output import at_terminal, prompted, shell_word, wrapped
+from stakes.cli.output import WIDTH, at_terminal, prompted, shell_word, wrapped
 from stakes.exceptions import StakesError
 from stakes.files.frame import cell_kind
 from stakes.files.read import Source
@@ -157,7 +157,7 @@ def _ask(table: str, columns: Sequence[ColumnLook], given: dict[str, Any], gaps:
 
     def answer(name: str, flag: str, value: Any) -> None:
         given[name] = value
-        _say(f"  {flag} {shell_word(_written(value))}")
+        click.echo(f"  {flag} {shell_word(_written(value))}", err=True)
 
     if given["target"] is None:
         answer("target", "--target", _target(columns, gaps))
@@ -168,9 +168,9 @@ def _ask(table: str, columns: Sequence[ColumnLook], given: dict[str, Any], gaps:
         answer("id_column", "--id", named)
 
 
-def _say(text: str) -> None:
-    for line in wrapped(text) if not text.startswith(" ") else [text]:
-        click.echo(line, err=True)
+def _say(text: str, indent: str = "") -> None:
+    for line in wrapped(text, indent, "") or [""]:
+        click.echo(printable(line), err=True)
 
 
 def _chosen(names: Sequence[str], more: Sequence[str] = ()) -> Callable[[str], str]:
@@ -194,7 +194,8 @@ def _target(columns: Sequence[ColumnLook], gaps: bool) -> str:
     _say("What is to be predicted?")
     width = max(len(column.name) for column in shown)
     for place, column in enumerate(shown, 1):
-        _say(f"  {place} {column.name.ljust(width)}  {column.filled} of {column.size}: {column.contents}"[:80])
+        line = f"  {place} {column.name.ljust(width)}  {column.filled} of {column.size} filled in: {column.contents}"
+        _say(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…")
     if why:
         _say(f"I would take {best.name!r}: {why}.")
     names = [column.name for column in columns]
@@ -209,8 +210,8 @@ def _ask_loss(target: ColumnLook, answer: Callable[[str, str, Any], None]) -> No
     _say("")
     _say(f"What does a wrong answer about {target.name!r} cost?")
     for place, choice in enumerate(choices, 1):
-        _say(f"  {place} {choice.name:18}  {choice.words}")
-        _say(f"    {'':18}  {choice.example}"[:80])
+        _say(f"  {place} {choice.words} ({choice.name})", "    ")
+        _say(f"    For example: {choice.example}.", "    ")
     loss = prompted("Loss", _chosen([choice.name for choice in choices]), choices[0].name)
     answer("loss", "--loss", loss)
     further = {"cost-matrix": _ask_costs, "pinball": _ask_level, "threshold-decision": _ask_limit}
@@ -266,6 +267,7 @@ def _id(columns: Sequence[ColumnLook], target: str) -> str | None:
         return None
     names = [column.name for column, _ in proposals]
     _say("")
-    _say(f"Which column names the rows? I would take {names[0]!r}: {proposals[0][1]}. {_NONE} numbers them from 1.")
+    _say(f"Which column names the rows? I would take {names[0]!r}: {proposals[0][1]}.")
+    _say(f"A {_NONE} stands for none: rows are then numbered from 1.")
     chosen = prompted("Column", _chosen(names, [*(column.name for column in columns), _NONE]), names[0])
     return None if chosen == _NONE else chosen

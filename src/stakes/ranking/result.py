@@ -68,6 +68,20 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "scored rows": lambda count, size, seed: (
         f"Scored: {count} of the {size} rows of the pool, drawn with random_state {seed} (max_rows scores more)."
     ),
+    # rows that are the same in every column
+    "copies": lambda count, size: (
+        f"{count} of the {size} rows of the pool are copies of others, the same in every column: where rows are ranked "
+        "each by itself, a copy comes after all rows that are no copies."
+    ),
+    "chosen copies": lambda count, joint: (
+        f"{count} of the rows chosen {'is a copy' if count == 1 else 'are copies'} of others chosen, the same in every "
+        "column: "
+        + (
+            "as labels are noisy, another label of the same row is worth more than one of another row."
+            if joint
+            else "each row is ranked by itself, and copies are not left out of a pool in a file, or of too few others."
+        )
+    ),
     # rows that were chosen together
     "shortlist": lambda count, size: f"Looked at together: the {count} of {size} rows that are worth most alone.",
     "pending": lambda count: f"Worths come on top of {count} labels that are on their way.",
