@@ -374,3 +374,68 @@ def test_a_posterior_that_is_a_mixture_has_a_hypothesis_for_each_part(botorch):
             np.testing.assert_allclose(found.candidate_covariance(2)[s], one.candidate_covariance(2), atol=1e-6)
     chosen = select(SquaredError(), found, n=2)
     assert len(set(chosen.indices)) == 2
+
+
+class Variational(gpytorch.models.ApproximateGP):
+    def __init__(self, inducing):
+        distribution = gpytorch.variational.CholeskyVariationalDistribution(len(inducing))
+        strategy = gpytorch.variational.VariationalStrategy(self, inducing, distribution)
+        super().__init__(strategy)
+        self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), ScaleKernel(RBFKernel())
+
+    def forward(self, rows):
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(rows), self.covar_module(rows))
+
+
+@pytest.fixture
+def variational():
+    torch.manual_seed(0)
+    rows = torch.linspace(-2.0, 2.0, 25, dtype=torch.float64)[:, None]
+    labels = torch.sin(2.0 * rows[:, 0])
+    model, likelihood = Variational(rows[::5].clone()).double(), GaussianLikelihood().double()
+    elbo = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(rows))
+    optimiser = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.1)
+    for _ in range(60):
+        optimiser.zero_grad()
+        (-elbo(model(rows), labels)).backward()
+        optimiser.step()
+    return model, likelihood
+
+
+def test_a_variational_process(variational):
+    """The joint Gaussian that the model itself gives of rows, and the noise of its likelihood."""
+    model, likelihood = variational
+    model.likelihood = likelihood
+    pool, contexts = torch.randn(6, 1, dtype=torch.float64), torch.randn(5, 1, dtype=torch.float64)
+    assert model.training
+    belief = belief_of(model, pool, contexts, joint=True)
+    assert model.training
+    model.eval()
+    with torch.no_grad():
+        both = model(torch.cat([pool, contexts]))
+    noise = float(likelihood.noise.detach())
+    torch.testing.assert_close(belief.mean, both.mean[6:])
+    torch.testing.assert_close(belief.covariance, both.covariance_matrix[:6, 6:], rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(belief.candidate_variance, both.variance[:6] + noise, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(belief.variance, both.variance[6:] + noise, rtol=1e-6, atol=1e-8)
+    check_belief(belief)
+    latent = belief_of(model, pool, contexts, target="latent")
+    torch.testing.assert_close(latent.variance, both.variance[6:], rtol=1e-6, atol=1e-8)
+
+
+def test_a_variational_process_without_its_likelihood_is_told_the_line(variational):
+    model, _ = variational
+    with pytest.raises(ValueError, match=r"set model\.likelihood = likelihood"):
+        belief_of(model, np.zeros((2, 1)), np.zeros((3, 1)))
+    model.likelihood = gpytorch.likelihoods.BernoulliLikelihood()
+    with pytest.raises(TypeError, match=r"got BernoulliLikelihood\. For another, draw members"):
+        belief_of(model, np.zeros((2, 1)), np.zeros((3, 1)))
+
+
+def test_deep_processes_are_refused_in_their_own_words():
+    class Deep(gpytorch.models.deep_gps.DeepGP):
+        def forward(self, rows):
+            return rows
+
+    with pytest.raises(TypeError, match=r"a Deep has no Gaussian posterior.*EnsembleOf"):
+        belief_of(Deep(), np.zeros((2, 1)), np.zeros((3, 1)))

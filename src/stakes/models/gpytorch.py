@@ -111,6 +111,41 @@ def _exact(model: Any, contexts: Any, *, target: Any, joint: bool, **_: Any) -> 
     return lambda rows: prepared(rows_beside(train, rows, train.shape[1]))
 
 
+@adapts(gpytorch.models.ApproximateGP)
+def _variational(model: Any, contexts: Any, *, target: Any, joint: bool, **_: Any) -> RowsToBelief:
+    """The joint Gaussian of any rows under the variational posterior, as `model(rows)` has it.
+
+    The model holds no likelihood of its own, and the noise of labels is the likelihood's: it is the attribute
+    `likelihood` that the user sets.
+    """
+    likelihood = getattr(model, "likelihood", None)
+    if likelihood is None:
+        raise StakesError(
+            f"a {type(model).__name__} does not hold the likelihood that it was fitted with, which knows the noise of "
+            "labels: set model.likelihood = likelihood, and give the model again"
+        )
+    noise, like = noise_to_come(likelihood), next(model.parameters())
+    with asking(model):
+        there = rows_beside(like, contexts)
+        found = model(there[:1])
+        if isinstance(found, gpytorch.distributions.MultitaskMultivariateNormal) or found.mean.ndim != 1:
+            raise TypeError(
+                f"a {type(model).__name__} has several outputs, or is a batch of models, which is not served: give a "
+                "model of one output, or draw members from it and give EnsembleOf"
+            )
+        prepared = prepare_joint(*_joint_moments(model, noise, 0.0, 1.0), there, target=target, joint=joint)
+    return lambda rows: prepared(rows_beside(like, rows))
+
+
+@adapts(gpytorch.models.GP)
+def _other_process(model: Any, contexts: Any, **_: Any) -> RowsToBelief:  # noqa: ARG001 (as any adapter)
+    """Others, such as deep processes, whose posterior is not Gaussian."""
+    raise TypeError(
+        f"a {type(model).__name__} has no Gaussian posterior that is known here. Draw functions from it, and give "
+        "EnsembleOf(a function from rows [n, p] to what each of K draws says there, [K, n], noise_sd=...)."
+    )
+
+
 @adapts(gpytorch.models.IndependentModelList)
 def _list(model: Any, contexts: Any, **options: Any) -> RowsToBelief:
     """A number of the label for each model of the list."""

@@ -140,14 +140,71 @@ def test_the_network_is_left_as_it_was(images):
 
 
 class Hidden(nn.Module):
-    """Has a dropout layer, but calls dropout as a function."""
+    """Has a dropout layer, but does not call it."""
 
     def __init__(self):
         super().__init__()
         self.drop, self.last = nn.Dropout(0.5), nn.Linear(4, 2).double()
 
     def forward(self, rows):
-        return self.last(nn.functional.dropout(rows, self.drop.p, self.training))
+        return self.last(rows)
+
+
+class Called(nn.Module):
+    """Calls dropout as a function."""
+
+    def __init__(self, function=nn.functional.dropout, p=0.5, layer=None):
+        super().__init__()
+        self.function, self.p, self.last = function, p, nn.Linear(4, 2).double()
+        self.layer = layer or nn.Identity()
+
+    def forward(self, rows):
+        dropout = self.function
+        return self.last(self.layer(dropout(rows, self.p, self.training)))
+
+
+def test_dropout_that_is_called_as_a_function(images):
+    """As a layer: the same masks for all rows and calls, each draw another."""
+    rows = images[:, 0, 0]
+    module = Called().eval()
+    belief = belief_of(Dropout(module, draws=12, random_state=3), rows[:9], rows[9:])
+    assert belief.candidates.std(dim=1).min() > 0
+    again = belief_of(Dropout(module, draws=12, random_state=3), rows[:4], rows[9:])
+    torch.testing.assert_close(again.candidates, belief.candidates[:4])
+    layered = nn.Sequential(nn.Dropout(0.5), module.last)
+    masks = [np.random.default_rng([3, k, 2**16, 0]).random(4) >= 0.5 for k in range(12)]
+    kept = torch.as_tensor(np.stack(masks))
+    with torch.no_grad():
+        logits = torch.stack([module.last(rows[:9] * each / 0.5) for each in kept], dim=1)
+    torch.testing.assert_close(belief.candidates, torch.softmax(logits, dim=2))
+    spread = belief_of(Dropout(layered, draws=300), rows[:9], rows[9:]).candidates.std(dim=1)
+    called = belief_of(Dropout(module, draws=300), rows[:9], rows[9:]).candidates.std(dim=1)
+    torch.testing.assert_close(called, spread, rtol=0.15, atol=0.01)
+    assert not nn.functional.dropout(rows, 0.5, False).isnan().any()  # outside all is as it was
+    torch.testing.assert_close(module(rows), module.last(rows))
+
+
+def test_layers_and_functions_together(images):
+    rows = images[:, 0, 0]
+    module = Called(layer=nn.Dropout(0.5))
+    both = belief_of(Dropout(module, draws=400), rows[:9], rows[9:]).candidates.std(dim=1)
+    one = belief_of(Dropout(Called(p=0.0, layer=nn.Dropout(0.5)), draws=400), rows[:9], rows[9:])
+    assert one.candidates.std(dim=1).min() > 0
+    assert both.mean() > 0
+
+
+@pytest.mark.parametrize("function", [nn.functional.alpha_dropout, nn.functional.dropout1d])
+def test_kin_of_dropout_as_functions(function, images):
+    rows = images[:, 0, 0]
+
+    class Kin(Called):
+        def forward(self, rows):
+            dropout = self.function
+            shaped = rows[:, :, None] if dropout is nn.functional.dropout1d else rows
+            return self.last(dropout(shaped, self.p, self.training).reshape(rows.shape))
+
+    belief = belief_of(Dropout(Kin(function), draws=20), rows[:9], rows[9:])
+    assert belief.candidates.std(dim=1).min() > 0
 
 
 @pytest.mark.parametrize(
@@ -155,7 +212,8 @@ class Hidden(nn.Module):
     [
         (lambda: Dropout(nn.Linear(4, 2)), "Linear has no dropout layer"),
         (lambda: Dropout(nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.0))), "Sequential has no dropout layer"),
-        (lambda: Dropout(Hidden()), "no dropout layer of Hidden is called"),
+        (lambda: Dropout(Hidden()), "no dropout of Hidden is called"),
+        (lambda: Dropout(Called(p=0.0)), "no dropout of Called is called"),
         (lambda: Dropout(Hidden(), draws=0), "draws must be a whole number, 1 or more; got 0"),
         (lambda: Dropout(Hidden(), random_state=-1), "random_state must be 0 or more; got -1"),
         (lambda: Dropout(nn.Sequential(nn.Flatten(0), nn.Dropout(0.5))), r"given \[84\] for 21 rows: the rows must be"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stakes
+from stakes.exceptions import StakesError
 from stakes.models import EnsembleOf, belief_of
 from stakes.testing import check_belief
 
@@ -268,7 +269,7 @@ def test_texts_go_through_a_tokenizer():
         (lambda: NetworkEnsemble(networks(), noise_sd=0.0), "positive and finite"),
         (lambda: NetworkEnsemble(networks(), classes="ab"), "a column for each of its classes"),
         (lambda: NetworkEnsemble(networks(), classes="abc", noise_sd=1.0), "got both"),
-        (lambda: NetworkEnsemble(networks(), output="logit"), "'logits' or 'probabilities'"),
+        (lambda: NetworkEnsemble(networks(), output="logit"), "'logits', 'probabilities' or 'normal'"),
         (lambda: NetworkEnsemble(networks(), output="probabilities"), "probabilities, none negative"),
         (lambda: NetworkEnsemble(networks(), batch_size=0), "1 or more"),
         (lambda: NetworkEnsemble(networks(), device="meta"), "on cpu: move them to meta yourself"),
@@ -305,3 +306,88 @@ def test_networks_that_give_no_numbers_are_named_as_the_cause(rows):
         list(spoilt[0].parameters())[-1].fill_(torch.nan)
     with pytest.raises(ValueError, match="the members must give finite numbers; for 30 of 30 rows some give NaN"):
         belief_of(spoilt, rows, rows[:30])
+
+
+class TwoHeads(nn.Module):
+    """A mean and a variance for each row, given in a way that `how` says."""
+
+    def __init__(self, how, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        self.mean, self.other, self.how = nn.Linear(3, 1), nn.Linear(3, 1), how
+
+    def forward(self, rows):
+        mean, log_variance = self.mean(rows), self.other(rows)
+        return self.how(mean, log_variance)
+
+
+HEADS = {
+    "variance": lambda mean, log: {"mean": mean, "variance": log.exp()},
+    "log variance": lambda mean, log: {"mean": mean[:, 0], "log_variance": log[:, 0]},
+    "sd": lambda mean, log: {"mu": mean, "sigma": (log / 2).exp()},
+    "distribution": lambda mean, log: torch.distributions.Normal(mean, (log / 2).exp()),
+    "pair": lambda mean, log: (mean, log.exp()),
+    "tensor": lambda mean, log: torch.cat([mean, log.exp()], dim=1),
+}
+ROWS = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("how", HEADS)
+def test_networks_with_a_mean_and_a_variance(how):
+    networks = [TwoHeads(HEADS[how], seed) for seed in range(4)]
+    model = NetworkEnsemble(networks, output="normal") if how in ("pair", "tensor") else networks
+    belief = belief_of(model, ROWS[:10], ROWS[10:])
+    with torch.no_grad():
+        mean = torch.stack([each.mean(ROWS)[:, 0] for each in networks], dim=1)
+        sd = torch.stack([(each.other(ROWS)[:, 0] / 2).exp() for each in networks], dim=1)
+    torch.testing.assert_close(belief.candidate_mean, mean[:10])
+    torch.testing.assert_close(belief.candidate_sd, sd[:10])
+    torch.testing.assert_close(belief.context_sd, sd[10:])
+    latent = belief_of(model, ROWS[:10], ROWS[10:], target="latent")
+    assert float(latent.context_sd.abs().max()) == 0.0
+    assert len(stakes.rank(model, stakes.SquaredError(), ROWS, n=2)) == 2
+
+
+def test_stacked_and_dropped_out_networks_with_two_heads():
+    networks = [TwoHeads(HEADS["variance"], seed) for seed in range(4)]
+    stacked = StackedNetworks(networks[0], *torch.func.stack_module_state(networks))
+    wanted = belief_of(networks, ROWS[:10], ROWS[10:])
+    torch.testing.assert_close(belief_of(stacked, ROWS[:10], ROWS[10:]).candidate_sd, wanted.candidate_sd)
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "told"),
+    [
+        ("pair", {}, "output='normal'"),
+        ("variance", {"noise_sd": 0.1}, "neither classes nor noise_sd"),
+        ("variance", {"classes": ["a", "b"]}, "neither classes nor noise_sd"),
+        ("pair", {"output": "normal", "noise_sd": 0.1}, "neither classes nor noise_sd"),
+    ],
+)
+def test_two_heads_that_are_not_meant(how, options, told):
+    with pytest.raises((TypeError, StakesError), match=told):
+        belief_of(NetworkEnsemble([TwoHeads(HEADS[how], 0)], **options), ROWS, ROWS)
+
+
+def test_two_heads_of_which_one_is_no_variance():
+    networks = [TwoHeads(lambda mean, log: (mean, log), seed) for seed in range(3)]
+    with pytest.raises(StakesError, match="If the second head is a logarithm"):
+        belief_of(NetworkEnsemble(networks, output="normal"), ROWS, ROWS)
+    wide = [TwoHeads(lambda mean, log: {"mean": mean.expand(-1, 2), "variance": log.exp()}, 0)]
+    with pytest.raises(StakesError, match="one output at a time"):
+        belief_of(wide, ROWS, ROWS)
+
+
+def test_dicts():
+    class Dict(nn.Module):
+        def __init__(self, key):
+            super().__init__()
+            self.key, self.last = key, nn.Linear(3, 2)
+
+        def forward(self, rows):
+            return {self.key: self.last(rows), "features": rows}
+
+    found = belief_of([Dict("logits") for _ in range(3)], ROWS[:10], ROWS[10:])
+    assert found.candidates.shape == (10, 3, 2)
+    with pytest.raises(TypeError, match=r"got a dict of 'scores', 'features'\. Wrap it in a module"):
+        belief_of([Dict("scores")], ROWS, ROWS)

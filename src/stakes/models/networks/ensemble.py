@@ -12,24 +12,36 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from stakes.beliefs import NormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts, register_list, register_model
 from stakes.models.ensembles import prepare_table
 from stakes.models.networks.dropout import Dropout
 from stakes.models.networks.laplace import LastLayer
-from stakes.models.networks.members import StackedNetworks, as_members, batches, count_rows, in_evaluation
+from stakes.models.networks.members import (
+    StackedNetworks,
+    as_members,
+    batches,
+    count_rows,
+    in_evaluation,
+    reading_heads,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkEnsemble:
-    """Networks that predict classes, or with `noise_sd` the mean of a real target.
+    """Networks that predict classes, or with `noise_sd` the mean of a real target, or a mean and a variance.
+
+    A network with two heads gives a dict of "mean" and "variance" ("log_variance", "sd"), a distribution such as
+    `torch.distributions.Normal`, or, with `output="normal"`, two tensors or one [n, 2]: the variance is that of a label
+    about the member's mean, and may be another at every row.
 
     Args:
         members: A list of modules, each of which gives [n, C] (means: [n], or [n, d] for vectors); `StackedNetworks`;
             `Dropout`; what `last_layer_laplace` gives; or a module or function that gives [K, n, C] ([K, n],
             [K, n, d]) itself, members in the same order each time. One logit alone is that of the second of two
             classes.
-        output: "logits" or "probabilities": what is given for classes.
+        output: "logits" or "probabilities": what is given for classes; "normal": a mean and a variance.
         classes: The classes of the columns; None: 0 .. C - 1.
         noise_sd: The sd of labels about a member's mean: a number, or one for each of d outputs. None for classes, and
             for a last layer that was fitted with it.
@@ -55,7 +67,7 @@ class NetworkEnsemble:
 
     members: Any
     _: KW_ONLY
-    output: Literal["logits", "probabilities"] = "logits"
+    output: Literal["logits", "probabilities", "normal"] = "logits"
     classes: Sequence[Any] | None = None
     noise_sd: Any = None
     member_weights: Any = None
@@ -65,10 +77,12 @@ class NetworkEnsemble:
     prepare: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.output not in ("logits", "probabilities"):
+        if self.output not in ("logits", "probabilities", "normal"):
             raise StakesError(
-                f"output must be 'logits' or 'probabilities', or means with noise_sd; got {self.output!r}"
+                f"output must be 'logits', 'probabilities' or 'normal', or means with noise_sd; got {self.output!r}"
             )
+        if self.output == "normal" and (self.classes is not None or _noise(self) is not None):
+            raise StakesError("networks that give a mean and a variance take neither classes nor noise_sd")
         if _noise(self) is not None and self.classes is not None:
             raise StakesError("give classes for networks that classify, or noise_sd for networks of means; got both")
         if not isinstance(self.batch_size, int) or self.batch_size < 1:
@@ -101,13 +115,31 @@ def _noise(model: NetworkEnsemble) -> Any:
 @adapts(NetworkEnsemble)
 def _prepare(model: NetworkEnsemble, contexts: Any, *, target: Any, classes: Any, **_: Any) -> RowsToBelief:
     noise = _noise(model)
-    targets, known = _predicted(model, contexts, noise is None), None
+    (targets, normal), known = _predicted(model, contexts, noise is None), None
+    if normal:
+        if classes is not None or model.classes is not None or noise is not None:
+            raise StakesError("networks that give a mean and a variance take neither classes nor noise_sd")
+        there, there_sd = _moments(targets)
+        there_sd = there_sd if target == "label" else 0.0
+        return lambda rows: NormalEnsemble(
+            *_moments(_predicted(model, rows, False)[0]), there, there_sd, model.member_weights
+        )
     if noise is None:
         known = range(targets.shape[2]) if model.classes is None else model.classes
     prepared = prepare_table(
         targets, target=target, classes=classes, known=known, noise_sd=noise, weights=model.member_weights
     )
-    return lambda rows: prepared(_predicted(model, rows, noise is None))
+    return lambda rows: prepared(_predicted(model, rows, noise is None)[0])
+
+
+def _moments(table: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """[n, K], [n, K]: means, and standard deviations of labels about them."""
+    if bool((table[..., 1] <= 0).any()):
+        raise StakesError(
+            "variances of labels must be positive; the networks give some that are not. If the second head is a "
+            "logarithm or a standard deviation, give it by name: a dict of 'mean' and 'log_variance', or 'sd'."
+        )
+    return table[..., 0], table[..., 1].sqrt()
 
 
 def _of_networks(model: Any, contexts: Any, **options: Any) -> RowsToBelief:
@@ -120,16 +152,23 @@ for _kind in (nn.Module, StackedNetworks, Dropout, LastLayer):
 register_list(nn.Module, _of_networks)
 
 
-def _predicted(model: NetworkEnsemble, rows: Any, of_classes: bool) -> torch.Tensor:
-    """[n, K, C], or means [n, K(, d)]: each batch written into one table."""
-    members = as_members(model.members)
+def _predicted(model: NetworkEnsemble, rows: Any, of_classes: bool) -> tuple[torch.Tensor, bool]:
+    """[n, K, C], or means [n, K(, d)], each batch written into one table; or means and variances [n, K, 2], and so."""
+    members, asked = as_members(model.members), model.output == "normal"
     table: torch.Tensor | None = None
     # no_grad, not inference mode: what a network may keep from one call to the next must serve its training after.
-    with torch.no_grad(), in_evaluation(members.modules), members.predicting() as predict:
+    with (
+        torch.no_grad(),
+        in_evaluation(members.modules),
+        reading_heads(pairs=asked) as heads,
+        members.predicting() as predict,
+    ):
         for part, batch in batches(rows, model.batch_size, model.prepare, members.like(), model.device):
             values = predict(batch)  # [K, b, ...]
-            _check_output(values, part.stop - part.start, of_classes)
-            values = _probabilities(values, model.output) if of_classes else _means(values)
+            normal = asked or heads.seen
+            _check_output(values, part.stop - part.start, "normal" if normal else "classes" if of_classes else "means")
+            if not normal:
+                values = _probabilities(values, model.output) if of_classes else _means(values)
             values = values.transpose(0, 1)  # [b, K, ...]
             if table is None:
                 dtype = model.dtype or torch.promote_types(values.dtype, torch.float32)
@@ -137,7 +176,7 @@ def _predicted(model: NetworkEnsemble, rows: Any, of_classes: bool) -> torch.Ten
             table[part] = values
     assert table is not None  # there is at least one batch, be it empty
     _check_numbers(table)
-    return table
+    return table, normal
 
 
 def _check_numbers(table: torch.Tensor) -> None:
@@ -150,19 +189,23 @@ def _check_numbers(table: torch.Tensor) -> None:
         )
 
 
-def _check_output(values: torch.Tensor, size: int, of_classes: bool) -> None:
-    wanted = f"[K, {size}, C]" if of_classes else f"[K, {size}] or [K, {size}, d]"
-    if values.ndim not in ((3,) if of_classes else (2, 3)) or values.shape[1] != size:
-        if values.ndim in (2, 3) and values.shape[0] == size != values.shape[1] and values.ndim == 3 - (not of_classes):
-            raise StakesError(
-                f"the members must give {wanted} for {size} rows, members first; got {list(values.shape)}, rows first. "
-                "Give torch.swapaxes(x, 0, 1) of it."
-            )
+def _check_output(values: torch.Tensor, size: int, kind: Literal["classes", "means", "normal"]) -> None:
+    wanted = {"classes": f"[K, {size}, C]", "means": f"[K, {size}] or [K, {size}, d]", "normal": f"[K, {size}, 2]"}[
+        kind
+    ]
+    fits = values.ndim in ((2, 3) if kind == "means" else (3,)) and (kind != "normal" or values.shape[-1] == 2)
+    if fits and values.shape[1] == size:
+        return
+    if fits and values.shape[0] == size:
         raise StakesError(
-            f"the members must give {wanted} for {size} rows; got {list(values.shape)}. One network alone is no "
-            "ensemble: give a list of networks, Dropout(network), or last_layer_laplace(network, rows). Means need "
-            "NetworkEnsemble(..., noise_sd=...)."
+            f"the members must give {wanted} for {size} rows, members first; got {list(values.shape)}, rows first. "
+            "Give torch.swapaxes(x, 0, 1) of it."
         )
+    raise StakesError(
+        f"the members must give {wanted} for {size} rows; got {list(values.shape)}. One network alone is no "
+        "ensemble: give a list of networks, Dropout(network), or last_layer_laplace(network, rows). Means need "
+        "NetworkEnsemble(..., noise_sd=...)."
+    )
 
 
 def _probabilities(values: torch.Tensor, output: str) -> torch.Tensor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -22,6 +23,7 @@ from torch.utils.data import DataLoader, IterableDataset, SequentialSampler, def
 
 from stakes._utils.array import on_host, slices
 from stakes._utils.tables import n_rows, take_rows
+from stakes._utils.text import listed
 from stakes.exceptions import StakesError
 
 Batch: TypeAlias = Any
@@ -102,18 +104,98 @@ def _tensor(values: Any) -> torch.Tensor:
     return torch.as_tensor(host if host.flags.writeable else np.array(host))
 
 
+@dataclass
+class Heads:
+    """How networks answer while they predict: whether two tensors are a mean and a variance, and whether any did so."""
+
+    pairs: bool
+    seen: bool = False
+
+
+_HEADS: ContextVar[Heads | None] = ContextVar("heads", default=None)
+_MEANS = ("mean", "mu", "loc")
+_SPREADS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {  # names of the second head, and its variance
+    **dict.fromkeys(("variance", "var"), lambda head: head),
+    **dict.fromkeys(("log_variance", "log_var", "logvar"), torch.exp),
+    **dict.fromkeys(("sd", "std", "stddev", "sigma", "scale"), torch.square),
+}
+
+
+@contextmanager
+def reading_heads(pairs: bool) -> Iterator[Heads]:
+    """Meanwhile two tensors that a network gives are a mean and a variance (`pairs`), and whether any did is seen."""
+    heads = Heads(pairs)
+    token = _HEADS.set(heads)
+    try:
+        yield heads
+    finally:
+        _HEADS.reset(token)
+
+
 def call_network(function: Callable[..., Any], batch: Batch) -> torch.Tensor:
-    """What a network or function gives for a batch; the `logits` where it gives an object that has them."""
+    """What a network or function gives for a batch; the `logits` where it gives an object or a dict that has them.
+
+    [b, 2], a mean and a variance, where it gives these by name, or a distribution that has them.
+    """
     if isinstance(batch, Mapping):
         output = function(**batch)
     else:
         output = function(*batch) if isinstance(batch, tuple) else function(batch)
     output = getattr(output, "logits", output)
-    if not isinstance(output, torch.Tensor):
-        raise TypeError(
-            f"a network must give a tensor, or an object with a tensor `logits`; got {type(output).__name__}"
+    if isinstance(output, Mapping) and "logits" in output:
+        output = output["logits"]
+    if isinstance(output, torch.Tensor):
+        return output
+    heads, found = _HEADS.get(), _mean_and_variance(output)
+    if found is None or heads is None:
+        raise TypeError(_wanted(output))
+    heads.seen = True
+    return _joined(*found)
+
+
+def _mean_and_variance(output: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Both, from a dict by name, a distribution, or a pair of tensors where that was said."""
+    if isinstance(output, tuple | list):
+        heads = _HEADS.get()
+        both = len(output) == 2 and all(isinstance(each, torch.Tensor) for each in output)
+        return (output[0], output[1]) if both and heads is not None and heads.pairs else None
+    known = (
+        output
+        if isinstance(output, Mapping)
+        else {
+            name: getattr(output, name)
+            for name in ("mean", "variance")
+            if isinstance(getattr(output, name, None), torch.Tensor)
+        }
+    )
+    means = [known[name] for name in _MEANS if name in known]
+    variances = [variance(known[name]) for name, variance in _SPREADS.items() if name in known]
+    return (means[0], variances[0]) if means and variances else None
+
+
+def _joined(mean: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
+    """[b, 2]: side by side."""
+    flat = [each[..., 0] if each.ndim == 2 and each.shape[-1] == 1 else each for each in (mean, variance)]
+    if flat[0].ndim != 1 or flat[0].shape != flat[1].shape:
+        raise StakesError(
+            "a mean and a variance must be one number each for every row, [n] or [n, 1]; got "
+            f"{list(mean.shape)} and {list(variance.shape)}. Give one output at a time."
         )
-    return output
+    return torch.stack(flat, dim=-1)
+
+
+def _wanted(output: Any) -> str:
+    """What a network should have given in place of this, and how to get it."""
+    said = "a network must give a tensor, an object or a dict with a tensor `logits`, or a mean and a variance by name"
+    if isinstance(output, Mapping):
+        keys = listed(map(repr, output))
+        return f"{said}; got a dict of {keys}. Wrap it in a module whose forward gives the one that is meant."
+    if isinstance(output, tuple | list):
+        return (
+            f"{said}; got {len(output)} of {sorted({type(each).__name__ for each in output})}. If they are a mean and "
+            "a variance, give NetworkEnsemble(..., output='normal'); else wrap it in a module that gives one."
+        )
+    return f"{said}; got {type(output).__name__}"
 
 
 @dataclass(frozen=True, eq=False)
