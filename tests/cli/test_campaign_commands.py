@@ -86,6 +86,10 @@ def test_what_is_refused_changes_nothing(campaign, words, said):
 
 
 BEGUN_WRONG = [
+    (
+        "numbers.csv --target y --loss squared-error --model sklearn.cluster:KMeans",
+        "neither a classifier nor a regressor",
+    ),
     ("numbers.csv --target y --loss squared-error --model sklearn.ensemble:RandomForestClassifier", "of classes"),
     ("numbers.csv --target y --loss poisson-deviance --id id --model log-gaussian-process", "labels are 0"),
     ("classes.csv --target kind --loss log-loss --class-weights bus=0,van=0,NA=0", "must not all be 0"),
