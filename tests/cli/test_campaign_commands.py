@@ -341,3 +341,19 @@ def test_a_campaign_that_is_not_there_names_the_command_that_begins_one(campaign
         assert "there is no campaign at d.stakes; check the path, or begin one: stakes init d.stakes" in answer.err
         assert "Did you mean 'c.stakes'?" in answer.err
     assert sorted(each.name for each in here.glob("*.stakes")) == [campaign.name]
+
+
+@pytest.mark.usefixtures("campaign")
+def test_answers_end_with_the_next_command():
+    def last(words):
+        return run(words).out.splitlines()[-1]
+
+    assert last("status c.stakes --no-refresh") == "Next: stakes ask c.stakes -n 5"
+    assert last("export c.stakes -o e.csv") == "Next: fill in labels there, then stakes import c.stakes e.csv"
+    assert last("export c.stakes -o events.csv --events").startswith("Wrote ")
+    rows = asked("-n 6")
+    assert last("status c.stakes --no-refresh") == "Next: stakes import c.stakes FILE"
+    for row in rows[1:]:
+        assert last(f"tell c.stakes {row} 2.5") == "Next: stakes status c.stakes, or stakes ask c.stakes for more rows"
+    run(f"tell c.stakes {rows[0]} 2")
+    assert last("status c.stakes --no-refresh") == "Next: stakes report c.stakes"
