@@ -315,3 +315,45 @@ def test_a_lease_until_the_last_day_of_the_calendar_is_shown(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.usefixtures("campaign")
+def test_rows_are_handed_out_with_what_sets_them_apart_and_the_next_command(here):
+    answer = run("ask c.stakes -n 2 -o rows.csv")
+    assert "what sets it apart" in answer.out
+    assert "the middle half of the labelled rows" in answer.out
+    assert answer.out.endswith("Next: fill in rows.csv, then stakes import c.stakes rows.csv\n")
+    with (here / "rows.csv").open(encoding="utf-8-sig", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert all(re.search(r"\(.+\)|like the others", row["what sets it apart"]) for row in written)
+    more = run("ask c.stakes --verbose").out
+    assert "Assumed:" in more
+    assert "Next: stakes tell c.stakes r" in more
+    run("release c.stakes", " ".join(row["id"] for row in written))
+    apart = run("ask c.stakes --json").json["rows"][0]["apart"]
+    assert all(set(each) == {"column", "value", "usual"} for each in apart)
+
+
+def test_a_campaign_that_is_not_there_names_the_command_that_begins_one(campaign, here):
+    for words in ("ask d.stakes", "status d.stakes", "tell d.stakes r1 2", "report d.stakes"):
+        answer = run(words)
+        assert answer.code == 1
+        assert "there is no campaign at d.stakes; check the path, or begin one: stakes init d.stakes" in answer.err
+        assert "Did you mean 'c.stakes'?" in answer.err
+    assert sorted(each.name for each in here.glob("*.stakes")) == [campaign.name]
+
+
+@pytest.mark.usefixtures("campaign")
+def test_answers_end_with_the_next_command():
+    def last(words):
+        return run(words).out.splitlines()[-1]
+
+    assert last("status c.stakes --no-refresh") == "Next: stakes ask c.stakes -n 5"
+    assert last("export c.stakes -o e.csv") == "Next: fill in labels there, then stakes import c.stakes e.csv"
+    assert last("export c.stakes -o events.csv --events").startswith("Wrote ")
+    rows = asked("-n 6")
+    assert last("status c.stakes --no-refresh") == "Next: stakes import c.stakes FILE"
+    for row in rows[1:]:
+        assert last(f"tell c.stakes {row} 2.5") == "Next: stakes status c.stakes, or stakes ask c.stakes for more rows"
+    run(f"tell c.stakes {rows[0]} 2")
+    assert last("status c.stakes --no-refresh") == "Next: stakes report c.stakes"

@@ -63,7 +63,7 @@ def test_losses_for_a_target(columns, name):
 
 
 def test_a_few_whole_numbers_can_be_either(columns):
-    target = columns("x,y", "1,1", "2,2", "3,3", "4,")[1]
+    target = columns("x,y", "1,1", "2,2", "3,3", "4,1", "5,2", "6,3", "7,")[1]
     assert [each.name for each in loss_proposals(target)][:1] == ["squared-error"]
     assert "zero-one" in [each.name for each in loss_proposals(target)]
 
@@ -73,3 +73,13 @@ def test_examples_are_of_the_table(columns):
     assert loss_proposals(grades)[1].example == "'bad' answered by 'good' costs 5, 'good' answered by 'bad' costs 1"
     prices = columns("x,y", *(f"{i},{i * 10}.5" for i in range(9)), "9,")[1]
     assert loss_proposals(prices)[0].example == "20 off costs 4 times as much as 10 off"
+
+
+def test_whole_numbers_that_all_differ_are_no_classes(columns):
+    target = columns("x,y", "1,1", "2,2", "3,3", "4,")[1]
+    assert "zero-one" not in [each.name for each in loss_proposals(target)]
+
+
+def test_the_class_that_costs_more_is_the_positive_one(columns):
+    target = columns("x,y", "1,yes", "2,no", "3,yes", "4,")[1]
+    assert loss_proposals(target)[1].example == "'yes' answered by 'no' costs 5, 'no' answered by 'yes' costs 1"

@@ -6,7 +6,7 @@ import click
 
 from stakes.campaign import Campaign
 from stakes.cli.options import force_option, json_option, table_moved, trust_option
-from stakes.cli.output import as_json_or, waiting
+from stakes.cli.output import as_json_or, shell_word, waiting
 
 
 @click.command("export")
@@ -27,4 +27,9 @@ def export_command(
     with Campaign.open(campaign, table, trust=trust) as opened, waiting("writing rows"):
         count = opened.export(output, events=events, overwrite=force)
     text = f"Wrote {count} {'events' if events else 'rows'} to {output}."
-    as_json_or(as_json, {"file": output, "lines": count}, [text])
+    back = (
+        []
+        if events
+        else [f"Next: fill in labels there, then stakes import {shell_word(campaign)} {shell_word(output)}"]
+    )
+    as_json_or(as_json, {"file": output, "lines": count}, [text, *back])

@@ -223,7 +223,7 @@ def _ask_costs(target: ColumnLook, answer: Callable[[str, str, Any], None]) -> N
     """What mistakes cost: of two classes each by itself, of more as a line."""
     if len(target.values) == 2:
         costs: dict[str, dict[str, float]] = {}
-        for truth, other, usual in zip(target.values[::-1], target.values, "51", strict=True):
+        for truth, other, usual in zip(target.pair, target.pair[::-1], "51", strict=True):
             costs[truth] = {other: prompted(f"Cost of {truth!r} answered by {other!r}", _number, usual)}
         answer("costs", "--costs", cost_line(costs))
         return

@@ -9,7 +9,9 @@ import click
 from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
 from stakes.campaign import Campaign, Status
 from stakes.cli.options import json_option, table_moved, trust_option
-from stakes.cli.output import as_json_or, waiting, wrapped
+from stakes.cli.output import as_json_or, shell_word, waiting, wrapped
+
+_ENOUGH = ("Stop", "Done")  # how advice begins after which no more rows are asked for
 
 
 @click.command("status")
@@ -22,10 +24,17 @@ def status_command(campaign: str, refresh: bool, table: str | None, trust: bool,
     """Where CAMPAIGN stands, what the next labels are worth, and whether to go on."""
     with Campaign.open(campaign, table, trust=trust) as opened, waiting("reading the table") as progress:
         status = opened.status(refresh=refresh, progress=progress)
-    as_json_or(as_json, status.to_dict(), status_lines(status))
+    as_json_or(as_json, status.to_dict(), [*_status_lines(status), *_next(status, shell_word(campaign))])
 
 
-def status_lines(status: Status) -> list[str]:
+def _next(status: Status, file: str) -> list[str]:
+    """The command that comes next."""
+    if status.open and not status.advice.startswith(_ENOUGH):
+        return [f"Next: stakes ask {file} -n 5"]
+    return [f"Next: stakes import {file} FILE"] if status.asked or status.testing else [f"Next: stakes report {file}"]
+
+
+def _status_lines(status: Status) -> list[str]:
     """A status as lines of text."""
     counts = f"{status.rows} rows: {status.labelled} labelled, {status.asked} asked for, {status.skipped} skipped, "
     tests = f", {status.testing} drawn to test the model" if status.testing else ""

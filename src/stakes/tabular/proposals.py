@@ -16,6 +16,7 @@ import numpy as np
 from stakes._utils.text import listed, number
 from stakes.exceptions import StakesError
 from stakes.files.read import Source
+from stakes.tabular.costs import positive_class
 
 _TARGETS = {"y", "label", "labels", "target", "class", "outcome", "response", "result", "truth", "ziel", "klasse"}
 _IDS = {"id", "ids", "key", "code", "name", "nr", "no", "number", "index", "row", "sample", "uuid"}
@@ -59,16 +60,17 @@ class ColumnLook:
         """What it can be as a target: "classes", "numbers", or both, the likelier first."""
         if self.numbers is None:
             return ("classes",) if self.filled else ("numbers", "classes")
-        whole = all(value.is_integer() for value in self.numbers)
-        if not whole or len(self.values) > _FEW:
-            return ("numbers",)
-        return ("classes",) if len(self.values) <= 2 else ("numbers", "classes")
+        whole, several = all(value.is_integer() for value in self.numbers), len(self.values)
+        if whole and several <= 2:
+            return ("classes",)
+        return ("numbers", "classes") if whole and several <= min(_FEW, self.filled // 2) else ("numbers",)
 
     @property
     def pair(self) -> tuple[str, str]:
-        """Two of the classes that it holds, the rarer first; A and B where it holds fewer."""
-        one, other = (*self.values[1::-1], "A", "B")[:2]
-        return one, other
+        """Two of the classes that it holds, the positive one by its name first, or the rarer; else A and B."""
+        rare, common = (*self.values[1::-1], "A", "B")[:2]
+        named = positive_class({rare: 0, common: 0})
+        return (common, rare) if named is not None and named[0] == common else (rare, common)
 
     @property
     def contents(self) -> str:
