@@ -19,7 +19,7 @@ from stakes.cli.options import (
 from stakes.cli.output import as_json_or, how_far, note_lines, ranking_json, ranking_lines, waiting, wrapped
 from stakes.files.write import checked_output
 from stakes.tabular import Worksheet, read_worksheet
-from stakes.tabular.worksheet import write_worksheet
+from stakes.tabular.filled import write_worksheet
 
 if TYPE_CHECKING:
     from stakes.ranking import Outlook, Ranking

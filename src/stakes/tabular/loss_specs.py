@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
+from stakes.files.cells import joint_numbers
 from stakes.files.frame import cell_kind
-from stakes.files.read import checked_path, read_rows, read_table
+from stakes.files.read import checked_path, read_table
+from stakes.files.rows import read_rows
 
 if TYPE_CHECKING:
     from stakes.losses import AnyLoss
@@ -246,13 +248,18 @@ def read_cost_matrix(path: str) -> dict[str, dict[str, float]]:
         {'treat': 1.0, 'wait': 20.0}
     """
     where = checked_path(path)
-    header, rows, lines, _ = read_rows(where)
-    decisions = header[1:]
+    table = read_rows(where)
+    decisions = table.header[1:]
     _check_names(where, "decision", decisions)
-    _check_names(where, "class", [row[0] for row in rows])
+    _check_names(where, "class", [row[0] for row in table.rows])
+    try:
+        numbers = joint_numbers("costs", {cell for row in table.rows for cell in row[1:]}, table.delimiter)
+    except StakesError as error:
+        raise StakesError(f"{where}: {error}") from None
     costs: dict[str, dict[str, float]] = {}
-    for row, line in zip(rows, lines, strict=True):
-        costs[row[0]] = {name: _cost(where, line, name, cell) for name, cell in zip(decisions, row[1:], strict=True)}
+    for row, line in zip(table.rows, table.lines, strict=True):
+        cells = zip(decisions, row[1:], strict=True)
+        costs[row[0]] = {name: _cost(where, line, name, numbers.get(cell, cell)) for name, cell in cells}
     return costs
 
 
