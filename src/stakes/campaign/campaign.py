@@ -445,7 +445,11 @@ class Campaign:
             StakesError: If one of them is no label for its row; nothing is recorded then.
         """
         self._refuse_untrusted(model=False)
-        labels = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        return self._record(read, replace=replace, new_class=new_class, who=who)
+
+    def _record(self, labels: list[tuple[str, str]], *, replace: bool, new_class: bool, who: str | None) -> Recorded:
+        """Record labels that were read: numbers as `float` takes them."""
         self._refuse_bad_labels(labels, new_class)
         if self._numbers:
             labels = [(row, _first_written(self.journal.state(row).label, label)) for row, label in labels]
@@ -653,8 +657,9 @@ class Campaign:
         Raises:
             StakesError: If one of them is no label for its row; nothing is recorded then.
         """
+        self._refuse_untrusted(model=False)
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
-        return self.tell_many(labels, replace=replace, new_class=new_class, who=who)
+        return self._record(labels, replace=replace, new_class=new_class, who=who)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -23,7 +22,7 @@ Kind: TypeAlias = Literal["number", "date", "datetime", "time", "yes or no"]
 SPACES = " \u00a0\u2007\u2009\u202f"
 _APOSTROPHES = "'\u2019\u02bc\u00b4`"
 _THOUSANDS = {**dict.fromkeys(SPACES, " "), **dict.fromkeys(_APOSTROPHES, "'"), ",": ",", ".": "."}
-_SIGNS = "$ € £ ¥ ₹ ₽ ₩ ₺ ₪ ฿ ₫ ₴ ₦ R$ US$ A$ C$ HK$ NZ$ Kč kr. kr zł Ft лв Fr. Fr SFr. 元 円 Rs. Rs"
+_SIGNS = "$ € £ ¥ \uffe5 ₹ ₽ ₩ ₺ ₪ ฿ ₫ ₴ ₦ R$ US$ A$ C$ HK$ NZ$ Kč kr. kr zł Ft лв Fr. Fr SFr. 元 円 Rs. Rs"
 _CODES = (
     "EUR USD GBP CHF JPY CNY RMB INR BRL CAD AUD NZD SEK NOK DKK PLN CZK HUF RUB TRY MXN ZAR SGD HKD KRW"  # of ISO 4217
 )
@@ -97,6 +96,7 @@ _CLOCK = re.compile(
     r"(?P<hour>\d{1,4}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d+))?)?(?:\s*(?P<half>[AaPp])\.?[Mm]\.?)?"
 )
 _ORDERS = {"dmy": ("three", "two", "one"), "mdy": ("three", "one", "two"), "ymd": ("one", "two", "three")}
+_SPELLINGS = 20  # of yes and no, with small and large letters and spaces
 _CENTURY = 30  # two digits below are of the years from 2000 on, as spreadsheets have it
 _EPOCH = datetime(1970, 1, 1)
 PARTS: Mapping[str, tuple[str, ...]] = {
@@ -106,37 +106,33 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 """The numbers that a model sees of a column of dates: days since 1970, and what repeats."""
 
 
-@dataclass(frozen=True)
-class Formats:
-    """What the cells of a table may leave open: signs in numbers, and the order of days and months in dates.
-
-    Args:
-        decimal: The sign before decimals, "." or ",", where a number can be read both ways.
-        thousands: The sign between thousands: ".", ",", an apostrophe or a space.
-        date: The order in dates of digits: "dmy", "mdy" or "ymd".
-
-    Raises:
-        StakesError: If it is none of these, or both signs are the same.
-    """
+class Formats(NamedTuple):
+    """What the cells of a table may leave open: signs in numbers, and the order of days and months in dates."""
 
     decimal: str | None = None
+    """The sign before decimals, "." or ","."""
     thousands: str | None = None
+    """The sign between thousands: ".", ",", an apostrophe or a space."""
     date: str | None = None
-
-    def __post_init__(self) -> None:
-        known: dict[str, Iterable[str]] = {"decimal": (".", ","), "thousands": _THOUSANDS, "date": _ORDERS}
-        shown = {"decimal": "'.' or ','", "thousands": '".", ",", "\'" or " "', "date": "dmy, mdy or ymd"}
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if value is not None and value not in known[each.name]:
-                raise StakesError(f"{each.name} must be {shown[each.name]}; got {value!r:.100}")
-        if self.decimal is not None and self.decimal == self.thousands:
-            raise StakesError(f"{self.decimal!r} cannot stand both before decimals and between thousands")
+    """The order in dates of digits: "dmy", "mdy" or "ymd"."""
 
     @property
     def sign(self) -> str | None:
         """The sign before decimals, as far as it is given."""
         return self.decimal or {".": ",", ",": "."}.get(self.thousands or "")
+
+
+def checked_formats(decimal: str | None, thousands: str | None, date: str | None) -> Formats:
+    """What is given, refused where it is none of these, or both signs are the same."""
+    given = Formats(decimal, thousands, date)
+    known: tuple[Collection[str], ...] = (".,", _THOUSANDS, _ORDERS)
+    shown = ("'.' or ','", '".", ",", "\'" or " "', "dmy, mdy or ymd")
+    for name, value, some, words in zip(Formats._fields, given, known, shown, strict=True):
+        if value is not None and (not value or value not in some):
+            raise StakesError(f"{name} must be {words}; got {value!r:.100}")
+    if decimal is not None and decimal == thousands:
+        raise StakesError(f"{decimal!r} cannot stand both before decimals and between thousands")
+    return given
 
 
 class Ways(NamedTuple):
@@ -337,6 +333,8 @@ _MONTH_OF = dict(_month_names())
 
 
 def _yes_no(cells: set[str], gaps: frozenset[str]) -> Ways | None:
+    if len(cells) > _SPELLINGS:
+        return None
     words = {cell: _letters(cell.strip()) for cell in cells}
     for yes, no in _YES_NO:
         if set(words.values()) == {yes, no}:
@@ -397,8 +395,8 @@ def _sign_of(name: str, ways: Ways, delimiter: str | None, *, clash: bool) -> tu
     points, commas = (any(sign in cell for cell in cells) for sign in ".,")
     if clash or (points and commas):
         raise _refused(name, ways, "decimal")
-    if commas and delimiter in (",", ";"):
-        return {",": ".", ";": ","}[str(delimiter)], f"as {delimiter} stands between cells"
+    if commas and delimiter == ",":
+        return ".", "as commas stand between cells"
     if commas or (delimiter == ";" and not _has_thousands(cells)):
         raise _refused(name, ways, "decimal")
     return (".", "as nothing tells otherwise") if delimiter != ";" else (",", "as in 950 and 1.250")
@@ -455,7 +453,7 @@ def _kinds_of(reading: Reading) -> Iterator[tuple[str, ...]]:
         yield "gaps", *sorted(reading.gaps)
     if reading.kind == "number" and reading.why:
         yield "open", reading.why, *sorted(_signs_in(reading))
-    elif reading.kind == "number" and reading.values is not None:
+    elif reading.kind == "number" and any(cell.strip() != text for cell, text in (reading.values or {}).items()):
         yield "number", *sorted(_signs_in(reading))
     elif reading.kind not in ("number", "text"):
         yield reading.kind, reading.why

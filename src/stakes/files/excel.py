@@ -27,6 +27,7 @@ HINT = "Then: stakes import"
 """What the row above the header of a sheet that is written here ends with, but for names."""
 _COLUMN = re.compile(rb'<(?:\w+:)?c [^>]*?\br="([A-Z]{1,3})\d')
 _ROW = re.compile(rb'<(?:\w+:)?row [^>]*?\br="(\d+)"')
+_TOP = 20  # rows among which the names of columns are
 _READ = 2**24  # bytes of a sheet that are looked at together
 _WIDEST = 40  # characters of a column
 _LIST = "classes"  # the hidden sheet of the drop-down
@@ -41,46 +42,51 @@ class Sheet(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_sheet(path: Path, name: str | None, max_cells: int) -> Sheet:
-    """The cells of the sheet of that name; of the first that is shown and holds something without."""
+def read_sheet(path: Path, name: str | None, having: str | None, max_cells: int) -> Sheet:
+    """The cells of the sheet of that name.
+
+    Without, of the first that is shown and has a cell `having` near its top; else of the first that holds anything.
+    """
     check_size(path, max_cells, 0, path.stat().st_size)
     if path.suffix.lower() in (".xlsx", ".xlsm"):
         _check_extent(path, max_cells)
     reader = _library("python_calamine")
     try:
         workbook = reader.CalamineWorkbook.from_path(str(path))
-        shown = [
-            each.name for each in workbook.sheets_metadata if each.visible == reader.SheetVisibleEnum.Visible
-        ] or workbook.sheet_names
+        names = [each.name for each in workbook.sheets_metadata if each.visible == reader.SheetVisibleEnum.Visible]
         if name is not None and name not in workbook.sheet_names:
             there = listed(map(repr, workbook.sheet_names))
             raise StakesError(
                 f"{path} has no sheet {name!r}; it has {there}.{did_you_mean(name, workbook.sheet_names)}"
             )
-        for each in [name] if name is not None else shown:
+        found: Sheet | None = None
+        for each in names or workbook.sheet_names if name is None else [name]:
             sheet = workbook.get_sheet_by_name(each)
             check_size(path, max_cells, sheet.height * sheet.width)
-            values = sheet.to_python(skip_empty_area=False)
-            if values or name is not None:
-                return _as_text(values, each, shown if name is None else [])
+            rows = [[_text(value) for value in row] for row in sheet.to_python(skip_empty_area=False)]
+            right = having is not None and any(having in map(str.strip, row) for row in rows[:_TOP])
+            found = Sheet(rows, list(range(1, len(rows) + 1)), each, ()) if right or (found is None and rows) else found
+            if right:
+                break
     except StakesError:
         raise
     except BaseException as error:  # what a library of another language raises where it gives up is no Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        why = " ".join(str(error).split())[:200]
-        raise StakesError(
-            f"{path} cannot be read: it is damaged, has a password, or is no {path.suffix} file. Save it again, or as "
-            f"CSV UTF-8. ({type(error).__name__}: {why})"
-        ) from error
-    raise StakesError(f"{path} is empty; no sheet of it holds anything")
+        raise _unreadable(path, error) from error
+    if found is None:
+        raise StakesError(f"{path} is empty; no sheet of it holds anything")
+    others = [each for each in names if each != found.name]
+    note = f"Sheet {found.name!r} is read; --sheet names another: {listed(map(repr, others))}."
+    return found._replace(notes=(note,) if others and name is None else ())
 
 
-def _as_text(values: list[list[Any]], name: str, sheets: Sequence[str]) -> Sheet:
-    rows = [[_text(value) for value in row] for row in values]
-    others = [each for each in sheets if each != name]
-    note = f"Sheet {name!r} is read, the first; --sheet names another: {listed(map(repr, others))}."
-    return Sheet(rows, list(range(1, len(rows) + 1)), name, (note,) if others else ())
+def _unreadable(path: Path, error: BaseException) -> StakesError:
+    why = " ".join(str(error).split())[:200]
+    return StakesError(
+        f"{path} cannot be read: it is damaged, has a password, or is no {path.suffix} file. Save it again, or as CSV "
+        f"UTF-8. ({type(error).__name__}: {why})"
+    )
 
 
 def _text(value: Any) -> str:
@@ -123,11 +129,10 @@ def _check_extent(path: Path, max_cells: int) -> None:
                     if columns > MAX_COLUMNS:
                         raise StakesError(f"{path} has {columns:,} columns; at most {MAX_COLUMNS:,} are read.")
                     check_size(path, max_cells, rows * columns)
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise StakesError(
-            f"{path} cannot be read: it is damaged, has a password, or is no {path.suffix} file. Save it again, or as "
-            f"CSV UTF-8. ({type(error).__name__})"
-        ) from error
+    except StakesError:
+        raise
+    except Exception as error:  # bytes that were changed reach any part of the library
+        raise _unreadable(path, error) from error
 
 
 def _extent(file: Any) -> tuple[int, int]:

@@ -28,6 +28,7 @@ from stakes.files.cells import (
     Formats,
     Reading,
     Ways,
+    checked_formats,
     either_way,
     parts_of,
     sentences,
@@ -95,7 +96,7 @@ class Source:
     text: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
     dated: Mapping[str, str] = field(default_factory=dict)
-    formats: Formats = field(default_factory=Formats)
+    formats: Formats = Formats()  # noqa: RUF009 (a tuple)
     delimiter: str | None = None
     sheet: str | None = None
     index: str | None = None
@@ -449,6 +450,7 @@ def read_table(
     date: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    having: str | None = None,
     unescape: bool = False,
     max_cells: int = MAX_CELLS,
 ) -> Source:
@@ -464,6 +466,7 @@ def read_table(
         date: The order in dates of digits, "dmy", "mdy" or "ymd", where they can be read in several.
         encoding: Of a CSV; found in its bytes without.
         sheet: Of a spreadsheet; the first that is shown without.
+        having: A column that tells which sheet is meant, where no sheet is named.
         unescape: Whether to take back what `write_csv` did to cells that a spreadsheet would run.
         max_cells: How large the table may be, in rows times columns, and in characters 50 times that.
 
@@ -482,13 +485,19 @@ def read_table(
         >>> source.names, source.texts("area"), source.numbers("area")
         (('id', 'area'), ['1.040,5'], ['1040.5'])
     """
-    where, formats = checked_path(path), Formats(decimal, thousands, date)
+    where, formats = checked_path(path), checked_formats(decimal, thousands, date)
     try:
         if is_arrow(where):
             table = _from_arrow(where, read_columns(where, max_cells))
         else:
             found = read_rows(
-                where, delimiter=delimiter, encoding=encoding, sheet=sheet, max_cells=max_cells, keep_blank=unescape
+                where,
+                delimiter=delimiter,
+                encoding=encoding,
+                sheet=sheet,
+                having=having,
+                max_cells=max_cells,
+                keep_blank=unescape,
             )
             table = _from_rows(where, found, unescape and found.sheet is None)
     except OSError as error:

@@ -68,12 +68,13 @@ def read_rows(
     delimiter: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    having: str | None = None,
     max_cells: int = MAX_CELLS,
     keep_blank: bool = False,
 ) -> TableRows:
     """The header of a CSV file or a spreadsheet, and the rows below it, blank ones at the end only to be kept."""
     if path.suffix.lower() in EXCEL:
-        found = read_sheet(path, sheet, max_cells)
+        found = read_sheet(path, sheet, having, max_cells)
         return _table(path, _Raw(found.rows, found.numbers, found.notes, sheet=found.name), keep_blank)
     if sheet is not None:
         raise StakesError(f"{path} is no spreadsheet and has no sheet {sheet!r}; leave the sheet out (--sheet)")
@@ -118,7 +119,8 @@ def _counted(count: int, what: str, where: str) -> list[str]:
 def _header(rows: list[list[str]]) -> tuple[int, list[str]]:
     """Where the header is, and the titles above it: rows with a cell or two, above the first that names all columns."""
     filled = [sum(bool(cell.strip()) for cell in row) for row in rows[:_TITLES]]
-    width = Counter(len(row) for row in rows[:_LINES]).most_common(1)[0][0]
+    widths = Counter(len(row) for row in rows[:_LINES] if row)
+    width = max(widths, key=lambda each: (widths[each], each))
     if filled[0] == 1 and HINT in rows[0][0] and len(rows) > 1:
         return 1, []
     for place, row in enumerate(rows[:_TITLES]):

@@ -20,7 +20,7 @@ import numpy as np
 from stakes._utils.arguments import as_seed, as_texts_of, is_positive
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.cells import GAPS, SURE_GAPS, Formats, plain_number
+from stakes.files.cells import GAPS, SURE_GAPS, Formats, checked_formats, plain_number
 from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, check_size, place_of
 from stakes.files.read import Source, read_table, row_ids
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
@@ -117,7 +117,7 @@ class Brief:
             if value is not None and not is_positive(value):
                 raise StakesError(f"{name} must be a positive number; got {value!r:.100}")
         check_size(Path(), self.max_cells, 0)
-        Formats(self.decimal, self.thousands, self.date)
+        checked_formats(self.decimal, self.thousands, self.date)
         object.__setattr__(self, "random_state", as_seed(self.random_state))
         if self.cost_column is not None and self.label_cost is not None:
             raise StakesError("give a column of costs or one cost for all labels, not both")
@@ -162,7 +162,7 @@ class Brief:
             StakesError: If it cannot be read.
         """
         options = {name: getattr(self, name) for name in (*_OPTIONS, "missing", "text", "max_cells")}
-        return read_table(path, **{**options, **changed})
+        return read_table(path, **{**options, "having": self.target, **changed})
 
     def imports(self, *, model: bool = True) -> tuple[str, ...]:
         """What is named by "module:Name", and imported when it is used.
