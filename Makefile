@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 BASE ?= .venv-base
 LOWEST := constraints-lowest.txt
 
-.PHONY: run test check test-all test-base reproduce setup clean
+.PHONY: run test check test-all test-base integrations reproduce setup clean
 
 run: setup
 	rm -rf stakes-demo
@@ -34,6 +34,11 @@ test-base: setup $(BASE)/.ready
 	$(BIN)/python tools/check_package.py dist
 	$(BASE)/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.whl
 	OMP_NUM_THREADS=1 $(BASE)/bin/python -m pytest tests/base
+
+# Libraries that are too large for every make test: without them their tests are skipped.
+integrations: setup
+	$(BIN)/python -m pip install --quiet --group integrations
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/models/test_labelled_estimators.py tests/models/test_virtual_ensembles.py
 
 reproduce: setup
 	$(BIN)/python -m experiments all

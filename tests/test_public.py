@@ -31,7 +31,7 @@ NAMES = {
         Function Identity Indicator InterpolatedWeight Interval ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis
         NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE Pinball PoissonDeviance Potential Power Quadratic REAL
         ScoringRule SphericalLoss Square SquaredError ThresholdDecision Transform VectorIdentity Vectors Weight
-        Question WeightFunction WeightedBregman ZeroOne elicit
+        Question WeightFunction WeightedBregman ZeroOne align_classes elicit
     """,
     "stakes.beliefs": """
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief

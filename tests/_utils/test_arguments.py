@@ -123,12 +123,27 @@ def test_progress_is_one_line_on_a_terminal(monkeypatch):
     assert text.count("\r") == 3
     assert text.count("\n") == 1
     assert text.startswith("\rsimulate:  20% done, 0 min  8 s left\r")
-    assert text.endswith("\rsimulate: 100% done, 0 min  0 s left\n")
+    assert text.endswith("\rsimulate: done in 2 min  0 s        \n")  # the rest of the line before it is blotted out
+
+
+def test_each_stage_has_its_own_clock_and_its_own_line(monkeypatch):
+    stream, clock = Stream(True), iter([0.0, 10.0, 20.0, 22.0, 30.0])
+    monkeypatch.setattr("sys.stderr", stream)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    progress = as_progress(True)
+    for what, share in [("scoring many rows", 0.5), ("choosing", None), ("choosing", 0.5), ("choosing", 1.0)]:
+        progress(what, share)
+    shown = stream.text.split("\r")[1:]
+    assert shown[0] == "scoring many rows:  50% done, 0 min 10 s left"
+    assert shown[1].rstrip() == "choosing, 0 s"
+    assert len(shown[1]) == len(shown[0])
+    assert shown[2].rstrip() == "choosing:  50% done, 0 min  2 s left"
+    assert shown[3].rstrip(" ") == f"{'choosing: done in 0 min 10 s'.ljust(len(shown[2].rstrip()))}\n"
 
 
 def test_progress_elsewhere_comes_now_and_then(monkeypatch):
     text = shown(monkeypatch, False, [0.5, 31.0, 40.0, 62.0, 63.0], [0.2, 0.4, 0.6, 0.8, 1.0])
-    assert [line[10:14] for line in text.splitlines()] == [" 40%", " 80%", "100%"]
+    assert [line[10:14] for line in text.splitlines()] == [" 40%", " 80%", "done"]
 
 
 def test_without_a_share_the_seconds_are_shown(monkeypatch):

@@ -20,6 +20,7 @@ from stakes._utils.tables import (
     column_names,
     n_columns,
     n_rows,
+    row_keys,
     row_labels,
     take_rows,
 )
@@ -209,3 +210,30 @@ def test_a_column_is_found_without_a_look_at_all_names():
     table = Wide()
     assert [column_at(table, place)[0] for place in range(50)] == list(range(50))
     assert table.asked == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_are_the_same_have_the_same_key(kind):
+    rows = np.asarray([[1.0, 2.0, 0.0], [1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [-0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    keys = row_keys(check_table("pool", KINDS[kind](rows))).tolist()
+    assert [keys.index(key) for key in keys] == [0, 0, 2, 3, 3]
+
+
+def test_rows_of_any_shape_and_in_parts_have_keys():
+    rows = np.asarray([[1.0, 2.0], [1.0, 2.0], [1.0, np.nan], [1.0, np.nan], [2.0, 1.0]])
+    for table in (rows.reshape(5, 2, 1), {"a": rows[:, :1], "b": rows[:, 1:]}, rows.astype(np.float32)):
+        keys = row_keys(table).tolist()
+        assert [keys.index(key) for key in keys] == [0, 0, 2, 2, 4]
+
+
+def test_cells_that_are_nearly_the_same_are_told_apart():
+    objects = np.asarray([[each] for each in (-1, -2, "x", "1", 1, None, float("nan"), True)], dtype=object)
+    assert len(set(row_keys(objects).tolist())) == 7  # both gaps are gaps
+    assert len(set(row_keys(np.asarray([[2**53], [2**53 + 1]])).tolist())) == 2
+    assert len(set(row_keys(["a", "b", "a"]).tolist())) == 2
+
+
+def test_very_many_cells_are_not_compared(monkeypatch):
+    monkeypatch.setattr("stakes._utils.tables._COMPARED", 5)
+    assert row_keys(np.zeros((3, 2))) is None
+    assert row_keys({"a": np.zeros((3, 2))}) is None

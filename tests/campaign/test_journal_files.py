@@ -101,7 +101,10 @@ def test_a_foreign_file_with_an_unfinished_write_is_not_even_repaired(path):
 
 
 def test_what_is_not_there_or_no_file_is_refused(folder):
-    with pytest.raises(StakesError, match=r"there is no campaign at .*nowhere; check the path, or create one"):
+    with pytest.raises(
+        StakesError,
+        match=r"no campaign at .*nowhere; check the path, or begin one: stakes init .*nowhere TABLE",
+    ):
         Journal.open(folder / "nowhere")
     with pytest.raises(StakesError, match="is a folder or a device"):
         Journal.open(folder)

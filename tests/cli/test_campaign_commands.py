@@ -20,7 +20,7 @@ def asked(*words):
 def test_the_whole_life_of_a_campaign():
     first = asked("-n 2")
     assert len(set(first)) == 2
-    assert run("tell c.stakes", first[0], "1.5").out == "1 recorded\n"
+    assert run("tell c.stakes", first[0], "1.5").out.splitlines()[0] == "1 recorded"
     second = asked("-n 2")
     assert not set(first) & set(second)
     assert run("skip c.stakes", second[0]).code == run("release c.stakes", first[1]).code == 0
@@ -36,7 +36,7 @@ def test_a_label_told_twice_changes_nothing_however_it_is_written(campaign):
     run("tell c.stakes r8 3.5")
     before = digest(campaign)
     for label in ("3.5", "3.50", "35e-1"):
-        assert run("tell c.stakes r8", label).out == "1 known already\n"
+        assert run("tell c.stakes r8", label).out.splitlines()[0] == "1 known already"
     assert digest(campaign) == before
 
 
@@ -46,7 +46,7 @@ def test_another_label_is_refused_unless_it_replaces(campaign):
     assert answer.code == 1
     assert "has the label '3.5' and was told '4'" in answer.err
     assert digest(campaign) == before
-    assert run("tell c.stakes r8 4 --replace").out == "1 replaced\n"
+    assert run("tell c.stakes r8 4 --replace").out.splitlines()[0] == "1 replaced"
 
 
 @pytest.mark.usefixtures("campaign")
@@ -129,7 +129,7 @@ def test_odd_ids_are_told_skipped_released_and_withdrawn(here):
     odd_table(here / "odd.csv")
     run("init c.stakes odd.csv", CLASSES)
     for name in IDS[6:]:
-        assert run(["tell", "c.stakes", name, "bus"]).out == "1 recorded\n"
+        assert run(["tell", "c.stakes", name, "bus"]).out.splitlines()[0] == "1 recorded"
         assert run(["withdraw", "c.stakes", name]).code == 0
         assert run(["skip", "c.stakes", name]).code == run(["release", "c.stakes", name]).code == 0
     assert run("withdraw c.stakes -5").out == "1 withdrawn: -5\n"
@@ -170,7 +170,7 @@ def test_a_filled_in_file_is_taken_whole_or_not_at_all(campaign, here):
         assert said in answer.err
         assert digest(campaign) == before
     (here / "f.csv").write_text("id,note,y\nr7,hot,1\nr8,,\n")
-    assert run("import c.stakes f.csv").out == "1 recorded\n"
+    assert run("import c.stakes f.csv").out.splitlines()[0] == "1 recorded"
 
 
 def test_a_changed_table_is_refused_with_what_changed(campaign, here):

@@ -57,10 +57,10 @@ def test_the_same_rows_whatever_the_file(here):
 
 @pytest.mark.usefixtures("here")
 def test_it_says_which_rows_their_worth_why_and_what_was_assumed():
-    found = run("suggest numbers.csv -n 2", NUMBERS)
+    found = run("suggest numbers.csv -n 2 --verbose", NUMBERS)
     assert found.code == 0
     assert found.out.startswith("Label these rows next, of 6 without a label (6 have one):")
-    for words in ("worth on top of the rows above", "tells most about", "Expected loss of a decision today", "Assumed"):
+    for words in ("Worth on top of the rows above", "tells most about", "Expected loss of a decision today", "Assumed"):
         assert words in found.out
 
 
@@ -77,7 +77,7 @@ def test_what_is_written_can_be_filled_in(here):
     run("suggest numbers.csv -n 2 -o out.csv", NUMBERS)
     with (here / "out.csv").open(encoding="utf-8-sig", newline="") as file:
         head, *rows = csv.reader(file)
-    assert head == ["id", "x", "z", "y"]
+    assert head == ["id", "x", "z", "y", "what sets it apart"]
     assert [row[3] for row in rows] == ["", ""]
 
 
@@ -189,7 +189,6 @@ WRONG = [
     ("--target y --loss poisson-deviance --model log-gaussian-process", "labels are 0"),
     ("--target y --loss itakura-saito", "0.0 is not among (0, inf)"),
     ("--target y --loss squared-error --model sklearn.ensemble:RandomForestClassifier", "is a model of classes"),
-    ("--target y --loss squared-error --model sklearn.linear_model:Ridge", "nothing of how sure it is"),
     ("--target y --loss squared-error --model os:system", "is no estimator"),
     ("--target y --loss squared-error --label-cost 0", "label_cost must be a positive number"),
     ("--target y --loss squared-error --cost z", "costs must be positive numbers"),
@@ -220,3 +219,108 @@ def test_weights_in_training_and_again_in_the_loss_are_pointed_out():
     found = run("suggest classes.csv -n 1 --json --class-weights bus=9", CLASSES, model)
     assert any("class_weight" in sentence for sentence in found.json["notes"])
     assert found.err == ""
+
+
+def graded(here, bad):
+    """30 rows, of which 20 have a grade, some of them bad."""
+    rows = [(f"r{i}", f"{i * 37 % 30}", f"{i * 7 % 5}", ("bad" if i < bad else "good") * (i < 20)) for i in range(30)]
+    return write(here / "graded.csv", [("id", "x", "z", "grade"), *rows])
+
+
+MISS = "suggest graded.csv --target grade --id id -n 2 --json --costs"
+
+
+def test_costs_in_a_line_are_those_of_a_file(here):
+    graded(here, 6)
+    (here / "costs.csv").write_text(",bad,good\nbad,0,5\ngood,1,0\n")
+    by_file = run(MISS.replace("--costs", "--loss cost-matrix --cost-matrix costs.csv"))
+    for line in ("miss=5,false-alarm=1", "bad>good=5,good>bad=1", "miss=5", "bad>good=5"):
+        answer = run(MISS, [line])
+        assert answer.json["rows"] == by_file.json["rows"]
+    said = run(MISS, "miss=5").json["notes"][0]
+    assert said.startswith("A miss is 'bad' answered by 'good' and costs 5; a false alarm is 'good' answered by 'bad'")
+    assert said.endswith("is taken for the class that must not be missed, as it is the rarer one, 6 of 20 labels.")
+
+
+def test_which_class_is_missed_is_refused_where_nothing_tells(here):
+    graded(here, 9)
+    answer = run(MISS, "miss=5")
+    assert (answer.code, answer.out) == (1, "")
+    assert '--costs \\"bad>good=5,good>bad=1\\"' in answer.err
+    ordered = run(MISS, "miss=5", "--classes good,bad").json["notes"][0]
+    assert "'good' is taken for the class that must not be missed, as it is the first of --classes" in ordered
+
+
+@pytest.mark.usefixtures("here")
+def test_costs_of_a_threshold_decision():
+    answers = [
+        run("suggest numbers.csv --loss threshold-decision --threshold 2 --target y --id id --json", more)
+        for more in ("--costs miss=5,false-alarm=2", "--miss 5 --false-alarm 2")
+    ]
+    assert answers[0].out == answers[1].out
+    assert answers[0].code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("--costs miss=5", 1, "is for two classes, and column 'kind' has 3 so far"),
+        ("--costs bus>vam=5", 1, "Did you mean 'van'?"),
+        ("--costs miss=5 --cost-matrix c.csv", 2, "not both"),
+        ("--costs miss=5 --loss log-loss", 2, "--costs is for --loss cost-matrix or threshold-decision"),
+        ("--costs bus>van=5 --class-weights bus=2", 1, "cost-matrix takes no class weights"),
+        ("--loss cost-matrix --cost-matrix c.csv", 1, "c.csv: a cost must be a finite number; got 'x' at line 3"),
+        ("--loss cost-matrix --cost-matrix d.csv", 1, "The classes are the rows of d.csv."),
+    ],
+)
+def test_costs_that_are_refused(here, words, code, said):
+    (here / "c.csv").write_text(",a,b\nbus,0,1\nvan,x,0\nNA,1,1\n")
+    (here / "d.csv").write_text(",a,b\nbus,0,1\nvan,1,0\n")
+    answer = run("suggest classes.csv --target kind --id id", words)
+    assert (answer.code, answer.out) == (code, "")
+    assert said in " ".join(answer.err.split())
+
+
+@pytest.mark.parametrize("name", ["prices", "tumours", "progression"])
+@pytest.mark.usefixtures("here")
+def test_five_rows_fit_a_screen(name):
+    """24 lines of 80 letters, one of them the prompt that follows; a command may be longer than a line."""
+    run(f"sample {name}")
+    flags = {
+        "prices": "--id flat --target price --loss pinball --tau 0.2 --label-cost 0.5 --decisions 40",
+        "tumours": "--id patient --target diagnosis --costs malignant>benign=30 --label-cost 1 --decisions 500",
+        "progression": "--id patient --target progression --loss threshold-decision --threshold 150 --miss 3",
+    }[name]
+    answer = run(f"suggest {name}.csv", flags)
+    assert answer.code == 0, answer.err
+    lines = answer.out.splitlines()
+    assert sum(-(-len(line) // 80) or 1 for line in lines) <= 23, answer.out
+    assert all(len(line) <= 80 for line in lines if not line.startswith("  stakes init"))
+    rows = answer.out.partition("what sets it apart")[2].splitlines()[1:6]
+    assert all("(" in row for row in rows)  # what sets it apart
+    assert lines[-1].startswith(f"  stakes init {name}.stakes {name}.csv ")
+    more = run(f"suggest {name}.csv --verbose", flags).out
+    assert len(more) > 2 * len(answer.out)
+    assert "Assumed:" in more
+
+
+@pytest.mark.usefixtures("here")
+def test_the_next_command_runs():
+    answer = run("suggest numbers.csv -n 2 --missing ? --ignore z", NUMBERS)
+    command = answer.out.splitlines()[-1].split()
+    assert command[:4] == ["stakes", "init", "numbers.stakes", "numbers.csv"]
+    begun = run([word.strip("'") for word in command[1:]])
+    assert begun.code == 0, begun.err
+    assert begun.out.endswith("Next: stakes ask numbers.stakes -n 5\n")
+
+
+def test_what_sets_a_row_apart_is_in_every_answer(here):
+    rows = number_rows()
+    write(here / "far.csv", [*rows[:-1], ("r11", "500", rows[-1][2], "")])
+    found = run("suggest far.csv -n 1 -o out.csv", NUMBERS)
+    assert " r11  " in found.out
+    assert "x 500 (0.625 to 1.88)" in found.out
+    with (here / "out.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert next(csv.DictReader(file))["what sets it apart"].startswith("x 500 (0.625 to 1.88)")
+    apart = run("suggest far.csv -n 1 --json", NUMBERS).json["rows"][0]["apart"]
+    assert apart[0] == {"column": "x", "value": "500", "usual": "0.625 to 1.88"}

@@ -39,7 +39,7 @@ def test_rows_to_fill_in_are_written(table, monkeypatch):
     out = table.parent / "rows.csv"
     found = run(f"suggest {table} {WORDS} --json -n 3 -o {out}").json["rows"]
     written = read_table(out)
-    assert written.names == ("id", "x", "z", "y")
+    assert written.names == ("id", "x", "z", "y", "what sets it apart")
     assert written.texts("id") == [row["row_id"] for row in found]
     assert written.texts("y") == [None] * 3
 

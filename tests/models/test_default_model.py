@@ -313,3 +313,30 @@ def test_rank_takes_a_default_of_classes(rows):
     with pytest.raises(ValueError, match=r"classes must hold all those of the model.*\['never'\] are not there"):
         stakes.rank(model, stakes.LogLoss(), rows[15:], classes=["low", "high"])
     assert swapped.indices == ranking.indices
+
+
+def test_trees_that_contradict_their_labels_give_more_to_class_frequencies():
+    """Labels by a coin, two of each row: what a tree saw of a row says nothing about its next label."""
+    generator = np.random.default_rng(0)
+    X, coin = np.repeat(generator.normal(size=(60, 2)), 2, axis=0), generator.random(120) < 0.4
+    noisy = default(X, coin.astype(int), task="classes")
+    assert noisy.prior_share_ >= 0.4
+    assert f"Each gives {noisy.prior_share_:.0%} to class frequencies." in " ".join(noisy.report)
+    clear = default(X, (X[:, 0] > 0).astype(int), task="classes")
+    assert clear.prior_share_ == 0.03
+    rows = np.unique(X, axis=0)
+    belief = belief_of(noisy, rows, rows)
+    assert np.allclose(belief.contexts.mean(axis=1), noisy.predict_proba(rows), atol=1e-6)
+
+
+def test_labels_that_are_alone_in_their_class_do_not_make_trees_unsure():
+    X = np.arange(6.0)[:, None]
+    assert default(X, np.arange(6), task="classes").prior_share_ == 0.03
+
+
+def test_many_labels_of_classes_are_grown_on_some_of_them_each():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(9000, 16))
+    model = default(X, (X[:, 0] + generator.normal(size=9000) > 0).astype(int), task="classes")
+    assert "of the 9000 labels, drawn anew" in " ".join(model.report)
+    assert model.prior_share_ == 0.03  # a mean over many trees is not too sure

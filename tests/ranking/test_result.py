@@ -57,6 +57,8 @@ NOTES = {
     "screened by variance": {"count": 5, "size": 50},
     "scored rows": {"count": 5, "size": 50, "seed": 0},
     "summarised members": {},
+    "copies": {"count": 40, "size": 50},
+    "chosen copies": {"count": 1, "joint": True},
     "shortlist": {"count": 5, "size": 50},
     "pending": {"count": 2},
     "joint worth": {"count": 4, "worth": 0.25, "method": "exact"},

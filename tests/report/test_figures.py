@@ -129,6 +129,17 @@ def test_what_is_raised_becomes_a_reason(tmp_path):
     ("loss", "said"),
     [
         (LossSpec("linex", {"alpha": 0.02}), "linex (alpha 0.02). Too high hurts"),
+        (LossSpec("linex", {"alpha": -2.0}), "linex (alpha -2). Too low hurts"),
+        (LossSpec("linex"), "linex. Too high hurts"),
+        (LossSpec("pinball", {"tau": 0.2}), "that 2 in 10 samples stay below: too high an answer costs 4 times"),
+        (LossSpec("pinball", {"tau": 0.95}), "that 19 in 20 samples stay below: too low an answer costs 19 times"),
+        (LossSpec("pinball", {"tau": 0.5}), "that 1 in 2 samples stay below: too low an answer costs as much as"),
+        (LossSpec("pinball", {"tau": 0.333}), "that 33.3 in 100 samples stay below"),
+        (
+            LossSpec("threshold-decision", {"threshold": 30, "miss": 5}),
+            "above 30. To wait when acting was",
+        ),
+        (LossSpec("box-cox", {"lam": 0.0}), "the power 0 of the target: ratios count."),
         (LossSpec("squared-error", weight="exp:0.01"), "Errors count exp(0.01 y) times"),
         (LossSpec("squared-error", weight=[(0.0, 1.0), (1.0, 2.0)]), "by the true value."),
         (LossSpec("brier", class_weights={"bus": 50.0}), "Errors count 50 times for bus."),

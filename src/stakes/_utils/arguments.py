@@ -175,21 +175,27 @@ def as_progress(progress: Any) -> Progress:
 
 
 def _line_on_stderr() -> Progress:
-    """A callback that rewrites one line of a terminal, or now and then writes a line elsewhere."""
-    start = shown = time.monotonic()
-    terminal = sys.stderr.isatty()
+    """A callback that rewrites one line of a terminal, or now and then writes a line elsewhere.
+
+    Each stage, by what is being done, has its own clock; a line of the terminal ends where a stage is finished.
+    """
+    begun = shown = stage_begun = time.monotonic()
+    stage, length, terminal = "", 0, sys.stderr.isatty()
 
     def show(what: str, share: float | None) -> None:
-        nonlocal shown
+        nonlocal shown, stage, stage_begun, length
         now = time.monotonic()
+        if what != stage:
+            stage_begun = now if stage else begun
+            stage = what
         finished = share is not None and share >= 1.0
         wait = _APART if terminal else _APART_ELSEWHERE
-        if now - start < _QUIET or (now - shown < wait and not finished):
+        if now - begun < _QUIET or (now - shown < wait and not finished):
             return
-        shown = now
-        end = "\n" if finished or not terminal else ""
-        begin = "\r" if terminal else ""
-        sys.stderr.write(f"{begin}{what}{_state(share, now - start)}{end}")
+        shown, line = now, f"{what}{_state(share, now - stage_begun)}"
+        if terminal:  # what is left of a longer line is blotted out
+            line, length = f"\r{line.ljust(length)}", 0 if finished else len(line)
+        sys.stderr.write(line + ("\n" if finished or not terminal else ""))
         sys.stderr.flush()
 
     return show
@@ -199,5 +205,11 @@ def _state(share: float | None, passed: float) -> str:
     """The share done and the time left, where the share is known; else the seconds that have passed."""
     if not share:
         return f", {passed:.0f} s"
-    left = math.ceil(passed / share * (1.0 - share))
-    return f": {share:4.0%} done, {left // 60} min {left % 60:2d} s left"
+    if share >= 1.0:
+        return f": done in {_minutes(passed)}"
+    return f": {share:4.0%} done, {_minutes(passed / share * (1.0 - share))} left"
+
+
+def _minutes(seconds: float) -> str:
+    whole = math.ceil(seconds)
+    return f"{whole // 60} min {whole % 60:2d} s"

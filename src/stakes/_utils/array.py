@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -104,7 +105,24 @@ def check_shape(name: str, array: Array, shape: tuple[int | str, ...]) -> None:
     if array.ndim != len(shape) or any(
         isinstance(length, int) and length != actual for length, actual in zip(shape, array.shape, strict=True)
     ):
-        raise StakesError(f"{name} must have shape {wanted}; got {list(array.shape)}")
+        raise StakesError(f"{name} must have shape {wanted}; got {list(array.shape)}.{_transposed(name, array, shape)}")
+
+
+def _transposed(name: str, array: Array, shape: tuple[int | str, ...]) -> str:
+    """The line that puts two axes that were swapped in order, where the sizes tell which they are."""
+    if array.ndim != len(shape):
+        return ""
+    fits = []
+    for one, other in combinations(range(len(shape)), 2):
+        sizes = list(array.shape)
+        sizes[one], sizes[other] = sizes[other], sizes[one]
+        if all(wanted == size for wanted, size in zip(shape, sizes, strict=True) if isinstance(wanted, int)):
+            fits.append((one, other))
+    if len(fits) != 1:
+        return ""
+    x = name if name.isidentifier() else "x"
+    line = f"{x}.T" if len(shape) == 2 else f"np.swapaxes({x}, {fits[0][0]}, {fits[0][1]})"
+    return f" Its axes are swapped, by their sizes: give {line}."
 
 
 def check_all(condition: Array, message: str) -> None:

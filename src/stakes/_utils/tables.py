@@ -24,6 +24,7 @@ Table: TypeAlias = Any
 Host: TypeAlias = np.ndarray[Any, Any]
 
 _NUMBERS = "fiu"  # kinds of dtype that are numbers
+_COMPARED = 2 * 10**8  # cells of a table whose rows are compared: a second or two
 _LOOKED_AT = 2**16  # rows that are looked at together for numbers that are not finite
 
 
@@ -96,6 +97,59 @@ def column_at(table: Table, position: int) -> Host:
         values = table[:, position]
     host = on_host(values)
     return _numbers(host) if host.dtype.kind == "O" else host
+
+
+def row_keys(table: Table) -> Host | None:
+    """[N]: a number for each row that only rows share which are the same in every column, but for a pair in 2^64.
+
+    None where that would take long, or rows lie on another device.
+    """
+    if isinstance(table, Mapping):
+        parts = [row_keys(part) for part in table.values()]
+        return None if any(part is None for part in parts) else _mixed([part for part in parts if part is not None])
+    cells = n_rows(table) * int(np.prod(getattr(table, "shape", (1, 1))[1:]))
+    if cells > _COMPARED or (is_array_api_obj(table) and "cpu" not in str(device(table))):
+        return None
+    if hasattr(table, "tocsr"):
+        return _sparse_keys(table.tocsr())
+    dimensions = len(getattr(table, "shape", ()))
+    if dimensions < 2:
+        return _mixed([_cell_keys(np.asarray(list(table), dtype=object))])
+    if dimensions > 2 or is_array_api_obj(table):
+        flat = on_host(table).reshape(n_rows(table), -1)
+        return _mixed([_cell_keys(flat[:, place]) for place in range(flat.shape[1])])
+    return _mixed([_cell_keys(column_at(table, place)) for place in range(n_columns(table))])
+
+
+def _cell_keys(values: Host) -> Host:
+    """[N]: the bits of numbers; of all else a hash of how Python shows it."""
+    if values.dtype.kind == "f":
+        numbers = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, and one zero
+        return np.ascontiguousarray(numbers, dtype=float).view(np.uint64)
+    if values.dtype.kind in "iub":
+        return values.astype(np.uint64)
+    hashes = [0 if _is_gap(each) else hash(repr(each)) for each in values.tolist()]  # hash(-1) is hash(-2)
+    return np.asarray(hashes, dtype=np.int64).view(np.uint64)
+
+
+def _mixed(columns: Sequence[Host]) -> Host:
+    """[N]: one number of those of each column, in their order: by the steps of SplitMix64, which mix 64 bits."""
+    keys = np.zeros(len(columns[0]) if columns else 0, np.uint64)
+    for column in columns:
+        keys = (keys ^ column) * np.uint64(0xBF58476D1CE4E5B9) + np.uint64(0x9E3779B97F4A7C15)
+        keys = keys ^ (keys >> np.uint64(31))
+    return keys
+
+
+def _sparse_keys(table: Any) -> Host:
+    """[N]: a sum over the entries of each row, whatever their order; zeros that are stored count as none."""
+    table = table.copy()
+    table.sum_duplicates()
+    table.eliminate_zeros()
+    entries = _mixed([table.indices.astype(np.uint64), _cell_keys(table.data)])
+    keys = np.zeros(table.shape[0], np.uint64)
+    np.add.at(keys, np.repeat(np.arange(table.shape[0]), np.diff(table.indptr)), entries)
+    return keys
 
 
 def joined(columns: Sequence[Host]) -> Host:

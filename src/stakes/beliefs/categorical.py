@@ -8,7 +8,8 @@ the members, and labels of which they say nearly the same about their mean p_y, 
 
 so that what members agree on cancels before it is rounded, and the rest has all its digits however little they differ.
 All of it is in double precision, with the scale of each context taken out: weights and costs may have any scale.
-Sizes: N candidates, M contexts, m of a block, K members, C classes, D statistics.
+Rows come first, then members, then classes: [N, K, C]. Sizes: N candidates, M contexts, m of a block, K members, C
+classes, D statistics.
 """
 
 from __future__ import annotations
@@ -53,8 +54,9 @@ class CategoricalEnsemble:
     Probabilities may be kept in half precision; all that is computed from them is in single precision at least.
 
     Args:
-        candidates: [N, K, C], of the labels.
-        contexts: [M, K, C], of the targets, members in the same order.
+        candidates: [N, K, C], of the labels: rows first, then members, then classes.
+        contexts: [M, K, C], of the targets, members in the same order. Members first, [K, N, C] and [K, M, C], are
+            refused where the sizes tell.
         member_weights: [K], normalised; without them members count alike.
 
     Raises:
@@ -77,6 +79,7 @@ class CategoricalEnsemble:
     def __post_init__(self) -> None:
         candidates, contexts, weights, like = _probabilities(self.candidates, self.contexts, self.member_weights)
         check_shape("candidates", candidates, ("N", "K", "C"))
+        check_rows_first({"candidates": candidates, "contexts": contexts}, weights)
         _check_members("contexts", contexts, ("M", *candidates.shape[1:]))
         check_probabilities("candidates", candidates)
         check_probabilities("contexts", contexts)
@@ -186,7 +189,7 @@ class VoteEnsemble:
     """Members that put all their mass on one class, such as fully grown trees: class numbers, not probabilities.
 
     Args:
-        candidates: [N, K], whole numbers below `n_classes`.
+        candidates: [N, K], whole numbers below `n_classes`: rows first, then members.
         contexts: [M, K], members in the same order.
         n_classes: How many classes there are.
         member_weights: [K], normalised; without them members count alike.
@@ -216,6 +219,7 @@ class VoteEnsemble:
             raise TypeError(f"n_classes must be a whole number, 1 or more; got {self.n_classes!r}")
         candidates, contexts, weights = _whole_numbers(self.candidates, self.contexts, self.member_weights)
         check_shape("candidates", candidates, ("N", "K"))
+        check_rows_first({"candidates": candidates, "contexts": contexts}, weights)
         _check_members("contexts", contexts, ("M", candidates.shape[1]))
         for name, votes in (("candidates", candidates), ("contexts", contexts)):
             check_labels(f"every vote of {name}", votes, self.n_classes)
@@ -301,6 +305,28 @@ class VoteEnsemble:
             labels_to_indicators(xp.astype(votes, dtype), self.n_classes) for votes in (self.candidates, self.contexts)
         )
         return CategoricalEnsemble(candidates, contexts, self.member_weights)
+
+
+def check_rows_first(sides: dict[str, Array], weights: Array | None) -> None:
+    """Refuse what members say of candidates and contexts with the members first, where the sizes tell.
+
+    Rows come first, [N, K, ...] and [M, K, ...]: K is the second size of both, not the first, and that of the weights.
+    """
+    (one, first), (other, second) = sides.items()
+    if first.ndim != second.ndim or first.shape[0] != second.shape[0]:
+        return
+    count, members = first.shape[0], {first.shape[1], second.shape[1]}
+    by_weights = weights is not None and weights.ndim == 1 and weights.shape[0] == count and members != {count}
+    if len(members) > 1 or by_weights:
+        wanted = ", ".join(map(str, ("M", first.shape[1], *second.shape[2:])))
+        wrong = f"{other} must have shape [{wanted}]; got {list(second.shape)}"
+        if by_weights and len(members) == 1:
+            wrong = f"member_weights must have shape [{first.shape[1]}]; got [{count}]"
+        lines = [f"{name}.T" if first.ndim == 2 else f"np.swapaxes({name}, 0, 1)" for name in (one, other)]
+        raise StakesError(
+            f"{wrong}. Rows come first and members second; if the {count} on the first axis of both are the members, "
+            f"give {lines[0]} and {lines[1]}."
+        )
 
 
 def probability_rows(side: Array) -> Array:

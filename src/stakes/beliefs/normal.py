@@ -37,7 +37,7 @@ from stakes._utils.array import (
     slices,
 )
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
-from stakes.beliefs.categorical import normalised_member_weights
+from stakes.beliefs.categorical import check_rows_first, normalised_member_weights
 from stakes.beliefs.log_moments import LogIntegrand, log_span, normal_log_moments, split_by_member
 from stakes.beliefs.outcomes import Automatic, OutcomeRule, likelihood
 from stakes.beliefs.quadrature import (
@@ -75,7 +75,7 @@ class NormalEnsemble:
     """Normal predictions of K members for N candidates and M contexts.
 
     Args:
-        candidate_mean: [N, K], of the labels, one for each member.
+        candidate_mean: [N, K], of the labels: rows first, then members.
         candidate_sd: Their standard deviations, a number or an array that broadcasts to the means: with the noise of
             the label, and positive.
         context_mean: [M, K], of the targets, members in the same order.
@@ -115,6 +115,7 @@ class NormalEnsemble:
             member_weights=self.member_weights,
         )
         check_shape("candidate_mean", candidate_mean, ("N", "K"))
+        check_rows_first({"candidate_mean": candidate_mean, "context_mean": context_mean}, weights)
         check_shape("context_mean", context_mean, ("M", candidate_mean.shape[1]))
         if context_mean.shape[0] == 0:
             raise StakesError("context_mean must hold at least one context: the loss is averaged over them; got none")

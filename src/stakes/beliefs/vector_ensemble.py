@@ -28,7 +28,7 @@ from stakes._utils.array import (
     replaced,
 )
 from stakes.beliefs.base import Integrand, Reference, log_weight
-from stakes.beliefs.categorical import normalised_member_weights
+from stakes.beliefs.categorical import check_rows_first, normalised_member_weights
 from stakes.beliefs.normal import broadcast_sd
 from stakes.beliefs.quadrature import is_first_largest
 from stakes.beliefs.vector_integration import SymmetricNodes, squared_norm, vector_moments, weighted_mode
@@ -86,6 +86,7 @@ class VectorNormalEnsemble:
             member_weights=self.member_weights,
         )
         check_shape("candidate_mean", candidate_mean, ("N", "K", "L"))
+        check_rows_first({"candidate_mean": candidate_mean, "context_mean": context_mean}, weights)
         check_shape("context_mean", context_mean, ("M", candidate_mean.shape[1], "d"))
         if 0 in (candidate_mean.shape[2], context_mean.shape[0], context_mean.shape[2]):
             raise StakesError(

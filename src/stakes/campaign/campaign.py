@@ -583,6 +583,7 @@ class Campaign:
         *,
         events: bool = False,
         rows: Sequence[str] | None = None,
+        more: Mapping[str, Sequence[str | None]] | None = None,
         overwrite: bool = False,
     ) -> int:
         """Write the rows with labels and status, or all events, as a CSV that a spreadsheet opens.
@@ -591,6 +592,7 @@ class Campaign:
             path: The file.
             events: Whether to write events instead of rows.
             rows: Ids, in the order wanted; all rows without.
+            more: Further columns by name, each with a cell for every one of `rows`.
             overwrite: Whether a file that is there is replaced; the campaign and its table never are.
 
         Returns:
@@ -616,6 +618,7 @@ class Campaign:
             "status": [states[row].status for row in wanted],
             "asked until": [_time(states[row].until) for row in wanted],
             "who": [states[row].who for row in wanted],
+            **{name: list(cells) for name, cells in (more or {}).items()},
         }
         labels = {row: states[row].label for row in wanted}
         write_worksheet(path, sheet, wanted, labels, standing, overwrite=overwrite, inputs=[self.path])

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from stakes._utils.text import printable
+from stakes._utils.text import did_you_mean, printable
 from stakes.campaign.states import (
     Event,
     Head,
@@ -757,7 +757,11 @@ def connect(path: Path, how: str) -> sqlite3.Connection:
 def refuse_other_things(path: Path) -> None:
     """Refuse what is no file, or has something beside it that SQLite would write into it."""
     if not path.exists():
-        raise StakesError(f"there is no campaign at {path}; check the path, or create one")
+        near = did_you_mean(path.name, (each.name for each in path.parent.glob("*.stakes")))
+        raise StakesError(
+            f"there is no campaign at {path}; check the path, or begin one: stakes init {path} TABLE (in Python: "
+            f"Campaign.create).{near}"
+        )
     if not stat.S_ISREG(path.stat().st_mode):
         raise StakesError(f"{path} is a folder or a device, not a campaign file; give the path of a file")
     if path.stat().st_size == 0:

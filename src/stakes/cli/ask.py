@@ -8,20 +8,26 @@ import click
 
 from stakes.campaign import Campaign
 from stakes.campaign.campaign import LEASE, NO_MORE, STALE
-from stakes.cli.options import force_option, json_option, table_moved, trust_option, who_option
+from stakes.cli.options import force_option, json_option, table_moved, trust_option, verbose_option, who_option
 from stakes.cli.output import (
+    APART,
+    apart_cells,
     as_json_or,
     local_time,
     note_lines,
     ranking_json,
     ranking_lines,
+    rows_compared,
     shell_word,
     waiting,
     wrapped,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stakes.ranking import Ranking
+    from stakes.tabular.contrasts import Contrast
 
 _DAY = 24 * 3600.0
 
@@ -37,6 +43,7 @@ _DAY = 24 * 3600.0
 @who_option
 @table_moved
 @trust_option
+@verbose_option
 @json_option
 def ask_command(
     campaign: str,
@@ -47,6 +54,7 @@ def ask_command(
     who: str | None,
     table: str | None,
     trust: bool,
+    verbose: bool,
     as_json: bool,
 ) -> None:
     """Hand out the rows of CAMPAIGN to label next. Nobody else gets them until they come back."""
@@ -54,8 +62,9 @@ def ask_command(
         if output is not None:
             opened.check_output(output, overwrite=force)
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)
+        apart, labels = _apart(opened, asked)
         if output is not None and len(asked):
-            _write(opened, asked.row_ids, output, force, who)
+            _write(opened, asked.row_ids, apart, output, force, who)
     ours = {note.kind: note.values for note in asked.notes if note.kind in (LEASE, NO_MORE, STALE)}
     rest = [note for note in asked.notes if note.kind not in ours]
     more = {
@@ -63,33 +72,54 @@ def ask_command(
         "stale": ours.get(STALE, {}).get("why"),
         "done": ours.get(NO_MORE, {}).get("why"),
     }
-    answer = {**ranking_json(asked, rest), **more}
-    as_json_or(as_json, answer, _lines(asked, more, rest, campaign, output))
+    answer = {**ranking_json(asked, apart, rest), **more}
+    shown = ranking_lines(asked, apart, rows_compared(labels), verbose=verbose)
+    as_json_or(as_json, answer, _lines(asked, shown, more, note_lines(rest, verbose=verbose), campaign, output))
 
 
-def _write(campaign: Campaign, rows: tuple[str, ...], output: str, force: bool, who: str | None) -> None:
+def _apart(campaign: Campaign, asked: Ranking) -> tuple[list[tuple[Contrast, ...]], int]:
+    """What sets each row apart from those with a label, and how many those are."""
+    if not len(asked):
+        return [], 0
+    from stakes.tabular.contrasts import contrasts
+
+    place = {row: position for position, row in enumerate(campaign.sheet.ids)}
+    known = [place[row] for row, state in campaign.journal.states().items() if state.label is not None]
+    return contrasts(campaign.sheet, [place[row] for row in asked.row_ids], known), len(known)
+
+
+def _write(
+    campaign: Campaign,
+    rows: tuple[str, ...],
+    apart: Sequence[tuple[Contrast, ...]],
+    output: str,
+    force: bool,
+    who: str | None,
+) -> None:
     """Rows that nobody was given, as they could not be written, go back."""
     try:
-        campaign.export(output, rows=rows, overwrite=force)
+        campaign.export(output, rows=rows, more={APART: apart_cells(apart)}, overwrite=force)
     except BaseException:
         campaign.release(rows, who=who)
         raise
 
 
-def _lines(asked: Ranking, more: dict[str, Any], notes: list[Any], campaign: str, output: str | None) -> list[str]:
+def _lines(
+    asked: Ranking, shown: list[str], more: dict[str, Any], notes: list[str], campaign: str, output: str | None
+) -> list[str]:
     if not len(asked):
         return [f"Nothing to hand out: {more['done']}."]
     file = shell_word(campaign)
-    filled = f"Fill in {output}, then: stakes import {file} {shell_word(output or '')}"
-    how = filled if output else f"Tell a label: stakes tell {file} {shell_word(asked.row_ids[0])} LABEL"
+    filled = f"Next: fill in {output}, then stakes import {file} {shell_word(output or '')}"
+    how = filled if output else f"Next: stakes tell {file} {shell_word(asked.row_ids[0])} LABEL"
     fewer = [str(note) for note in asked.notes if note.kind == NO_MORE]
     return [
         f"Label these rows. They come back on {local_time(more['until'])}.",
         "",
-        *ranking_lines(asked),
+        *shown,
         *(["", *wrapped(f"Stale: {more['stale']}.")] if more["stale"] else []),
         *(["", *fewer] if fewer else []),
-        *note_lines(notes),
+        *notes,
         "",
         how,
     ]

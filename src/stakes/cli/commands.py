@@ -79,8 +79,8 @@ class Commands(click.Group):
 def cli() -> None:
     """Which label to buy next so that your own loss falls fastest, what it is worth, and when to stop.
 
-    Begin with `stakes suggest table.csv --target COLUMN --loss squared-error`: rows whose target is empty are the
-    pool, the others are the labels.
+    Begin with `stakes suggest TABLE`: it looks at the table, and asks for what it does not say. Rows whose target is
+    empty are the pool, the others are the labels.
     """
 
 

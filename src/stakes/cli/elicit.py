@@ -14,6 +14,8 @@ from stakes.exceptions import StakesError
 from stakes.files import write_csv
 from stakes.losses.elicitation import FIRST, KINDS, SAME, SECOND, ElicitedLoss, Question, elicit
 from stakes.tabular import Brief, LossSpec, read_worksheet
+from stakes.tabular.proposals import look, target_proposals
+from stakes.tabular.worksheet import read_source
 
 _ANSWERS = {"1": FIRST, "2": SECOND, "=": SAME}
 _End: TypeAlias = Literal["value", "low", "high"]
@@ -47,7 +49,11 @@ def elicit_command(kind: str, table: str | None, as_json: bool, **given: Any) ->
     weight: errors at some targets beside others. With TABLE it also says how much the choice of rows depends on it.
     """
     if table is not None and given["target"] is None:
-        raise click.UsageError("with TABLE, --target is needed: the column of its labels.")
+        brief = Brief("", LossSpec("squared-error"), id_column=given["id_column"])
+        target, why = target_proposals(look(read_source(table, brief)))[0]
+        raise click.UsageError(
+            f"with TABLE, --target is needed: the column of its labels. It may be {target.name!r} ({why})."
+        )
     asked = _arguments(kind, table, given)
     found = elicit(_asker(given["answers"], kind, asked, given["questions"]), questions=given["questions"], **asked)
     classes = _listed(given["classes"]) or ["positive", "negative"]

@@ -9,7 +9,8 @@ import click
 
 from stakes.campaign import Campaign
 from stakes.cli.options import brief_from, json_option, loss_options, model_options, money_options, table_options
-from stakes.cli.output import as_json_or, waiting
+from stakes.cli.output import as_json_or, shell_word, waiting, wrapped
+from stakes.cli.questions import complete
 from stakes.tabular import Brief
 
 
@@ -26,9 +27,14 @@ def init_command(campaign: str, table: str, as_json: bool, **given: Any) -> None
 
     Labels that the table has are taken over. The table is not copied: keep it as it is, beside the campaign.
     """
-    brief = brief_from(given)
+    again = complete(table, given, as_json=as_json)
+    brief, said = brief_from(given, table)
     rest = {each.name: getattr(brief, each.name) for each in fields(Brief) if each.name not in ("target", "loss")}
     with waiting("reading the table"), Campaign.create(campaign, table, brief.target, brief.loss, **rest) as made:
         status = made.status(refresh=False)
-    text = f"{campaign}: {status.rows} rows, {status.labelled} of them with a label. Next: stakes ask {campaign}"
-    as_json_or(as_json, {"campaign": campaign, "rows": status.rows, "labelled": status.labelled}, [text])
+    lines = [f"{campaign}: {status.rows} rows, {status.labelled} of them with a label."]
+    lines += [line for sentence in said for line in wrapped(sentence)]
+    lines += [f"The same without questions: {again}"] if again else []
+    lines += [f"Next: stakes ask {shell_word(campaign)} -n 5"]
+    answer = {"campaign": campaign, "rows": status.rows, "labelled": status.labelled, "notes": list(said)}
+    as_json_or(as_json, answer, lines)

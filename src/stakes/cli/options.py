@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 
+from stakes.cli.output import at_terminal, prompted
+from stakes.exceptions import StakesError
 from stakes.files.frame import MAX_CELLS
 from stakes.tabular import (
     LOSSES,
     Brief,
     LossSpec,
     ModelSpec,
+    Worksheet,
     parse_class_weights,
     parse_options,
     parse_weight,
     read_cost_matrix,
+    read_worksheet,
 )
+from stakes.tabular.costs import (
+    CostTable,
+    costs_by_class,
+    costs_of_tests,
+    is_miss_and_false_alarm,
+    parse_costs,
+    positive_class,
+)
+from stakes.tabular.worksheet import checked_class
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_MATRIX, _THRESHOLD, _ALL_ALIKE = "cost-matrix", "threshold-decision", "zero-one"
 _NUMBERS = {option.name: option for entry in LOSSES.values() for option in entry.options}
 
 READING = ("missing", "sheet", "decimal", "thousands", "date", "encoding", "delimiter")
 """Options that say how a table is written."""
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+verbose_option = click.option("--verbose", is_flag=True, help="Say all that was assumed, and why each row was chosen.")
 who_option = click.option("--who", help="Your name, for the history.")
 force_option = click.option(
     "--force", is_flag=True, help="Overwrite the file if it is there; a campaign, and what is read, never is."
@@ -57,7 +74,7 @@ reading_options = applied(
     click.option("--delimiter", help="What separates the cells of a CSV."),
 )
 table_options = applied(
-    click.option("--target", required=True, help="The column of labels; rows where it is empty are the pool."),
+    click.option("--target", help="The column of labels; rows where it is empty are the pool."),
     click.option("--id", "id_column", help="The column that names rows; they are numbered from 1 otherwise."),
     click.option("--ignore", multiple=True, help="A column that the model must not see; can be repeated."),
     click.option("--classes", help="All classes, as A,B,C, also those that no label has had."),
@@ -79,7 +96,7 @@ table_options = applied(
     ),
 )
 loss_options = applied(
-    click.option("--loss", required=True, help="A loss by name (see stakes losses), or module:Name."),
+    click.option("--loss", help="A loss by name (see stakes losses), or module:Name."),
     *(
         click.option(f"--{name.replace('_', '-')}", name, type=float, help=f"Option of a loss. {option.purpose}")
         for name, option in _NUMBERS.items()
@@ -88,6 +105,7 @@ loss_options = applied(
     click.option("--weight", help="Which targets count more: exp:RATE, or a CSV of y and weight."),
     click.option("--class-weights", help="Which classes count more: bus=50,van=50; others count 1."),
     click.option("--cost-matrix", help="A CSV: a row for each true class, a column for each decision."),
+    click.option("--costs", help='Costs of mistakes: miss=5,false-alarm=1, or "bad>good=5" (truth>answer).'),
 )
 model_options = applied(
     click.option("--model", default="default", show_default=True, help="A model by name, or module:Name."),
@@ -103,17 +121,75 @@ money_options = applied(
         help="For all labels to come, in units of the costs (a label costs 1 if none are given).",
     ),
 )
+_MONEY = ("cost_column", "label_cost", "decisions", "budget")
+_READING = ("target", "id_column", "ignore", "text", *READING, "max_cells", "random_state")
 
 
-def brief_from(given: dict[str, Any]) -> Brief:
-    """The brief that the options make; they are taken out of `given`."""
-    loss, model = _loss(given), ModelSpec(given.pop("model"), parse_options(given.pop("model_option")))
+def brief_from(given: dict[str, Any], table: str) -> tuple[Brief, tuple[str, ...]]:
+    """The brief that the options make, which are taken out of `given`; and sentences on what --costs was taken for."""
+    costs = given.pop("costs")
+    if costs is not None:
+        given["loss"] = _loss_of_costs(given)
+    line = None if costs is None else parse_costs(costs)
     classes = given.pop("classes")
     names = None if classes is None else tuple(name.strip() for name in classes.split(","))
-    fields = ("target", "id_column", "ignore", "text", *READING, "max_cells", "random_state")
-    money = ("cost_column", "label_cost", "decisions", "budget")
-    known = {name: given.pop(name) for name in (*fields, *money) if name in given}
-    return Brief(loss=loss, model=model, classes=names, **known)
+    known = {name: given.pop(name) for name in (*_READING, *_MONEY) if name in given}
+    model = ModelSpec(given.pop("model"), parse_options(given.pop("model_option")))
+    if line is None or given["loss"] == _THRESHOLD:
+        return Brief(loss=_loss(given, line), model=model, classes=names, **known), ()
+    unread = Brief(loss=LossSpec(_ALL_ALIKE), model=model, classes=names, **known)
+    matrix, said = _matrix(line, read_worksheet(table, unread, stream=True))  # once more than is read anyway
+    return replace(unread, loss=_loss(given, matrix=matrix)), said
+
+
+def reading_brief(given: dict[str, Any]) -> Brief:
+    """A brief that says how a table is read, and nothing of what is asked of it yet."""
+    known = {name: given[name] for name in _READING if name in given}
+    return Brief(**{**known, "target": given["target"] or "", "loss": LossSpec(_ALL_ALIKE)})
+
+
+def _loss_of_costs(given: dict[str, Any]) -> str:
+    """The loss that --costs is about."""
+    if given["cost_matrix"] is not None:
+        raise click.UsageError("give the costs in a file (--cost-matrix) or in a line (--costs), not both.")
+    if given["loss"] not in (None, _MATRIX, _THRESHOLD):
+        raise click.UsageError(
+            f"--costs is for --loss {_MATRIX} or {_THRESHOLD}, not for {given['loss']}; leave --loss out."
+        )
+    return given["loss"] or _MATRIX
+
+
+def _matrix(line: dict[str, float], sheet: Worksheet) -> tuple[CostTable, tuple[str, ...]]:
+    """The cost matrix of --costs for the classes of a table, and sentences on how it was read."""
+    counts = Counter(sheet.labels.values())
+    named = sheet.brief.classes
+    classes = sorted(counts) if named is None else named
+    if not is_miss_and_false_alarm(line):
+        table, said = costs_by_class(line, classes, complete=named is not None or len(classes) > 1)
+        return table, (said,) if said else ()
+    if len(classes) != 2:
+        raise StakesError(
+            f"--costs miss=..,false-alarm=.. is for two classes, and column {sheet.brief.target!r} has "
+            f"{len(classes)} so far. Name the mistakes by truth and answer, such as "
+            f'--costs "bad>good=5,good>bad=1", or both classes (--classes bad,good)'
+        )
+    found = positive_class({name: counts[name] for name in classes}, None if named is None else named[0])
+    positive, why = found or _asked_positive(classes)
+    table, said = costs_of_tests(line, positive, next(name for name in classes if name != positive))
+    return table, (f"{said}: {positive!r} is taken for the class that must not be missed, as {why}.",)
+
+
+def _asked_positive(classes: Sequence[str]) -> tuple[str, str]:
+    """The class that must not be missed, as whoever sits at the terminal says."""
+    one, other = classes
+    if not at_terminal():
+        raise StakesError(
+            f"a miss could be {one!r} answered by {other!r}, or the reverse. Name the mistakes by truth and answer: "
+            f'--costs "{one}>{other}=5,{other}>{one}=1", or the class that must not be missed first: --classes '
+            f"{one},{other}"
+        )
+    chosen = prompted(f"Which class must not be missed, {one} or {other}?", lambda name: checked_class(name, classes))
+    return chosen, "you said so"
 
 
 def files_read(table: str, given: dict[str, Any]) -> list[str]:
@@ -122,14 +198,16 @@ def files_read(table: str, given: dict[str, Any]) -> list[str]:
     return [each for each in named if each is not None]
 
 
-def _loss(given: dict[str, Any]) -> LossSpec:
+def _loss(given: dict[str, Any], costs: dict[str, float] | None = None, matrix: CostTable | None = None) -> LossSpec:
     numbers = {name: value for name in _NUMBERS if (value := given.pop(name)) is not None}
+    if costs is not None:
+        numbers = {**{name.replace("-", "_"): cost for name, cost in costs.items()}, **numbers}
     own, weight = parse_options(given.pop("loss_option")), given.pop("weight")
-    class_weights, costs = given.pop("class_weights"), given.pop("cost_matrix")
+    class_weights, file = given.pop("class_weights"), given.pop("cost_matrix")
     return LossSpec(
         given.pop("loss"),
         {**numbers, **own},
         None if weight is None else parse_weight(weight),
         None if class_weights is None else parse_class_weights(class_weights),
-        None if costs is None else read_cost_matrix(costs),
+        matrix if file is None else read_cost_matrix(file),
     )

@@ -13,16 +13,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stakes._utils.text import number, printable, utc_time
+from stakes._utils.text import counted, number, printable, utc_time
+from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
     from stakes.ranking import Ranking
+    from stakes.tabular.contrasts import Contrast
 
-WIDTH = 100
+WIDTH = 80
+T = TypeVar("T")
+_WORTHS = {
+    "gain": "Worth on top of the rows above, a decision",
+    "worth": "Worth alone, a decision",
+    "together": "Worth together with the rows above, a decision",
+}
+_LIKE = "like the others"
+_CAUTIONS = {  # kinds of notes that are shown in any case
+    *("table", "no model", "fewer rows", "nothing within the budget", "budget", "too few rows", "costs"),
+    *("chosen copies", "fit warning", "trained weights", "out of range", "members agree", "fallback"),
+}
+_CAUTIOUS = 4  # of them
 _QUIET = 1.0  # seconds before anything is shown
 _TICK = 0.2
 _BAR = 20  # characters of a bar
@@ -50,35 +64,79 @@ def shell_word(text: str) -> str:
     return "$'" + printable(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
-def ranking_lines(ranking: Ranking) -> list[str]:
-    """A line for each row, why below it."""
+def ranking_lines(ranking: Ranking, apart: Sequence[tuple[Contrast, ...]], among: str, *, verbose: bool) -> list[str]:
+    """A line for each row with its score and what sets it apart; why it was chosen below it, where all is wanted.
+
+    Args:
+        ranking: The rows.
+        apart: For each, the columns in which it differs most.
+        among: What rows it differs from.
+        verbose: Whether to say why each was chosen.
+    """
     from stakes.tabular.suggestions import whys
 
-    cells = [number(score) if math.isfinite(score) else "" for score in ranking.scores]
-    width = max([len("row"), *(len(row) for row in ranking.row_ids)])
-    lines = [f"   {'row'.ljust(width)}  {_score_name(ranking)}"]
-    for place, (row, cell, why) in enumerate(zip(ranking.row_ids, cells, whys(ranking), strict=True), 1):
-        lines.append(f"{place:2d} {row.ljust(width)}  {cell}".rstrip())
-        lines += wrapped(why, "   " + " " * width + "  ")
-    return lines
+    scores = [number(score) if math.isfinite(score) else "" for score in ranking.scores]
+    name = "worth" if ranking.ranked_by in _WORTHS else "score"
+    width, wide = (max(map(len, each)) for each in (["row", *map(str, ranking.row_ids)], [name, *scores]))
+    lines = [f"   {'row'.ljust(width)}  {name.ljust(wide)}  {APART}"]
+    for place, (row, score, each, why) in enumerate(zip(ranking.row_ids, scores, apart, whys(ranking), strict=True), 1):
+        first, indent = f"{place:2d} {row.ljust(width)}  {score.ljust(wide)}  ", " " * (7 + width + wide)
+        if len(first) > WIDTH // 2:  # a long id has a line to itself
+            lines.append(f"{place:2d} {row}")
+            first, indent = f"     {score.ljust(wide)}  ", " " * (7 + wide)
+        said = wrapped(", ".join(map(str, each)) or _LIKE, indent, first)
+        lines += [*said, *wrapped(why, indent)] if verbose else [_one_line(first, each)]
+    usual = [f"In brackets: the middle half of {among}, or how many have the same."] if any(apart) else []
+    return [*lines, f"{_score_name(ranking)}.", *usual]
 
 
-def ranking_json(ranking: Ranking, notes: Iterable[object]) -> dict[str, Any]:
+def _one_line(first: str, apart: Sequence[Contrast]) -> str:
+    """As many of the columns that set a row apart as a line holds, and the first of them in any case."""
+    line = first + (str(apart[0]) if apart else _LIKE)
+    for each in apart[1:]:
+        if len(line) + len(f", {each}") > WIDTH:
+            break
+        line = f"{line}, {each}"
+    return line
+
+
+def ranking_json(ranking: Ranking, apart: Sequence[tuple[Contrast, ...]], notes: Iterable[object]) -> dict[str, Any]:
     """The same for JSON: rows, what they are ranked by, and notes."""
     from stakes.tabular.suggestions import whys
 
     kept = ranking.to_dict()
-    parts = zip(kept["row_ids"], kept["scores"], kept["reasons"], whys(ranking), strict=True)
-    rows = [{"row_id": row, "score": score, "worth": reason["worth"], "why": why} for row, score, reason, why in parts]
+    parts = zip(kept["row_ids"], kept["scores"], kept["reasons"], whys(ranking), apart, strict=True)
+    rows = [
+        {
+            "row_id": row,
+            "score": score,
+            "worth": reason["worth"],
+            "why": why,
+            "apart": [contrast._asdict() for contrast in each],
+        }
+        for row, score, reason, why, each in parts
+    ]
     by = {"ranked_by": ranking.ranked_by, "per_cost": ranking.per_cost}
     return {"rows": rows, **by, "notes": [str(note) for note in notes]}
 
 
+APART = "what sets it apart"
+"""The column of that in a file."""
+
+
+def apart_cells(apart: Sequence[tuple[Contrast, ...]]) -> list[str]:
+    """The same as cells of a file."""
+    return [", ".join(map(str, each)) or _LIKE for each in apart]
+
+
+def rows_compared(labels: int) -> str:
+    """The rows that others are set apart from."""
+    return "the labelled rows" if labels else "all rows"
+
+
 def _score_name(ranking: Ranking) -> str:
     """What the scores of rows are."""
-    what = {"gain": "worth on top of the rows above, a decision", "worth": "worth alone, a decision"}
-    what["together"] = "worth together with the rows above, a decision"
-    name = what.get(ranking.ranked_by, ranking.ranked_by)
+    name = _WORTHS.get(ranking.ranked_by, f"The score is {ranking.ranked_by}")
     return f"{name} and unit of cost" if ranking.per_cost else name
 
 
@@ -89,11 +147,40 @@ def wrapped(text: str, indent: str = "", first: str | None = None) -> list[str]:
     )
 
 
-def note_lines(notes: Sequence[object]) -> list[str]:
-    """What was assumed, as a list."""
+def note_lines(notes: Sequence[object], *, verbose: bool) -> list[str]:
+    """What was assumed, as a list; where not all is wanted, what is good to know, and how many others there are."""
     if not notes:
         return []
-    return ["", "Assumed:", *(line for each in notes for line in wrapped(str(each), "  ", "- "))]
+    shown = list(notes) if verbose else [note for note in notes if getattr(note, "kind", "") in _CAUTIONS][:_CAUTIOUS]
+    lines = [line for each in shown for line in wrapped(str(each), "  ", "- ")]
+    if verbose:
+        return ["", "Assumed:", *lines]
+    rest = len(notes) - len(shown)
+    more = f"{counted(rest, 'more note' if shown else 'note')} on what was assumed: --verbose shows all."
+    return ["", *lines, *([more] if rest else [])]
+
+
+def at_terminal() -> bool:
+    """Whether somebody is there to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def prompted(question: str, check: Callable[[str], T], default: str | None = None) -> T:
+    """What somebody at the terminal answers, asked again until `check` takes it."""
+
+    def checked(text: str) -> T:
+        try:
+            return check(text.strip())
+        except StakesError as error:
+            raise click.BadParameter(str(error)) from None
+
+    try:
+        answer: T = click.prompt(printable(question), default=default, value_proc=checked, err=True)
+    except click.Abort as stopped:
+        if isinstance(stopped.__context__, EOFError):
+            raise StakesError("the input ended before all questions were answered; give the flags instead") from None
+        raise
+    return answer
 
 
 def local_time(seconds: float) -> str:

@@ -18,6 +18,7 @@ from stakes.cli.options import (
     table_options,
 )
 from stakes.cli.output import as_json_or, wrapped
+from stakes.cli.questions import complete
 from stakes.tabular import Worksheet, read_worksheet
 
 if TYPE_CHECKING:
@@ -61,15 +62,19 @@ def simulate_command(
     """
     if plot is not None:
         _check_plot(Path(plot), files_read(table, given), force)
-    sheet = read_worksheet(table, brief_from(given))
+    again = complete(table, given, as_json=as_json, gaps=False)
+    brief, said = brief_from(given, table)
+    sheet = read_worksheet(table, brief)
     shown = sys.stderr.isatty() or not as_json
     chosen = {"n": n, "runs": runs, "n_initial": initial, "strategies": strategy or None}
     found = simulated(sheet, n_jobs=jobs, store=store, progress=shown, **chosen)
     if plot is not None:
         found.save_plots(plot, overwrite=force)
     lines = [*str(found).splitlines()[:-1], "", *wrapped(found.verdict())]
-    wrote = [f"Wrote {plot}."] if plot else []
-    as_json_or(as_json, {"verdict": found.verdict(), **found.to_dict()}, [*lines, *wrote])
+    lines += [line for sentence in said for line in wrapped(sentence)]
+    lines += [f"Wrote {plot}."] if plot else []
+    lines += [f"The same without questions: {again}"] if again else []
+    as_json_or(as_json, {"verdict": found.verdict(), **found.to_dict(), "notes": list(said)}, lines)
 
 
 def _check_plot(path: Path, inputs: list[str], force: bool) -> None:

@@ -9,7 +9,7 @@ import click
 
 from stakes.campaign import Campaign, Recorded
 from stakes.cli.options import applied, json_option, reading_options, trust_option, who_option
-from stakes.cli.output import as_json_or, waiting
+from stakes.cli.output import as_json_or, shell_word, waiting
 from stakes.files.frame import cell_kind
 
 _labels = applied(
@@ -34,7 +34,7 @@ def tell_command(
         recorded = opened.tell(row, label, replace=replace, new_class=new_class, who=who)
         kept = opened.journal.state(row).label
     odd = kept not in (None, label.strip()) and cell_kind(label) != "number"
-    _show(recorded, as_json, [f"Read {label.strip()} as {kept}."] if odd else [])
+    _show(recorded, campaign, as_json, [f"Read {label.strip()} as {kept}."] if odd else [])
 
 
 @click.command("import")
@@ -52,10 +52,13 @@ def import_command(
     reading = {name: value for name, value in given.items() if value not in (None, ())}
     with Campaign.open(campaign, trust=trust) as opened, waiting("recording labels"):
         recorded = opened.import_labels(file, replace=replace, new_class=new_class, who=who, **reading)
-    _show(recorded, as_json)
+    _show(recorded, campaign, as_json)
 
 
-def _show(recorded: Recorded, as_json: bool, more: Sequence[str] = ()) -> None:
+def _show(recorded: Recorded, campaign: str, as_json: bool, more: Sequence[str] = ()) -> None:
     names = ("recorded", "known already", "replaced")
     parts = [f"{len(rows)} {name}" for name, rows in zip(names, recorded, strict=True) if rows]
-    as_json_or(as_json, recorded._asdict(), [", ".join(parts) or "No labels there.", *more])
+    done = ", ".join(parts) or "No labels there."
+    file = shell_word(campaign)
+    then = [f"Next: stakes status {file}, or stakes ask {file} for more rows"] if parts else []
+    as_json_or(as_json, recorded._asdict(), [done, *more, *then])

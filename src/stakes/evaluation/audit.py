@@ -42,7 +42,7 @@ from stakes.acquisition.forms import check_pair
 from stakes.acquisition.scores import bayes_prediction, context_blocks
 from stakes.beliefs import Belief, Distribution
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss, LogLoss, ThresholdDecision
+from stakes.losses import AnyLoss, DistributionLoss, LogLoss, ThresholdDecision, align_classes
 from stakes.losses.domains import Classes, Vectors
 from stakes.models import prepare_belief
 from stakes.models.inspection import known_classes
@@ -436,6 +436,7 @@ def audit(
     if isinstance(model, Belief) == (pool is not None):
         raise StakesError("give a fitted model with a pool of rows, or a belief about the rows without a pool")
     names = classes if classes is not None or isinstance(model, Belief) else known_classes(model)
+    loss = align_classes(loss, names) if pool is not None or names is not None else loss
     beliefs = [model] if pool is None else _beliefs(model, loss, pool, names, random_state)
     if predictions is None:
         answers = [bayes_prediction(loss, belief) for belief in beliefs]

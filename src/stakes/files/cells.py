@@ -32,9 +32,6 @@ _NUMBER = re.compile(
     rf"(?P<open>\()?(?P<before>[+\-\u2212])?\s*(?P<prefix>{_CURRENCY})?\s*(?P<within>[+\-\u2212])?\s*(?P<body>{_BODY})"
     rf"(?P<exponent>[eE][+-]?\d+)?\s*(?P<percent>%)?\s*(?P<suffix>{_CURRENCY})?(?P<close>\))?"
 )
-_EITHER_WAY = re.compile(r"\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*")
-"""A number with a point that may stand before decimals, or before thousands."""
-
 _SURE = ("na", "n/a", "#n/a", "#nv", "#n/d", "nan", "<na>", "null", "nat", "?")
 GAPS = frozenset((*_SURE, "n.a.", "#div/0!", "nil", "none", ".", "k.a.", "n.d.", "s/d"))
 """Marks, in small letters, that stand for a gap among numbers and dates wherever they stand; no dash: it may be a 0."""
@@ -171,20 +168,6 @@ def reads_as_number(cell: str) -> bool:
 def are_alike(*cells: str | None) -> bool:
     """Whether cells can be read as numbers in one way."""
     return bool(_number_ways([cell for cell in cells if cell is not None]))
-
-
-def either_way(cells: Iterable[str | None]) -> bool | None:
-    """Whether points may stand before thousands as well as before decimals, in numbers that `float` takes.
-
-    None where there is no point at all.
-    """
-    found = None
-    for cell in cells:
-        if cell is not None and "." in cell:
-            if not _EITHER_WAY.fullmatch(cell):
-                return False
-            found = True
-    return found
 
 
 def _number_ways(cells: Iterable[str]) -> dict[str, dict[str, str]]:

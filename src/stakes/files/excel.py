@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
-from stakes.files.cells import either_way
-from stakes.files.frame import MAX_COLUMNS, check_size
+from stakes.files.frame import MAX_COLUMNS, check_size, either_way
 from stakes.files.write import Cell, is_plain_number, output_file
 
 EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")

@@ -29,6 +29,8 @@ CellKind: TypeAlias = Literal["number", "not finite", "text"]
 
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2}|\d{1,2}([./])\d{1,2}\2\d{2,4})([T ].*)?")
 _AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
+_EITHER_WAY = re.compile(r"\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*")
+"""A number with a point that may stand before decimals, or before thousands."""
 MAX_CELLS = 20_000_000
 """Of a table that is read whole, if not told otherwise: rows times columns."""
 MAX_COLUMNS = 20_000
@@ -230,6 +232,20 @@ def as_numbers(cells: Cells) -> Host | None:
     except ValueError:
         return None
     return None if "_" in "".join(filter(None, cells)) else np.asarray(values, dtype=float)
+
+
+def either_way(cells: Iterable[str | None]) -> bool | None:
+    """Whether points may stand before thousands as well as before decimals, in numbers that `float` takes.
+
+    None where there is no point at all.
+    """
+    found = None
+    for cell in cells:
+        if cell is not None and "." in cell:
+            if not _EITHER_WAY.fullmatch(cell):
+                return False
+            found = True
+    return found
 
 
 def as_texts(cells: Cells) -> Host:

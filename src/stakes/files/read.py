@@ -29,7 +29,6 @@ from stakes.files.cells import (
     Reading,
     Ways,
     checked_formats,
-    either_way,
     parts_of,
     sentences,
     settled,
@@ -46,6 +45,7 @@ from stakes.files.frame import (
     as_texts,
     check_text,
     checked_names,
+    either_way,
     not_finite,
     place_of,
     places_of,
@@ -56,6 +56,7 @@ from stakes.files.write import unescape as unescaped
 
 ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 _CSV = (".csv", ".tsv", ".txt")
+_PLAIN, _TEXT = Reading("number"), Reading("text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +223,8 @@ class Source:
         Returns:
             A sentence for those that are read alike.
         """
-        return tuple(sentences({name: self.reading(name) for name in names}))
+        odd = {name: reading for name in names if (reading := self.reading(name)) not in (_PLAIN, _TEXT)}
+        return tuple(sentences(odd)) if odd else ()
 
     @property
     def decimal(self) -> str | None:
@@ -284,7 +286,7 @@ class Source:
             ways = ways_of({cell for cell in self._marked(name) if cell is not None})
             return Reading(kind, next(iter(ways.values.values())) if ways else {})  # type: ignore[arg-type]
         if name in self.text:
-            return Reading("text")
+            return _TEXT
         values, ways = self._looked_at(name)
         nans = frozenset() if values is None else self._nans(name, values)
         if ways is None:
@@ -485,7 +487,7 @@ def read_table(
         >>> source.names, source.texts("area"), source.numbers("area")
         (('id', 'area'), ['1.040,5'], ['1040.5'])
     """
-    where, formats = checked_path(path), checked_formats(decimal, thousands, date)
+    where, formats = checked_path(path), _formats(decimal, thousands, date)
     try:
         if is_arrow(where):
             table = _from_arrow(where, read_columns(where, max_cells))
@@ -503,6 +505,10 @@ def read_table(
     except OSError as error:
         raise StakesError(f"{where} cannot be read: {error.strerror or error}") from error
     return replace(_with_marks(table, missing, text), formats=formats)
+
+
+def _formats(*given: str | None) -> Formats:
+    return checked_formats(*given) if any(each is not None for each in given) else Formats()
 
 
 def some_rows(

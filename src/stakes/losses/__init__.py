@@ -12,7 +12,7 @@ from stakes.losses.bregman import (
     SquaredError,
     WeightedBregman,
 )
-from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
+from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss, align_classes
 from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Interval, Vectors
 from stakes.losses.elicitation import Elicited, ElicitedLoss, Question, elicit
@@ -83,5 +83,6 @@ __all__ = [
     "WeightFunction",
     "WeightedBregman",
     "ZeroOne",
+    "align_classes",
     "elicit",
 ]

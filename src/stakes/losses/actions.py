@@ -7,7 +7,7 @@ action: a constant added to all costs costs no digits. Sizes: A actions, C class
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from array_api_compat import device
 
 from stakes._utils.array import Array, asarrays, check_shape, column, constant, namespace, on_host
+from stakes._utils.tables import plain_label
 from stakes.exceptions import StakesError
 from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
@@ -96,26 +97,44 @@ class CostMatrix(FiniteChoice):
     The Bayes act is the column with the smallest expected cost, the objective the value of information. Costs may be
     negative (gains); there need not be as many actions as classes.
 
+    A matrix with names is matched to the classes of a model by name, in whatever order both are: `rank`, `outlook`,
+    `audit` and `simulate` do so. What takes a belief (`score`, `select`) counts classes by position, in the order of
+    `classes`: ask for a belief in that order, by `belief_of(model, .., classes=loss.classes)`.
+
     Args:
-        costs: The matrix [C, A].
+        costs: The matrix [C, A]; a data frame with the classes in its index and the actions in its columns; or a dict
+            {class: {action: cost}}.
+        classes: The names of the rows; those of a data frame or a dict. None: rows are in the order of the model's
+            classes.
+        actions: The names of the columns; those of a data frame or a dict.
 
     Raises:
-        StakesError: If it is not a matrix of finite numbers with a row and a column at least, or if two of them differ
-            by more than the largest number.
+        StakesError: If it is not a matrix of finite numbers with a row and a column at least, if two of them differ by
+            more than the largest number, or names are given twice, or not for each row or column.
 
     Examples:
         >>> from stakes import CostMatrix
         >>> loss = CostMatrix([[0.0, 1.0], [5.0, 0.0]])  # missing class 1 costs 5, a false alarm 1
         >>> print(loss(1, 0), loss([0, 1], [1, 1]))
         5.0 [1. 0.]
+        >>> CostMatrix({"ill": {"treat": 1, "wait": 20}, "well": {"treat": 1, "wait": 0}}).classes
+        ('ill', 'well')
     """
 
     costs: Any
+    classes: Sequence[Any] | None = None
+    actions: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
-        (given,) = asarrays(costs=self.costs)
+        numbers, classes, actions = _named_parts(self.costs)
+        (given,) = asarrays(costs=numbers)
         costs = np.array(on_host(given), dtype=float)  # a copy of our own
         check_shape("costs", costs, ("C", "A"))
+        for name, here, count in (("classes", classes, costs.shape[0]), ("actions", actions, costs.shape[1])):
+            given_names = getattr(self, name)
+            if here is not None and given_names is not None:
+                raise StakesError(f"costs have names already; leave {name} out, or give costs without names")
+            object.__setattr__(self, name, distinct_names(name, here if given_names is None else given_names, count))
         if 0 in costs.shape:
             raise StakesError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
         apart = float(np.max(costs / 4.0) - np.min(costs / 4.0))
@@ -142,6 +161,32 @@ class CostMatrix(FiniteChoice):
         check_labels("the prediction", prediction, n_actions)
         z, prediction = namespace(z).broadcast_arrays(z, prediction)
         return self.pointwise(labels_to_indicators(z, n_classes), prediction[..., None])
+
+
+def _named_parts(costs: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
+    """The numbers of a matrix, and the names of its rows and columns; None for a matrix without."""
+    if hasattr(costs, "iloc") and hasattr(costs, "columns"):
+        return costs.to_numpy(), list(costs.index), list(costs.columns)
+    if not isinstance(costs, Mapping):
+        return costs, None, None
+    if not costs or not all(isinstance(row, Mapping) and row for row in costs.values()):
+        raise StakesError(f"costs by name must be {{class: {{action: cost}}}}; got {costs!r:.200}")
+    actions = list(next(iter(costs.values())))
+    if uneven := [name for name, row in costs.items() if set(row) != set(actions)]:
+        raise StakesError(f"costs need one of each action, {actions}, for every class; those of {uneven[0]!r} differ")
+    return [[row[action] for action in actions] for row in costs.values()], list(costs), actions
+
+
+def distinct_names(what: str, names: Any, count: int) -> tuple[Any, ...] | None:
+    """Names as Python has them, each once and as many as there are rows or columns; None stays None."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"{what} must be a list of names; got the text {names!r}")
+    plain = tuple(plain_label(name) for name in names)
+    if len(set(plain)) != len(plain) or len(plain) != count:
+        raise StakesError(f"{what} must be {count} different names, one for each; got {list(plain)!r:.200}")
+    return plain
 
 
 @dataclass(frozen=True)

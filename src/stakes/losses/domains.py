@@ -179,10 +179,11 @@ def check_probabilities(name: str, probabilities: Array) -> None:
         return  # which what is not finite does not pass
     (probabilities,) = asarrays(**{name: probabilities})
     check_all(probabilities >= 0, f"{name} must hold probabilities, none negative; {_extremes(probabilities)}")
+    advice = "Nothing is renormalised for you: divide by the sum if that is what you mean."
+    if probabilities.ndim == 3 and bool(xp.all(abs(xp.sum(probabilities, axis=1) - 1.0) <= max(1e-5, eps))):
+        advice = f"They do over the second axis, so classes and members are swapped: give np.swapaxes({name}, 1, 2)."
     check_all(
-        summed,
-        f"{name} must hold probabilities that sum to one over the last axis; {_extremes(total)}. Nothing is "
-        "renormalised for you: divide by the sum if that is what you mean.",
+        summed, f"{name} must hold probabilities that sum to one over the last axis; {_extremes(total)}. {advice}"
     )
 
 

@@ -14,8 +14,10 @@ from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -79,6 +81,7 @@ _EXTRAS = {
     "torch": "stakes.models.networks",
     "gpytorch": "stakes.models.gpytorch",
     "botorch": "stakes.models.botorch",
+    "catboost": "stakes.models.virtual_ensembles",
 }
 """What registers the adapters for models of a package: imported when the first such model comes."""
 
@@ -174,10 +177,22 @@ def prepare_belief(
         return adapter(model, contexts, target=target, classes=classes, joint=joint, random_state=generator)
     if callable(getattr(model, "belief", None)):
         return lambda rows: _own_belief(model, rows, contexts)
-    raise TypeError(
-        f"no adapter knows a {type(model).__name__}. Give Bootstrap(model) for an ensemble of any estimator, a list of "
-        "fitted estimators, EnsembleOf(a function of the rows), a model with a method belief(pool, contexts), or "
-        "register_model(type, adapter)."
+    raise no_belief(model)
+
+
+def no_belief(model: Any) -> TypeError:
+    """The refusal of a model that says nothing of how sure it is, with the line that mends it."""
+    name = type(model).__name__
+    if hasattr(model, "fit") and (hasattr(model, "predict") or hasattr(model, "get_params")):
+        return TypeError(
+            f"no adapter knows a {name}: it says nothing of how sure it is. Give the rows and labels that it was "
+            "fitted to, rank(model, loss, pool, labelled=(X, y)), and copies of it are fitted to rows drawn anew; or "
+            "fit them yourself, Bootstrap(model).fit(X, y), and give that."
+        )
+    return TypeError(
+        f"no adapter knows a {name}. Give an estimator with fit and predict, a list of fitted estimators, "
+        "EnsembleOf(a function of the rows), a model with a method belief(pool, contexts), or register_model(type, "
+        "adapter)."
     )
 
 
@@ -234,8 +249,19 @@ def belief_of(
 
 
 def has_belief(model: Any) -> bool:
-    """Whether `belief_of` knows models of this type."""
-    return adapter_of(model) is not None or callable(getattr(model, "belief", None))
+    """Whether `belief_of` knows models of this type, and those that it is made of where they give the belief."""
+    inside = None
+    if isinstance(model, Pipeline):
+        inside = model.steps[-1][1]
+    elif isinstance(model, BaseSearchCV):
+        inside = getattr(model, "best_estimator_", model.estimator)
+    elif isinstance(model, TransformedTargetRegressor):
+        inside = model.regressor  # None is a LinearRegression
+    elif isinstance(model, MultiOutputRegressor):
+        inside = model.estimator
+    else:
+        return adapter_of(model) is not None or callable(getattr(model, "belief", None))
+    return has_belief(inside)
 
 
 LABELS_SEEN = "n_samples_seen_"

@@ -1,5 +1,7 @@
 """An ensemble of any classifier or regressor, each member fitted on rows drawn with replacement.
 
+An estimator that takes weights of rows is given how often each was drawn; others are given the rows drawn.
+
 Sizes: n rows, K members, C classes, d outputs.
 """
 
@@ -11,11 +13,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import RANSACRegressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, has_fit_parameter, validate_data
 
 from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array
@@ -34,13 +37,23 @@ from stakes.models.ensembles import (
     probabilities_of,
 )
 
+_USUAL: dict[str, dict[str, Any]] = {  # members are many and small: one core for each, and nothing printed
+    "lightgbm": {"n_jobs": 1, "verbosity": -1},
+    "xgboost": {"n_jobs": 1, "verbosity": 0},
+    "catboost": {"thread_count": 1, "verbose": False, "allow_writing_files": False},
+}
+_ALSO = {"verbosity": ("verbose",), "verbose": ("silent", "logging_level", "verbose_eval")}  # other names of a setting
+
 
 class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """An ensemble of clones of any estimator, each fitted on as many rows as there are, drawn with replacement.
 
     Every class keeps at least one row in every member: where a draw misses a class, one of its rows takes the place of
     a row whose class is there twice. So members agree more than a plain bootstrap's on classes that have few rows. As
-    long as there is one class only, members say that class (most classifiers refuse to be fitted to one).
+    long as there is one class only, members say that class (most classifiers refuse to be fitted to one). An estimator
+    whose `fit` takes `sample_weight`, all of its parts too, is given all rows, weighted by how often each was drawn: so
+    that its own cross-validation finds rows of every class. Members of LightGBM, XGBoost and CatBoost run on one core
+    each (`n_jobs` fits several at once), and XGBoost's are given classes as the numbers that it wants.
 
     Regressors have `noise_sd_`, the noise of labels estimated out of bag (its bias: `stakes.models.ensembles`), or what
     `noise_sd` says; NaN where no row was left out, as with a single label. A prediction is the members' mean.
@@ -102,11 +115,10 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             np.unique(targets, return_inverse=True)[1] if is_classifier(self.estimator) else np.zeros(len(targets), int)
         )
         self.estimators_samples_ = [resampled(codes, random_state) for _ in range(self.members)]
-        copies = [_seeded(clone(self.estimator), random_state) for _ in range(self.members)]
+        copies = [_seeded(as_member(clone(self.estimator)), random_state) for _ in range(self.members)]
         pairs = list(zip(copies, self.estimators_samples_, strict=True))
-        self.estimators_ = all_parts(
-            _fitted, lambda: ((copy, rows, targets, each) for copy, each in pairs), self.n_jobs
-        )
+        given = codes if is_classifier(self.estimator) and wants_codes(self.estimator) else targets
+        self.estimators_ = all_parts(_fitted, lambda: ((copy, rows, given, each) for copy, each in pairs), self.n_jobs)
         if not is_classifier(self.estimator):
             self.noise_sd_ = self._noise(rows, targets)
         return self
@@ -144,6 +156,22 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if is_classifier(self.estimator):
             return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return np.mean(means_of(members_of(self), X), axis=1)
+
+    @property
+    def report_(self) -> tuple[str, ...]:
+        """A sentence on what the members are."""
+        check_is_fitted(self)
+        name, count = type(self.estimator).__name__, len(self.estimators_samples_[0])
+        drawn = "weighted as often as they were drawn" if takes_weights(self.estimator) else "drawn"
+        votes = (
+            ""
+            if not is_classifier(self.estimator) or hasattr(self.estimators_[0], "predict_proba")
+            else (" It has no predict_proba: each member votes for one class.")
+        )
+        return (
+            f"The belief is what {len(self.estimators_)} copies of {name} say, each fitted to {count} labelled rows, "
+            f"{drawn} with replacement.{votes}",
+        )
 
     @available_if(lambda self: is_classifier(self.estimator))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
@@ -205,7 +233,41 @@ def _fitted(estimator: Any, rows: Any, targets: Array, sample: Array) -> Any:
     chosen = targets[sample]
     if is_classifier(estimator) and np.all(chosen == chosen[0]):
         estimator = DummyClassifier(strategy="most_frequent")
+    elif takes_weights(estimator):
+        counts = np.bincount(sample, minlength=len(targets)).astype(float)
+        return estimator.fit(rows, targets, sample_weight=counts)
     return estimator.fit(_safe_indexing(rows, sample), chosen)
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Whether `fit` takes weights of rows, and so does every estimator that it fits in turn.
+
+    RANSAC fits to a few rows at a time, which may all have no weight.
+    """
+    if isinstance(estimator, RANSACRegressor) or not has_fit_parameter(estimator, "sample_weight"):
+        return False
+    inside = estimator.get_params(deep=False).values()
+    return all(takes_weights(each) for each in inside if hasattr(each, "fit") and hasattr(each, "predict"))
+
+
+def as_member(estimator: Any) -> Any:
+    """The estimator on one core and quiet, where it is of a library that is neither by itself and nothing was said."""
+    known = estimator.get_params()
+    usual = _USUAL.get(library_of(estimator), {})
+    names = {name: (name, *_ALSO.get(name, ())) for name in usual}
+    unsaid = {name: value for name, value in usual.items() if all(known.get(each) is None for each in names[name])}
+    return estimator.set_params(**unsaid) if unsaid else estimator
+
+
+def wants_codes(estimator: Any) -> bool:
+    """Whether a classifier wants its classes as 0 .. C - 1, as those of XGBoost do."""
+    return library_of(estimator) == "xgboost"
+
+
+def library_of(estimator: Any) -> str:
+    """The package that the class, or one that it inherits from, comes from: that of boosting if it is one."""
+    packages = [kind.__module__.partition(".")[0] for kind in type(estimator).__mro__]
+    return next((each for each in packages if each in _USUAL), packages[0])
 
 
 def _checked_rows(model: Bootstrap, rows: Any) -> Any:
@@ -230,11 +292,16 @@ def _resampled_members(model: Bootstrap) -> Members:
         )
     return Members(
         predict=tuple(probabilities(member) for member in model.estimators_),
-        classes=tuple(member.classes_ for member in model.estimators_),
+        classes=tuple(_own_classes(model, member) for member in model.estimators_),
         known=model.classes_.tolist(),
         pure=all(map(is_pure, model.estimators_)),
         prepare=partial(_checked_rows, model),
     )
+
+
+def _own_classes(model: Bootstrap, member: Any) -> Array:
+    """[c]: those of the columns of a member, by name."""
+    return model.classes_[np.asarray(member.classes_, dtype=int)] if wants_codes(model.estimator) else member.classes_
 
 
 register_model(Bootstrap, prepare_ensemble)

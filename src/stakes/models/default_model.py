@@ -2,7 +2,7 @@
 
 Labels come as they are, real numbers or classes; errors name the rows. Hyperparameters of a Gaussian process are
 drawn, since a few labels do not tell them. Members of a forest of classes are never sure: each gives some of its mass
-to the class frequencies so far.
+to the class frequencies so far, the more the less well the trees foretell their own labels.
 
 Sizes: n labels, p columns, N rows, C classes, t hyperparameters, as logarithms.
 """
@@ -29,13 +29,15 @@ from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.bayesian_process import BayesianProcess
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import smoothed
+from stakes.models.forests import without_own_label
 
 Task: TypeAlias = Literal["classes", "real"]
 
 _FEW = 10  # distinct whole numbers that may be classes
 _TREES = 100  # of a forest for a real target
 _VOTERS = 200  # trees of a forest for classes
-_PRIOR_SHARE = 0.03  # of a tree's mass, which goes to the class frequencies
+_SHARES = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85)  # of a tree's mass, given to class frequencies
+_ROWS_ASKED = 2000  # labels that tell how much: more would not change it
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
 _TREE_CELLS = 30_000  # labels times columns that a split may look at: a hundred trees on them take three seconds
 _FEW_COLUMNS = 10
@@ -118,6 +120,9 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
                 model.fit(features, targets, pool=encoder.transform(pool))
             else:
                 model.fit(features, targets)
+        if self.task_ == "classes":
+            self.prior_share_ = _prior_share(model, features, targets, self.prior_)
+            choice += f" Each gives {self.prior_share_:.0%} to class frequencies."
         self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
         self.report_ = (*notes, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
         return self
@@ -159,14 +164,13 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             raise AttributeError("the target is real: predict gives its mean")
         probabilities = np.zeros((n_rows(X), len(self.classes_)))
         probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
-        return np.asarray((1.0 - _PRIOR_SHARE) * probabilities + _PRIOR_SHARE * self.prior_)
+        return np.asarray((1.0 - self.prior_share_) * probabilities + self.prior_share_ * self.prior_)
 
     def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
         """The model to fit, and a sentence that says which and why."""
         if self.task_ == "classes":
             forest = ExtraTreesClassifier(_VOTERS, random_state=seed)
-            what = f"Classes: {_VOTERS} extremely randomised trees; each gives {_PRIOR_SHARE:.0%} to class frequencies."
-            return _within_seconds(forest, features, what)
+            return _within_seconds(forest, features, f"Classes: {_VOTERS} extremely randomised trees.")
         if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
             what = "A real target: a Gaussian process (Matern 5/2, a length for each column, noise)"
             return BayesianProcess(random_state=seed), f"{what}, averaged over its hyperparameters."
@@ -189,6 +193,28 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> float:
+    """How much each tree gives to class frequencies: what makes labels most probable that are left out in turn.
+
+    Trees are sure of rows that they have seen. Where the same rows have different labels, they should not be; where
+    they foretell the labels that they were not shown, the least share is right. Labels that are alone in their class
+    say nothing: without them the class is unknown.
+    """
+    counts = np.bincount(targets, minlength=len(prior))
+    asked = np.flatnonzero(counts[targets] > 1)[:: max(1, len(targets) // _ROWS_ASKED)]
+    if len(asked) == 0:
+        return _SHARES[0]
+    own = np.zeros((len(asked), len(prior)))
+    out_of_bag = forest.oob_decision_function_[asked] if forest.bootstrap else None
+    own[:, forest.classes_] = (
+        without_own_label(forest, features[asked], targets[asked]) if out_of_bag is None else out_of_bag
+    )
+    seen = np.take_along_axis(own, targets[asked, None], axis=1)[:, 0]
+    rate = counts[targets[asked]] / (len(targets) + len(prior) - 1.0)  # of the class, among all other labels
+    likelihoods = [float(np.log((1.0 - share) * seen + share * rate).sum()) for share in _SHARES]
+    return _SHARES[int(np.argmax(likelihoods))]
+
+
 def _within_seconds(forest: Any, features: Any, what: str) -> tuple[Any, str]:
     """A forest that is grown within seconds: trees see fewer columns at a split, and fewer labels each, if need be."""
     n, columns = features.shape
@@ -199,7 +225,7 @@ def _within_seconds(forest: Any, features: Any, what: str) -> tuple[Any, str]:
         what += f" Each split looks at {seen} of {columns} columns."
     if n * seen > _TREE_CELLS:
         drawn = max(1000, _TREE_CELLS // seen)
-        forest.set_params(max_samples=drawn)
+        forest.set_params(max_samples=drawn, bootstrap=True, oob_score=True)
         what += f" Each tree is grown on {drawn} of the {n} labels, drawn anew."
     return forest, what
 
@@ -258,7 +284,7 @@ def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | Non
     places = _places(model.classes_, wanted)
     prior = np.append(model.prior_, np.full(len(wanted) - len(model.prior_), model.prior_.min()))[places]
     prepared = prepare_belief(model.pipeline_, contexts, classes=places, **options)
-    return lambda rows: smoothed(prepared(rows), prior / prior.sum(), _PRIOR_SHARE)
+    return lambda rows: smoothed(prepared(rows), prior / prior.sum(), model.prior_share_)
 
 
 def _places(known: Host, wanted: list[Any]) -> list[int]:

@@ -212,9 +212,10 @@ def checked_noise(noise_sd: Any) -> Array:
     """The noise sd on the host, positive."""
     if noise_sd is None:
         raise StakesError(
-            "members predict means, and the noise of a label has to come from elsewhere: give "
-            "EnsembleOf(model, noise_sd=...), where out_of_bag_noise(model, X, y) estimates it for bootstrapped "
-            "members; or fit RandomForestRegressor(oob_score=True) or Bootstrap(estimator), which know it themselves"
+            "members predict means, and the noise of a label has to come from elsewhere: give the rows that they were "
+            "fitted to, rank(model, loss, pool, labelled=(X, y)), or EnsembleOf(model, noise_sd=...), where "
+            "out_of_bag_noise(model, X, y) estimates it for bootstrapped members; or fit "
+            "RandomForestRegressor(oob_score=True) or Bootstrap(estimator), which know it themselves"
         )
     noise = np.asarray(on_host(noise_sd), dtype=float)
     if not (np.all(np.isfinite(noise)) and np.all(noise > 0)):

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from stakes._utils.tables import Table, check_names, column_names, n_columns
 from stakes.exceptions import StakesError
 from stakes.models.base import LABELS_SEEN, adapter_of, last_step_counted
-from stakes.models.bootstrap import Bootstrap
+from stakes.models.bootstrap import Bootstrap, library_of
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, union_of
 from stakes.models.on_device import OnDevice
@@ -173,7 +173,7 @@ def _accepts_missing(model: Any) -> bool:
 
 def _tagged(model: Any) -> bool:
     if not isinstance(model, BaseEstimator):
-        return False
+        return library_of(model) == "catboost"
     tags = get_tags(model)
     return bool(tags.input_tags.allow_nan or tags.no_validation)
 

@@ -60,7 +60,7 @@ from stakes.exceptions import StakesError
 from stakes.files import open_pool
 from stakes.files.frame import Frame
 from stakes.files.pools import MappedPool
-from stakes.losses import AnyLoss, LogLoss, LogScore
+from stakes.losses import AnyLoss, LogLoss, LogScore, align_classes
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
 from stakes.models.inspection import (
@@ -72,6 +72,7 @@ from stakes.models.inspection import (
     served_by_own_belief,
     taken_for_granted,
 )
+from stakes.models.labelled import with_belief
 from stakes.ranking.result import Note
 
 _CHECKED = 2**16  # rows that are checked at a time
@@ -212,6 +213,7 @@ class Query:
         shortlist: How many rows are looked at together, those that are worth most alone.
         most_rows: How many rows are scored.
         scored: Positions of the rows that are scored; None: all.
+        made: What was made of the model so that a belief can be had of it: sentences for the notes.
         summarised: Whether an ensemble of normals is summarised by one normal distribution.
         chunk: Rows that are read and scored at a time.
         n_jobs: Workers that score them; see `stakes._utils.compute`.
@@ -242,6 +244,7 @@ class Query:
     chunk: int
     n_jobs: int | None
     scored: Host | None = None
+    made: tuple[str, ...] = ()
     summarised: bool = False
     prepared: dict[Any, Any] = field(default_factory=dict)
 
@@ -449,11 +452,14 @@ def make_query(
     chunk: int = 4096,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
+    labelled: tuple[Any, Any] | None = None,
 ) -> Query:
     """The arguments of `rank`, checked."""
-    show, gaps = as_progress(progress), accepts_missing(model)
+    show, seed, jobs = as_progress(progress), as_seed(random_state), checked_jobs(n_jobs)
+    model, made = (model, ()) if labelled is None else with_belief(model, labelled, random_state=seed, n_jobs=jobs)
+    gaps = accepts_missing(model)
     check_fitted(model)
-    _check_classes(loss, classes)
+    loss = _checked_loss(loss, classes, model)
     check_budget(budget)
     head = pool_rows(rows := checked_pool(pool, model, gaps, show), np.arange(1))
     check_columns(model, "pool", head)
@@ -467,7 +473,7 @@ def make_query(
         (1.0,),
         target,
         classes,
-        as_seed(random_state),
+        seed,
         show,
         (),
         at_least_one("n", n),
@@ -478,17 +484,20 @@ def make_query(
         _SHORTLIST if shortlist is None else at_least_one("shortlist", shortlist),
         pool_size(rows) if max_rows is None else at_least_one("max_rows", max_rows),
         at_least_one("chunk", chunk),
-        checked_jobs(n_jobs),
+        jobs,
+        made=made,
     )
-    if contexts is not None:
-        contexts = check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
+    contexts = None if contexts is None else check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
     about = partial(_with_some_contexts, given=contexts, weights=context_weights, most=max_contexts)
     query = _within_seconds(about(query), about) if max_rows is None else about(query)
-    if batch is False:
-        return query
+    return query if batch is False else _with_shortlist(query, given=shortlist is not None)
+
+
+def _with_shortlist(query: Query, given: bool) -> Query:
+    """The query about as many rows together as seconds allow for, where that was not given; none where none do."""
     listed, cheap = enough_listed(len(query.weights), query.wanted, query.first(joint=True))
-    listed = listed if shortlist is None else query.shortlist
-    return replace(query, shortlist=listed, batch=False if batch is None and not cheap else batch)
+    alone = query.batch is None and not cheap
+    return replace(query, shortlist=query.shortlist if given else listed, batch=False if alone else query.batch)
 
 
 def _with_some_contexts(query: Query, given: Table | None, weights: Any, most: int | None) -> Query:
@@ -521,7 +530,7 @@ def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | 
 def _about(query: Query, contexts: Table, positions: Host | None, weights: Host, note: Note) -> Query:
     target = Note("target", {"target": "own" if served_by_own_belief(query.model) else query.target})
     share = tuple(weights.tolist())
-    granted = (Note("model", {"text": text}) for text in taken_for_granted(query.model))
+    granted = (Note("model", {"text": text}) for text in (*query.made, *taken_for_granted(query.model)))
     notes = (note, target, *granted)
     return replace(query, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
 
@@ -675,10 +684,11 @@ def at_least_one(name: str, value: Any) -> int:
     return number
 
 
-def _check_classes(loss: AnyLoss, classes: Any) -> None:
-    if classes is None:
-        return
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
-    if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
-        raise StakesError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
+def _checked_loss(loss: AnyLoss, classes: Any, model: Any) -> AnyLoss:
+    """The loss with its classes in the order of the model's, where it names them; refused where `classes` are none."""
+    if classes is not None:
+        if isinstance(classes, str) or not isinstance(classes, Iterable):
+            raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
+        if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
+            raise StakesError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
+    return loss if getattr(loss, "classes", None) is None else align_classes(loss, class_names(model, classes))

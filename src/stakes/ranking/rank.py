@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -21,7 +21,7 @@ from array_api_compat import is_array_api_obj
 from stakes._utils.arguments import ROWS, TIES, Progress, RandomState, affordable, generator, tie_breakers
 from stakes._utils.array import double, log_of, namespace, on_host, slices
 from stakes._utils.compute import in_parts
-from stakes._utils.tables import Host, Table, labels_at
+from stakes._utils.tables import Host, Table, labels_at, row_keys
 from stakes._utils.text import number
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select, uncertainty
@@ -31,11 +31,22 @@ from stakes.acquisition.forms import n_members
 from stakes.acquisition.scores import bayes_prediction, blocks, prepare_score
 from stakes.beliefs import Belief, NormalEnsemble
 from stakes.exceptions import StakesError
+from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
-from stakes.ranking.query import Query, class_names, make_query, screened_belief, screening, summary_of
+from stakes.ranking.labels import open_rows
+from stakes.ranking.query import (
+    Pool,
+    Query,
+    class_names,
+    make_query,
+    pool_rows,
+    screened_belief,
+    screening,
+    summary_of,
+)
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 
 WORTH = "worth"
@@ -71,6 +82,8 @@ def rank(
     loss: AnyLoss,
     pool: Any,
     *,
+    y: Any = None,
+    labelled: tuple[Any, Any] | None = None,
     contexts: Any = None,
     n: int = 10,
     costs: Any = None,
@@ -91,18 +104,26 @@ def rank(
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
     Rows are identified by position; the index of a pandas frame comes back as `row_ids`. Rows whose scores are within
-    1e-9 of each other are put in an order by the random state (in a batch: rows that are exactly equal). A model that
-    is known by draws draws anew for each chunk. Where no label is worth anything, `stakes.acquisition.fallback_scores`
+    1e-9 of each other are put in an order by the random state (in a batch: rows that are exactly equal). Where
+    each is chosen for what it is worth alone, copies (the same in every column) come after all others. A model that is
+    known by draws draws anew for each chunk. Where no label is worth anything, `stakes.acquisition.fallback_scores`
     ranks. What was taken for granted is in the notes of the result.
 
     Args:
-        model: A fitted model of any kind that `stakes.models.belief_of` knows, or with a method `belief`; None for a
-            `cold_start`.
+        model: A fitted model of any kind that `stakes.models.belief_of` knows, or with a method `belief`; with `y` or
+            `labelled` any classifier or regressor with scikit-learn's methods, fitted or not (docs/estimators.md); None
+            for a `cold_start`.
         loss: What a wrong answer costs.
         pool: [N, p]: rows that could be labelled. They go to the model as they are: arrays, sparse matrices, data
             frames, Arrow tables; to networks also rows of any shape, texts and dicts of tensors (docs/torch.md). A pool
             may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a folder of
             these, or a `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md).
+        y: [N]: labels of the rows of `pool`, with NaN, None or empty text where there is none. The rows without a label
+            are then the pool, positions count in the whole table, and the others are the labelled rows.
+        labelled: The rows [n, p] and labels [n] that the model was fitted to, where `pool` does not hold them. Of a
+            model that says nothing of how sure it is, copies are fitted to these rows drawn anew
+            (`stakes.models.Bootstrap`); one that was not fitted is fitted to them; a note says so. A model that has a
+            belief of its own is used as it is.
         contexts: [M, p]: where predictions or decisions will be made. Without them the pool stands for the future: all
             of it, or `max_contexts` rows drawn with the random state.
         n: How many rows to choose.
@@ -148,30 +169,40 @@ def rank(
         >>> ranking = rank(model, CostMatrix([[0.0, 20.0], [1.0, 0.0]]), X[40:], n=3)
         >>> len(ranking), len(ranking.reasons[0].contexts)
         (3, 3)
+
+        Any other estimator, with the rows and labels that it was fitted to:
+
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> model = LogisticRegression(max_iter=5000).fit(X[:40], y[:40])
+        >>> ranking = rank(model, CostMatrix([[0.0, 20.0], [1.0, 0.0]]), X[40:], n=3, labelled=(X[:40], y[:40]))
+        >>> len(ranking)
+        3
     """
+    asked: dict[str, Any] = {
+        "labelled": labelled,
+        "contexts": contexts,
+        "n": n,
+        "costs": costs,
+        "budget": budget,
+        "context_weights": context_weights,
+        "target": target,
+        "classes": classes,
+        "batch": batch,
+        "shortlist": shortlist,
+        "pending": pending,
+        "random_state": random_state,
+        "max_contexts": max_contexts,
+        "max_rows": max_rows,
+        "chunk": chunk,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if y is not None:
+        rows = open_rows(pool, y, loss, labelled)
+        return rows.renumbered(rank(model, loss, rows.pool, **rows.arguments(asked)), contexts is None)
     if model is None:
-        return _cold(pool, n, random_state, costs, budget)
-    query = make_query(
-        model,
-        loss,
-        pool,
-        contexts=contexts,
-        n=n,
-        costs=costs,
-        budget=budget,
-        context_weights=context_weights,
-        target=target,
-        classes=classes,
-        batch=batch,
-        shortlist=shortlist,
-        pending=pending,
-        random_state=random_state,
-        max_contexts=max_contexts,
-        max_rows=max_rows,
-        chunk=chunk,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+        return _cold(pool, n, random_state, costs, budget, labelled)
+    query = make_query(model, loss, pool, **asked)
     query = replace(query, notes=(*query.notes, *warn_of_trained_weights(model, loss)))
     ranking, _ = choose(query)
     return replace(ranking, notes=(*ranking.notes, *_shortfall(query, len(ranking))))
@@ -187,12 +218,14 @@ def _shortfall(query: Query, count: int) -> list[Note]:
     return notes
 
 
-def _cold(pool: Any, n: int, random_state: RandomState, costs: Any, budget: float | None) -> Ranking:
+def _cold(
+    pool: Any, n: int, random_state: RandomState, costs: Any, budget: float | None, labelled: tuple[Any, Any] | None
+) -> Ranking:
     if costs is not None or budget is not None:
         raise StakesError(
             "without a model no row has a worth to weigh against costs or a budget: leave them out, or give a model"
         )
-    return cold_start(pool, n=n, random_state=random_state)
+    return cold_start(pool, n=n, known=None if labelled is None else labelled[0], random_state=random_state)
 
 
 def warn_of_trained_weights(model: Any, loss: AnyLoss) -> list[Note]:
@@ -284,7 +317,8 @@ def alone(query: Query) -> Ranking:
     tied = sum(equals > 0 for equals in as_good)
     ties = [Note("ties", {"count": tied, "seed": query.seed})] if tied else []
     scores, each_by = np.exp(ranked - log_scale), [ranked_by] * len(rows)
-    return _ranking(query, rows, scores, worths, ranked_by, each_by, as_good, [*notes, *ties], log_scale)
+    notes = [*notes, *ties, *_chosen_copies(query, rows, joint=False)]
+    return _ranking(query, rows, scores, worths, ranked_by, each_by, as_good, notes, log_scale)
 
 
 def _together(query: Query, order: Host, belief: Belief, notes: list[Note]) -> tuple[Ranking, Host]:
@@ -301,11 +335,12 @@ def _together(query: Query, order: Host, belief: Belief, notes: list[Note]) -> t
         max_configurations=CONFIGURATIONS,
         pending=np.flatnonzero(np.isin(order, query.pending)).tolist(),
     )
+    query.progress("choosing rows together", 1.0)
     rows = order[np.asarray(selection.indices, dtype=np.intp)]
     gains = np.diff(on_host(selection.joint_reduction).astype(float), prepend=0.0)
     scores = gains if query.costs is None else gains / query.costs[rows]
     each_by = [WORTH if by == "gain" else by for by in selection.ranked_by]
-    notes = [*notes, *_joint_notes(query, selection)]
+    notes = [*notes, *_joint_notes(query, selection), *_chosen_copies(query, rows, joint=True)]
     ranking = _ranking(query, rows, scores, gains, "gain", each_by, [None] * len(rows), notes, 0.0)
     return ranking, np.hypot(on_host(selection.sampling_error), on_host(selection.context_error))
 
@@ -341,16 +376,74 @@ def _ranking(
 
 
 def _best_alone(query: Query, n: int, budget: float | None) -> tuple[Host, Host, list[int], str, list[Note]]:
-    """[n] rows, logs of their scores, and how many are as good; what they are ranked by, and notes."""
+    """[n] rows, logs of their scores, and how many are as good; what they are ranked by, and notes.
+
+    Of rows that are the same in every column one is scored, and the others come after all that are no copies.
+    """
     pending, costs = set(query.pending), query.costs
     tight = budget is not None and costs is not None  # it may pass over any number of rows
+    copies = _copies(query)
+    if copies is not None:
+        query = replace(query, scored=copies.first)
     best, ranked_by, notes = _scored_best(query, query.size if tight else n + len(pending))
-    free = (
-        (each, 1.0 if costs is None else float(costs[each[0]])) for each in best.ordered() if each[0] not in pending
-    )
+    ordered = best.ordered() if copies is None else _in_turn(list(best.ordered()), copies, costs)
+    free = ((each, 1.0 if costs is None else float(costs[each[0]])) for each in ordered if each[0] not in pending)
     chosen = affordable(free, budget, n)
     rows, logs, as_good = zip(*chosen, strict=True) if chosen else ((), (), ())
+    if copies is not None:
+        notes = [*notes, Note("copies", {"count": len(copies.rows) - len(copies.first), "size": len(copies.rows)})]
     return np.asarray(rows, dtype=np.intp), np.asarray(logs, dtype=float), list(as_good), ranked_by, notes
+
+
+class _Copies(NamedTuple):
+    """Rows that are the same in every column."""
+
+    first: Host
+    """One row of each kind: not pending where another is not, the cheapest, and of those the first by the seed."""
+    rows: Host
+    """All rows, kind by kind, each kind with pending rows first and then as above."""
+    start: dict[int, tuple[int, int]]
+    """By the row of a kind that is in `first`: where the kind begins and ends in `rows`."""
+
+
+def _copies(query: Query) -> _Copies | None:
+    """The copies among the rows that are scored; None where there are none, or nobody can tell in seconds."""
+    if isinstance(query.pool, Pool) and not isinstance(query.pool, Frame):
+        return None
+    rows = np.arange(query.size) if query.scored is None else query.scored
+    keys = row_keys(pool_rows(query.pool, rows))
+    if keys is None or len(np.unique(keys)) == len(rows):
+        return None
+    waits = np.isin(rows, query.pending)
+    cost = np.zeros(len(rows)) if query.costs is None else query.costs[rows]
+    order = np.lexsort((tie_breakers(query.seed, rows), cost, ~waits, keys))
+    rows, keys, waits = rows[order], keys[order], waits[order]
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    ends = np.append(begins[1:], len(rows))
+    free = np.minimum(begins + np.add.reduceat(waits.astype(np.intp), begins), ends - 1)
+    kinds = zip(rows[free].tolist(), begins.tolist(), ends.tolist(), strict=True)
+    return _Copies(np.sort(rows[free]), rows, {first: (begin, end) for first, begin, end in kinds})
+
+
+def _in_turn(
+    best: list[tuple[int, float, int]], copies: _Copies, costs: Host | None
+) -> Iterator[tuple[int, float, int]]:
+    """Rows of each kind one by one: the best first of all kinds, then the second of all, and so on."""
+    places = {row: copies.start[row] for row, _, _ in best}
+    for turn in range(max((end - begin for begin, end in places.values()), default=0)):
+        for row, log, as_good in best:
+            begin, end = places[row]
+            if begin + turn < end:
+                copy = int(copies.rows[begin + turn])
+                dearer = 0.0 if costs is None else math.log(costs[row]) - math.log(costs[copy])
+                yield copy, log + dearer, as_good + end - begin - 1
+
+
+def _chosen_copies(query: Query, rows: Host, joint: bool) -> list[Note]:
+    """A note where rows that were chosen are the same in every column."""
+    keys = row_keys(pool_rows(query.pool, rows)) if len(rows) > 1 else None
+    count = 0 if keys is None else len(keys) - len(np.unique(keys))
+    return [Note("chosen copies", {"count": count, "joint": joint})] if count else []
 
 
 def _shortlist(query: Query) -> tuple[Host, list[Note]]:
@@ -530,6 +623,8 @@ def _named(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> Any:
     """A predicted class by its name, probabilities as a tuple; all else as it is."""
     if isinstance(prediction, list):
         return tuple(prediction)
+    if isinstance(loss, CostMatrix) and loss.actions is not None:
+        return loss.actions[int(prediction)]
     return names[int(prediction)] if isinstance(loss, ZeroOne) and names else prediction
 
 
@@ -538,6 +633,8 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
         return f"class {prediction!r}"
     if isinstance(loss, ThresholdDecision):
         return ("wait", "act")[int(prediction)]
+    if isinstance(loss, CostMatrix):
+        return _decision(loss, prediction, names)
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
@@ -546,6 +643,12 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
     return ", ".join(number(each) for each in prediction) if isinstance(prediction, tuple) else number(prediction)
 
 
-# One call: the rows of a pool whose labels lower your loss most, and why.
-#
-# Sizes: N rows, M contexts, n rows chosen.
+def _decision(loss: CostMatrix, prediction: Any, names: list[Any] | None) -> str:
+    """An action by its name; without one by that of its class, where the cheapest action is to name the class."""
+    if loss.actions is not None:
+        return f"{'class' if loss.classes is not None and set(loss.actions) == set(loss.classes) else 'decision'} " + (
+            repr(prediction)
+        )
+    costs = loss.costs
+    cheapest = costs.shape[0] == costs.shape[1] and bool(np.all(np.diag(costs) <= costs.min(axis=1)))
+    return f"class {names[int(prediction)]!r}" if names and cheapest else f"action {prediction}"

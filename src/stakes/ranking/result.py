@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from stakes._utils.text import counted, number
+from stakes.exceptions import StakesError
 
 
 def _weighted(weighted: bool) -> str:
@@ -66,6 +67,20 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     ),
     "scored rows": lambda count, size, seed: (
         f"Scored: {count} of the {size} rows of the pool, drawn with random_state {seed} (max_rows scores more)."
+    ),
+    # rows that are the same in every column
+    "copies": lambda count, size: (
+        f"{count} of the {size} rows of the pool are copies of others, the same in every column: where rows are ranked "
+        "each by itself, a copy comes after all rows that are no copies."
+    ),
+    "chosen copies": lambda count, joint: (
+        f"{count} of the rows chosen {'is a copy' if count == 1 else 'are copies'} of others chosen, the same in every "
+        "column: "
+        + (
+            "as labels are noisy, another label of the same row is worth more than one of another row."
+            if joint
+            else "each row is ranked by itself, and copies are not left out of a pool in a file, or of too few others."
+        )
     ),
     # rows that were chosen together
     "shortlist": lambda count, size: f"Looked at together: the {count} of {size} rows that are worth most alone.",
@@ -155,8 +170,9 @@ class HelpedContext:
         index: Its position among the contexts (in the pool, where the pool stands for them).
         row_id: Its label in a pandas index, else its position.
         share: Of the worth of the row.
-        prediction: The answer with the least expected loss today: a number, a class, the position of an action, or
-            class probabilities; None where the answer is a whole distribution, or beyond the range of numbers.
+        prediction: The answer with the least expected loss today: a number, a class, an action by its name (by its
+            position where the loss has no names), or class probabilities; None where the answer is a whole
+            distribution, or beyond the range of numbers.
         uncertainty: The expected loss of that answer; None where it is beyond the range of numbers.
         answer: The prediction as text.
 
@@ -263,6 +279,54 @@ class Ranking:
         notes = [{"kind": note.kind, "values": plain(note.values), "text": str(note)} for note in self.notes]
         fields: dict[str, Any] = plain(asdict(self))
         return {**fields, "notes": notes}
+
+    def to_frame(self, pool: Any = None) -> Any:
+        """The rows as a pandas data frame, best first, with the row ids as its index.
+
+        Needs pandas.
+
+        Args:
+            pool: The data frame that was ranked: its columns, and the name of its index, then come along. None: the
+                columns below alone.
+
+        Returns:
+            A data frame with the columns `row` (the position), `score`, `ranked_by` and `why`, after those of the pool;
+            a name that the pool has is "stakes row" and so on.
+
+        Raises:
+            ImportError: If pandas is not installed.
+            StakesError: If the pool is not the one that was ranked.
+            TypeError: If the pool is no data frame of pandas.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from sklearn.linear_model import BayesianRidge
+            >>> from stakes import SquaredError, rank
+            >>> table = pd.DataFrame({"x": [-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 4.0]}, index=list("abcdefg"))
+            >>> model = BayesianRidge().fit(table[1:6], [-1.2, -0.4, 0.1, 0.6, 0.9])
+            >>> rank(model, SquaredError(), table, n=1).to_frame(table)[["x", "row"]]
+                 x  row
+            g  4.0    6
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas; to_dict gives the same without") from error
+        if pool is not None and not isinstance(pool, pd.DataFrame):
+            raise TypeError(f"to_frame takes the data frame of pandas that was ranked; got {type(pool).__name__}")
+        columns = {
+            "row": list(self.indices),
+            "score": list(self.scores),
+            "ranked_by": [reason.ranked_by for reason in self.reasons],
+            "why": [str(reason) for reason in self.reasons],
+        }
+        if pool is None:
+            return pd.DataFrame(columns, index=pd.Index(self.row_ids))
+        if max(self.indices, default=-1) >= len(pool) or list(pool.index[list(self.indices)]) != list(self.row_ids):
+            raise StakesError("this is not the table that was ranked: its rows at these positions have other names")
+        taken = {str(name) for name in pool.columns}
+        named = {f"stakes {name}" if name in taken else name: values for name, values in columns.items()}
+        return pool.iloc[list(self.indices)].assign(**named)
 
     @staticmethod
     def from_dict(kept: Mapping[str, Any]) -> Ranking:

@@ -30,6 +30,7 @@ from stakes.beliefs import (
 )
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, SquaredError
+from stakes.ranking.labels import open_rows
 from stakes.ranking.query import Query, make_query
 from stakes.ranking.rank import CONFIGURATIONS, choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
@@ -202,6 +203,8 @@ def outlook(
     loss: AnyLoss,
     pool: Any,
     *,
+    y: Any = None,
+    labelled: tuple[Any, Any] | None = None,
     contexts: Any = None,
     n: int = 8,
     decisions: float | None = None,
@@ -231,6 +234,8 @@ def outlook(
         model: A fitted model, as in `rank`.
         loss: What a wrong answer costs.
         pool: [N, p]: rows that could be labelled, as in `rank`.
+        y: [N]: labels of the rows of `pool` with gaps in place, as in `rank`.
+        labelled: The rows and labels that the model was fitted to, as in `rank`.
         contexts: [M, p]: where decisions will be made; without them the pool stands for the future.
         n: How many labels to look ahead.
         decisions: How many decisions will be taken with the model.
@@ -269,26 +274,29 @@ def outlook(
     """
     if decisions is not None and not is_positive(decisions):
         raise StakesError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")
-    query = make_query(
-        model,
-        loss,
-        pool,
-        contexts=contexts,
-        n=n,
-        costs=costs,
-        budget=budget,
-        context_weights=context_weights,
-        target=target,
-        classes=classes,
-        shortlist=shortlist,
-        pending=pending,
-        random_state=random_state,
-        max_contexts=max_contexts,
-        max_rows=max_rows,
-        chunk=chunk,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
+    asked: dict[str, Any] = {
+        "labelled": labelled,
+        "contexts": contexts,
+        "n": n,
+        "costs": costs,
+        "budget": budget,
+        "context_weights": context_weights,
+        "target": target,
+        "classes": classes,
+        "shortlist": shortlist,
+        "pending": pending,
+        "random_state": random_state,
+        "max_contexts": max_contexts,
+        "max_rows": max_rows,
+        "chunk": chunk,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if y is not None:
+        rows = open_rows(pool, y, loss, labelled)
+        found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
+        return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
+    query = make_query(model, loss, pool, **asked)
     ranking, errors = choose(query)
     offers, today, most = _offers(query, ranking, errors, decisions), expected_loss(query), most_saved(query)
     ranking = _with_members(query, ranking, offers)

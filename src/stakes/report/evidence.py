@@ -26,6 +26,7 @@ from stakes.ranking import Ranking
 from stakes.ranking.query import Query, make_query
 from stakes.ranking.stopping import expected_loss
 from stakes.tabular import Brief, Worksheet
+from stakes.tabular.contrasts import Contrast, contrasts
 from stakes.tabular.model_specs import Task
 from stakes.tabular.suggestions import explained, fitted, whys
 from stakes.tabular.worksheet import as_targets
@@ -101,6 +102,11 @@ class Evidence:
             return []
         found = zip(self.ranking.row_ids, self.ranking.scores, whys(self.ranking), strict=True)
         return [row for row in found if row[0] in self.open_ids]
+
+    def apart(self, rows: Sequence[str]) -> list[tuple[Contrast, ...]]:
+        """What sets some rows, by id, apart from those with a label."""
+        place = {row: position for position, row in enumerate(self.sheet.ids)}
+        return contrasts(self.sheet, [place[row] for row in rows], [each.row for each in self.known])
 
 
 def gather(campaign: Campaign) -> Evidence:

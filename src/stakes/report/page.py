@@ -30,8 +30,8 @@ from stakes.report.figures import (
     learning_picture,
     worth_picture,
 )
-from stakes.tabular import LOSSES, LossSpec
-from stakes.tabular.loss_specs import exponential_rate
+from stakes.tabular import LossSpec
+from stakes.tabular.loss_specs import exponential_rate, purpose_of
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # no HTML file may hold these
 _EVENTS = 50  # that are shown
@@ -149,8 +149,7 @@ def loss_sentences(loss: LossSpec) -> str:
         f"{name} {short(value)}" for name, value in loss.options.items() if isinstance(value, int | float)
     )
     name = f"{loss.name} ({options})" if options else loss.name
-    purpose = f" {LOSSES[loss.name].purpose}" if loss.name in LOSSES else ""
-    return f"The loss is {name}.{purpose}{_counts_more(loss)}"
+    return f"The loss is {name}. {purpose_of(loss)}".rstrip() + _counts_more(loss)
 
 
 def _counts_more(loss: LossSpec) -> str:
@@ -192,9 +191,17 @@ def next_rows(evidence: Evidence) -> Content:
     rows, ranking = evidence.next_rows(), evidence.ranking
     if not rows or ranking is None:
         return [tag("h2", "Next rows"), tag("p", "None is ranked at the moment; ask for rows to rank them anew.")]
-    head = ("row", ranking.ranked_by + (" per cost" if ranking.per_cost else ""), "why")
-    cells = [(row, f"{score:.4g}" if math.isfinite(score) else "", why) for row, score, why in rows]
-    known = f"Ranked with {counted(evidence.status.outlook_labels or 0, 'label')}, best first."
+    head = ("row", ranking.ranked_by + (" per cost" if ranking.per_cost else ""), "what sets it apart", "why")
+    apart = evidence.apart([row for row, _, _ in rows])
+    cells = [
+        (row, f"{score:.4g}" if math.isfinite(score) else "", ", ".join(map(str, each)) or "like the others", why)
+        for (row, score, why), each in zip(rows, apart, strict=True)
+    ]
+    among = "the labelled rows" if evidence.known else "all rows"
+    known = (
+        f"Ranked with {counted(evidence.status.outlook_labels or 0, 'label')}, best first. In brackets: the middle "
+        f"half of {among}, or how many have the same."
+    )
     return [tag("h2", "Next rows"), tag("p", known, class_="faint"), html_table(head, cells)]
 
 

@@ -48,6 +48,12 @@ def plain_loss(loss: AnyLoss) -> AnyLoss:
     return LogLoss() if isinstance(loss.domain, Classes) else SquaredError()
 
 
+def classes_in_order(loss: AnyLoss, classes: Sequence[Any] | None) -> Sequence[Any] | None:
+    """The classes that are given; else those that a loss for classes names, in its order."""
+    named = getattr(loss, "classes", None) if isinstance(loss.domain, Classes) else None
+    return named if classes is None else classes
+
+
 def check_model(model: Any) -> None:
     """Refuse what cannot be fitted again and again."""
     if not all(callable(getattr(model, method, None)) for method in ("fit", "get_params", "set_params")):

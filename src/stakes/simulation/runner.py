@@ -29,7 +29,7 @@ from stakes._utils.compute import warn_of_lost_worker
 from stakes._utils.tables import Host, take_rows
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss, Loss
+from stakes.losses import AnyLoss, DistributionLoss, Loss, align_classes
 from stakes.losses.domains import Classes
 from stakes.models import belief_of
 from stakes.ranking.rank import warn_of_trained_weights
@@ -46,6 +46,7 @@ from stakes.simulation.problem import (
     check_pool,
     check_whole,
     checked_problem,
+    classes_in_order,
     random_stream,
     split,
     split_sizes,
@@ -155,7 +156,8 @@ def simulate(
         (2, 4)
     """
     _check_call(model, loss, runs)
-    problem = checked_problem(model, loss, X, y, classes)
+    problem = checked_problem(model, loss, X, y, classes_in_order(loss, classes))
+    loss, metrics = _aligned(loss, metrics, problem.classes)
     warn_of_trained_weights(model, loss)
     sizes = split_sizes(problem, n, n_initial, n_contexts, n_test)
     plan = _plan(model, loss, strategies, n, metrics, random_state, reseed, device)
@@ -228,6 +230,8 @@ def simulate_trials(
         (3, 4, 2)
     """
     _check_call(model, loss, runs)
+    classes = classes_in_order(loss, classes)
+    loss, metrics = _aligned(loss, metrics, classes)
     warn_of_trained_weights(model, loss)
     check_whole("n", n)
     plan = _plan(model, loss, strategies, n, metrics, random_state, reseed, device)
@@ -243,6 +247,17 @@ def _check_call(model: Any, loss: AnyLoss, runs: int) -> None:
         raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
     check_model(model)
     check_whole("runs", runs)
+
+
+def _aligned(
+    loss: AnyLoss, metrics: Mapping[str, MetricLike] | None, classes: Sequence[Any] | None
+) -> tuple[AnyLoss, Mapping[str, MetricLike] | None]:
+    """The loss, and the metrics that are losses, with the classes in one order."""
+    if metrics is None:
+        return align_classes(loss, classes), None
+    losses = (Loss, DistributionLoss)
+    named = {name: align_classes(each, classes) if isinstance(each, losses) else each for name, each in metrics.items()}
+    return align_classes(loss, classes), named
 
 
 @dataclass(frozen=True, eq=False)

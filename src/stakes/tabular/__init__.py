@@ -6,6 +6,7 @@ scikit-learn is imported when something is fitted, not before.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from stakes.tabular.costs import read_cost_matrix
 from stakes.tabular.loss_specs import (
     LOSSES,
     LossEntry,
@@ -16,7 +17,6 @@ from stakes.tabular.loss_specs import (
     parse_class_weights,
     parse_options,
     parse_weight,
-    read_cost_matrix,
 )
 from stakes.tabular.model_specs import MODELS, ModelEntry, ModelSpec, build_model
 from stakes.tabular.worksheet import Brief, Worksheet, read_worksheet

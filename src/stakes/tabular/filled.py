@@ -12,7 +12,7 @@ from stakes.exceptions import StakesError
 from stakes.files.excel import EXCEL, HINT, write_sheet
 from stakes.files.read import Fingerprint, Source, changes, fingerprint
 from stakes.files.write import Cell, write_csv
-from stakes.tabular.worksheet import Brief, Worksheet, classes_of, labels_of, loss_task
+from stakes.tabular.worksheet import Brief, Worksheet, classes_of, labels_of, loss_task, read_source
 
 _ROW = "row"  # the column of ids where the table has none
 
@@ -124,7 +124,7 @@ def _filled_table(
     ):
         options = {"delimiter": delimiter, "encoding": encoding, **ours, **reading, "unescape": unescape}
         try:
-            source = brief.read_table(path, **options)
+            source = read_source(path, brief, **options)
         except StakesError as error:
             errors.append(error)
             continue

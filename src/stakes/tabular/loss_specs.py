@@ -19,15 +19,13 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from stakes._utils.text import did_you_mean
+from stakes._utils.text import did_you_mean, number, short
 from stakes.exceptions import StakesError
-from stakes.files.cells import joint_numbers
 from stakes.files.frame import cell_kind
-from stakes.files.read import checked_path, read_table
-from stakes.files.rows import read_rows
+from stakes.files.read import read_table
+from stakes.tabular.costs import CostTable, checked_cost_matrix, finite
 
 if TYPE_CHECKING:
     from stakes.losses import AnyLoss
@@ -41,13 +39,15 @@ _WEIGHT = "a weight is exp:RATE, such as exp:-1, or a CSV file with the columns 
 _TAKEN = {"weight": "weight", "class_weights": "class weights", "cost_matrix": "cost matrix"}
 
 
-def refuse_unknown(what: str, given: Iterable[str], known: Iterable[str], advice: str = "") -> None:
+def refuse_unknown(
+    what: str, given: Iterable[str], known: Iterable[str], advice: str = "", *, before: str = ""
+) -> None:
     """Refuse the first word that is not among those known, with the one that was perhaps meant."""
     known = list(known)
     for word in given:
         if word not in known:
             there = f"there are {', '.join(known)}" if known else "there are none"
-            raise StakesError(f"there is no {what} {word!r}; {there}{advice}.{did_you_mean(word, known)}")
+            raise StakesError(f"{before}there is no {what} {word!r}; {there}{advice}.{did_you_mean(word, known)}")
 
 
 def as_json(what: str, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,63 +219,10 @@ def checked_class_weights(weights: Mapping[str, Any]) -> dict[str, float]:
     """Weights by class, finite and at least 0."""
     if not isinstance(weights, Mapping) or not weights:
         raise StakesError(f"class weights must be numbers by class, such as {{'bus': 50}}; got {weights!r}")
-    numbers = {str(name): _number(f"the weight of class {name!r}", weight) for name, weight in weights.items()}
+    numbers = {str(name): finite(f"the weight of class {name!r}", weight) for name, weight in weights.items()}
     if negative := [name for name, weight in numbers.items() if weight < 0]:
         raise StakesError(f"class weights must be at least 0; that of {negative[0]!r} is {numbers[negative[0]]}")
     return numbers
-
-
-def read_cost_matrix(path: str) -> dict[str, dict[str, float]]:
-    """Read a cost matrix from a CSV file: a class at the head of each row, decisions along the header.
-
-    There need not be as many decisions as classes; costs may be negative (gains).
-
-    Args:
-        path: The file.
-
-    Returns:
-        Costs by true class and decision.
-
-    Raises:
-        StakesError: If the file cannot be read as that; the message names the line.
-
-    Examples:
-        >>> import tempfile
-        >>> from stakes.files import write_csv
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_csv(f"{folder}/c.csv", ["truth", "treat", "wait"], [("ill", 1, 20), ("well", 1, 0)])
-        ...     read_cost_matrix(f"{folder}/c.csv")["ill"]
-        {'treat': 1.0, 'wait': 20.0}
-    """
-    where = checked_path(path)
-    table = read_rows(where)
-    decisions = table.header[1:]
-    _check_names(where, "decision", decisions)
-    _check_names(where, "class", [row[0] for row in table.rows])
-    try:
-        numbers = joint_numbers("costs", {cell for row in table.rows for cell in row[1:]}, table.delimiter)
-    except StakesError as error:
-        raise StakesError(f"{where}: {error}") from None
-    costs: dict[str, dict[str, float]] = {}
-    for row, line in zip(table.rows, table.lines, strict=True):
-        cells = zip(decisions, row[1:], strict=True)
-        costs[row[0]] = {name: _cost(where, line, name, numbers.get(cell, cell)) for name, cell in cells}
-    return costs
-
-
-def checked_cost_matrix(costs: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Costs by truth and decision, with the same decisions for every truth."""
-    if not isinstance(costs, Mapping) or not costs or not all(isinstance(row, Mapping) for row in costs.values()):
-        raise StakesError(f"a cost matrix must be {{class: {{decision: cost}}}}; got {costs!r}")
-    decisions = list(next(iter(costs.values())))
-    if uneven := [name for name, row in costs.items() if set(row) != set(decisions) or not row]:
-        raise StakesError(f"a cost matrix needs a cost of each decision, {decisions}, for class {uneven[0]!r} too")
-    return {
-        str(truth): {
-            str(name): _number(f"the cost of {name!r} when the class is {truth!r}", row[name]) for name in decisions
-        }
-        for truth, row in costs.items()
-    }
 
 
 def parse_options(items: Iterable[str]) -> dict[str, Any]:
@@ -324,27 +271,6 @@ def _points(path: str) -> list[tuple[float, float]]:
 def _check_weights(what: str, weights: Sequence[float]) -> None:
     if not weights or not all(map(math.isfinite, weights)) or min(weights) < 0 or max(weights) == 0:
         raise StakesError(f"{what} must be finite, at least 0 and not all 0; got {list(weights)}")
-
-
-def _check_names(path: Path, what: str, names: Sequence[str]) -> None:
-    if not names or "" in names:
-        raise StakesError(
-            f"{path} must name every {what}: classes down the first column, decisions along the first line"
-        )
-    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
-        raise StakesError(f"{path} names the {what} {twice[0]!r} twice")
-
-
-def _cost(path: Path, line: int, decision: str, cell: str) -> float:
-    if cell_kind(cell) != "number":
-        raise StakesError(f"{path}: a cost must be a finite number; got {cell!r} at line {line}, column {decision!r}")
-    return float(cell)
-
-
-def _number(what: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise StakesError(f"{what} must be a finite number; got {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -407,7 +333,7 @@ _REALS = (
         "pinball",
         "Pinball",
         "real target",
-        "Answers a quantile, such as the level that 9 in 10 samples stay below.",
+        "Answers a quantile: the level that a share tau of the samples stays below.",
         (Option("tau", "a number between 0 and 1", "The level of the quantile, such as 0.9."),),
     ),
     LossEntry("crps", "CRPS", "real target", "Scores the whole forecast, in the units of the target."),
@@ -474,6 +400,48 @@ LOSSES: dict[str, LossEntry] = {entry.name: entry for entry in (*_REALS, *_POSIT
 """The losses by name."""
 
 
+def _pinball(tau: float) -> str:
+    worse, better, times = ("low", "high", tau / (1 - tau)) if tau >= 0.5 else ("high", "low", (1 - tau) / tau)
+    ratio = "as much as" if times == 1.0 else f"{number(times, 3)} times as much as"
+    return (
+        f"Answers the level that {_share(tau)} samples stay below: too {worse} an answer costs {ratio} one that is too "
+        f"{better}."
+    )
+
+
+def _share(level: float) -> str:
+    """9 in 10, 1 in 4, 33.3 in 100."""
+    whole = next((size for size in (2, 4, 10, 20, 100) if abs(level * size - round(level * size)) < 1e-9), None)
+    return f"{number(level * 100, 3)} in 100" if whole is None else f"{round(level * whole)} in {whole}"
+
+
+def _linex(alpha: float = 1.0) -> str:
+    worse, better = ("high", "low") if alpha > 0 else ("low", "high")
+    return f"Too {worse} hurts far more than too {better}: its cost grows exponentially."
+
+
+def _threshold(threshold: float, miss: float = 1.0, false_alarm: float = 1.0) -> str:
+    return (
+        f"Act or wait: acting is right when the target is above {short(threshold)}. To wait when acting was right "
+        f"costs {short(miss)}, to act when waiting was right {short(false_alarm)}."
+    )
+
+
+def _box_cox(lam: float) -> str:
+    counts = {1.0: "differences count", 0.0: "ratios count"}.get(
+        lam, "between counting differences and counting ratios"
+    )
+    return f"Squared error after the power {short(lam)} of the target: {counts}."
+
+
+_WITH_OPTIONS: dict[str, Callable[..., str]] = {
+    "pinball": _pinball,
+    "linex": _linex,
+    "threshold-decision": _threshold,
+    "box-cox": _box_cox,
+}
+
+
 @dataclass(frozen=True)
 class LossSpec:
     """A loss by name, as JSON keeps it.
@@ -533,6 +501,13 @@ class LossSpec:
             StakesError: If it is something else.
         """
         return LossSpec(**as_fields("a loss", kept, [each.name for each in fields(LossSpec)]))
+
+
+def purpose_of(spec: LossSpec) -> str:
+    """What a loss of the catalogue is for, with the options that it was given; nothing for one of your own."""
+    if spec.name not in LOSSES:
+        return ""
+    return _WITH_OPTIONS[spec.name](**spec.options) if spec.name in _WITH_OPTIONS else LOSSES[spec.name].purpose
 
 
 def build_loss(spec: LossSpec, classes: Sequence[str] | None = None) -> AnyLoss:
@@ -636,9 +611,14 @@ def _class_weights(weights: Mapping[str, float], classes: Sequence[str] | None) 
 def _costs(spec: LossSpec, classes: Sequence[str] | None) -> list[list[float]]:
     """Rows in the order of classes, columns in that of decisions."""
     known, costs = _known("a cost matrix", classes), spec.cost_matrix or {}
-    refuse_unknown("class", costs, known)
+    table = costs if isinstance(costs, CostTable) else CostTable({})
+    for name in costs:
+        where = f"{table.places[name]}: " if name in table.places else ""
+        refuse_unknown("class", [name], known, before=where)
     if lacking := [name for name in known if name not in costs]:
-        raise StakesError(f"the cost matrix must have a row for every class; there is none for {', '.join(lacking)}")
+        raise StakesError(
+            f"{table.file}the cost matrix must have a row for every class; there is none for {', '.join(lacking)}"
+        )
     return [[costs[truth][decision] for decision in decisions_of(spec, known)] for truth in known]
 
 

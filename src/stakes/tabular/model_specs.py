@@ -192,7 +192,7 @@ def build_model(
         An estimator that takes a `stakes.files.Frame`.
 
     Raises:
-        StakesError: If it cannot be built, serves no such target, or says nothing of how sure it is.
+        StakesError: If it cannot be built, or serves no such target.
 
     Examples:
         >>> build_model(ModelSpec("bayesian-ridge"), "real").steps[1][0]
@@ -212,8 +212,8 @@ def build_model(
         known = {"task": task, "classes": None if classes is None else list(classes), "random_state": seed}
         return constructed(spec.name, kind, {**parameters, **known})
     estimator = _seeded(_made(path, parameters), seed)
-    _check_served(spec, estimator, task)
-    return Pipeline([("columns", TableEncoder()), ("model", estimator)])
+    _check_task(spec, estimator, task)
+    return Pipeline([("columns", TableEncoder()), ("model", _with_belief(spec, estimator, seed))])
 
 
 def _recipe(spec: ModelSpec, task: Task) -> Recipe:
@@ -264,21 +264,24 @@ def _seeded(estimator: Any, seed: int) -> Any:
     return estimator.set_params(**dict.fromkeys(left_open, seed))
 
 
-def _check_served(spec: ModelSpec, estimator: Any, task: Task) -> None:
-    """Refuse an estimator for the other kind of target, and one that no belief can be had of."""
+def _check_task(spec: ModelSpec, estimator: Any, task: Task) -> None:
+    """Refuse an estimator for the other kind of target."""
     from sklearn.base import is_classifier, is_regressor
-
-    from stakes.models.base import has_belief
 
     name = type(estimator).__name__
     if (is_regressor if task == "classes" else is_classifier)(estimator):
         other: Task = "real" if task == "classes" else "classes"
         raise StakesError(f"{spec.name}: {name} is a model of {_targets(other)}, and the target is {_targets(task)}")
-    if not has_belief(estimator):
-        raise StakesError(
-            f"{spec.name}: {name} says nothing of how sure it is. Take bootstrap with the parameter "
-            f'estimator={{"model": "{spec.name}"}}: copies of it, each fitted on other rows.'
-        )
+
+
+def _with_belief(spec: ModelSpec, estimator: Any, seed: int) -> Any:
+    """The estimator as one that a belief can be had of: copies of it where it says nothing of how sure it is."""
+    from stakes.models.labelled import ready_to_fit
+
+    try:
+        return ready_to_fit(estimator, seed % 2**32)
+    except TypeError as error:
+        raise StakesError(f"{spec.name}: {error}") from error
 
 
 def _targets(task: Task) -> str:

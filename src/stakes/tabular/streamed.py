@@ -137,6 +137,15 @@ def read_streamed(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
     return replace(known, stream=StreamedRows(table, labelled, costs, names, known.brief, known.source))
 
 
+def read_sample(path: str | os.PathLike[str], brief: Brief) -> Source:
+    """Some rows of a table that stays in its file, in their order, for a first look at what its columns hold."""
+    where = Path(path)
+    table = opened_table(where)
+    refuse_types(where, table.schema)
+    drawn = np.random.default_rng(brief.random_state).choice(table.n_rows, min(_SAMPLE, table.n_rows), replace=False)
+    return _some(where, table, np.sort(drawn), brief)
+
+
 def _open_rows(labelled: Host, places: Host) -> Host:
     """Where rows without a label are in the table: each label before them moves them on by one."""
     return places + np.searchsorted(labelled - np.arange(len(labelled)), places, side="right")

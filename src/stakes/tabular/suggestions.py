@@ -119,7 +119,7 @@ def suggest(
         )
     ranking = _renamed(found.ranking, sheet, seen, loss, classes)
     before, after = (
-        (*_notes("table", sheet.notes), *_notes("model", notes), *_sampled(sheet, len(rows))),
+        (*_notes("table", sheet.notes), *notes, *_sampled(sheet, len(rows))),
         _fewer(n, len(ranking)),
     )
     ranking = replace(ranking, notes=(*before, *ranking.notes, *after))
@@ -218,7 +218,7 @@ def build_problem(
 
 def fitted(
     sheet: Worksheet, labels: Mapping[int, str], others: Collection[int]
-) -> tuple[Any, AnyLoss, tuple[str, ...] | None, tuple[str, ...]]:
+) -> tuple[Any, AnyLoss, tuple[str, ...] | None, tuple[Note, ...]]:
     """The model, fitted to labels by row (columns are encoded by the `others`, too), the loss, classes, and notes."""
     (spec, why), pool = chosen_model(sheet), sheet.features.take(sorted(others))
     _refuse_zeros(spec, sheet.brief.loss.name, labels)  # all of them, whichever are drawn
@@ -236,7 +236,8 @@ def fitted(
         model.fit(features, targets, **(known if len(pool) else {}))
     while_fitting = dict.fromkeys(f"While fitting: {each.message}" for each in caught)
     report = model.report if isinstance(model, DefaultModel) else _report(spec.name, model)
-    return model, loss, classes, (*why, *report, *while_fitting, *_weighed_twice(sheet, model))
+    notes = (*_notes("model", (*why, *report)), *_notes("fit warning", tuple(while_fitting)))
+    return model, loss, classes, (*notes, *_notes("trained weights", _weighed_twice(sheet, model)))
 
 
 def _report(name: str, model: Any) -> tuple[str, ...]:

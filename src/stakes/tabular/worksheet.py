@@ -23,6 +23,7 @@ from stakes.exceptions import StakesError
 from stakes.files.cells import GAPS, SURE_GAPS, Formats, checked_formats, plain_number
 from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, check_size, place_of
 from stakes.files.read import Source, read_table, row_ids
+from stakes.tabular.costs import CostTable
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
 from stakes.tabular.model_specs import ModelSpec, Task
 
@@ -117,7 +118,8 @@ class Brief:
             if value is not None and not is_positive(value):
                 raise StakesError(f"{name} must be a positive number; got {value!r:.100}")
         check_size(Path(), self.max_cells, 0)
-        checked_formats(self.decimal, self.thousands, self.date)
+        if any((self.decimal is not None, self.thousands is not None, self.date is not None)):
+            checked_formats(self.decimal, self.thousands, self.date)
         object.__setattr__(self, "random_state", as_seed(self.random_state))
         if self.cost_column is not None and self.label_cost is not None:
             raise StakesError("give a column of costs or one cost for all labels, not both")
@@ -147,22 +149,6 @@ class Brief:
         """Columns that are no features."""
         named = (self.target, self.id_column, self.cost_column, *self.ignore)
         return tuple(dict.fromkeys(name for name in named if name is not None))
-
-    def read_table(self, path: str | os.PathLike[str], **changed: Any) -> Source:
-        """Read a table as the brief says.
-
-        Args:
-            path: The file.
-            **changed: Options of `stakes.files.read_table` that are to be others.
-
-        Returns:
-            The table.
-
-        Raises:
-            StakesError: If it cannot be read.
-        """
-        options = {name: getattr(self, name) for name in (*_OPTIONS, "missing", "text", "max_cells")}
-        return read_table(path, **{**options, "having": self.target, **changed})
 
     def imports(self, *, model: bool = True) -> tuple[str, ...]:
         """What is named by "module:Name", and imported when it is used.
@@ -407,7 +393,13 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
 
         if stays_in_file(path):
             return read_streamed(path, brief)
-    return worksheet_of(brief.read_table(path), brief)
+    return worksheet_of(read_source(path, brief), brief)
+
+
+def read_source(path: str | os.PathLike[str], brief: Brief, **changed: Any) -> Source:
+    """A table as it is in its file, read as a brief says, but for options that are `changed`."""
+    options = {name: getattr(brief, name) for name in (*_OPTIONS, "missing", "text", "max_cells")}
+    return read_table(path, **{**options, "having": brief.target or None, **changed})
 
 
 def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:
@@ -542,8 +534,16 @@ def _check_labels(sheet: Worksheet) -> None:
                 checked_class(label, named)
         except StakesError as error:
             where = f"{sheet.source.path}, {sheet.source.place(row)}, column {brief.target!r}"
-            raise StakesError(f"{where}: {error}") from None
+            raise StakesError(f"{where}: {error}{_from_file(brief)}") from None
     sheet.classes(sheet.labels)
+
+
+def _from_file(brief: Brief) -> str:
+    """A sentence on where classes are from, where that is the file of a cost matrix."""
+    costs = brief.loss.cost_matrix
+    if brief.classes or not isinstance(costs, CostTable) or not costs.file:
+        return ""
+    return f" The classes are the rows of {costs.file.removesuffix(': ')}."
 
 
 def _costs(source: Source, brief: Brief) -> Host | None:

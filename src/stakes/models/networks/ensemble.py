@@ -153,6 +153,11 @@ def _check_numbers(table: torch.Tensor) -> None:
 def _check_output(values: torch.Tensor, size: int, of_classes: bool) -> None:
     wanted = f"[K, {size}, C]" if of_classes else f"[K, {size}] or [K, {size}, d]"
     if values.ndim not in ((3,) if of_classes else (2, 3)) or values.shape[1] != size:
+        if values.ndim in (2, 3) and values.shape[0] == size != values.shape[1] and values.ndim == 3 - (not of_classes):
+            raise StakesError(
+                f"the members must give {wanted} for {size} rows, members first; got {list(values.shape)}, rows first. "
+                "Give torch.swapaxes(x, 0, 1) of it."
+            )
         raise StakesError(
             f"the members must give {wanted} for {size} rows; got {list(values.shape)}. One network alone is no "
             "ensemble: give a list of networks, Dropout(network), or last_layer_laplace(network, rows). Means need "

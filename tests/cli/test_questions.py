@@ -1,0 +1,265 @@
+"""What a command line did not say: asked at a terminal, proposed elsewhere."""
+
+import csv
+import fcntl
+import os
+import pty
+import re
+import select
+import shlex
+import subprocess
+import sys
+import termios
+import time
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import stakes.cli.questions
+from stakes.cli.commands import cli
+from stakes.cli.questions import Unsaid
+from tests.cli.cli_cases import digest, run
+
+
+@pytest.fixture
+def graded(here):
+    """24 batches, of which 12 have a grade, 4 of them bad."""
+    with (here / "batches.csv").open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["sample", "catalyst", "heat", "grade"])
+        for i in range(24):
+            grade = ("bad" if i % 3 == 2 else "good") if i < 12 else ""
+            lines.writerow([f"B{i:02d}", "Ni" if i % 2 else "Pd", 150 + 7 * (i % 9) + 20 * (i % 3 == 2), grade])
+    return here / "batches.csv"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Run a command as if somebody sat there and typed these lines."""
+    monkeypatch.setattr(stakes.cli.questions, "at_terminal", lambda: True)
+
+    def made(words, *typed):
+        return CliRunner().invoke(cli, shlex.split(words), input="".join(f"{line}\n" for line in typed))
+
+    return made
+
+
+def command_in(text):
+    """The command that is printed last, as words."""
+    return shlex.split([line for line in text.splitlines() if line.strip().startswith("stakes ")][-1])
+
+
+def test_without_a_terminal_the_command_to_run_is_printed_and_nothing_is_done(graded, here):
+    before = digest(graded)
+    answer = run("suggest batches.csv -n 2")
+    assert (answer.code, answer.out) == (2, "")
+    said = " ".join(answer.err.split())
+    assert "The target would be 'grade' (good, bad), as 12 of 24 rows have a value" in said
+    for words in ("zero-one", "cost-matrix", "log-loss", "Example: 'bad' answered by 'good' costs 5", "by 'sample'"):
+        assert words in said
+    command = command_in(answer.err)
+    assert command == shlex.split("stakes suggest batches.csv --target grade --id sample --loss zero-one -n 2")
+    assert len(run(command[1:], "--json").json["rows"]) == 2  # and it is one that runs
+    assert digest(graded) == before
+    assert sorted(each.name for each in here.iterdir()) == ["batches.csv", "classes.csv", "numbers.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        ("suggest numbers.csv --loss linex", "suggest numbers.csv --target y --id id --loss linex"),
+        ("suggest numbers.csv --target y", "suggest numbers.csv --target y --id id --loss squared-error"),
+        ("init c.stakes classes.csv --id id", "init c.stakes classes.csv --target kind --id id --loss zero-one"),
+        ("simulate numbers.csv --runs 2", "simulate numbers.csv --target y --id id --loss squared-error --runs 2"),
+        (
+            "suggest numbers.csv --ignore z --ignore x --label-cost 0.5",
+            "suggest numbers.csv --target y --id id --ignore z --ignore x --loss squared-error --label-cost 0.5",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("here")
+def test_what_was_said_is_in_the_command(words, flags):
+    answer = run(words)
+    assert answer.code == 2
+    assert command_in(answer.err) == ["stakes", *flags.split()]
+
+
+@pytest.mark.usefixtures("here")
+def test_programs_are_asked_nothing(monkeypatch):
+    monkeypatch.setattr(stakes.cli.questions, "at_terminal", lambda: True)
+    answer = run("suggest numbers.csv --json")
+    assert (answer.code, answer.out) == (2, "")
+    assert '{"error": "' in answer.err
+
+
+def test_a_table_without_gaps_says_so(here):
+    (here / "full.csv").write_text("x,y\n1,2.5\n2,3.5\n")
+    assert "No cell of it is empty" in " ".join(run("suggest full.csv").err.split())
+    assert "No cell of it is empty" not in run("simulate full.csv").err
+
+
+@pytest.mark.usefixtures("here")
+def test_a_file_or_a_column_that_is_not_there():
+    assert run("suggest nothing.csv").code == 1
+    answer = run("suggest numbers.csv --target yy")
+    assert (answer.code, "Did you mean 'y'?" in answer.err) == (1, True)
+
+
+@pytest.mark.usefixtures("graded")
+def test_enter_takes_what_is_proposed(asked):
+    answer = asked("suggest batches.csv -n 2", "", "", "")
+    assert answer.exit_code == 0, answer.output
+    for flag in ("  --target grade", "  --loss zero-one", "  --id sample"):
+        assert f"{flag}\n" in answer.output
+    wanted = shlex.split("stakes suggest batches.csv --target grade --id sample --loss zero-one -n 2")
+    assert command_in(answer.output) == wanted
+    again = run(command_in(answer.output)[1:])
+    assert again.out.split("This answer again")[0] in answer.output
+
+
+@pytest.mark.usefixtures("graded")
+def test_costs_of_two_classes_are_asked_for_one_by_one(asked):
+    answer = asked("suggest batches.csv -n 2", "grade", "2", "much", "20", "2", "-")
+    assert answer.exit_code == 0, answer.output
+    assert "Cost of 'bad' answered by 'good' [5]" in answer.output
+    assert "a number is wanted, with a point for the decimal mark; got 'much'" in answer.output
+    assert "  --costs 'bad>good=20,good>bad=2'" in answer.output
+    words = "stakes suggest batches.csv --target grade --loss cost-matrix --costs 'bad>good=20,good>bad=2' -n 2"
+    assert command_in(answer.output) == shlex.split(words)
+
+
+@pytest.mark.usefixtures("here")
+def test_more_classes_are_asked_for_in_a_line(asked):
+    answer = asked("suggest classes.csv -n 1", "", "cost-matrix", "bus>van", "bus>van=9", "")
+    assert answer.exit_code == 0, answer.output
+    assert "costs are TRUTH>ANSWER=COST" in answer.output
+    assert "  --costs 'bus>van=9'" in answer.output
+    assert "Mistakes that --costs does not name cost 1 (5 of them)." in answer.output
+
+
+@pytest.mark.usefixtures("here")
+def test_numbers_too_low_and_too_high(asked):
+    answer = asked("suggest numbers.csv -n 1", "y", "3", "-1", "4", "")
+    assert answer.exit_code == 0, answer.output
+    assert "a number above 0 is wanted; got -1" in answer.output
+    words = "stakes suggest numbers.csv --target y --id id --loss pinball --tau 0.8 -n 1"
+    assert command_in(answer.output) == words.split()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_limit_above_which_something_is_done(asked):
+    answer = asked("suggest numbers.csv -n 1 --id id", "", "threshold-decision", "2.5", "", "")
+    assert answer.exit_code == 0, answer.output
+    words = "--loss threshold-decision --threshold 2.5 --miss 5 --false-alarm 1 -n 1"
+    assert command_in(answer.output) == f"stakes suggest numbers.csv --target y --id id {words}".split()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_slip_is_asked_again(asked):
+    answer = asked("suggest numbers.csv -n 1", "9", "yy", "y", "sqared-error", "1", "")
+    assert answer.exit_code == 0, answer.output
+    for words in ("a number from 1 to 4 or a name is wanted", "Did you mean 'y'?", "Did you mean 'squared-error'?"):
+        assert words in answer.output
+
+
+@pytest.mark.usefixtures("here")
+def test_a_campaign_is_begun_by_questions_too(asked):
+    answer = asked("init c.stakes numbers.csv", "", "", "")
+    assert answer.exit_code == 0, answer.output
+    words = "stakes init c.stakes numbers.csv --target y --id id --loss squared-error"
+    assert f"The same without questions: {words}\n" in answer.output
+    assert run("status c.stakes --no-refresh").code == 0
+
+
+@pytest.mark.usefixtures("here")
+def test_an_input_that_ends_is_no_answer(asked):
+    answer = asked("suggest numbers.csv", "y")
+    assert isinstance(answer.exception, ValueError)
+    assert "the input ended before all questions were answered" in str(answer.exception)
+
+
+def test_the_message_is_shown_as_it_is():
+    assert issubclass(Unsaid, click.ClickException)
+    assert Unsaid("x").exit_code == 2
+
+
+class Terminal:
+    """A command at a real pseudo-terminal."""
+
+    def __init__(self, folder, *words):
+        self.master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "stakes", *words],
+            cwd=folder,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+        )
+        os.close(slave)
+        self.shown = ""
+
+    def until(self, words, seconds=60.0):
+        """Read on until these words are shown, or the end."""
+        end, begin = time.monotonic() + seconds, len(self.shown)
+        while words not in self.shown[begin:]:
+            assert time.monotonic() < end, f"{words!r} is not shown:\n{self.shown}"
+            if select.select([self.master], [], [], 0.2)[0]:
+                try:
+                    data = os.read(self.master, 4096).decode()
+                except OSError:  # the other end is closed
+                    data = ""
+                if not data:
+                    assert not words, f"{words!r} is not shown:\n{self.shown}"
+                    return
+                self.shown += data
+
+    def type(self, line):
+        os.write(self.master, f"{line}\n".encode())
+
+    def end(self):
+        self.until("without questions:", 120)
+        code = self.process.wait(60)
+        self.until_closed()
+        return code
+
+    def until_closed(self):
+        while select.select([self.master], [], [], 0.5)[0]:
+            try:
+                data = os.read(self.master, 4096).decode()
+            except OSError:
+                break
+            if not data:
+                break
+            self.shown += data
+        os.close(self.master)
+
+
+def test_a_person_at_a_real_terminal(graded):
+    terminal = Terminal(graded.parent, "suggest", "batches.csv", "-n", "2")
+    terminal.until("Column [grade]:")
+    terminal.type("")
+    terminal.until("Loss [zero-one]:")
+    terminal.type("2")
+    terminal.until("answered by 'good' [5]:")
+    terminal.type("")
+    terminal.until("answered by 'bad' [1]:")
+    terminal.type("")
+    terminal.until("Column [sample]:")
+    terminal.type("")
+    assert terminal.end() == 0
+    words = "suggest batches.csv --target grade --id sample --loss cost-matrix --costs 'bad>good=5,good>bad=1' -n 2"
+    shown = terminal.shown.replace("\r\n", "\n")
+    assert command_in(shown) == shlex.split(f"stakes {words}")
+    assert not re.search(r"\x1b", shown)
+
+
+def test_ctrl_c_at_a_question_ends_it(graded):
+    terminal = Terminal(graded.parent, "suggest", "batches.csv")
+    terminal.until("Column [grade]:")
+    os.write(terminal.master, b"\x03")
+    assert terminal.process.wait(60) == 130
+    terminal.until_closed()
+    assert "interrupted" in terminal.shown
