@@ -65,7 +65,7 @@ def test_no_pickle_is_ever_loaded(path, monkeypatch):
 
 
 def test_a_loss_that_is_no_words_is_refused(path, table):
-    with pytest.raises(StakesError, match="keeps its loss in words"):
+    with pytest.raises(StakesError, match="the loss of a table is a name, such as 'linex', a LossSpec, or a loss"):
         Campaign.create(path, table, "y", object(), **FIELDS)
     assert not path.exists()
 

@@ -87,7 +87,10 @@ def test_what_is_refused_changes_nothing(campaign, words, said):
 
 
 BEGUN_WRONG = [
-    ("numbers.csv --target y --loss squared-error --model sklearn.linear_model:Ridge", "nothing of how sure"),
+    (
+        "numbers.csv --target y --loss squared-error --model sklearn.cluster:KMeans",
+        "neither a classifier nor a regressor",
+    ),
     ("numbers.csv --target y --loss squared-error --model sklearn.ensemble:RandomForestClassifier", "of classes"),
     ("numbers.csv --target y --loss poisson-deviance --id id --model log-gaussian-process", "labels are 0"),
     ("classes.csv --target kind --loss log-loss --class-weights bus=0,van=0,NA=0", "must not all be 0"),
@@ -313,3 +316,29 @@ def test_a_lease_until_the_last_day_of_the_calendar_is_shown(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.usefixtures("campaign")
+def test_rows_are_handed_out_with_what_sets_them_apart_and_the_next_command(here):
+    answer = run("ask c.stakes -n 2 -o rows.csv")
+    assert "what sets it apart" in answer.out
+    assert "the middle half of the labelled rows" in answer.out
+    assert answer.out.endswith("Next: fill in rows.csv, then stakes import c.stakes rows.csv\n")
+    with (here / "rows.csv").open(encoding="utf-8-sig", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert all(re.search(r"\(.+\)|like the others", row["what sets it apart"]) for row in written)
+    more = run("ask c.stakes --verbose").out
+    assert "Assumed:" in more
+    assert "Next: stakes tell c.stakes r" in more
+    run("release c.stakes", " ".join(row["id"] for row in written))
+    apart = run("ask c.stakes --json").json["rows"][0]["apart"]
+    assert all(set(each) == {"column", "value", "usual"} for each in apart)
+
+
+def test_a_campaign_that_is_not_there_names_the_command_that_begins_one(campaign, here):
+    for words in ("ask d.stakes", "status d.stakes", "tell d.stakes r1 2", "report d.stakes"):
+        answer = run(words)
+        assert answer.code == 1
+        assert "there is no campaign at d.stakes; check the path, or begin one: stakes init d.stakes" in answer.err
+        assert "Did you mean 'c.stakes'?" in answer.err
+    assert sorted(each.name for each in here.glob("*.stakes")) == [campaign.name]

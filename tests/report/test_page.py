@@ -1,5 +1,6 @@
 """A report is written for every campaign, however little it knows, and says what it does not know."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -154,3 +155,10 @@ def test_a_browser_shows_it_on_a_phone_and_on_a_desk(numbers, tmp_path):
     done = subprocess.run([browser, *flags], capture_output=True, text=True, timeout=120, check=True)
     assert "<title>true 4 true true, true 4 true true</title>" in done.stdout
     assert ":CONSOLE" not in done.stderr
+
+
+def test_next_rows_are_shown_with_what_sets_them_apart(numbers):
+    page, _, _ = numbers
+    assert "what sets it apart" in page.text
+    assert "In brackets: the middle half of the labelled rows, or how many have the same." in page.text
+    assert re.search(r"[uv] -?\d\.\d+ \(-?\d\.\d+ to -?\d\.\d+\)", page.text)

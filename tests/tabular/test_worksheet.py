@@ -107,8 +107,8 @@ def test_a_text_in_place_of_a_list_is_a_list_of_one():
         ({"cost_column": ["x"]}, "cost_column must be a text"),
         ({"delimiter": 3}, "delimiter must be a text"),
         ({"ignore": 3}, "ignore must be a text or a list of texts; got 3"),
-        ({"model": BayesianRidge()}, "the model of a table is kept in words.*or a ModelSpec.*; got BayesianRidge"),
-        ({"loss": SquaredError()}, "the loss of a table is kept in words.*or a LossSpec.*; got SquaredError"),
+        ({"model": BayesianRidge}, "the model of a table is a name.*a ModelSpec, or an estimator.*; got"),
+        ({"loss": SquaredError}, "the loss of a table is a name.*a LossSpec, or a loss.*; got"),
     ],
 )
 def test_what_a_brief_cannot_hold_is_refused_in_words(given, said):

@@ -24,7 +24,8 @@ Table: TypeAlias = Any
 Host: TypeAlias = np.ndarray[Any, Any]
 
 _NUMBERS = "fiu"  # kinds of dtype that are numbers
-_COMPARED = 2 * 10**8  # cells of a table whose rows are compared: a second or two
+_COMPARED = 10**8  # cells of a table whose rows are compared: a second or two
+_KEYED = 2**12  # rows whose keys are made together
 _LOOKED_AT = 2**16  # rows that are looked at together for numbers that are not finite
 
 
@@ -108,7 +109,7 @@ def row_keys(table: Table) -> Host | None:
         parts = [row_keys(part) for part in table.values()]
         return None if any(part is None for part in parts) else _mixed([part for part in parts if part is not None])
     cells = n_rows(table) * int(np.prod(getattr(table, "shape", (1, 1))[1:]))
-    if cells > _COMPARED or (is_array_api_obj(table) and "cpu" not in str(device(table))):
+    if not 0 < cells <= _COMPARED or (is_array_api_obj(table) and "cpu" not in str(device(table))):
         return None
     if hasattr(table, "tocsr"):
         return _sparse_keys(table.tocsr())
@@ -117,7 +118,8 @@ def row_keys(table: Table) -> Host | None:
         return _mixed([_cell_keys(np.asarray(list(table), dtype=object))])
     if dimensions > 2 or is_array_api_obj(table):
         flat = on_host(table).reshape(n_rows(table), -1)
-        return _mixed([_cell_keys(flat[:, place]) for place in range(flat.shape[1])])
+        blocks = (np.ascontiguousarray(flat[part].T) for part in slices(len(flat), _KEYED))  # [p, n] each, in the cache
+        return np.concatenate([np.empty(0, np.uint64), *(_mixed([*map(_cell_keys, block)]) for block in blocks)])
     return _mixed([_cell_keys(column_at(table, place)) for place in range(n_columns(table))])
 
 

@@ -28,6 +28,7 @@ from stakes.campaign.kept import (
     audit_to_keep,
     check_ranking_kept,
     failure_kept,
+    kept_path,
     label_prices,
     money_changes,
     ranking_kept,
@@ -55,6 +56,7 @@ from stakes.tabular.worksheet import checked_class, checked_real, domain_of, los
 
 if TYPE_CHECKING:
     from stakes.evaluation import AuditedLoss
+    from stakes.losses import AnyLoss
     from stakes.ranking import Ranking
 
 RANKING, FAILURE, AUDIT = "ranking", "failure", "audit"  # kinds of records
@@ -115,48 +117,43 @@ class Campaign:
 
     @staticmethod
     def create(
-        path: str | os.PathLike[str], table: str | os.PathLike[str], target: str, loss: LossSpec | str, **settings: Any
+        path: str | os.PathLike[str] | None, table: Any, target: str, loss: AnyLoss | LossSpec | str, **settings: Any
     ) -> Campaign:
         """Make a new campaign file for a table.
 
         Args:
-            path: The file to make, such as prices.stakes.
-            table: A CSV, Parquet or Arrow file. It is not copied: keep it as it is.
+            path: The file to make, such as prices.stakes; None for a campaign in memory, which is gone when Python
+                lets go of it (until then it has a temporary folder of its own).
+            table: A CSV, Parquet or Arrow file, which is not copied: keep it as it is. Or a data frame, which is
+                written beside the campaign, as prices.csv; its index, unless it only counts, names the rows.
             target: The column that holds the labels so far.
-            loss: A name, such as "linex", or a `stakes.tabular.LossSpec`.
-            **settings: The other fields of `stakes.tabular.Brief`: `model`, `id_column`, `budget`, `random_state`, ...
+            loss: A name, such as "linex", a `stakes.tabular.LossSpec`, or a loss, such as `Linex(0.5)`.
+            **settings: The other fields of `stakes.tabular.Brief`: `model` (a name, a `ModelSpec` or an estimator),
+                `id_column`, `budget`, `random_state`, ... Losses and estimators are kept by name and parameters.
 
         Returns:
             The campaign, open.
 
         Raises:
-            StakesError: If the file is there, or the table, the loss and the model do not go together.
-        """
-        spec = LossSpec(loss) if isinstance(loss, str) else loss
-        if not isinstance(spec, LossSpec):
-            raise StakesError(
-                "a campaign keeps its loss in words: give a name, such as 'linex', or a LossSpec, such as "
-                f"LossSpec('linex', {{'alpha': 0.5}}); got {type(loss).__name__}"
-            )
-        where = Path(path)
-        sheet = read_worksheet(table, Brief(target, spec, **settings))
-        if len(sheet.ids) == 0:
-            raise StakesError(f"{table} has no rows: there is nothing to label")
-        from stakes.tabular.suggestions import build_problem  # here, as telling needs no scikit-learn
+            StakesError: If a file is there, the table, the loss and the model do not go together, or an object cannot
+                be kept by name and parameters.
 
-        build_problem(sheet)  # refuse what cannot be fitted before anything is kept
-        costs = [None] * len(sheet.ids) if sheet.costs is None else sheet.costs.tolist()
-        kept = {
-            "brief": sheet.brief.to_dict(),
-            "table": _kept_path(table, where),
-            "fingerprint": fingerprint(sheet.source).to_dict(),
-            "initial": len(sheet.labels),
-        }
-        known = {sheet.ids[row]: label for row, label in sheet.labels.items()}
-        campaign = Campaign(where, Journal.create(where, zip(sheet.ids, costs, strict=True), kept, known), trusted=True)
-        if sheet.brief.imports():
-            remember_trust(where, sheet.brief)
-        return campaign
+        Examples:
+            >>> import pandas as pd
+            >>> from sklearn.linear_model import BayesianRidge
+            >>> from stakes import Campaign, SquaredError
+            >>> table = pd.DataFrame({"x": range(9), "y": [0.0, 2.0, 4.0, 6.0] + [None] * 5}, index=list("abcdefghi"))
+            >>> with Campaign.create(None, table, "y", SquaredError(), model=BayesianRidge()) as campaign:
+            ...     asked = campaign.ask(1)
+            ...     recorded = campaign.tell(asked.row_ids[0], 16.5)
+            >>> asked.row_ids, recorded.new
+            (('i',), ('i',))
+        """
+        from stakes.campaign.creation import begin_campaign  # here, as most calls open a file that is there
+
+        brief = Brief(target, loss, **settings)  # type: ignore[arg-type]
+        journal = begin_campaign(None if path is None else Path(path), table, brief)
+        return Campaign(journal.path if path is None else Path(path), journal, trusted=True)
 
     @staticmethod
     def open(
@@ -184,7 +181,7 @@ class Campaign:
             if table is not None:
                 campaign._refuse_untrusted(model=False)
                 campaign._refuse_changes(read_worksheet(table, campaign.brief))
-                if (moved := _kept_path(table, campaign.path)) != campaign._settings["table"]:
+                if (moved := kept_path(table, campaign.path)) != campaign._settings["table"]:
                     campaign.journal.update_settings(table=moved)
                     return Campaign(campaign.path, campaign.journal, trust)
             return campaign
@@ -947,13 +944,6 @@ class Campaign:
             checked_real(label, self.brief.loss, self._domain)
         else:
             checked_class(label, classes)
-
-
-def _kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
-    """How the path of a table is kept: so that both can be moved together, where they are in one folder or below it."""
-    named, folder = Path(table), campaign.resolve().parent
-    path = named.parent.resolve() / named.name  # a link to a table stays a link: it may be pointed elsewhere
-    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
 def _first_written(known: str | None, label: str) -> str:

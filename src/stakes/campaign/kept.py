@@ -9,6 +9,7 @@ A file may come from anyone, so that nothing is used before it is known to be of
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -250,3 +251,10 @@ _RANKING: dict[str, Callable[[Any], bool]] = {
     "scores": _or_none(_number),
     "reasons": lambda value: isinstance(value, dict),
 }
+
+
+def kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
+    """How the path of a table is kept: so that both can be moved together, where they are in one folder or below it."""
+    named, folder = Path(table), campaign.resolve().parent
+    path = named.parent.resolve() / named.name  # a link to a table stays a link: it may be pointed elsewhere
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)

@@ -411,7 +411,7 @@ def _copies(query: Query) -> _Copies | None:
     if isinstance(query.pool, Pool) and not isinstance(query.pool, Frame):
         return None
     rows = np.arange(query.size) if query.scored is None else query.scored
-    keys = row_keys(pool_rows(query.pool, rows))
+    keys = row_keys(query.pool if query.scored is None else pool_rows(query.pool, rows))
     if keys is None or len(np.unique(keys)) == len(rows):
         return None
     waits = np.isin(rows, query.pending)

@@ -25,6 +25,7 @@ A parameter may be another model, {"model": "module:Name", "parameters": {...}},
 """
 
 _ESTIMATOR = ("fit", "get_params", "set_params")
+_PART = ("get_params", "set_params")  # of what is within an estimator: another one, or the kernel of a process
 _OURS = {"task", "classes", "random_state"}  # parameters of the default model that the table and the options give
 
 
@@ -227,11 +228,11 @@ def _recipe(spec: ModelSpec, task: Task) -> Recipe:
     return path, {**usual, **spec.parameters}
 
 
-def _made(path: str, parameters: Mapping[str, Any]) -> Any:
+def _made(path: str, parameters: Mapping[str, Any], methods: tuple[str, ...] = _ESTIMATOR) -> Any:
     """The estimator, its parameters made before it; those of parts, "part__name", set after."""
     if not is_path(path):
         raise StakesError(f"a model within a model goes by module:Name; got {path!r}")
-    kind = class_with(path, _ESTIMATOR, "estimator")
+    kind = class_with(path, methods, "estimator")
     values = {name: _value(value) for name, value in parameters.items()}
     estimator = constructed(path, kind, {name: value for name, value in values.items() if "__" not in name})
     try:
@@ -243,9 +244,13 @@ def _made(path: str, parameters: Mapping[str, Any]) -> Any:
 def _value(value: Any) -> Any:
     if isinstance(value, dict) and "model" in value:
         refuse_unknown("field of a model", value, ("model", "parameters"))
-        return _made(value["model"], as_json("parameters", value.get("parameters", {})))
+        return _made(value["model"], as_json("parameters", value.get("parameters", {})), _PART)
     if isinstance(value, dict) and set(value) == {"function"}:
         return _function(value["function"])
+    if isinstance(value, list):
+        parts = [_value(each) for each in value]
+        named = parts and isinstance(parts[0], str) and any(hasattr(each, "get_params") for each in parts)
+        return tuple(parts) if named else parts  # a step of a pipeline, (name, estimator)
     return value
 
 

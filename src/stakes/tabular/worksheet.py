@@ -54,8 +54,10 @@ class Brief:
 
     Args:
         target: The column of labels; rows without one are the pool.
-        loss: What errors cost; a name stands for a spec without options.
-        model: What predicts the target; a name stands for a spec without options.
+        loss: What errors cost: a spec; a name, which stands for a spec without options; or a loss, such as
+            `Linex(0.5)`, which is kept by its name and parameters.
+        model: What predicts the target: a spec, a name, or an estimator, such as `Ridge()`, likewise. What it has
+            learned is not kept.
         id_column: The column that names rows; they are numbered from 1 without.
         cost_column: The column of what a label of each row costs, in units of the loss.
         label_cost: What a label of any row costs, where there is no such column.
@@ -126,16 +128,15 @@ class Brief:
         self._check_columns()
 
     def _check_specs(self) -> None:
-        """A name stands for a spec without options; a loss or an estimator itself is refused: JSON cannot keep it."""
-        for name, kind, example in (("loss", LossSpec, "linex"), ("model", ModelSpec, "random-forest")):
+        """A name stands for a spec without options; a loss or an estimator for the spec by which it is kept."""
+        for name, kind in (("loss", LossSpec), ("model", ModelSpec)):
             value = getattr(self, name)
             if isinstance(value, str):
                 object.__setattr__(self, name, kind(value))
             elif not isinstance(value, kind):
-                raise StakesError(
-                    f"the {name} of a table is kept in words: give a name, such as {example!r}, or a {kind.__name__}, "
-                    f"such as {kind.__name__}('module:Name') for a class of your own; got {type(value).__name__}"
-                )
+                from stakes.tabular.objects import spec_of_loss, spec_of_model  # here: a name needs no library
+
+                object.__setattr__(self, name, spec_of_loss(value) if name == "loss" else spec_of_model(value))
 
     def _check_columns(self) -> None:
         roles = [each for each in (self.target, self.id_column, self.cost_column) if each is not None]
