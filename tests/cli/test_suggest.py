@@ -142,7 +142,7 @@ def cell(row, column, text):
 
 
 REFUSED = {
-    "not finite": (lambda rows: cell(4, 1, "nan")(cell(5, 1, "inf")(rows)), "x (2); first at line 5"),
+    "not finite": (lambda rows: cell(4, 1, "-inf")(cell(5, 1, "inf")(rows)), "x (2); first at line 5"),
     "ragged": (lambda rows: [*rows, ("r20", "1")], "line 14 has 2 cells"),
     "an id twice": (lambda rows: [*rows, ("r3", "1", "2", "")], "the id 'r3' stands at line 5 and at line 14"),
     "a column twice": (cell(0, 2, "x"), "'x' names 2 columns"),
@@ -162,7 +162,7 @@ def test_bad_tables_are_refused_with_the_place(here, name):
 
 
 def test_a_table_that_is_not_utf8_is_refused_with_the_line(here):
-    (here / "latin.csv").write_bytes((here / "numbers.csv").read_bytes().replace(b"r3", b"r\xe9"))
+    (here / "latin.csv").write_bytes((here / "numbers.csv").read_bytes().replace(b"r3", b"\xef\xf0\xe8\xe2\xe5\xf2"))
     answer = run("suggest latin.csv", NUMBERS)
     assert answer.code == 1
     assert "not UTF-8: line 5" in answer.err

@@ -54,7 +54,7 @@ def test_quoted_cells_hold_anything(csv):
 def test_a_header_without_commas(csv, between, called):
     source = csv(f'"a,b"{between}c\n1{between}2\n')
     assert source.names == ("a,b", "c")
-    assert called in source.notes[0]
+    assert called in source.notes[0].lower()
 
 
 def test_delimiters_that_are_known(csv):
@@ -76,8 +76,6 @@ def test_no_rows_is_a_table(csv):
     [
         ("", "is empty; a line of column names was expected"),
         ("\n\n", "is empty"),
-        ("\na,b\n1,2\n", "line 1 is blank"),
-        ("sep=;\na;b\n", "'sep=;', is a note to Excel"),
         ("a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, the header has 2.*in quotes"),
         ("a,b\n1\n", "line 2 has 1 cell, the header has 2"),
         ("a,b\n1,2\n\n3,4\n", "line 3 is blank"),
@@ -86,11 +84,11 @@ def test_no_rows_is_a_table(csv):
         ('a,b\n"5" pipe,2\n', "text follows a closing quote at line 2.*write a quote twice"),
         ("a,b,a\n1,2,3\n", "'a' names 2 columns, 1, 3"),
         ("a, a\n1,2\n", "'a' names 2 columns"),
-        (",b\n1,2\n", "column 1 has no name.*index=False"),
         ("a,b,\n1,2,3\n", "column 3 has no name"),
-        (b"a,b\n1,\0\n", "NUL byte at line 2"),
-        (b"a,b\n1,x\n2,caf\xe9\n", "not UTF-8: line 3 holds the byte 0xe9"),
-        ("a,b\n1,2\n".encode("utf-16"), "not UTF-8: line 1 holds the byte 0xff"),
+        ("a,,b\n1,2,3\n", "column 2 has no name.*index=False"),
+        (b"a,b\n1,\0\n", "NUL character at line 2"),
+        ("a,b\n1,x\n2,привет\n".encode("cp1251"), "not UTF-8: line 3 holds the byte 0xef.*--encoding cp1252"),
+        ("a,b\n1,Wrocław\n".encode("cp1250"), "not UTF-8: line 2 holds the byte 0xb3.*--encoding"),
     ],
 )
 def test_files_that_are_no_table(csv, content, message):
@@ -104,21 +102,21 @@ def test_paths_that_are_no_file(tmp_path):
         read_table(tmp_path / "pricse.csv")
     with pytest.raises(StakesError, match="is a folder"):
         read_table(tmp_path)
-    with pytest.raises(StakesError, match=r"ends in '.xlsx'. Save a spreadsheet as CSV"):
-        read_table(tmp_path / "prices.xlsx")
+    with pytest.raises(StakesError, match=r"ends in '.pdf'. Save it as CSV UTF-8"):
+        read_table(tmp_path / "prices.pdf")
     with pytest.raises(StakesError, match="there is no file"):
         read_table(tmp_path / "none" / "x.csv")
 
 
 def test_a_column_is_numbers_or_text_throughout(csv):
     with pytest.raises(StakesError) as caught:
-        csv("ph,x\n7,1\nn/a,2\n8,3\n").features()
-    for words in ("column 'ph'", "2 of its cells are numbers and 1 is text", "'n/a' at line 3", "--missing n/a"):
+        csv("ph,x\n7,1\nbad,2\n8,3\n").features()
+    for words in ("column 'ph'", "2 of its cells are numbers and 1 is text", "'bad' at line 3", "--missing bad"):
         assert words in str(caught.value)
     with pytest.raises(StakesError, match=r"1 of its cells is a number and 2 are text, such as '7' at line 2.*--text"):
         csv("ph\n7\na\nb\n").features()
-    assert csv("ph\n7\nn/a\n", missing=("n/a",)).features().column(0).tolist()[0] == 7.0
-    assert csv("ph\n7\nn/a\n", text=("ph",)).features().column(0).tolist() == ["7", "n/a"]
+    assert csv("ph\n7\nbad\n", missing=("bad",)).features().column(0).tolist()[0] == 7.0
+    assert csv("ph\n7\nbad\n", text=("ph",)).features().column(0).tolist() == ["7", "bad"]
     with pytest.raises(StakesError, match="'1_000' at line 3"):
         csv("n\n1\n1_000\n").features()
 
@@ -134,7 +132,7 @@ def test_marks_of_missing_values_leave_raw_texts_alone(csv):
     assert source.features().column(0).tolist() == [None, "b"]
 
 
-@pytest.mark.parametrize("cell", ["nan", "NaN", "inf", "-Inf", "Infinity", "1e999"])
+@pytest.mark.parametrize("cell", ["inf", "-Inf", "Infinity", "1e999"])
 def test_numbers_that_are_not_finite(csv, cell):
     content = f"temperature,ph\n1,1\n2,{cell}\n{cell},3\n{cell},4\n"
     message = re.escape("NaN or infinite values in 2 columns: temperature (2), ph (1); first at line 3")
@@ -147,41 +145,43 @@ def test_a_text_may_be_called_inf(csv):
     assert csv("name\nAnn\nNan\ninf\n").features().column(0).tolist() == ["Ann", "Nan", "inf"]
 
 
-@pytest.mark.parametrize(
-    "cells", [["1,5", "2.0"], ["1,234", "2"], ["1.234,5", "3"], ["1,5", "2,7"], ["1,234,567"], ["1 000", "3"]]
-)
-def test_numbers_with_commas_get_a_hint(csv, cells):
-    content = "price;x\n" + "".join(f"{cell};0\n" for cell in cells)
-    with pytest.raises(StakesError, match=r"line 2.*without thousands separators and with a decimal point"):
-        csv(content).features()
-    assert csv(content, text=("price",)).features(["price"]).column(0).tolist() == cells
-
-
 def test_remarks_on_columns_that_are_likely_no_features(csv):
-    rows = [f"2024-01-{day:02d},sample {day},{'ab'[day % 2]},{day}" for day in range(1, 21)]
-    source = csv("when,note,site,heat\n" + "\n".join(rows) + "\n")
-    said = source.remarks()
-    assert [("dates" in each, "20 different texts" in each) for each in said] == [(True, False), (False, True)]
-    assert "'when'" in said[0]
-    assert "'note'" in said[1]
+    rows = [f"sample {day},{'ab'[day % 2]},{day},A{day % 3}" for day in range(1, 21)]
+    source = csv("note,site,heat,code\n" + "\n".join(rows) + "\n")
+    (said,) = source.remarks()
+    assert "Column 'note' has a different text in nearly every row" in said
+    assert "--ignore note" in said
+    assert "--id note" in said
     assert source.remarks(["site", "heat"]) == ()
+    assert source.tells_apart("note")
+    assert source.tells_apart("heat")
+    assert not source.tells_apart("site")
 
 
-@pytest.mark.parametrize(("cells", "unit"), [(["12%", "7.5 %"], "%"), (["€ 3", "€ 4"], "€"), (["5 mg", "60mg"], "mg")])
-def test_remarks_on_numbers_with_a_unit(csv, cells, unit):
-    (said,) = csv("dose\n" + "\n".join(cells) + "\n").remarks()
-    assert f"take {unit!r} out" in said
-    assert csv("dose\n5 mg\n6 g\n").remarks() == ()
-    assert csv("dose\n1 2 3\n").remarks() == ()
+def test_many_columns_of_names_take_one_sentence(csv):
+    rows = [",".join(f"{name}{row} x" for name in "pqrs") for row in range(20)]
+    (said,) = csv("a,b,c,d\n" + "\n".join(rows) + "\n").remarks()
+    assert "Columns 'a', 'b', 'c', 'd' have" in said
 
 
-@pytest.mark.parametrize("cell", ["2024-05-06 07:08:09.5+02:00", "6.5.2024", "05/06/24"])
-def test_remarks_on_dates(csv, cell):
-    assert "looks like dates" in csv(f"when\n{cell}\n").remarks()[0]
+def test_remarks_on_numbers_with_a_unit(csv):
+    (said,) = csv("dose,x\n5 mg,1\n60mg,2\n").remarks()
+    assert "take 'mg' out" in said
+    assert csv("dose,x\n5 mg,1\n6 g,2\n").remarks() == ()
+    assert csv("dose,x\n1 2 3,1\n").remarks() == ()
+
+
+def test_codes_are_codes(csv):
+    """The columns of the German credit table, A11 to A14 and so on, took thirteen lines of advice."""
+    rows = [",".join(f"A{column}{row % 4}" for column in range(13)) for row in range(50)]
+    source = csv(",".join(f"c{column}" for column in range(13)) + "\n" + "\n".join(rows) + "\n")
+    assert source.remarks() == ()
+    assert source.sentences(source.names) == ()
+    assert source.features().column(0).tolist()[:2] == ["A00", "A01"]
 
 
 def test_rows_without_any_value_are_told(csv):
-    assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n").notes[0]
+    assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n3,4\n").notes[0]
 
 
 def test_options_are_checked(csv):

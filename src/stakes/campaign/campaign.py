@@ -51,14 +51,8 @@ from stakes.files import Fingerprint, changes, fingerprint, write_csv
 from stakes.files.frame import cell_kind
 from stakes.files.write import checked_output
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
-from stakes.tabular.worksheet import (
-    checked_class,
-    checked_real,
-    domain_of,
-    loss_task,
-    read_filled_labels,
-    write_worksheet,
-)
+from stakes.tabular.filled import read_filled_labels, write_worksheet
+from stakes.tabular.worksheet import checked_class, checked_real, domain_of, loss_task, written_label
 
 if TYPE_CHECKING:
     from stakes.evaluation import AuditedLoss
@@ -448,7 +442,11 @@ class Campaign:
             StakesError: If one of them is no label for its row; nothing is recorded then.
         """
         self._refuse_untrusted(model=False)
-        labels = [(str(row), str(label).strip()) for row, label in pairs]
+        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        return self._record(read, replace=replace, new_class=new_class, who=who)
+
+    def _record(self, labels: list[tuple[str, str]], *, replace: bool, new_class: bool, who: str | None) -> Recorded:
+        """Record labels that were read: numbers as `float` takes them."""
         self._refuse_bad_labels(labels, new_class)
         if self._numbers:
             labels = [(row, _first_written(self.journal.state(row).label, label)) for row, label in labels]
@@ -636,15 +634,22 @@ class Campaign:
         checked_output(path, inputs=[self.path, self.table], overwrite=overwrite)
 
     def import_labels(
-        self, path: str | os.PathLike[str], *, replace: bool = False, new_class: bool = False, who: str | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        replace: bool = False,
+        new_class: bool = False,
+        who: str | None = None,
+        **reading: Any,
     ) -> Recorded:
         """Record the labels of a filled-in export, or of the filled-in table itself, all or none.
 
         Args:
-            path: The file; rows without a label are passed over.
+            path: The file, a CSV or a spreadsheet; rows without a label are passed over.
             replace: Whether a label may take the place of another one.
             new_class: Whether a label may be of a class that no row has had.
             who: Who reports them, for the history.
+            **reading: Options of `stakes.files.read_table` for this file: `sheet`, `decimal`, `encoding`, ...
 
         Returns:
             What became of each.
@@ -652,8 +657,9 @@ class Campaign:
         Raises:
             StakesError: If one of them is no label for its row; nothing is recorded then.
         """
-        labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids())
-        return self.tell_many(labels, replace=replace, new_class=new_class, who=who)
+        self._refuse_untrusted(model=False)
+        labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
+        return self._record(labels, replace=replace, new_class=new_class, who=who)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -39,6 +39,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _MATRIX, _THRESHOLD, _ALL_ALIKE = "cost-matrix", "threshold-decision", "zero-one"
 _NUMBERS = {option.name: option for entry in LOSSES.values() for option in entry.options}
 
+READING = ("missing", "sheet", "decimal", "thousands", "date", "encoding", "delimiter")
+"""Options that say how a table is written."""
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 verbose_option = click.option("--verbose", is_flag=True, help="Say all that was assumed, and why each row was chosen.")
 who_option = click.option("--who", help="Your name, for the history.")
@@ -62,14 +64,22 @@ def applied(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+reading_options = applied(
+    click.option("--missing", multiple=True, help="A mark for missing values, such as NA; can be repeated."),
+    click.option("--sheet", help="The sheet of a spreadsheet; the first that is shown otherwise."),
+    click.option("--decimal", help="The sign before decimals, . or , where a number such as 1.234 leaves it open."),
+    click.option("--thousands", help="The sign between thousands, where numbers leave it open."),
+    click.option("--date", help="The order in dates such as 05/06/2024: dmy, mdy or ymd."),
+    click.option("--encoding", help="Of a CSV that is not UTF-8, such as cp1252, gbk or utf-16."),
+    click.option("--delimiter", help="What separates the cells of a CSV."),
+)
 table_options = applied(
     click.option("--target", help="The column of labels; rows where it is empty are the pool."),
     click.option("--id", "id_column", help="The column that names rows; they are numbered from 1 otherwise."),
     click.option("--ignore", multiple=True, help="A column that the model must not see; can be repeated."),
     click.option("--classes", help="All classes, as A,B,C, also those that no label has had."),
-    click.option("--missing", multiple=True, help="A mark for missing values, such as NA; can be repeated."),
     click.option("--text", multiple=True, help="A column of codes that look like numbers; can be repeated."),
-    click.option("--delimiter", help="What separates the cells of a CSV."),
+    reading_options,
     click.option(
         "--max-cells",
         type=click.IntRange(min=1),
@@ -112,7 +122,7 @@ money_options = applied(
     ),
 )
 _MONEY = ("cost_column", "label_cost", "decisions", "budget")
-_READING = ("target", "id_column", "ignore", "missing", "text", "delimiter", "max_cells", "random_state")
+_READING = ("target", "id_column", "ignore", "text", *READING, "max_cells", "random_state")
 
 
 def brief_from(given: dict[str, Any], table: str) -> tuple[Brief, tuple[str, ...]]:

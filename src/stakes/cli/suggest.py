@@ -34,7 +34,7 @@ from stakes.cli.output import (
 from stakes.cli.questions import command_line, complete
 from stakes.files.write import checked_output
 from stakes.tabular import Worksheet, read_worksheet
-from stakes.tabular.worksheet import write_worksheet
+from stakes.tabular.filled import write_worksheet
 
 if TYPE_CHECKING:
     from stakes.ranking import Note, Outlook

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -43,6 +43,8 @@ class Columns:
     """Those whose type says that they are text."""
     floating: frozenset[str]
     """Those of floating numbers."""
+    dated: Mapping[str, str]
+    """Those of dates ("date", "datetime") and times ("time"), which are not among the texts."""
 
 
 def read_columns(path: Path, max_cells: int) -> Columns:
@@ -72,9 +74,19 @@ def text_columns(path: Path, table: Any) -> Columns:
 
 def _columns(schema: Any, cells: list[list[str | None]]) -> Columns:
     types = library().types
-    text = frozenset(each.name for each in schema if is_text(_values(each.type)))
-    floating = frozenset(each.name for each in schema if types.is_floating(_values(each.type)))
-    return Columns(schema.names, cells, text, floating)
+    kinds = {each.name: _values(each.type) for each in schema}
+    dated = {name: kind for name, each in kinds.items() if (kind := _dated(each)) is not None}
+    text = frozenset(name for name, each in kinds.items() if is_text(each) and name not in dated)
+    floating = frozenset(name for name, each in kinds.items() if types.is_floating(each))
+    return Columns(schema.names, cells, text, floating, dated)
+
+
+def _dated(kind: Any) -> str | None:
+    """Whether a type holds dates, moments or times of the day."""
+    types = library().types
+    if types.is_date(kind):
+        return "date"
+    return "datetime" if types.is_timestamp(kind) else "time" if types.is_time(kind) else None
 
 
 def library() -> Any:

@@ -21,17 +21,16 @@ import numpy as np
 from stakes._utils.arguments import as_texts_of
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
+from stakes.files.cells import are_alike, reads_as_number
 
 Host: TypeAlias = np.ndarray[Any, Any]
 Cells: TypeAlias = Sequence[str | None]
 CellKind: TypeAlias = Literal["number", "not finite", "text"]
 
-_COMMAS = re.compile(
-    r"\s*[+-]?(\d{1,3}(,\d{3})+(\.\d*)?|\d{1,3}(\.\d{3})+,\d*|\d{1,3}([\s']\d{3})+([.,]\d*)?|\d*,\d+)\s*"
-)
-_TIME = r"[T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?"
-_DATE = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}}|\d{{1,2}}([./])\d{{1,2}}\2\d{{2,4}})({_TIME})?")
+_DATE = re.compile(r"(\d{4}-\d{2}-\d{2}|\d{1,2}([./])\d{1,2}\2\d{2,4})([T ].*)?")
 _AMOUNT = re.compile(r"[+-]?\d[\d.,]*")
+_EITHER_WAY = re.compile(r"\s*[+-]?[1-9]\d{0,2}\.\d{3}\s*")
+"""A number with a point that may stand before decimals, or before thousands."""
 MAX_CELLS = 20_000_000
 """Of a table that is read whole, if not told otherwise: rows times columns."""
 MAX_COLUMNS = 20_000
@@ -235,6 +234,20 @@ def as_numbers(cells: Cells) -> Host | None:
     return None if "_" in "".join(filter(None, cells)) else np.asarray(values, dtype=float)
 
 
+def either_way(cells: Iterable[str | None]) -> bool | None:
+    """Whether points may stand before thousands as well as before decimals, in numbers that `float` takes.
+
+    None where there is no point at all.
+    """
+    found = None
+    for cell in cells:
+        if cell is not None and "." in cell:
+            if not _EITHER_WAY.fullmatch(cell):
+                return False
+            found = True
+    return found
+
+
 def as_texts(cells: Cells) -> Host:
     """[N]: texts with None for empty cells; NaN where all are empty, as nothing says that they would be text."""
     if all(cell is None for cell in cells):
@@ -248,16 +261,14 @@ def not_finite(cells: Cells, values: Host) -> list[int]:
 
 
 def check_text(name: str, cells: Cells, place: Callable[[int], str]) -> None:
-    """Refuse a column that is not numbers throughout if numbers are among its cells, or look to be."""
-    kinds = {cell: cell_kind(cell) for cell in set(cells) if cell is not None}
-    if "number" in kinds.values():
-        raise StakesError(_mixed_sentence(name, cells, kinds, place))
-    if all(map(_COMMAS.fullmatch, kinds)):
-        row = next(row for row, cell in enumerate(cells) if cell is not None)
-        raise StakesError(
-            f"column {name!r} looks like numbers with commas or separators, such as {cells[row]!r} at {place(row)}. "
-            f"{_comma_advice(cells[row] or '')}If the column is text, say so: text=({name!r},) (--text {quote(name)})."
-        )
+    """Refuse a column that is not numbers throughout if numbers are among its cells, or most are written as such."""
+    kinds: dict[str, CellKind] = {cell: cell_kind(cell) for cell in set(cells) if cell is not None}
+    wide: dict[str, CellKind] = {cell: "number" if reads_as_number(cell) else kind for cell, kind in kinds.items()}
+    written = sum(kind == "number" for kind in wide.values())
+    if written and written == len(wide):
+        raise StakesError(_clash_sentence(name, cells, place))
+    if "number" in kinds.values() or 2 * written > len(wide):
+        raise StakesError(_mixed_sentence(name, cells, wide, place))
 
 
 def remarks(name: str, cells: Cells) -> list[str]:
@@ -265,27 +276,41 @@ def remarks(name: str, cells: Cells) -> list[str]:
     known = [cell for cell in cells if cell is not None]
     if known and all(_DATE.fullmatch(cell) for cell in known):
         return [
-            f"Column {name!r} looks like dates, and each date becomes a category: turn them into numbers, such as days "
-            "since a start, or leave the column out."
+            f"Column {name!r} is text that looks like dates, and each date becomes a category: save it as dates, or "
+            "leave the column out."
         ]
     if unit := _common_unit(known):
         return [
             f"Column {name!r} holds a number with {unit!r} in every cell, and each becomes a category. If "
             f"they are meant as numbers, take {unit!r} out."
         ]
-    if len(known) >= _ENOUGH and len(set(known)) >= _NEARLY_ALL * len(known):
-        return [
-            f"Column {name!r} has {len(set(known))} different texts in {len(known)} rows: likely a name or free text, "
-            "which tells a model nothing. Leave the column out, or make it the id."
-        ]
     return []
 
 
+def all_differ(cells: Cells) -> bool:
+    """Whether nearly all cells of a column differ, as names and free text do."""
+    known = [cell for cell in cells if cell is not None]
+    return len(known) >= _ENOUGH and len(set(known)) >= _NEARLY_ALL * len(known)
+
+
 def _common_unit(known: list[str]) -> str | None:
-    """What stands beside the number in every cell, if it is short and everywhere the same."""
-    beside = {_AMOUNT.sub("", cell, count=1).strip() if _AMOUNT.search(cell) else "" for cell in known}
+    """What stands after the number in every cell, if it is short and everywhere the same; A11 is a code."""
+    amounts = [_AMOUNT.match(cell) for cell in known]
+    beside = {"" if found is None else cell[found.end() :].strip() for found, cell in zip(amounts, known, strict=True)}
     unit = beside.pop() if len(beside) == 1 else ""
     return unit if 0 < len(unit) <= _UNIT and not any(map(str.isdigit, unit)) else None
+
+
+def _clash_sentence(name: str, cells: Cells, place: Callable[[int], str]) -> str:
+    """Which two cells cannot be numbers that are written in one way."""
+    rows = [row for row, cell in enumerate(cells) if cell is not None]
+    pairs = ((first, row) for first in rows[:1] for row in rows[1:] if not are_alike(cells[first], cells[row]))
+    one, other = next(pairs, (rows[0], rows[-1]))
+    return (
+        f"column {name!r} holds {cells[one]!r} at {place(one)} and {cells[other]!r} at {place(other)}, which are not "
+        "numbers written in one way: decimals, per cent signs or currencies differ. Write them alike. If the column is "
+        f"text, say so: text=({name!r},) (--text {quote(name)})."
+    )
 
 
 def _mixed_sentence(name: str, cells: Cells, kinds: dict[str, CellKind], place: Callable[[int], str]) -> str:
@@ -296,7 +321,7 @@ def _mixed_sentence(name: str, cells: Cells, kinds: dict[str, CellKind], place: 
     marked, texted = f"missing=({cell!r},) (--missing {quote(cell)})", f"text=({name!r},) (--text {quote(name)})"
     return (
         f"column {name!r} must hold numbers only, or none; {numbers} of its cells {_are(numbers, 'a number')} and "
-        f"{texts} {_are(texts, 'text')}, such as {cell!r} at {place(row)}. {_comma_advice(cell)}If that cell is "
+        f"{texts} {_are(texts, 'text')}, such as {cell!r} at {place(row)}. If that cell is "
         f"missing, leave it empty, or name its mark: {marked}. If the column is text, say so: {texted}."
     )
 
@@ -304,9 +329,3 @@ def _mixed_sentence(name: str, cells: Cells, kinds: dict[str, CellKind], place: 
 def _are(count: int, one: str) -> str:
     several = {"a number": "are numbers", "text": "are text"}
     return f"is {one}" if count == 1 else several[one]
-
-
-def _comma_advice(cell: str) -> str:
-    if not _COMMAS.fullmatch(cell):
-        return ""
-    return "Write numbers without thousands separators and with a decimal point: 1234.5. "

@@ -1,49 +1,62 @@
 """A table as it is in a file: raw text for ids, targets and classes; columns of numbers and categories for a model.
 
-CSV is read by the standard library's reader in strict mode (UTF-8 with or without a byte order mark, any line ends),
-Parquet and Arrow by pyarrow where it is installed. A fingerprint, a few hashes, tells later whether a table is still
-what it was. Sizes: N rows.
+CSV, spreadsheets, and Parquet and Arrow where pyarrow is installed. Cells stay as they are written; what a column of
+them is read as (`stakes.files.cells`) is found once, and said. A fingerprint, a few hashes, tells later whether a table
+is still what it was. Sizes: N rows.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from stakes._utils.arguments import as_texts_of
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 from stakes.files.arrow import Columns, read_columns, text_columns
+from stakes.files.cells import (
+    GAPS,
+    PARTS,
+    Formats,
+    Reading,
+    Ways,
+    checked_formats,
+    parts_of,
+    sentences,
+    settled,
+    ways_of,
+)
+from stakes.files.excel import EXCEL
 from stakes.files.frame import (
     MAX_CELLS,
     Cells,
     Frame,
     Host,
+    all_differ,
     as_numbers,
     as_texts,
-    check_size,
     check_text,
     checked_names,
+    either_way,
     not_finite,
     place_of,
     places_of,
     remarks,
 )
+from stakes.files.rows import TableRows, read_rows
 from stakes.files.write import unescape as unescaped
 
 ARROW = (".parquet", ".arrow", ".feather", ".ipc")
 _CSV = (".csv", ".tsv", ".txt")
-_MARK = b"\xef\xbb\xbf"  # what Excel puts before UTF-8
-_QUOTED = re.compile(r'"(?:[^"]|"")*"')
-_HEAD = 100_000  # characters among which the header ends
-_CALLED = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_PLAIN, _TEXT = Reading("number"), Reading("text")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +71,11 @@ class Source:
         missing: Marks that say, among features, that a value is missing.
         text: Columns that are text, whatever their cells look like.
         floating: Columns that the file says hold floating numbers.
+        dated: Columns that the file says hold dates or times, and which of them.
+        formats: What decides where a cell can be read in two ways.
+        delimiter: What stands between the cells of a CSV.
+        sheet: Of a spreadsheet.
+        index: The first column where it has no name in the file, as pandas and R write an index.
         notes: Sentences on what was taken for granted in reading.
         rows: [N]: where they are in the file, from 0, where these are some of its rows.
 
@@ -78,6 +96,11 @@ class Source:
     missing: frozenset[str] = frozenset()
     text: frozenset[str] = frozenset()
     floating: frozenset[str] = frozenset()
+    dated: Mapping[str, str] = field(default_factory=dict)
+    formats: Formats = Formats()  # noqa: RUF009 (a tuple)
+    delimiter: str | None = None
+    sheet: str | None = None
+    index: str | None = None
     notes: tuple[str, ...] = ()
     rows: tuple[int, ...] | None = field(default=None, repr=False)
 
@@ -118,7 +141,9 @@ class Source:
         Returns:
             Its line, or its number from 1.
         """
-        return f"row {self.number(row)}" if self.lines is None else f"line {self.lines[row]}"
+        if self.lines is None:
+            return f"row {self.number(row)}"
+        return f"line {self.lines[row]}" if self.sheet is None else f"row {self.lines[row]} of sheet {self.sheet!r}"
 
     def number(self, row: int) -> int:
         """The number of a row in the file.
@@ -132,7 +157,7 @@ class Source:
         return row + 1 if self.rows is None else self.rows[row] + 1
 
     def features(self, names: Iterable[str] | None = None) -> Frame:
-        """Columns as a model takes them: each numbers throughout, or text throughout.
+        """Columns as a model takes them: each numbers throughout, or text throughout; dates by their parts.
 
         Args:
             names: Those wanted, in the order wanted; all without.
@@ -141,17 +166,74 @@ class Source:
             A frame of them.
 
         Raises:
-            StakesError: If a column holds both numbers and text, or a number that is not finite.
+            StakesError: If a column holds both numbers and text, a number that is not finite, or cells that can be read
+                in two ways.
         """
         chosen = self.names if names is None else as_texts_of("names", names)
-        cells = self._without_marks(chosen)
-        arrays = {name: self._typed(name, each) for name, each in cells.items()}
-        bad = {name: not_finite(cells[name], values) for name, values in arrays.items() if values.dtype.kind == "f"}
-        self._refuse_not_finite({name: rows for name, rows in bad.items() if rows})
-        return Frame(chosen, tuple(arrays[name] for name in chosen), len(self))
+        places_of(chosen, self.names)
+        arrays: dict[str, Host] = {}
+        bad: dict[str, list[int]] = {}
+        for name in chosen:
+            made = self._arrays(name)
+            arrays |= made
+            reading = self.reading(name)
+            if reading.kind == "number" and (rows := self._not_finite(name, made[name], reading)):
+                bad[name] = rows
+        self._refuse_not_finite(bad)
+        return Frame(tuple(arrays), tuple(arrays.values()), len(self))
+
+    def reading(self, name: str) -> Reading:
+        """How the cells of a column are read.
+
+        Args:
+            name: The column.
+
+        Returns:
+            What its cells are.
+
+        Raises:
+            StakesError: If they can be read in two ways, and nothing tells which; or there is no such column.
+        """
+        if name not in self._readings:
+            self._readings[name] = self._read(name)
+        return self._readings[name]
+
+    def numbers(self, name: str) -> list[str | None]:
+        """The cells of a column as numbers that `float` takes.
+
+        Args:
+            name: The column.
+
+        Returns:
+            N texts, None where there is a gap; a cell that is no number as it is.
+
+        Raises:
+            StakesError: If they can be read in two ways, and nothing tells which; or there is no such column.
+        """
+        reading, cells = self.reading(name), self._marked(name)
+        values = (reading.values or {}) if reading.kind == "number" else {}
+        return [None if cell is None or cell in reading.gaps else values.get(cell, cell.strip()) for cell in cells]
+
+    def sentences(self, names: Iterable[str]) -> tuple[str, ...]:
+        """How some columns are read, where that is not plain.
+
+        Args:
+            names: The columns.
+
+        Returns:
+            A sentence for those that are read alike.
+        """
+        odd = {name: reading for name in names if (reading := self.reading(name)) not in (_PLAIN, _TEXT)}
+        return tuple(sentences(odd)) if odd else ()
+
+    @property
+    def decimal(self) -> str | None:
+        """The sign before decimals that all numbers with one have; None where there is none, or there are two."""
+        signs = self._told() & {".", ","}
+        return signs.pop() if len(signs) == 1 else None
 
     def remarks(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
-        """Sentences on columns that are likely not meant as features: dates, and texts that all differ.
+        """Sentences on columns that are likely not meant as features: texts that all differ, and numbers with units.
 
         Args:
             names: The columns that are features; all without.
@@ -160,28 +242,127 @@ class Source:
             A sentence for each such column.
         """
         chosen = self.names if names is None else as_texts_of("names", names)
-        cells = self._without_marks(chosen)
-        texts = {name: each for name, each in cells.items() if self._typed(name, each).dtype.kind == "O"}
-        return tuple(sentence for name, each in texts.items() for sentence in remarks(name, each))
+        texts = {name: self._marked(name) for name in chosen if self.reading(name).kind == "text"}
+        said = {name: remarks(name, cells) for name, cells in texts.items()}
+        names_only = [name for name, cells in texts.items() if not said[name] and all_differ(cells)]
+        return (*(sentence for each in said.values() for sentence in each), *_names_sentence(names_only))
 
-    def _without_marks(self, names: Sequence[str]) -> dict[str, Cells]:
-        """Columns by name, with gaps in place of the marks that stand for them."""
-        chosen = {name: self.cells[place] for name, place in zip(names, places_of(names, self.names), strict=True)}
-        if not self.missing:
-            return dict(chosen)
-        return {name: [None if cell in self.missing else cell for cell in cells] for name, cells in chosen.items()}
+    def tells_apart(self, name: str) -> bool:
+        """Whether a column could be the id: texts or whole numbers, none empty and none twice.
 
-    def _typed(self, name: str, cells: Cells) -> Host:
+        Args:
+            name: The column.
+
+        Returns:
+            True where it could.
+        """
+        cells = [None if cell is None else cell.strip() for cell in self._marked(name)]
+        if None in cells or len(set(cells)) < len(cells) or len(cells) < 2:
+            return False
+        kind = self.reading(name).kind
+        return kind == "text" or (kind == "number" and all(str(cell).isdigit() for cell in cells))
+
+    @cached_property
+    def _readings(self) -> dict[str, Reading]:
+        """Columns that were read."""
+        return {}
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[Host | None, Ways | None]]:
+        """Columns that were looked at: as numbers that `float` takes, and all ways in which they can be read."""
+        return {}
+
+    def _looked_at(self, name: str) -> tuple[Host | None, Ways | None]:
+        if name not in self._columns:
+            cells = self._marked(name)
+            values = as_numbers(cells)
+            look = values is None or (self.lines is not None and either_way(cells))  # else types tell
+            self._columns[name] = values, ways_of({cell for cell in cells if cell is not None}) if look else None
+        return self._columns[name]
+
+    def _read(self, name: str) -> Reading:
+        if name in self.dated:
+            kind = self.dated[name]
+            ways = ways_of({cell for cell in self._marked(name) if cell is not None})
+            return Reading(kind, next(iter(ways.values.values())) if ways else {})  # type: ignore[arg-type]
         if name in self.text:
-            return as_texts(cells)
-        values = as_numbers(cells)
-        if values is not None:
-            return values
+            return _TEXT
+        values, ways = self._looked_at(name)
+        nans = frozenset() if values is None else self._nans(name, values)
+        if ways is None:
+            gaps = self._all_gaps(name) if values is None else nans
+            return Reading("number" if values is not None or gaps else "text", None, gaps)
         try:
-            check_text(name, cells, self.place)
+            way, why = settled(name, ways, self.formats, self.delimiter, lambda: self._told(name))
         except StakesError as error:
             raise StakesError(f"{self.path}: {error}") from None
+        return Reading(ways.kind, ways.values[way], ways.gaps | nans, why)
+
+    def _told(self, but: str = "") -> set[str]:
+        """Signs before decimals, and orders of dates, that columns tell by themselves."""
+        found: set[str] = set()
+        for name in self.names:
+            if name == but or name in self.text or name in self.dated:
+                continue
+            values, ways = self._looked_at(name)
+            if ways is None and values is not None and either_way(self._marked(name)) is False:
+                found.add(".")
+            elif ways is not None and len(ways.values) == 1 and ways.kind in ("number", "date", "datetime"):
+                way, cells = next(iter(ways.values.items()))
+                signed = ways.kind != "number" or any("." in cell or "," in cell for cell in cells)
+                found |= {way} if signed else set()
+        return found
+
+    def _nans(self, name: str, values: Host) -> frozenset[str]:
+        """Cells that say NaN."""
+        cells = self._marked(name)
+        said = {cells[row] for row in not_finite(cells, values)}
+        return frozenset(cell for cell in said if cell is not None and cell.strip().lower() in GAPS)
+
+    def _all_gaps(self, name: str) -> frozenset[str]:
+        """The cells of a column that holds nothing but marks for gaps."""
+        known = frozenset(cell for cell in self._marked(name) if cell is not None)
+        return known if all(cell.strip().lower() in GAPS for cell in known) else frozenset()
+
+    def _arrays(self, name: str) -> dict[str, Host]:
+        """A column as a model takes it: one array, or one for each part."""
+        reading, cells = self.reading(name), self._marked(name)
+        if reading.kind == "text":
+            return {name: self._as_text(name, cells)}
+        if reading.kind == "number" and reading.values is None:
+            values = None if reading.gaps and self._looked_at(name)[0] is None else self._looked_at(name)[0]
+            return {name: np.full(len(self), np.nan) if values is None else values}
+        known = reading.values or {}
+        if reading.kind in PARTS:
+            moments = [None if cell is None else known.get(cell) for cell in cells]
+            parts = parts_of(reading.kind, moments).items()
+            return {f"{name} ({part})": np.asarray(each, dtype=float) for part, each in parts}
+        nan = float("nan")
+        found = [nan if cell is None else float(known.get(cell, nan)) for cell in cells]
+        return {f"{name} (hours)" if reading.kind == "time" else name: np.asarray(found, dtype=float)}
+
+    def _as_text(self, name: str, cells: Cells) -> Host:
+        if name not in self.text:
+            try:
+                check_text(name, cells, self.place)
+            except StakesError as error:
+                raise StakesError(f"{self.path}: {error}") from None
         return as_texts(cells)
+
+    def _not_finite(self, name: str, values: Host, reading: Reading) -> list[int]:
+        cells = self._marked(name)
+        return [row for row in not_finite(cells, values) if cells[row] not in reading.gaps]
+
+    def _marked(self, name: str) -> Cells:
+        """The cells of a column, with gaps in place of the marks that stand for them."""
+        cells = self.cells[self._places[name]] if name in self._places else self.cells[place_of(name, self.names)]
+        if not self.missing:
+            return cells
+        return [None if cell in self.missing else cell for cell in cells]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     def _refuse_not_finite(self, bad: dict[str, list[int]]) -> None:
         if not bad:
@@ -192,6 +373,19 @@ class Source:
             f"{self.path}: NaN or infinite values in {len(bad)} column{'s' * (len(bad) > 1)}: {counts}; first at "
             f'{first}. Leave cells empty where values are missing, or name the mark: missing=("nan",) (--missing nan).'
         )
+
+
+def _names_sentence(names: list[str]) -> tuple[str, ...]:
+    """What to do with columns of names or free text."""
+    if not names:
+        return ()
+    flags = " ".join(f"--ignore {quote(name)}" for name in names)
+    one = len(names) == 1
+    return (
+        f"Column{'' if one else 's'} {listed(map(repr, names))} {'has' if one else 'have'} a different text in nearly "
+        f"every row: likely names or free text, which tell a model nothing. Leave {'it' if one else 'them'} out "
+        f"({flags}), or make {'it' if one else 'one'} the id (--id {quote(names[0])}).",
+    )
 
 
 def row_ids(source: Source, column: str | None = None) -> tuple[str, ...]:
@@ -247,124 +441,34 @@ def _whole(source: Source, column: str, row: int, text: str) -> str:
     return str(int(number))
 
 
-def read_rows(
-    path: Path, delimiter: str | None = None, max_cells: int = MAX_CELLS
-) -> tuple[list[str], list[list[str]], tuple[int, ...], tuple[str, ...]]:
-    """The header of a CSV file, its rows, the line each begins at, and sentences on what was taken for granted."""
-    check_size(path, max_cells, 0, path.stat().st_size)
-    text = _decoded(path, path.read_bytes())
-    if not text.strip():
-        raise StakesError(f"{path} is empty; a line of column names was expected, then a line for each row")
-    chosen, notes = _delimiter(path, text, delimiter)
-    rows, lines = _parsed(path, text, chosen, max_cells)
-    while len(rows[-1]) < len(rows[0]) and not "".join(rows[-1]).strip():
-        rows.pop()  # blank lines at the end
-    _check_lengths(path, rows, lines, chosen)
-    return rows[0], rows[1:], tuple(lines[1 : len(rows)]), notes
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    data = data.removeprefix(_MARK)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise StakesError(
-            f"{path} is not UTF-8: line {_line(data, error.start)} holds the byte 0x{data[error.start]:02x} where no "
-            "character begins or goes on so. Save it as UTF-8 (in Excel: CSV UTF-8)."
-        ) from error
-    if (place := data.find(b"\0")) >= 0:
-        raise StakesError(
-            f"{path} holds a NUL byte at line {_line(data, place)}: it is no text, or text in UTF-16. Save it as UTF-8 "
-            "(in Excel: CSV UTF-8)."
-        )
-    return text
-
-
-def _line(data: bytes, place: int) -> int:
-    return data.count(b"\n", 0, place) + 1
-
-
-def _delimiter(path: Path, text: str, given: str | None) -> tuple[str, tuple[str, ...]]:
-    """What stands between cells, and a sentence where that was found out rather than given."""
-    if given is not None:
-        if len(given) != 1 or given in '"\r\n':
-            raise StakesError(f"the delimiter must be one character, such as ';' or a tab; got {given!r}")
-        return given, ()
-    if path.suffix.lower() == ".tsv":
-        return "\t", ()
-    if text.startswith("sep="):
-        note = text.splitlines()[0]
-        raise StakesError(
-            f"{path}: line 1, {note!r}, is a note to Excel. Take it out, and give delimiter={note[4:]!r}."
-        )
-    header = re.split(r"[\r\n]", _QUOTED.sub("", text[:_HEAD]), maxsplit=1)[0]
-    found = "," if "," in header else max(";\t", key=header.count)
-    if found not in header or found == ",":
-        return ",", ()
-    return found, (f"The first line has no comma, so {_CALLED[found]} are taken to stand between cells.",)
-
-
-def _parsed(path: Path, text: str, delimiter: str, max_cells: int) -> tuple[list[list[str]], list[int]]:
-    """Rows, and the line at which each begins (quoted cells may hold line breaks)."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[list[str]] = []
-    lines, last, cells = [], 0, 0
-    try:
-        for row in reader:
-            cells += len(row) if rows else 0  # those of the header do not count
-            check_size(path, max_cells, cells)
-            rows.append(row)
-            lines.append(last + 1)
-            last = reader.line_num
-    except csv.Error as error:
-        raise StakesError(_quote_sentence(path, last + 1, reader.line_num, str(error))) from error
-    return rows, lines
-
-
-def _quote_sentence(path: Path, begin: int, end: int, why: str) -> str:
-    if "end of data" in why:
-        return f"{path}: a quote that opens in the row at line {begin} is never closed. Close it, or double it."
-    if "field limit" in why:
-        limit = csv.field_size_limit()
-        return (
-            f"{path}: a cell in the row at line {begin} has more than {limit} characters: most likely a quote opens "
-            "there that is never closed. Close it, or double it."
-        )
-    return (
-        f"{path}: text follows a closing quote at line {end} ({why}). Within a quoted cell, write a quote twice: "
-        '"5"" pipe".'
-    )
-
-
-def _check_lengths(path: Path, rows: list[list[str]], lines: list[int], delimiter: str) -> None:
-    wanted = len(rows[0])
-    if wanted == 0:
-        raise StakesError(f"{path}: line 1 is blank; it must hold the names of the columns")
-    for row, line in zip(rows, lines, strict=False):
-        if len(row) != wanted:
-            got = f"has {len(row)} cell{'s' * (len(row) != 1)}" if row else "is blank"
-            raise StakesError(
-                f"{path}: line {line} {got}, the header has {wanted}. Put a cell that holds {delimiter!r} in quotes; "
-                "leave cells empty rather than out."
-            )
-
-
 def read_table(
     path: str | os.PathLike[str],
     *,
     delimiter: str | None = None,
     missing: Sequence[str] = (),
     text: Sequence[str] = (),
+    decimal: str | None = None,
+    thousands: str | None = None,
+    date: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    having: str | None = None,
     unescape: bool = False,
     max_cells: int = MAX_CELLS,
 ) -> Source:
-    """Read the table in a file: .csv, .tsv, .txt, .parquet, .arrow, .feather or .ipc.
+    """Read the table in a file: CSV, a spreadsheet, Parquet or Arrow.
 
     Args:
-        path: The file.
-        delimiter: What stands between the cells of a CSV; found in its first line without.
-        missing: Marks such as "NA" that stand for gaps among features.
+        path: The file: .csv, .tsv, .txt, .xlsx, .xlsm, .xlsb, .xls, .ods, .parquet, .arrow, .feather or .ipc.
+        delimiter: What stands between the cells of a CSV; found in its lines without.
+        missing: Marks such as "NA" that stand for gaps.
         text: Columns that are text although their cells are numbers.
+        decimal: The sign before decimals, "." or ",", where a number can be read both ways.
+        thousands: The sign between thousands, where it can be read in two ways.
+        date: The order in dates of digits, "dmy", "mdy" or "ymd", where they can be read in several.
+        encoding: Of a CSV; found in its bytes without.
+        sheet: Of a spreadsheet; the first that is shown without.
+        having: A column that tells which sheet is meant, where no sheet is named.
         unescape: Whether to take back what `write_csv` did to cells that a spreadsheet would run.
         max_cells: How large the table may be, in rows times columns, and in characters 50 times that.
 
@@ -378,20 +482,33 @@ def read_table(
         >>> import tempfile
         >>> from stakes.files import write_csv
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_csv(f"{folder}/t.csv", ["id", "area"], [("a", 40)])
+        ...     write_csv(f"{folder}/t.csv", ["id", "area"], [("a", "1.040,5")])
         ...     source = read_table(f"{folder}/t.csv")
-        >>> source.names, len(source)
-        (('id', 'area'), 1)
+        >>> source.names, source.texts("area"), source.numbers("area")
+        (('id', 'area'), ['1.040,5'], ['1040.5'])
     """
-    where = checked_path(path)
+    where, formats = checked_path(path), _formats(decimal, thousands, date)
     try:
         if is_arrow(where):
             table = _from_arrow(where, read_columns(where, max_cells))
         else:
-            table = _read_csv(where, delimiter, unescape, max_cells)
+            found = read_rows(
+                where,
+                delimiter=delimiter,
+                encoding=encoding,
+                sheet=sheet,
+                having=having,
+                max_cells=max_cells,
+                keep_blank=unescape,
+            )
+            table = _from_rows(where, found, unescape and found.sheet is None)
     except OSError as error:
         raise StakesError(f"{where} cannot be read: {error.strerror or error}") from error
-    return _with_marks(table, missing, text)
+    return replace(_with_marks(table, missing, text), formats=formats)
+
+
+def _formats(*given: str | None) -> Formats:
+    return checked_formats(*given) if any(each is not None for each in given) else Formats()
 
 
 def some_rows(
@@ -412,7 +529,8 @@ def _with_marks(table: Source, missing: Sequence[str], text: Sequence[str]) -> S
     marks, texts = frozenset(as_texts_of("missing", missing)), frozenset(as_texts_of("text", text))
     for name in texts:
         place_of(name, table.names)
-    return replace(table, missing=marks, text=table.text | texts)
+    dated = {name: kind for name, kind in table.dated.items() if name not in texts}
+    return replace(table, missing=marks, text=table.text | texts, dated=dated)
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
@@ -420,10 +538,10 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     where = Path(path)
     if where.is_dir():
         raise StakesError(f"{where} is a folder; give a file in it, such as {where / 'table.csv'}")
-    if where.suffix.lower() not in _CSV + ARROW:
+    if where.suffix.lower() not in _CSV + EXCEL + ARROW:
         raise StakesError(
-            f"{where} must be a file that ends in {', '.join(_CSV + ARROW)}; it ends in {where.suffix!r}. Save a "
-            "spreadsheet as CSV UTF-8."
+            f"{where} must be a file that ends in {', '.join(_CSV + EXCEL + ARROW)}; it ends in {where.suffix!r}. "
+            "Save it as CSV UTF-8."
         )
     if not where.exists():
         beside = sorted(each.name for each in where.parent.glob("*.*")) if where.parent.is_dir() else []
@@ -433,21 +551,32 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
     return where
 
 
-def _read_csv(path: Path, delimiter: str | None, unescape: bool, max_cells: int) -> Source:
-    header, rows, lines, notes = read_rows(path, delimiter, max_cells)
+def _from_rows(path: Path, found: TableRows, unescape: bool) -> Source:
+    header, rows, lines = found.header, found.rows, found.lines
     columns: list[tuple[str, ...]] = list(zip(*rows, strict=True)) or [()] * len(header)
     if unescape:
         header, columns = [unescaped(name) for name in header], [tuple(map(unescaped, cells)) for cells in columns]
     names = checked_names(path, header)
     blank = [line for row, line in zip(rows, lines, strict=True) if not any(map(str.strip, row))]
-    return Source(path, names, tuple(map(_with_gaps, columns)), lines, notes=(*notes, *_blank_sentence(blank)))
+    return Source(
+        path,
+        names,
+        tuple(map(_with_gaps, columns)),
+        lines,
+        notes=(*found.notes, *_blank_sentence(blank)),
+        delimiter=found.delimiter,
+        sheet=found.sheet,
+        index=found.unnamed,
+    )
 
 
 def _from_arrow(path: Path, columns: Columns) -> Source:
     names = checked_names(path, columns.names)
     called = dict(zip(columns.names, names, strict=True))
     text, floating = (frozenset(called[name] for name in some) for some in (columns.text, columns.floating))
-    return Source(path, names, tuple(map(_with_gaps, columns.cells)), text=text, floating=floating)
+    dated = {called[name]: kind for name, kind in columns.dated.items()}
+    cells = tuple(map(_with_gaps, columns.cells))
+    return Source(path, names, cells, text=text, floating=floating, dated=dated)
 
 
 def _with_gaps(cells: Iterable[str | None]) -> tuple[str | None, ...]:

@@ -35,6 +35,11 @@ _BESIDE = ("-wal", "-shm", "-journal")  # how files end that it keeps beside one
 _NO_LINKS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL}
 
 
+def is_plain_number(cell: str) -> bool:
+    """Whether a spreadsheet takes a text for a number wherever it is opened."""
+    return _NUMBER.fullmatch(cell) is not None
+
+
 def escape(cell: str) -> str:
     """The cell, with an apostrophe in front if a spreadsheet might run it; plain numbers such as -3.5 stay.
 
@@ -48,7 +53,7 @@ def escape(cell: str) -> str:
         >>> escape("=1+1"), escape("-3.5")
         ("'=1+1", '-3.5')
     """
-    return f"'{cell}" if _RUNS.match(cell) and not _NUMBER.fullmatch(cell) else cell
+    return f"'{cell}" if _RUNS.match(cell) and not is_plain_number(cell) else cell
 
 
 def unescape(cell: str) -> str:

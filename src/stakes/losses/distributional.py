@@ -37,7 +37,7 @@ class WeightedScore:
     @property
     def breakpoints(self) -> tuple[float, ...]:
         """The breakpoints of the weight."""
-        weight = as_weight(self.weight)
+        weight = None if self.weight is None else as_weight(self.weight)
         return () if weight is None else weight.breakpoints
 
     def log_magnitudes(self, z: Array) -> Array:
@@ -333,7 +333,8 @@ class Pinball(QuantileScore):
         if not isinstance(self.tau, int | float) or not 0.0 < self.tau < 1.0:
             raise StakesError(f"tau must be a number between 0 and 1, the level of the quantile; got {self.tau!r}")
         object.__setattr__(self, "tau", float(self.tau))
-        object.__setattr__(self, "weight", as_weight(self.weight))
+        if self.weight is not None:
+            object.__setattr__(self, "weight", as_weight(self.weight))
 
     @property
     def level(self) -> float:

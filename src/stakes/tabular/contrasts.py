@@ -11,6 +11,7 @@ Sizes: n rows that are looked at, m rows with a label.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import date, timedelta
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from stakes._utils.tables import Host
 from stakes._utils.text import number
 from stakes.tabular.worksheet import Worksheet
 
+_DAYS = " (days)"  # how the first of the features ends that a column of dates becomes
 _NAMED = 3  # columns for each row
 _LEAST = 1.0  # usual deviations, below which a row is like the others
 _MIDDLE = 1.349  # widths of the middle half of a normal distribution, in standard deviations
@@ -64,10 +66,18 @@ def contrasts(sheet: Worksheet, rows: Sequence[int], known: Collection[int]) -> 
         values, usual = shown.features.arrays[place][places], sheet.features.arrays[place][others]
         if usual.dtype.kind == "O" and len({*sheet.features.arrays[place].tolist()}) > max(2, len(sheet.ids) // 2):
             continue  # nearly all differ, as names and remarks do: that sets no row apart
-        cells = shown.source.texts(name)
-        for each, at, (strength, said) in zip(found, places, _compared(values, usual), strict=True):
-            each.append((strength, Contrast(name, _shown(cells[at]), said)))
+        column, cells = _written(shown, name, place)
+        for each, at, (strength, said) in zip(found, places, _compared(values, usual, name), strict=True):
+            each.append((strength, Contrast(column, _shown(cells[at]), said)))
     return [_strongest(each) for each in found]
+
+
+def _written(shown: Worksheet, name: str, place: int) -> tuple[str, Sequence[str | None]]:
+    """The column that a feature is of, and its cells as they are written; parts of dates as numbers."""
+    column = name.removesuffix(_DAYS)
+    if column in shown.source.names:
+        return column, shown.source.texts(column)
+    return name, [None if value != value else number(value, 4) for value in shown.features.arrays[place].tolist()]
 
 
 def _strongest(found: list[tuple[float, Contrast]]) -> tuple[Contrast, ...]:
@@ -75,7 +85,7 @@ def _strongest(found: list[tuple[float, Contrast]]) -> tuple[Contrast, ...]:
     return tuple(contrast for strength, contrast in by_strength[:_NAMED] if strength >= _LEAST)
 
 
-def _compared(values: Host, usual: Host) -> list[tuple[float, str]]:
+def _compared(values: Host, usual: Host, name: str) -> list[tuple[float, str]]:
     """[n]: how far each value is from the usual ones, and what those are."""
     if usual.dtype.kind == "O" or values.dtype.kind == "O":
         return [_by_rarity(value, usual.tolist()) for value in values.tolist()]
@@ -83,12 +93,17 @@ def _compared(values: Host, usual: Host) -> list[tuple[float, str]]:
     low, middle, high = np.quantile(there, [0.25, 0.5, 0.75]) if len(there) else (0.0, 0.0, 0.0)
     if not high > low:
         return [_by_rarity(value, usual.tolist()) for value in values.tolist()]
-    said = f"{number(float(low), 3)} to {number(float(high), 3)}"
+    said = f"{_edge(float(low), name)} to {_edge(float(high), name)}"
     far = np.abs(values - middle) / (high - low) * _MIDDLE  # [n]
     return [
         (distance, said) if np.isfinite(distance) else _by_rarity(value, usual.tolist())
         for distance, value in zip(far.tolist(), values.tolist(), strict=True)
     ]
+
+
+def _edge(value: float, name: str) -> str:
+    """An end of the usual range; days since 1970 as a date."""
+    return number(value, 3) if not name.endswith(_DAYS) else str(date(1970, 1, 1) + timedelta(days=round(value)))
 
 
 def _by_rarity(value: object, usual: list[object]) -> tuple[float, str]:

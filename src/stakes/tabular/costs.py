@@ -14,8 +14,10 @@ from typing import Any
 
 from stakes._utils.text import counted, did_you_mean, listed, short
 from stakes.exceptions import StakesError
+from stakes.files.cells import joint_numbers
 from stakes.files.frame import cell_kind
-from stakes.files.read import checked_path, read_rows
+from stakes.files.read import checked_path
+from stakes.files.rows import read_rows
 
 _MISS, _FALSE_ALARM = "miss", "false-alarm"
 _INLINE = "costs are TRUTH>ANSWER=COST, such as bad>good=5,good>bad=1, or for two classes miss=5,false-alarm=1"
@@ -66,15 +68,20 @@ def read_cost_matrix(path: str) -> CostTable:
         {'treat': 1.0, 'wait': 20.0}
     """
     where = checked_path(path)
-    header, rows, lines, _ = read_rows(where)
-    decisions = header[1:]
+    table = read_rows(where)
+    rows, lines, decisions = table.rows, table.lines, table.header[1:]
     if not rows:
         raise StakesError(f"{where} must name every class down the first column, from line 2 on; it has one line only")
     _check_names(where, "decision", decisions, [1] * len(decisions))
     _check_names(where, "class", [row[0] for row in rows], lines)
+    try:
+        numbers = joint_numbers("costs", {cell for row in rows for cell in row[1:]}, table.delimiter)
+    except StakesError as error:
+        raise StakesError(f"{where}: {error}") from None
     costs: dict[str, dict[str, float]] = {}
     for row, line in zip(rows, lines, strict=True):
-        costs[row[0]] = {name: _cost(where, line, name, cell) for name, cell in zip(decisions, row[1:], strict=True)}
+        cells = zip(decisions, row[1:], strict=True)
+        costs[row[0]] = {name: _cost(where, line, name, numbers.get(cell, cell)) for name, cell in cells}
     return CostTable(costs, {row[0]: f"{where}, line {line}" for row, line in zip(rows, lines, strict=True)})
 
 

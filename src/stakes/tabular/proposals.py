@@ -15,6 +15,7 @@ import numpy as np
 
 from stakes._utils.text import listed, number
 from stakes.exceptions import StakesError
+from stakes.files.cells import SURE_GAPS
 from stakes.files.read import Source
 from stakes.tabular.costs import positive_class
 
@@ -89,6 +90,8 @@ def look(source: Source) -> list[ColumnLook]:
 
 def _look(source: Source, name: str) -> ColumnLook:
     texts = [text for text in source.texts(name) if text is not None and text not in source.missing and text.strip()]
+    gaps = _gaps(set(texts)) if len(texts) == len(source) else frozenset()
+    texts = [text for text in texts if text not in gaps]
     counts = Counter(text.strip() for text in texts)
     return ColumnLook(
         name,
@@ -98,6 +101,12 @@ def _look(source: Source, name: str) -> ColumnLook:
         tuple(text for text, _ in counts.most_common()),
         name == source.names[-1],
     )
+
+
+def _gaps(texts: set[str]) -> frozenset[str]:
+    """NA and the like, where no cell is empty: they stand for a gap."""
+    found = frozenset(text for text in texts if text.strip().lower() in SURE_GAPS)
+    return found if len(found) < len(texts) else frozenset()
 
 
 def _numbers(source: Source, name: str) -> tuple[float, ...] | None:

@@ -15,10 +15,20 @@ import numpy as np
 
 from stakes.exceptions import StakesError
 from stakes.files.arrow import ArrowPool, library, open_arrow, refuse_types, texts_of
+from stakes.files.cells import GAPS, SURE_GAPS
 from stakes.files.frame import Cells, Frame, Host, cell_kind, check_size
 from stakes.files.pools import arrow_files
 from stakes.files.read import Source, is_arrow, some_rows
-from stakes.tabular.worksheet import Brief, Worksheet, feature_names, unchecked, worksheet_of
+from stakes.tabular.worksheet import (
+    Brief,
+    Worksheet,
+    class_gaps,
+    feature_names,
+    loss_task,
+    named_classes,
+    unchecked,
+    worksheet_of,
+)
 
 LARGE = 50_000  # rows, from which on a table is not read whole
 _READ = 2**16  # rows whose labels are read at a time
@@ -36,7 +46,7 @@ class StreamedRows:
     costs: Host | float | None
     """[N - L]: of labels of the pool, or of any label"""
     names: tuple[str, ...]
-    """The columns that are features."""
+    """The columns that features are made of."""
     brief: Brief
     like: Source
     """Which columns are text, and what stands for a gap."""
@@ -75,8 +85,10 @@ class StreamedRows:
         """Columns of numbers as they are in the file; all others, and what is wrong, by way of their cells."""
         quick = {name: values for name in self.names if (values := self._numbers(table, name)) is not None}
         others = self._by_cells(table, [name for name in self.names if name not in quick], rows)
-        arrays = tuple(quick[name] if name in quick else others[name] for name in self.names)
-        return Frame(self.names, arrays, len(rows))
+        arrays: dict[str, Host] = {}
+        for name in self.names:
+            arrays |= {name: quick[name]} if name in quick else others[name]
+        return Frame(tuple(arrays), tuple(arrays.values()), len(rows))
 
     def _numbers(self, table: Any, name: str) -> Host | None:
         """[n]: a column of finite numbers and gaps, None where it is none, or has marks that stand for gaps."""
@@ -87,14 +99,15 @@ class StreamedRows:
         values: Host = column.cast("float64", safe=False).to_numpy()
         return None if (~np.isfinite(values) & column.is_valid().to_numpy()).any() else values
 
-    def _by_cells(self, table: Any, names: list[str], rows: Host) -> dict[str, Host]:
+    def _by_cells(self, table: Any, names: list[str], rows: Host) -> dict[str, dict[str, Host]]:
         if not names:
             return {}
         text = sorted(self.like.text.intersection(names))
         source = some_rows(
             self.like.path, table.select(names), rows.tolist(), missing=tuple(self.like.missing), text=text
         )
-        return dict(zip(names, source.features().arrays, strict=True))
+        frames = {name: source.features([name]) for name in names}
+        return {name: dict(zip(frame.names, frame.arrays, strict=True)) for name, frame in frames.items()}
 
 
 def stays_in_file(path: str | os.PathLike[str]) -> bool:
@@ -114,14 +127,14 @@ def read_streamed(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
     """A table in a file, of which only labels, costs and a sample of the other rows are read now."""
     where = Path(path)
     table = opened_table(where)
-    feature_names(where, table.schema.names, brief)
+    names = tuple(feature_names(where, table.schema.names, brief))
     refuse_types(where, table.schema)
-    labelled = _labelled(where, table, brief)
+    brief, labelled = _labelled(where, table, brief)
     others = table.n_rows - len(labelled)
     drawn = np.random.default_rng(brief.random_state).choice(others, min(_SAMPLE, others), replace=False)
     known = worksheet_of(_some(where, table, np.union1d(labelled, _open_rows(labelled, drawn)), brief), brief)
     costs = _costs(where, table, brief, labelled)
-    return replace(known, stream=StreamedRows(table, labelled, costs, known.features.names, brief, known.source))
+    return replace(known, stream=StreamedRows(table, labelled, costs, names, known.brief, known.source))
 
 
 def read_sample(path: str | os.PathLike[str], brief: Brief) -> Source:
@@ -142,13 +155,32 @@ def _some(path: Path, table: ArrowPool, rows: Host, brief: Brief) -> Source:
     return some_rows(path, table.take(rows), rows.tolist(), missing=brief.missing, text=brief.text)
 
 
-def _labelled(path: Path, table: ArrowPool, brief: Brief) -> Host:
-    """[L]: the rows with a label, which are read whole and must not be too many for that."""
-    found = [np.empty(0, np.intp)]
+def _labelled(path: Path, table: ArrowPool, brief: Brief) -> tuple[Brief, Host]:
+    """[L]: the rows with a label, which are read whole and must not be too many for that.
+
+    NA and the like among classes are marks for gaps where no cell is empty, as in a table that is read whole.
+    """
+    found, real = [np.empty(0, np.intp)], loss_task(brief.loss) == "real"
+    gaps = frozenset(brief.missing) if real else class_gaps(brief)
+    marks: set[str] = set()
     for rows, cells in _cells(path, table, brief.target):
-        found.append(rows[[bool(cell and not cell.isspace()) for cell in cells]])
-        check_size(path, brief.max_cells, sum(map(len, found)) * len(table.schema.names), shape=" with a label or more")
-    return np.concatenate(found)
+        found.append(rows[[_is_label(cell, gaps, real) for cell in cells]])
+        marks |= set() if real else {cell for cell in cells if cell is not None and cell.strip().lower() in SURE_GAPS}
+        if not marks:
+            n_cells = sum(map(len, found)) * len(table.schema.names)
+            check_size(path, brief.max_cells, n_cells, shape=" with a label or more")
+    labelled = np.concatenate(found)
+    known = marks - named_classes(brief) - {*brief.missing}
+    if known and len(labelled) == table.n_rows:
+        return _labelled(path, table, replace(brief, missing=(*brief.missing, *sorted(known))))
+    check_size(path, brief.max_cells, len(labelled) * len(table.schema.names), shape=" with a label or more")
+    return brief, labelled
+
+
+def _is_label(cell: str | None, gaps: frozenset[str], real: bool) -> bool:
+    """Whether a cell of the target holds a label: what `labels_of` does not leave out."""
+    text = (cell or "").strip()
+    return bool(text) and text not in gaps and not (real and text.lower() in GAPS)
 
 
 def _cells(path: Path, table: ArrowPool, name: str) -> Iterator[tuple[Host, Cells]]:

@@ -8,9 +8,11 @@ Sizes: N rows, n labels.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,9 +20,9 @@ import numpy as np
 from stakes._utils.arguments import as_seed, as_texts_of, is_positive
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
+from stakes.files.cells import GAPS, SURE_GAPS, Formats, checked_formats, plain_number
 from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, check_size, place_of
-from stakes.files.read import Fingerprint, Source, changes, fingerprint, read_table, row_ids
-from stakes.files.write import Cell, write_csv
+from stakes.files.read import Source, read_table, row_ids
 from stakes.tabular.costs import CostTable
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
 from stakes.tabular.model_specs import ModelSpec, Task
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from stakes.tabular.streamed import StreamedRows
 
 _POSITIVE = ("label_cost", "decisions", "budget")
-_TEXTS = ("target", "id_column", "cost_column", "delimiter")
+_OPTIONS = ("delimiter", "sheet", "decimal", "thousands", "encoding", "date")
+_TEXTS = ("target", "id_column", "cost_column", *_OPTIONS)
 _LISTS = ("ignore", "classes", "missing", "text")
 _KEPT: dict[str, tuple[tuple[type, ...], bool, bool]] = {  # kinds of values, whether in a list, whether None will do
     "target": ((str,), False, False),
@@ -40,8 +43,9 @@ _KEPT: dict[str, tuple[tuple[type, ...], bool, bool]] = {  # kinds of values, wh
     "random_state": ((int,), False, False),
     **dict.fromkeys(("loss", "model"), ((dict,), False, False)),
 }
+_LATER: dict[str, tuple[tuple[type, ...], bool, bool]] = dict.fromkeys(_OPTIONS[1:], ((str,), False, True))  # optional
 _FEW = 10  # classes that may well be called by numbers
-_ROW = "row"  # the column of ids where the table has none
+_ID = re.compile(r"(^|[\W_])(id|ids|key|index|uuid|name|nr|nummer|number|code)($|[\W_])")  # what ids are called
 
 
 @dataclass(frozen=True)
@@ -62,9 +66,14 @@ class Brief:
         decisions: How many decisions will be taken with the model.
         budget: For all labels to come, in units of the costs (a label costs 1 without any).
         random_state: A whole number, or a generator of which one is drawn.
-        missing: Marks that stand for gaps among features.
+        missing: Marks that stand for gaps, among labels too, but for those named among the `classes`.
         text: Columns that are text although they look like numbers.
-        delimiter: What stands between the cells of a CSV; found in its first line without.
+        delimiter: What stands between the cells of a CSV; found in its lines without.
+        sheet: Of a spreadsheet; the first that is shown without.
+        decimal: The sign before decimals, "." or ",", where a number can be read both ways.
+        thousands: The sign between thousands, where a number can be read both ways.
+        encoding: Of a CSV; found in its bytes without.
+        date: The order in dates of digits, "dmy", "mdy" or "ymd", where they can be read in several.
         max_cells: How large a table may be that is read whole, in rows times columns, and in characters 50 times that.
 
     Raises:
@@ -90,6 +99,11 @@ class Brief:
     missing: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     delimiter: str | None = None
+    sheet: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    date: str | None = None
     max_cells: int = MAX_CELLS
 
     def __post_init__(self) -> None:
@@ -106,6 +120,8 @@ class Brief:
             if value is not None and not is_positive(value):
                 raise StakesError(f"{name} must be a positive number; got {value!r:.100}")
         check_size(Path(), self.max_cells, 0)
+        if any((self.decimal is not None, self.thousands is not None, self.date is not None)):
+            checked_formats(self.decimal, self.thousands, self.date)
         object.__setattr__(self, "random_state", as_seed(self.random_state))
         if self.cost_column is not None and self.label_cost is not None:
             raise StakesError("give a column of costs or one cost for all labels, not both")
@@ -184,12 +200,14 @@ def _import_paths(spec: Any) -> list[str]:
 
 def _check_kept(kept: Any) -> None:
     """Refuse a brief from JSON in which a field is missing or of another kind."""
-    for name, (kinds, listed, empty) in _KEPT.items():
-        if not isinstance(kept, Mapping) or name not in kept:
+    for name, (kinds, many, empty) in {**_KEPT, **_LATER}.items():
+        if not isinstance(kept, Mapping) or (name not in kept and name in _KEPT):
             raise StakesError(f"a brief needs {name!r}; got {kept!r:.100}")
+        if name not in kept:
+            continue  # it was written before there was such an option
         value = kept[name]
-        values = value if listed and isinstance(value, list | tuple) else [value]
-        right = (empty and value is None) or (listed == isinstance(value, list | tuple))
+        values = value if many and isinstance(value, list | tuple) else [value]
+        right = (empty and value is None) or (many == isinstance(value, list | tuple))
         if not right or not all((empty and value is None) or type(each) in kinds for each in values):
             raise StakesError(f"{name} of a brief cannot be {value!r:.100}")
 
@@ -310,9 +328,17 @@ class Worksheet:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what was taken for granted in reading."""
-        frame = self.features
-        texts = [name for name, cells in zip(frame.names, frame.arrays, strict=True) if cells.dtype.kind == "O"]
-        return (*self.source.notes, *self.source.remarks(texts), *self._numbers_as_classes())
+        source, brief = self.source, self.brief
+        names = _feature_columns(source, brief)
+        numbers = [*names, brief.cost_column, brief.target if self.task == "real" else None]
+        gaps = _class_notes(source, brief) if self.task == "classes" else ()
+        said = (
+            *source.sentences(filter(None, numbers)),
+            *gaps,
+            *source.remarks(names),
+            *_id_note(source, brief, names),
+        )
+        return (*source.notes, *said, *self._numbers_as_classes())
 
     def classes(self, labels: Mapping[int, str]) -> tuple[str, ...] | None:
         """All classes, as far as the brief and some labels tell them.
@@ -343,7 +369,7 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
     """Read the table of a file, with every cell that matters checked.
 
     Args:
-        path: A CSV, Parquet or Arrow file.
+        path: A CSV, a spreadsheet, a Parquet or an Arrow file.
         brief: What is asked of it.
         stream: Whether to leave the rows without a label in their file, where that is a Parquet or Arrow file with many
             rows, or a folder of them.
@@ -371,11 +397,10 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
     return worksheet_of(read_source(path, brief), brief)
 
 
-def read_source(path: str | os.PathLike[str], brief: Brief) -> Source:
-    """A table as it is in its file, read as a brief says; what it asks of the table does not matter."""
-    return read_table(
-        path, delimiter=brief.delimiter, missing=brief.missing, text=brief.text, max_cells=brief.max_cells
-    )
+def read_source(path: str | os.PathLike[str], brief: Brief, **changed: Any) -> Source:
+    """A table as it is in its file, read as a brief says, but for options that are `changed`."""
+    options = {name: getattr(brief, name) for name in (*_OPTIONS, "missing", "text", "max_cells")}
+    return read_table(path, **{**options, "having": brief.target or None, **changed})
 
 
 def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:
@@ -397,11 +422,105 @@ def worksheet_of(source: Source, brief: Brief) -> Worksheet:
 
 def unchecked(source: Source, brief: Brief) -> Worksheet:
     """A table that was read, with labels as they are."""
-    names = feature_names(source.path, source.names, brief)
+    feature_names(source.path, source.names, brief)
     task = loss_task(brief.loss)
-    cells = {row: text.strip() for row, text in enumerate(source.texts(brief.target)) if text is not None}
-    named, features = row_ids(source, brief.id_column), source.features(names)
-    return Worksheet(source, brief, task, named, features, cells, _costs(source, brief))
+    known = _settled(source, brief, task)
+    if known.missing != brief.missing:
+        source = replace(source, missing=frozenset(known.missing))
+    names = _feature_columns(source, known)
+    named, features = row_ids(source, known.id_column), source.features(names)
+    return Worksheet(source, known, task, named, features, labels_of(source, known, task), _costs(source, known))
+
+
+def _feature_columns(source: Source, brief: Brief) -> list[str]:
+    """The columns of the table that features are made of."""
+    return [name for name in source.names if name not in brief.roles and name != source.index]
+
+
+def _settled(source: Source, brief: Brief, task: Task) -> Brief:
+    """The brief with what the table itself has told, so that labels that come later are read as those in it."""
+    found: dict[str, Any] = {}
+    if brief.id_column is None and source.index is not None and source.tells_apart(source.index):
+        found["id_column"] = source.index
+    if brief.sheet is None and source.sheet is not None:
+        found["sheet"] = source.sheet
+    if brief.decimal is None and brief.thousands is None and source.lines is not None and source.decimal == ",":
+        found["decimal"] = ","
+    if task == "classes" and (gaps := _gaps_among_classes(source, brief)):
+        found["missing"] = (*brief.missing, *sorted(gaps))
+    return replace(brief, **found) if found else brief
+
+
+def labels_of(source: Source, brief: Brief, task: Task) -> dict[int, str]:
+    """Labels by row: classes as they are written, numbers as `float` takes them; one that is none as it is."""
+    if task == "classes":
+        gaps = class_gaps(brief)
+        texts = [cell if cell is None else cell.strip() for cell in source.texts(brief.target)]
+        return {row: cell for row, cell in enumerate(texts) if cell is not None and cell not in gaps}
+    cells = source.numbers(brief.target)
+    if source.reading(brief.target).kind != "number":  # then each is looked at by itself, so that the one is named
+        cells = [None if cell is None or cell.lower() in GAPS else _by_itself(cell, brief) for cell in cells]
+    return {row: cell for row, cell in enumerate(cells) if cell is not None}
+
+
+def _by_itself(cell: str, brief: Brief) -> str:
+    try:
+        return written_label(cell, brief, numbers=True)
+    except StakesError:
+        return cell
+
+
+def written_label(label: str | float, brief: Brief, *, numbers: bool) -> str:
+    """A label that somebody gives, as it is kept: 1,5 as 1.5; what is no number as it is.
+
+    A number that may be two, as 1,234 where nothing tells which, is refused.
+    """
+    text = str(label).strip()
+    if not numbers or not isinstance(label, str):
+        return text
+    found = plain_number(text, Formats(brief.decimal, brief.thousands))
+    return text if found is None or (cell_kind(text) == "number" and float(text) == float(found)) else found
+
+
+def class_gaps(brief: Brief) -> frozenset[str]:
+    """Marks that stand for a gap among classes, too: those given, but for those that name a class."""
+    return frozenset({*brief.missing} - named_classes(brief))
+
+
+def named_classes(brief: Brief) -> set[str]:
+    """Classes that the brief names, whatever they are called."""
+    return {*(brief.classes or ()), *(brief.loss.cost_matrix or ()), *(brief.loss.class_weights or ())}
+
+
+def _gaps_among_classes(source: Source, brief: Brief) -> set[str]:
+    """NA and the like among classes, where no cell is empty: else there would be nothing to label."""
+    cells = set(source.texts(brief.target))
+    found = {cell.strip() for cell in cells if cell is not None and cell.strip().lower() in SURE_GAPS}
+    return set() if None in cells or len(found) == len(cells) else found - named_classes(brief) - {*brief.missing}
+
+
+def _class_notes(source: Source, brief: Brief) -> tuple[str, ...]:
+    """What became of NA and the like among the classes."""
+    seen = {cell.strip() for cell in source.texts(brief.target) if cell is not None}
+    marks = sorted(cell for cell in seen - named_classes(brief) if cell.lower() in SURE_GAPS)
+    gaps = class_gaps(brief)
+    return tuple(
+        f"{cell!r} in {brief.target!r} is taken for a gap; if it is a class, name all classes (--classes)."
+        if cell in gaps
+        else f"{cell!r} in {brief.target!r} is taken for a class; if it stands for a gap: --missing {quote(cell)}."
+        for cell in marks
+    )
+
+
+def _id_note(source: Source, brief: Brief, names: Sequence[str]) -> tuple[str, ...]:
+    """A column that tells all rows apart and is called so is proposed as the id, where there is none."""
+    if brief.id_column is not None:
+        return ()
+    called = [name for name in names if _ID.search(name.lower()) and source.tells_apart(name)]
+    return tuple(
+        f"Column {name!r} tells all rows apart, and is a feature now: --id {quote(name)} makes it the id."
+        for name in called[:1]
+    )
 
 
 def _check_labels(sheet: Worksheet) -> None:
@@ -432,104 +551,12 @@ def _costs(source: Source, brief: Brief) -> Host | None:
     """[N]: what each label costs."""
     if brief.cost_column is None:
         return None if brief.label_cost is None else np.full(len(source), float(brief.label_cost))
-    cells = source.texts(brief.cost_column)
+    cells = source.numbers(brief.cost_column)
     bad = [row for row, cell in enumerate(cells) if cell is None or cell_kind(cell) != "number" or float(cell) <= 0]
     if bad:
-        came = "nothing" if cells[bad[0]] is None else repr(cells[bad[0]])
+        came = "nothing" if cells[bad[0]] is None else repr(source.texts(brief.cost_column)[bad[0]])
         raise StakesError(
             f"{source.path}: costs must be positive numbers; column {brief.cost_column!r} holds {came} at "
             f"{source.place(bad[0])}. Fill it in; a label that cannot be bought can be left out of the table."
         )
     return np.asarray([float(cell) for cell in cells if cell is not None])
-
-
-def write_worksheet(
-    path: str | os.PathLike[str],
-    sheet: Worksheet,
-    rows: Sequence[str],
-    labels: Mapping[str, str | None],
-    more: Mapping[str, Sequence[Cell]] | None = None,
-    *,
-    overwrite: bool = False,
-    inputs: Iterable[str | os.PathLike[str]] = (),
-) -> None:
-    """Write some rows of a table as a CSV to be filled in.
-
-    Each line has the id, the cells of the table, the label if there is one, and the `more` columns.
-
-    Args:
-        path: The file to write.
-        sheet: The table.
-        rows: Ids of the rows, in the order in which they are written.
-        labels: Labels by id; rows without one are left empty.
-        more: Further columns by name, each with a value for every one of `rows`.
-        overwrite: Whether a file that is there is replaced.
-        inputs: Files that are never replaced, beside that of the table.
-    """
-    source, brief = sheet.source, sheet.brief
-    place = {row: position for position, row in enumerate(sheet.ids)}
-    others = [name for name in source.names if name not in (brief.id_column, brief.target)]
-    cells = [source.texts(name) for name in others]
-    added = more or {}
-    names = [_id_name(brief, source.names), *others, brief.target, *(_free_name(name, source.names) for name in added)]
-    lines = [
-        [row, *(column[place[row]] for column in cells), labels.get(row), *(values[at] for values in added.values())]
-        for at, row in enumerate(rows)
-    ]
-    write_csv(path, names, lines, overwrite=overwrite, inputs=[source.path, *inputs])
-
-
-def read_filled_labels(
-    path: str | os.PathLike[str], brief: Brief, old: Fingerprint, ids: Sequence[str]
-) -> list[tuple[str, str]]:
-    """The labels by id in a file of `write_worksheet` that was filled in, or in the filled-in table itself.
-
-    Rows without a label are passed over. `old` is the fingerprint of the table and `ids` [N] are its rows.
-    """
-    plain = read_table(path, delimiter=brief.delimiter, max_cells=brief.max_cells)
-    same = set(changes(old, fingerprint(plain))) <= {f"column {brief.target!r} changed"}
-    # A file that was written here has apostrophes to take off; those of the table itself are its own.
-    source = plain
-    if not same:
-        source = read_table(path, delimiter=brief.delimiter, unescape=True, max_cells=brief.max_cells)
-    if brief.target not in source.names:
-        raise StakesError(f"{path} has no column {brief.target!r}, which holds the labels; nothing was recorded")
-    labels = [None if label is None else label.strip() for label in source.texts(brief.target)]
-    named = _filled_ids(source, _id_name(brief, tuple(old.columns)), ids if same else None)
-    given = [(row, label, place) for place, (row, label) in enumerate(zip(named, labels, strict=True)) if label]
-    first: dict[str, int] = {}
-    for row, _, place in given:
-        if first.setdefault(row, place) != place:
-            raise StakesError(
-                f"{path}: row {row!r} stands at {source.place(first[row])} and at {source.place(place)}; nothing was "
-                "recorded"
-            )
-    return [(row, label) for row, label, _ in given]
-
-
-def _filled_ids(source: Source, name: str, ids: Sequence[str] | None) -> Sequence[str]:
-    """The ids in a filled-in file; those given where it is the table itself and has no column of ids."""
-    if name in source.names:
-        texts = source.texts(name)
-        if None in texts:
-            raise StakesError(
-                f"{source.path}: the id at {source.place(texts.index(None))}, column {name!r}, is empty; nothing was "
-                "recorded"
-            )
-        return [text for text in texts if text is not None]
-    if ids is not None:
-        return ids
-    raise StakesError(
-        f"{source.path} has no column {name!r} to tell rows by, and is not the table of the campaign with labels "
-        "filled in. Fill in a file made by export or ask; nothing was recorded."
-    )
-
-
-def _id_name(brief: Brief, names: Sequence[str]) -> str:
-    """The column of ids in a file that is written."""
-    return brief.id_column or _free_name(_ROW, names)
-
-
-def _free_name(name: str, names: Sequence[str]) -> str:
-    """A name that no column of the table has."""
-    return name if name not in names else _free_name(f"stakes {name}", names)

@@ -1,0 +1,79 @@
+"""Forty tables as people have them: read without a flag where they tell enough, and without one wrong number."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stakes.exceptions import StakesError
+from stakes.tabular import Brief, LossSpec, ModelSpec, read_worksheet
+from tests.cli.cli_cases import run
+from tests.files.messy_tables import messy_tables
+
+pytest.importorskip("pandas")
+pytest.importorskip("odf")
+OPTIONS = {"--decimal": "decimal", "--date": "date", "--encoding": "encoding", "--missing": "missing"}
+MODELS = {"squared-error": "bayesian-ridge", "log-loss": "random-forest"}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    return messy_tables(tmp_path_factory.mktemp("messy"))
+
+
+def read(case, flags=()):
+    options = {OPTIONS[flags[0]]: flags[1]} if flags else {}
+    return read_worksheet(case.path, Brief(case.target, LossSpec(case.loss), **options))
+
+
+def test_forty_tables_of_which_four_need_a_flag(cases):
+    assert len(cases) == 40
+    assert sum(not case.flags for case in cases) == 36
+
+
+def test_no_number_is_wrong(cases):
+    """Every cell of every column that is known, and every label, beside the table that the files were made from."""
+    compared = 0
+    for case in cases:
+        sheet = read(case, case.flags)
+        found = dict(zip(sheet.features.names, sheet.features.arrays, strict=True))
+        for name, values in case.numbers.items():
+            wanted = np.asarray([np.nan if value is None else value for value in values], dtype=float)
+            np.testing.assert_array_equal(found[name], wanted, err_msg=f"{case.path.name}, {name}")
+            compared += len(wanted)
+        if case.loss == "log-loss":
+            assert sheet.labels == case.labels, case.path.name
+        else:
+            assert {row: float(label) for row, label in sheet.labels.items()} == {
+                row: float(label) for row, label in case.labels.items()
+            }, case.path.name
+        compared += len(case.labels)
+        notes = " ".join(sheet.notes)
+        assert all(words in notes for words in case.said), (case.path.name, notes)
+    assert compared > 10_000
+
+
+def test_what_is_open_is_refused_with_the_flag_that_mends_it(cases):
+    for case in cases:
+        if case.flags:
+            with pytest.raises(StakesError) as caught:
+                read(case)
+            assert f"{case.flags[0]} " in str(caught.value), case.path.name
+
+
+def test_rows_are_suggested_for_all(cases):
+    for case in cases:
+        model = ModelSpec(MODELS[case.loss]).name
+        words = ["suggest", str(case.path), "--target", case.target, "--loss", case.loss, "--model", model, "--json"]
+        answer = run([*words, *case.flags])
+        assert answer.code == 0, (case.path.name, answer.err)
+        assert len(json.loads(answer.out)["rows"]) == 5, case.path.name
+
+
+def test_the_page_names_them_all(cases):
+    page = (Path(__file__).parents[2] / "docs" / "tables.md").read_text()
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `") and line.count(" | ") == 2]
+    listed = {row[0].strip("| `"): tuple(row[2].strip("| `").split()) for row in rows if "_" in row[0]}
+    assert listed == {case.path.name: case.flags for case in cases}
+    assert f"{sum(not case.flags for case in cases)} of them get rows" in page
