@@ -1,10 +1,11 @@
 """One call from a fitted model and a loss to the rows worth labelling, and why."""
 
 from stakes.ranking.cold_start import cold_start
+from stakes.ranking.outlook import Outlook, outlook
 from stakes.ranking.query import Pool
 from stakes.ranking.rank import TrainedWeightWarning, rank
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
-from stakes.ranking.stopping import Amount, Offer, Outlook, outlook
+from stakes.ranking.stopping import Amount, Offer
 
 __all__ = [
     "Amount",

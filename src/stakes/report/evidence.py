@@ -23,8 +23,8 @@ from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
 from stakes.ranking import Ranking
+from stakes.ranking.outlook import expected_loss
 from stakes.ranking.query import Query, make_query
-from stakes.ranking.stopping import expected_loss
 from stakes.tabular import Brief, Worksheet
 from stakes.tabular.contrasts import Contrast, contrasts
 from stakes.tabular.model_specs import Task

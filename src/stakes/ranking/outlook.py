@@ -1,0 +1,429 @@
+"""What batches of every size would save, beside what they cost: the offers of `outlook`.
+
+Sizes: M contexts, n rows chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from stakes._utils.arguments import TIES, Progress, RandomState, generator, is_positive
+from stakes._utils.array import on_host
+from stakes._utils.tables import Host
+from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
+from stakes.acquisition import expected_reduction, uncertainty
+from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
+from stakes.acquisition.batches import log_most
+from stakes.acquisition.forms import n_members, simplest
+from stakes.acquisition.honest import honest_prefixes
+from stakes.beliefs import (
+    Belief,
+    GaussianBelief,
+    GaussianMixtureBelief,
+    NormalEnsemble,
+    VectorNormalEnsemble,
+    WarpedGaussianBelief,
+)
+from stakes.exceptions import StakesError
+from stakes.losses import AnyLoss, DistributionLoss, SquaredError
+from stakes.ranking.labels import open_rows
+from stakes.ranking.query import Query, make_query
+from stakes.ranking.rank import CONFIGURATIONS, choose, log_reductions
+from stakes.ranking.result import Note, Ranking, plain
+from stakes.ranking.stopping import Amount, Offer, Verdict, advised
+
+TOGETHER = "together"
+"""What the rows of an outlook are ranked by where the model is known by members: the worth with all rows above."""
+_MOST_DRAWS, _FEWEST_DRAWS = 800, 8  # labels of a batch, of all members and of each, where the truth is left out
+_NUMBERS = 2**26  # that these may take: half a second or so
+_NODES, _INTEGRATED = 256, 200  # numbers for each pair of a member and a context, where those are integrated
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Which labels to buy, and whether to: what `outlook` returns.
+
+    Attributes:
+        ranking: Rows in the order in which to buy them.
+        today: The loss expected of one decision today.
+        most: The most that labels can save of it, however many.
+        offers: The first 1, 2, .. rows.
+        decisions: How many decisions will be taken, as given.
+        budget: What may be spent, as given.
+        advice: "go on", "stop" or "too close to call"; None without costs or decisions.
+        sentences: The advice as text, and why.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import SquaredError, outlook
+        >>> X = np.linspace(-1.0, 1.0, 30)[:, None]
+        >>> model = BayesianRidge().fit(X[:10], np.sin(9 * X[:10, 0]))
+        >>> found = outlook(model, SquaredError(), X[10:], n=3)
+        >>> [offer.size for offer in found.offers], found.advice  # no advice without costs and decisions
+        ([1, 2, 3], None)
+    """
+
+    ranking: Ranking
+    today: Amount
+    most: Amount
+    offers: tuple[Offer, ...]
+    decisions: float | None
+    budget: float | None
+    advice: Verdict | None
+    sentences: tuple[str, ...]
+
+    @property
+    def best(self) -> Offer | None:
+        """The offer with the largest net saving, or without costs the last; None where there is none."""
+        if not self.offers:
+            return None
+        nets = [offer.net for offer in self.offers if offer.net is not None]
+        return self.offers[nets.index(max(nets))] if nets else self.offers[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, in types that JSON knows; an infinite number as None."""
+        offers = [
+            {**plain(vars(offer)), "net": plain(offer.net), "break_even": plain(offer.break_even)}
+            for offer in self.offers
+        ]
+        rest = {"decisions": self.decisions, "budget": self.budget, "advice": self.advice}
+        amounts = {"today": plain(self.today._asdict()), "most": plain(self.most._asdict())}
+        sentences = {"sentences": list(self.sentences)}
+        return {"ranking": self.ranking.to_dict(), **amounts, "offers": offers, **rest, **sentences}
+
+    def __str__(self) -> str:
+        condition = if_a_member_is_right(offer.joint for offer in self.offers)
+        lines = [
+            f"Expected loss of a decision today: {self.today}",
+            f"The most that labels can save of it{condition}: {self.most}",
+            *(_line(offer) for offer in shown(self.offers)),
+            *self.sentences,
+        ]
+        return "\n".join(lines)
+
+
+def shown(offers: tuple[Offer, ...]) -> list[Offer]:
+    """Sizes 1, 2, 4, .. and the last."""
+    last = len(offers)
+    return [offer for offer in offers if offer.size == last or offer.size & (offer.size - 1) == 0]
+
+
+def _line(offer: Offer) -> str:
+    label = "label saves" if offer.size == 1 else "labels save"
+    text = f"{offer.size} {label} {Amount(offer.worth, offer.error)} a decision"
+    if offer.net is not None and offer.net_error is not None:
+        net = plus_minus(offer.net, offer.net_error)
+        return f"{text}, {net} over {short(offer.decisions or 0.0)} decisions less a cost of {short(offer.cost or 0.0)}"
+    return (
+        text
+        if offer.break_even is None
+        else f"{text}; worth a cost of {short(offer.cost or 0.0)} from {_count(offer)} on"
+    )
+
+
+def _count(offer: Offer) -> str:
+    count = offer.break_even or 0.0
+    return "no number of decisions" if count == float("inf") else f"{number(count, 3)} decisions"
+
+
+def outlook(
+    model: Any,
+    loss: AnyLoss,
+    pool: Any,
+    *,
+    y: Any = None,
+    labelled: tuple[Any, Any] | None = None,
+    contexts: Any = None,
+    n: int = 8,
+    decisions: float | None = None,
+    costs: Any = None,
+    budget: float | None = None,
+    context_weights: Any = None,
+    target: Literal["label", "latent"] = "label",
+    classes: Sequence[Any] | None = None,
+    shortlist: int | None = None,
+    pending: Sequence[int] = (),
+    random_state: RandomState = 0,
+    max_contexts: int | None = None,
+    max_rows: int | None = None,
+    chunk: int = 4096,
+    n_jobs: int | None = None,
+    progress: bool | Progress = False,
+) -> Outlook:
+    """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
+
+    With `decisions` and `costs`, the advice is to go on if any of the batches saves more than it costs, and to stop
+    only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. Where the model is
+    known by members, worths are those with the truth left out (`stakes.honest_reduction`): labels that tell which
+    member is right do not tell the truth. Rows are still chosen for their joint worth. Forests of a real target have no
+    joint batches: rows are then ranked alone, and one offer is made.
+
+    Args:
+        model: A fitted model, as in `rank`.
+        loss: What a wrong answer costs.
+        pool: [N, p]: rows that could be labelled, as in `rank`.
+        y: [N]: labels of the rows of `pool` with gaps in place, as in `rank`.
+        labelled: The rows and labels that the model was fitted to, as in `rank`.
+        contexts: [M, p]: where decisions will be made; without them the pool stands for the future.
+        n: How many labels to look ahead.
+        decisions: How many decisions will be taken with the model.
+        costs: What a label costs, one number or one for each row, in units of the loss.
+        budget: What all labels may cost together.
+        context_weights: [M]: how often each context comes up.
+        target: "label" or "latent", as in `rank`.
+        classes: All classes in the order of the loss, where the model has not seen them all.
+        shortlist: How many rows are looked at together, as in `rank`.
+        pending: Positions of rows whose labels are on their way.
+        random_state: A whole number or a `numpy.random.Generator`.
+        max_contexts: The most rows of the pool that stand for the future, as in `rank`.
+        max_rows: The most rows that are scored, as in `rank`.
+        chunk: How many rows are read and scored at a time.
+        n_jobs: Workers that score them, as in `rank`.
+        progress: True shows a line on the error stream; a callable is called with what is being done and the share
+            that is done.
+
+    Returns:
+        The rows in the order in which to buy them, what they save, and the advice.
+
+    Raises:
+        StakesError: If an argument is refused.
+
+    Examples:
+        >>> import numpy as np
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> from stakes import SquaredError, outlook
+        >>> X = np.linspace(-1.0, 1.0, 30)[:, None]
+        >>> model = BayesianRidge().fit(X[:10], np.sin(9 * X[:10, 0]))
+        >>> ahead = outlook(model, SquaredError(), X[10:], n=4, costs=0.001, decisions=1000)
+        >>> ahead.advice
+        'go on'
+        >>> [offer.size for offer in ahead.offers]
+        [1, 2, 3, 4]
+    """
+    if decisions is not None and not is_positive(decisions):
+        raise StakesError(f"decisions must be a positive number, how often the model will be used; got {decisions!r}")
+    asked: dict[str, Any] = {
+        "labelled": labelled,
+        "contexts": contexts,
+        "n": n,
+        "costs": costs,
+        "budget": budget,
+        "context_weights": context_weights,
+        "target": target,
+        "classes": classes,
+        "shortlist": shortlist,
+        "pending": pending,
+        "random_state": random_state,
+        "max_contexts": max_contexts,
+        "max_rows": max_rows,
+        "chunk": chunk,
+        "n_jobs": n_jobs,
+        "progress": progress,
+    }
+    if y is not None:
+        rows = open_rows(pool, y, loss, labelled)
+        found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
+        return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
+    query = make_query(model, loss, pool, **asked)
+    ranking, errors = choose(query)
+    offers, today, most = _offers(query, ranking, errors, decisions), expected_loss(query), most_saved(query)
+    ranking = _with_members(query, ranking, offers)
+    verdict: Verdict | None = None
+    sentences: tuple[str, ...] = ()
+    if decisions is not None and query.costs is not None:
+        free = np.delete(query.costs, list(query.pending))
+        verdict, sentences = advised(offers, most, free, budget, decisions)
+    return Outlook(ranking, today, most, offers, decisions, budget, verdict, sentences)
+
+
+def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: float | None) -> tuple[Offer, ...]:
+    """One for each number of rows from the top; the first alone where joint worths are not known."""
+    if len(ranking) == 0:
+        return ()
+    rows = np.asarray(ranking.indices, dtype=np.intp)
+    worths = np.cumsum([reason.worth for reason in ranking.reasons])
+    if errors is None:
+        worths, errors = _joint_worths(query, rows) or _single_worth(query, ranking)
+    joint: list[Any] = [None] * len(worths)
+    if (honest := _honest_worths(query, rows[: len(worths)])) is not None:
+        joint, (worths, errors) = worths.tolist(), _with_free_disposal(*honest, worths)
+    costs = None if query.costs is None else np.cumsum(query.costs[rows])
+    return tuple(
+        Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions, together)
+        for size, (worth, error, together) in enumerate(zip(worths.tolist(), errors.tolist(), joint, strict=True), 1)
+    )
+
+
+def _honest_worths(query: Query, rows: Host) -> tuple[list[int], Host, Host] | None:
+    """What the first 1, 2, 4, .. and all rows are worth where no member is the truth: sizes, worths, standard errors.
+
+    None where the model has no members, or where it would take long.
+    """
+    pending, count = np.asarray(query.pending, dtype=np.intp), len(rows)
+    belief = query.belief(np.concatenate([pending, rows]), joint=len(pending) + count > 1)
+    sizes = sorted({count, *(2**power for power in range(count.bit_length()))})
+    draws = _draws(query, belief, len(sizes))
+    if draws is None:
+        return None
+    places = range(len(pending) + count)
+    given = places[: len(pending)], query.weights, draws, sizes
+    try:
+        found = honest_prefixes(query.loss, belief, places[len(pending) :], *given)
+    except FloatingPointError:  # a user's own score that is infinite for a class that the others rule out
+        return None
+    if found is None:
+        return None
+    return sizes, on_host(found.reduction).astype(float), on_host(found.error).astype(float)
+
+
+def _with_free_disposal(sizes: list[int], worths: Host, errors: Host, joint: Host) -> tuple[Host, Host]:
+    """[n], [n]: worths and errors of the first 1, 2, .. n labels, of which no more need be used than are of use.
+
+    So more labels are worth no less than fewer, and none less than nothing: where they would leave too few members to
+    act on, the answers of fewer labels stay. Of a few members the others are so wrong before any label that they seem
+    to gain more than if one of them were right: no worth is above the `joint` one [n].
+    """
+    each = {size: (min(w, joint[size - 1]), e) for size, w, e in zip(sizes, worths, errors, strict=True)}
+    found, best, error = [], 0.0, float(errors[0])
+    for size in range(1, len(joint) + 1):
+        worth, spread = each.get(size, (best, error))
+        if worth > best:
+            best, error = float(worth), float(spread)
+        found.append((best, error))
+    return np.asarray([value for value, _ in found]), np.asarray([value for _, value in found])
+
+
+def _draws(query: Query, belief: Belief, count: int) -> int | None:
+    """How many labels are drawn from each member for each of `count` batches; None without members, or for too long."""
+    if (members := n_members(belief)) < 2:
+        return None
+    statistics = _NODES if isinstance(query.loss, DistributionLoss) else 2
+    numbers = count * members * belief.n_contexts * statistics
+    if isinstance(simplest(belief), GaussianMixtureBelief | WarpedGaussianBelief):
+        numbers *= 2 * members if type(query.loss) is SquaredError else _INTEGRATED * members
+    draws = min(_MOST_DRAWS // members + _FEWEST_DRAWS, _NUMBERS // numbers)
+    return draws if draws >= 2 else None
+
+
+def _single_worth(query: Query, ranking: Ranking) -> tuple[Host, Host]:
+    """[1], [1]: what the first row is worth, and its standard error."""
+    row = ranking.indices[0]
+    known = query.prepared.get(("reductions", row))  # by whoever named the contexts that it helps
+    logs = log_reductions(query, query.belief(np.asarray([row])))[0] if known is None else known
+    worth = np.asarray([ranking.reasons[0].worth], dtype=float) * np.exp(ranking.log_scale)
+    return worth, np.asarray([_error(np.exp(logs), query.weights)])
+
+
+def _joint_worths(query: Query, rows: Host) -> tuple[Host, Host] | None:
+    """[n], [n]: what the first 1, 2, .. n rows are worth together, and standard errors; None where that is not known.
+
+    For rows that were chosen alone, because choosing them together takes long.
+    """
+    pending = np.asarray(query.pending, dtype=np.intp)
+    belief = query.belief(np.concatenate([pending, rows]), joint=True)
+    if isinstance(belief, NormalEnsemble | VectorNormalEnsemble) or obstacle(belief) is not None:
+        return None
+    rng = generator(query.seed, TIES)
+    batch: Any = start_batch(query.loss, belief, query.weights, rng, CONFIGURATIONS)
+    for place in range(len(pending)):
+        batch.add(place)
+    before = np.exp(on_host(batch.log_contexts()).astype(float)) if len(pending) else 0.0
+    worths, errors = [], []
+    for place in range(len(pending), len(pending) + len(rows)):
+        error = batch.add(place)  # relative, of sampling
+        each = np.exp(on_host(batch.log_contexts()).astype(float)) - before  # [M]: p(c) times what is saved
+        worths.append(float(each.sum()))
+        errors.append(float(np.hypot(error * np.exp(batch.log_joint()), _error(each, query.weights))))
+    return np.asarray(worths), np.asarray(errors)
+
+
+def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
+    """The ranking with worths for which no member is the truth, and a note; or with a note that one of them is."""
+    count, before = n_members(query.first()), len(query.notes)
+    if count < 2 or not offers or (offers[-1].joint is None and len(offers) < min(2, len(ranking))):
+        return ranking
+    last = offers[-1]
+    note = Note("members", {"count": count})
+    if last.joint is not None:
+        used = next(offer.size for offer in offers if offer.worth == last.worth) if last.worth > 0 else 0
+        note = Note("left out", {"count": count, "size": last.size, "joint": last.joint, "used": used})
+    kept = [
+        each
+        for each in ranking.notes
+        if last.joint is None or each.kind not in ("joint worth of members", "sampling error")
+    ]
+    ranking = replace(ranking, notes=(*kept[:before], note, *kept[before:]))
+    return ranking if last.joint is None or len(offers) < len(ranking) else _with_worths(ranking, offers)
+
+
+def _with_worths(ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
+    """The ranking with what each row is worth together with those above it: what one adds to others is not its own."""
+    scores = [offer.worth / (offer.cost or 1.0) if ranking.per_cost else offer.worth for offer in offers]
+    reasons = tuple(replace(reason, worth=None, worth_per_cost=None) for reason in ranking.reasons)
+    return replace(ranking, scores=tuple(scores), ranked_by=TOGETHER, reasons=reasons)
+
+
+def expected_loss(query: Query) -> Amount:
+    """E_c[h]: the expected loss of the best answers today."""
+    each = on_host(uncertainty(query.loss, query.first())).astype(float)
+    return _mean(each, query.weights)
+
+
+def most_saved(query: Query) -> Amount:
+    """The most that labels can save, however many there are and wherever they are bought.
+
+    Under a Gaussian belief (also a warped one) they reveal the function, and leave the noise of the outcome; under
+    an ensemble they reveal the member, and under a mixture the hypothesis and the function. Of any other belief no more
+    is known than that they save all of the expected loss.
+    """
+    belief = query.first()
+    if isinstance(_gaussian(belief), GaussianBelief):
+        return _mean(on_host(expected_reduction(query.loss, _oracle(query, belief)))[0], query.weights)
+    if isinstance(mixture := simplest(belief), GaussianMixtureBelief):
+        return _mean(_known_function(query, mixture), query.weights)
+    if has_batches(belief):
+        shares = np.exp(on_host(log_most(query.loss, belief, query.weights)).astype(float))  # [M]: p(c) times the most
+        return Amount(float(shares.sum()), _error(shares, query.weights))
+    return expected_loss(query)
+
+
+def _known_function(query: Query, mixture: GaussianMixtureBelief) -> Host:
+    """[M]: what it saves to know the hypothesis, and the function under each."""
+    function = replace(query, target="latent").first()
+    function = function if isinstance(function, GaussianMixtureBelief) else mixture
+    worth = np.exp(on_host(log_most(query.loss, mixture.marginals(), None)).astype(float)) * mixture.n_contexts
+    for s in range(mixture.n_hypotheses):
+        oracle = _revealed(mixture.hypothesis(s), function.hypothesis(s))
+        worth = worth + float(mixture.weights[s]) * on_host(expected_reduction(query.loss, oracle))[0]
+    return np.asarray(worth)
+
+
+def _error(shares: Host, weights: tuple[float, ...]) -> float:
+    """The standard error of a mean over contexts, sum_c p(c) v_c, of `shares` [M] = p(c) v_c."""
+    return float(np.sqrt(np.sum((shares - np.asarray(weights) * shares.sum()) ** 2)))
+
+
+def _mean(values: Host, weights: tuple[float, ...]) -> Amount:
+    shares = np.asarray(weights) * values
+    return Amount(float(shares.sum()), _error(shares, weights))
+
+
+def _oracle(query: Query, belief: Any) -> Belief:
+    """One candidate that reveals the function at every context: rho_c = (variance without noise) / (variance)."""
+    oracle = _revealed(_gaussian(belief), _gaussian(replace(query, target="latent").first()))
+    return WarpedGaussianBelief(oracle, belief.warp) if isinstance(belief, WarpedGaussianBelief) else oracle
+
+
+def _revealed(label: GaussianBelief, function: GaussianBelief) -> GaussianBelief:
+    """The candidate for a belief about labels, and that about the function."""
+    known = np.clip(on_host(function.variance), 0.0, on_host(label.variance))  # [M]
+    return GaussianBelief(on_host(label.mean), on_host(label.variance), np.ones(1), np.sqrt(known)[None, :])
+
+
+def _gaussian(belief: Any) -> Any:
+    return belief.latent if isinstance(belief, WarpedGaussianBelief) else simplest(belief)
