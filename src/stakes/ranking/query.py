@@ -42,7 +42,8 @@ from stakes._utils.tables import (
     take_rows,
 )
 from stakes.acquisition import find_form, uncertainty
-from stakes.acquisition.batch_states import obstacle, variance_of
+from stakes.acquisition.batch_states import obstacle
+from stakes.acquisition.ensemble_batches import variance_of
 from stakes.acquisition.batches import log_most
 from stakes.acquisition.scores import prepare_score
 from stakes.beliefs import (
