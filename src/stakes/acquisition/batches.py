@@ -162,7 +162,8 @@ def select(
             expensive is passed over, and does not end the batch.
         context_weights: [M], how often each context comes up (normalised); alike without them.
         random_state: An int or a `numpy.random.Generator`, for what is sampled or drawn.
-        max_configurations: Of the labels of a batch under an ensemble; beyond, they are sampled.
+        max_configurations: Of the labels of a batch under an ensemble; beyond, they are sampled. Fewer where each takes
+            long (256 at least); votes have no more of them than there are trees, and are never sampled.
         pending: Positions of candidates whose labels are on their way: they are not chosen, and joint reductions come
             on top of them.
         stochastic: "power" or "softmax" to draw candidates instead, under any belief, each in proportion to its

@@ -293,8 +293,12 @@ class ClassBatch:
             drawn, counts = _drawn(chances, few, self.rng)
             measure = measure.of_some(drawn, counts / few * chances.sum() / chances[drawn])
         gains = self._gains_by(measure.in_single(), places, rows)
-        if isinstance(measure, Uncertainty) and gains.max() < _BY_SINGLE * abs(measure.before(rows)):
-            gains = self._gains_by(measure, places, rows)
+        if isinstance(measure, Uncertainty) and not self.loss.finite_actions:
+            before = measure.before(rows)
+            if gains.max() < _BY_SINGLE * before:
+                gains = self._gains_by(measure, places, rows)
+            if gains.max() < _WEAK * before:
+                gains = self._regrets(self._outcomes(places), rows[: max(1, pairs // size)]).sum(axis=(1, 2))
         return gains
 
     def _gains_by(self, measure: Uncertainty | QuadraticGain, places: Host, rows: Host) -> Host:
