@@ -56,8 +56,6 @@ from stakes.beliefs import (
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
 from stakes.losses import AnyLoss
 
-MAX_CONFIGURATIONS = 4096
-"""Of the labels of a batch under an ensemble; beyond, they are sampled."""
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
 _PAIRS = 2**18  # of candidates and contexts that are held at once: 2 MiB, near the cache, and few enough blocks
 _ALL = 1.0 - 2.0**-53  # the largest share below one, whose logarithm is finite

@@ -21,7 +21,8 @@ import numpy as np
 
 from stakes._utils.arguments import affords, as_generator, check_budget, is_true_or_false, left_to_spend
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace
-from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, obstacle, start_batch
+from stakes.acquisition.batch_states import Batch, has_batches, obstacle, start_batch
+from stakes.acquisition.class_batches import MAX_CONFIGURATIONS
 from stakes.acquisition.ensemble_batches import variance_of
 from stakes.acquisition.forms import by_logarithms, check_pair, simplest
 from stakes.acquisition.honest import HonestReduction, honest_prefixes

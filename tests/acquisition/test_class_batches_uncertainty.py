@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stakes import BrierLoss, CategoricalEnsemble, CostMatrix, LogLoss, SphericalLoss, ZeroOne, expected_reduction
-from stakes.acquisition import class_uncertainty
-from stakes.acquisition.class_uncertainty import is_known, quadratic_gain_of, uncertainty_of
+from stakes.acquisition import class_batches
+from stakes.acquisition.class_batches import is_known, quadratic_gain_of, uncertainty_of
 from stakes.acquisition.forms import MemberTable
 
 COSTS = CostMatrix([[0, 2, 9], [1, 0, 9], [5, 5, 0]])
@@ -35,7 +35,7 @@ def outcomes(belief):
 @pytest.mark.parametrize("cells", [1, 100, 2**17])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_gains_are_expected_reductions(loss, belief, cells, monkeypatch):
-    monkeypatch.setattr(class_uncertainty, "_CELLS", cells)
+    monkeypatch.setattr(class_batches, "_CELLS", cells)
     found, square = measured(loss, belief)
     wanted = expected_reduction(loss, belief)  # [N, M]
     rows = belief.member_weights[None, :]
@@ -49,7 +49,7 @@ def test_gains_are_expected_reductions(loss, belief, cells, monkeypatch):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_configurations_add_up_and_members_without_weight_do_not_count(loss, belief, monkeypatch):
-    monkeypatch.setattr(class_uncertainty, "_CELLS", 16)  # one configuration at a time
+    monkeypatch.setattr(class_batches, "_CELLS", 16)  # one configuration at a time
     rows = np.zeros((4, 9))
     rows[0, :2], rows[1, 2:5], rows[2, 5], rows[3, 6:] = 0.3, 0.1, 0.05, 0.02
     found, square = measured(loss, belief)
