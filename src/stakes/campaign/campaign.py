@@ -33,7 +33,6 @@ from stakes.campaign.kept import (
     money_changes,
     ranking_kept,
 )
-from stakes.campaign.promises import PROMISE, is_due, judged_rounds, promise_kept, promise_to_keep
 from stakes.campaign.states import (
     Event,
     Record,
@@ -56,13 +55,14 @@ from stakes.tabular.filled import read_filled_labels, write_worksheet
 from stakes.tabular.worksheet import checked_class, checked_real, domain_of, loss_task, written_label
 
 if TYPE_CHECKING:
+    from stakes.campaign.promises import KeptPromise
     from stakes.evaluation import AuditedLoss
     from stakes.losses import AnyLoss
     from stakes.ranking import PromisedRound, Ranking
     from stakes.ranking.promises import Past
     from stakes.tabular.suggestions import Suggested
 
-RANKING, FAILURE, AUDIT = "ranking", "failure", "audit"  # kinds of records
+RANKING, FAILURE, AUDIT, PROMISE = "ranking", "failure", "audit", "promise"  # kinds of records
 STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
 _IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
@@ -255,8 +255,7 @@ class Campaign:
             failure_kept(self.path, record)
         for record in self.journal.records(AUDIT):
             audit_kept(self.path, record)
-        for record in self.journal.records(PROMISE):
-            promise_kept(self.path, record)
+        self._kept_promises()
 
     def check_trust(self) -> None:
         """Refuse to import what the campaign names by "module:Name", unless it is trusted.
@@ -529,6 +528,19 @@ class Campaign:
             self._audit_status(now),
         )
 
+    def advice(self) -> str | None:
+        """Whether the rows of the last ranking are worth their cost, as `status` says it before they are handed out.
+
+        Returns:
+            Sentences; None where nothing is ranked yet, or costs or decisions are not known.
+
+        Raises:
+            StakesError: If the file is damaged.
+        """
+        last = self._last_ranked()
+        outlook = None if last is None else last.payload["outlook"]
+        return " ".join(outlook["sentences"]) or None if outlook is not None else None
+
     def change_settings(self, **changes: Any) -> None:
         """Change how many decisions will be taken, what a label costs, or the budget, while the campaign runs.
 
@@ -746,9 +758,8 @@ class Campaign:
         """The ranking by the model as it is now, which is kept; or the last one, and why."""
         self.check_trust()
         self.sheet  # noqa: B018 (a table that is gone or changed is refused, and is no failure of the model)
-        labels = self._trained_on(now)
+        labels, past = self._trained_on(now), self._past()
         try:
-            past = self._past()
             found = self._suggested(now, n, labels, past, progress)
         except Exception as error:
             return self._last_ranking(now, n, error)
@@ -757,10 +768,12 @@ class Campaign:
         self.journal.save_record(
             RANKING, now.version, {"ranking": ranking.to_dict(), "outlook": outlook, "labels": len(labels)}
         )
-        self._keep_promise(now, found, labels, 1.0 if past.share is None else past.share.value)
+        self._keep_promise(now, found, labels, past.share.value if past and past.share else 1.0)
         return ranking, None
 
-    def _suggested(self, now: _Now, n: int, labels: Mapping[int, str], past: Past, progress: Progress) -> Suggested:
+    def _suggested(
+        self, now: _Now, n: int, labels: Mapping[int, str], past: Past | None, progress: Progress
+    ) -> Suggested:
         """The rows to label next, what labels are worth, and the model that says so."""
         from stakes.tabular.suggestions import suggest_with_model
 
@@ -776,18 +789,30 @@ class Campaign:
             past=past,
         )
 
-    def _past(self) -> Past:
-        """What came of promises so far, and what was advised last under the prices of today."""
+    def _past(self) -> Past | None:
+        """What came of promises so far, and what was advised last under the prices of today; None at the beginning."""
+        if (last := self._last_ranked()) is None:
+            return None
         from stakes.ranking.promises import Past, share_kept
 
-        rounds, last = self.promises(), self._last_ranked()
-        told = None if last is None or self._set_since(last) else last.payload["outlook"]
+        rounds = self.promises()
+        told = None if self._set_since(last) else last.payload["outlook"]
         advice = () if told is None or told["advice"] is None else (told["advice"],)
         return Past(share_kept(rounds), len(rounds), advice)
 
+    def _kept_promises(self) -> list[KeptPromise]:
+        if not (records := self.journal.records(PROMISE)):
+            return []
+        from stakes.campaign.promises import promise_kept  # here, as telling needs none of it
+
+        return [promise_kept(self.path, record) for record in records]
+
     def _keep_promise(self, now: _Now, found: Suggested, labels: Mapping[int, str], share: float) -> None:
         """Keep what the model promises and answers, where enough labels are new."""
-        if not is_due(self.journal.last_record(PROMISE), len(labels)):
+        from stakes.campaign.promises import is_due, promise_kept, promise_to_keep
+
+        last = self.journal.last_record(PROMISE)
+        if last is not None and not is_due(promise_kept(self.path, last), len(labels)):
             return
         unseen = [place for place, row in enumerate(self.sheet.ids) if now.states[row].status != "labelled"]
         if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen)) is not None:
@@ -823,8 +848,9 @@ class Campaign:
             >>> [(each.labels, each.bought, each.judged) for each in rounds]
             [(4, 2, 6), (6, 2, 4), (8, 2, 2)]
         """
-        kept = [promise_kept(self.path, record) for record in self.journal.records(PROMISE)]
-        if len(kept) < 2:
+        from stakes.campaign.promises import judged_rounds
+
+        if len(kept := self._kept_promises()) < 2:
             return ()
         ids, states = self.sheet.ids, self.journal.states()
         if any(max(each.rows, default=0) >= len(ids) for each in kept):

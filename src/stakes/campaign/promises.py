@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from stakes._utils.tables import Host
 from stakes.campaign.journal import kept_in
-from stakes.campaign.kept import KeptAudit, is_number, is_text, is_whole, listed
+from stakes.campaign.kept import KeptAudit, fits_number, fits_text, fits_whole, kept_list
 from stakes.campaign.states import Record
 from stakes.exceptions import StakesError
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from stakes.tabular import Worksheet
     from stakes.tabular.suggestions import Suggested
 
-PROMISE = "promise"
-"""The kind of these records."""
 _NUMBERS = 4000  # that are kept of a model: rows, times classes
 _DIGITS = 6
 _NEW = 0.05  # of all labels, after which another model is kept; a batch of 8 is enough in any case
@@ -68,9 +67,9 @@ class KeptPromise(NamedTuple):
         return [math.inf if each is None else each for each in known]
 
 
-def is_due(last: Record | None, labels: int) -> bool:
-    """Whether another model is to be kept, so many labels after the last that was."""
-    return last is None or labels - last.payload["labels"] >= max(1.0, min(_NEW * labels, _BATCH))
+def is_due(last: KeptPromise, labels: int) -> bool:
+    """Whether another model is to be kept after the last that was, when there are so many labels."""
+    return labels - last.labels >= max(1.0, min(_NEW * labels, _BATCH))
 
 
 def promise_to_keep(
@@ -118,18 +117,20 @@ def promise_kept(path: Path, record: Record) -> KeptPromise:
     """The promise in a record."""
     with kept_in(path, f"record {record.number}, a promise,"):
         kept = record.payload
-        rows = listed(kept["rows"], is_whole)
-        offers = [listed(each, is_number) for each in listed(kept["offers"], lambda value: isinstance(value, list))]
-        answers = None if kept["answers"] is None else listed(kept["answers"], is_number)
+        rows = kept_list(kept["rows"], fits_whole)
+        offers = [
+            kept_list(each, fits_number) for each in kept_list(kept["offers"], lambda value: isinstance(value, list))
+        ]
+        answers = None if kept["answers"] is None else kept_list(kept["answers"], fits_number)
         losses = None if kept["losses"] is None else {name: _losses(line) for name, line in kept["losses"].items()}
         parts = [answers] if losses is None else [*losses.values()]
         sound = (
-            is_whole(kept["labels"])
-            and is_number(kept["share"])
+            fits_whole(kept["labels"])
+            and fits_number(kept["share"])
             and len(set(rows)) == len(rows)
-            and all(len(each) == 3 and is_whole(each[0]) for each in offers)
+            and all(len(each) == 3 and fits_whole(each[0]) for each in offers)
             and all(part is not None and len(part) == len(rows) for part in parts)
-            and all(map(is_text, losses or ()))
+            and all(map(fits_text, losses or ()))
         )
         if not sound:
             raise StakesError(f"it is {kept!r:.100}")
@@ -145,7 +146,7 @@ def promise_kept(path: Path, record: Record) -> KeptPromise:
 
 
 def _losses(line: Any) -> list[float | None]:
-    return listed(line, lambda value: value is None or is_number(value))
+    return kept_list(line, lambda value: value is None or fits_number(value))
 
 
 def judged_rounds(
@@ -172,7 +173,7 @@ def judged_rounds(
     """
     weights, columns = _audit_weights(sheet, audits), _Columns(sheet)
     found = []
-    for before, after in zip(kept[-_LAST:], kept[-_LAST + 1 :], strict=False):
+    for before, after in pairwise(kept[-_LAST:]):
         bought = after.labels - before.labels
         offer = next((each for each in before.offers if each[0] >= bought), None)
         new = [row for row in set(before.rows).difference(after.rows) if row in labels]
