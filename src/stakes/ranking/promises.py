@@ -105,9 +105,9 @@ def share_kept(rounds: Sequence[PromisedRound]) -> Amount | None:
 
 
 def shrunk(offers: tuple[Offer, ...], share: Amount | None) -> tuple[Offer, ...]:
-    """The offers with the share of their worth that came so far, and the error of that share in place of some of theirs.
+    """The offers with the share of their worth that came so far, and its error.
 
-    Errors of offers allow for a wrong model already; a record never makes them larger.
+    Errors of offers allow for a wrong model already: a record never makes them larger.
 
     Args:
         offers: What labels are said to save.
