@@ -2,11 +2,11 @@
 
 The campaigns are those of `experiments promises`. One has 20 labels and may buy up to 40 more; it stops in the first
 round whose advice is to stop, and buys on where it is to go on or too close to call. It has then paid for its labels,
-and every decision loses what the model of that round loses on test rows. That is compared with buying the same number in
-every run: none, all, and the best in hindsight, by the mean curve of all runs. A label has three prices for each table
-and loss, at which a smooth curve through the mean losses is best left after a quarter, a half and three quarters of the
-labels. Where this curve does not fall, there is no such price, and the case is left out. Nothing is fitted again:
-every round has its offers in the store.
+and every decision loses what the model of that round loses on test rows. That is compared with buying the same number
+in every run: none, all, and the best in hindsight, by the mean curve of all runs. A label has three prices for each
+table and loss, at which a smooth curve through the mean losses is best left after a quarter, a half and three quarters
+of the labels. Where this curve does not fall, there is no such price, and the case is left out. Nothing is fitted
+again: every round has its offers in the store.
 
 Sizes: R runs, k rounds.
 """
