@@ -17,7 +17,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ RESULTS = Path(__file__).parent / "results" / "stopping" / "stopping.json"
 PLACES = (0.25, 0.5, 0.75)
 """of the labels that can be bought, at which it would be best to stop"""
 _POWERS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the number of labels, with which a curve may fall
-_FEWEST = 3  # runs of a case
+_FEWEST = 2  # runs of a case
 _ROWS = 1000  # that could be bought, as far as the advice is concerned: more than it looks ahead
 
 
@@ -58,6 +58,8 @@ class Case:
     """that number"""
     never: float
     """the cost of buying none"""
+    half: float
+    """the cost of buying half of them"""
     everything: float
     """the cost of buying all"""
     returns: float
@@ -143,13 +145,14 @@ def _case(group: Sequence[Campaign], place: float, price: float, bought: Host, l
         float(fixed.min()),
         int(bought[fixed.argmin()]),
         float(fixed[0]),
+        float(fixed[np.flatnonzero(2 * bought >= bought[-1])[0]]),
         float(fixed[-1]),
         float(np.mean(returns)),
     )
 
 
 def half_of(cases: Sequence[Case], half: int) -> list[Case]:
-    """The cases of every second table, by name: 0 are those that constants were chosen on, 1 the others."""
+    """The cases of every second table by name, from the first (0) or the second (1) on."""
     names = sorted({case.table for case in cases})
     return [case for case in cases if names.index(case.table) % 2 == half]
 
@@ -163,18 +166,26 @@ def summary(cases: Sequence[Case]) -> str:
     ]
     parts = {
         "all": list(cases),
-        "tables that constants were chosen on": half_of(cases, 0),
+        "every second table": half_of(cases, 0),
         "the other tables": half_of(cases, 1),
         **{f"best after {place:.0%}": [case for case in cases if case.place == place] for place in PLACES},
     }
-    return "\n".join([*lines, *(_line(name, part) for name, part in parts.items() if part)])
+    advised = [
+        _line(name, part, f"{np.mean([case.returns for case in part]):.2f}") for name, part in parts.items() if part
+    ]
+    rivals = {"without advice: buy none": "never", "buy half": "half", "buy all": "everything"}
+    others = [
+        _line(name, [replace(case, followed=getattr(case, cost)) for case in cases], "")
+        for name, cost in rivals.items()
+    ]
+    return "\n".join([*lines, *advised, *others])
 
 
-def _line(name: str, cases: Sequence[Case]) -> str:
+def _line(name: str, cases: Sequence[Case], returns: str) -> str:
     ratios, plain = (np.asarray([getattr(case, of) for case in cases]) for of in ("ratio", "ratio_of_plain"))
     share = f"{np.mean(ratios <= 1.2):.0%} | {np.mean(plain <= 1.05):.0%}"
     spread = f"{np.median(ratios):.2f} ({np.quantile(ratios, 0.9):.2f})"
-    return f"| {name} | {len(cases)} | {spread} | {share} | {np.mean([case.returns for case in cases]):.2f} |"
+    return f"| {name} | {len(cases)} | {spread} | {share} | {returns} |"
 
 
 def read(path: Path = RESULTS) -> list[Case]:

@@ -43,6 +43,7 @@ def test_costs_are_labels_and_losses():
         assert (all_bought.bought, none.bought) == (40.0, 0.0)
         assert all_bought.followed == all_bought.everything == pytest.approx(40 * price + 20 / 60)
         assert none.followed == none.never == pytest.approx(1.0)
+        assert none.half == pytest.approx(20 * price + 20 / 40)
         fixed = [price * (labels - 20) + 20 / labels for labels in LABELS]
         assert all_bought.best == pytest.approx(min(fixed))
         assert all_bought.best_bought == LABELS[int(np.argmin(fixed))] - 20
@@ -69,7 +70,7 @@ def test_it_stops_where_the_offers_no_longer_pay():
 
 
 def test_few_runs_and_losses_that_do_not_fall_are_left_out():
-    assert replayed([made(0, 1.0), made(1, 1.0)]) == []
+    assert replayed([made(0, 1.0)]) == []
     assert replayed([made(run, 1.0, np.linspace(1, 2, 7)) for run in range(3)]) == []
 
 
@@ -86,7 +87,7 @@ def test_the_command(tmp_path, capsys):
 
 
 def test_ratios_of_costs_that_are_nothing():
-    case = Case("t", "l", 0.5, 0.0, 3, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0.0)
+    case = Case("t", "l", 0.5, 0.0, 3, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0.0)
     assert case.ratio == 1.0
     assert stopping._over(1.0, 0.0) == np.inf
 
@@ -102,4 +103,4 @@ def test_the_results_hold_what_the_issue_asks():
     for part in (cases, half_of(cases, 1)):
         assert np.median([case.ratio for case in part]) <= 1.2
         assert np.mean([case.ratio_of_plain <= 1.05 for case in part]) >= 0.8
-    assert all(case.runs >= 3 for case in cases)
+    assert all(case.runs >= 2 for case in cases)
