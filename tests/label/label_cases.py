@@ -15,9 +15,8 @@ from stakes.files import write_csv
 from stakes.tabular import ModelSpec
 
 PATIENCE = 120_000  # milliseconds: a machine may be busy with other tests
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((found for name in _NAMES if (found := shutil.which(name))), None)
 NO_BROWSER = (
     "no Chromium is installed, so the page was not tried in a browser: apt-get install chromium (make test does, as root "
     "on Debian), or put one on the PATH"

@@ -1,6 +1,7 @@
 """Who gets which row, and what becomes of it: without a browser, and with a worker that ranks at once."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 
@@ -152,7 +153,7 @@ def test_a_share_of_rows_gets_a_second_opinion_and_never_two_in_a_row(desk_of, t
         second.append(row in labelled)
         desk.tell("ben", row, "bad")
     assert 5 <= sum(second) <= 10
-    assert not any(one and other for one, other in zip(second, second[1:], strict=False))
+    assert not any(one and other for one, other in pairwise(second))
 
 
 def test_nothing_is_handed_out_beyond_the_budget(desk_of, tmp_path):

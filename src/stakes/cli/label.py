@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from stakes.campaign import Campaign
-from stakes.cli.options import table_moved, trust_option
+from stakes.cli.options import json_option, table_moved, trust_option
+from stakes.cli.output import as_json_or
 from stakes.exceptions import StakesError
 
 _PORT = 8577
@@ -46,10 +47,11 @@ _MINUTE = 60.0
 @click.option("--browser/--no-browser", "browse", default=True, show_default=True, help="Open the page.")
 @table_moved
 @trust_option
+@json_option
 def label_command(
     campaign: str, media: str | None, unit: str, opinions: int, share: float, prices: tuple[str, ...], minutes: float,
     host: str, port: int, names: tuple[str, ...], certificate: str | None, certificate_key: str | None,
-    new_token: bool, browse: bool, table: str | None, trust: bool,
+    new_token: bool, browse: bool, table: str | None, trust: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Label rows of CAMPAIGN on a page in the browser, alone or with others.
 
@@ -84,15 +86,10 @@ def label_command(
     label = Label(desk, secret, hosts, scheme)
     address = f"{scheme}://{hosts[0]}/?token={secret.token}"
     protocol = patient(serving.protocols.http.h11_impl.H11Protocol)
-    settings: dict[str, Any] = {
-        "timeout_keep_alive": 30,
-        "limit_concurrency": 200,
-        "h11_max_incomplete_event_size": 16_384,
-    }
     config = serving.Config(
         label.app, http=protocol, ws="none", log_level="warning", access_log=False, server_header=False,
         date_header=False, proxy_headers=False, ssl_certfile=certificate, ssl_keyfile=certificate_key, lifespan="on",
-        **settings,
+        timeout_keep_alive=30, limit_concurrency=200, h11_max_incomplete_event_size=16_384,
     )  # fmt: skip
     if host not in _LOCAL and certificate is None:
         click.echo(
@@ -101,8 +98,8 @@ def label_command(
             "trust.",
             err=True,
         )
-    click.echo(f"Label at {address}")
-    click.echo("Whoever has this address can label. Ctrl+C ends the server; every label is kept.")
+    kept = "Whoever has this address can label. Ctrl+C ends the server; every label is kept."
+    as_json_or(as_json, {"address": address}, [f"Label at {address}", kept])
     sys.stdout.flush()
     if browse:
         webbrowser.open(address)

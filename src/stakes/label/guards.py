@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from stakes.label.pages import message_page
 
 MOST_BYTES = 65_536
 """Of what a request sends."""
@@ -69,9 +72,9 @@ class Guards:
             self._check(scope)
             body = await asyncio.wait_for(_whole_body(receive), PATIENCE)
         except Refused as refused:
-            await _refuse(guarded, refused)
+            await _refuse(scope, guarded, refused)
         except TimeoutError:
-            await _refuse(guarded, Refused(408, f"the request was not sent within {PATIENCE:g} seconds"))
+            await _refuse(scope, guarded, Refused(408, f"the request was not sent within {PATIENCE:g} seconds"))
         else:
             await self.app(scope, _once(body, receive), guarded)
 
@@ -137,12 +140,24 @@ def _with_headers(send: Send) -> Send:
     return sent
 
 
-async def _refuse(send: Send, refused: Refused) -> None:
-    body = f"{refused.why}\n".encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def refusal(refused: Refused, accepts: str) -> Response:
+    """An answer that says why there is none: a page where a browser asks for one."""
+    if "text/html" in accepts:
+        page = message_page("Not here", [f"{refused.why[:1].upper()}{refused.why[1:]}."])
+        return HTMLResponse(page, refused.status)
+    return PlainTextResponse(f"{refused.why}\n", refused.status)
+
+
+async def _refuse(scope: Scope, send: Send, refused: Refused) -> None:
+    """Answer a request that was not read to its end, and close the connection."""
+    accepts = b" ".join(value for name, value in scope["headers"] if name.lower() == b"accept").decode("latin-1")
+    answer = refusal(refused, accepts)
+    answer.headers["connection"] = "close"
+    await answer(scope, _nothing_more, send)
+
+
+async def _nothing_more() -> Message:
+    return {"type": "http.disconnect"}
 
 
 class PatientProtocol(asyncio.Protocol):

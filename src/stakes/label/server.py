@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from stakes._utils.text import counted
@@ -26,7 +26,7 @@ from stakes.exceptions import StakesError
 from stakes.label import pages
 from stakes.label.charts import acquired_chart
 from stakes.label.flow import ACTS, Card, Desk
-from stakes.label.guards import Guards, Refused
+from stakes.label.guards import Guards, Refused, refusal
 from stakes.label.media import IMAGES
 from stakes.label.session import Browser, Secret, new_browser
 from stakes.report.page import Content, text
@@ -391,9 +391,7 @@ def _same(one: str, other: str) -> bool:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
-    if "text/html" in request.headers.get("accept", ""):
-        return HTMLResponse(pages.message_page("Not here", [f"{error.why[:1].upper()}{error.why[1:]}."]), error.status)
-    return PlainTextResponse(f"{error.why}\n", error.status)
+    return refusal(error, request.headers.get("accept", ""))
 
 
 async def _wrong(_: Request, error: Exception) -> Response:
