@@ -18,8 +18,8 @@ PATIENCE = 120_000  # milliseconds: a machine may be busy with other tests
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next((found for name in _NAMES if (found := shutil.which(name))), None)
 NO_BROWSER = (
-    "no Chromium is installed, so the page was not tried in a browser: apt-get install chromium (make test does, as root "
-    "on Debian), or put one on the PATH"
+    "no Chromium is installed, so the page was not tried in a browser: apt-get install chromium (make test does, as "
+    "root on Debian), or put one on the PATH"
 )
 
 
