@@ -6,7 +6,6 @@ Everything here is a guess, and says why; whoever asks decides. Sizes: N rows.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +15,13 @@ import numpy as np
 from stakes._utils.text import listed, number
 from stakes.exceptions import StakesError
 from stakes.files.cells import SURE_GAPS
+from stakes.files.frame import is_called_id, words_of
 from stakes.files.read import Source
 from stakes.tabular.costs import positive_class
 
 _TARGETS = {"y", "label", "labels", "target", "class", "outcome", "response", "result", "truth", "ziel", "klasse"}
-_IDS = {"id", "ids", "key", "code", "name", "nr", "no", "number", "index", "row", "sample", "uuid"}
 _FEW = 10  # classes that may well be called by numbers
 _SHOWN = 6  # values of a column that are named
-_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,6 @@ class ColumnLook:
     numbers: tuple[float, ...] | None
     values: tuple[str, ...]
     last: bool = False
-
-    @property
-    def words(self) -> set[str]:
-        """Those of its name."""
-        return set(_WORD.findall(self.name.casefold()))
 
     @property
     def all_differ(self) -> bool:
@@ -134,7 +127,7 @@ def _as_target(column: ColumnLook) -> tuple[float, str]:
     elif column.filled == 0:
         points += 2.0
         reasons.append("it is empty")
-    if column.words & _TARGETS:
+    if words_of(column.name) & _TARGETS:
         points += 2.0
         reasons.append("its name says so")
     if column.last:
@@ -147,7 +140,7 @@ def id_proposals(columns: Sequence[ColumnLook], target: str) -> list[tuple[Colum
     """The columns that could name rows, the likeliest first, and what speaks for each."""
     found = []
     for place, column in enumerate(columns):
-        named = bool(column.words & _IDS) or not column.name.strip()
+        named = is_called_id(column.name) or not column.name.strip()
         whole = column.numbers is not None and all(value.is_integer() for value in column.numbers)
         if column.name != target and column.all_differ and (column.numbers is None or (named and whole)):
             why = "no two rows have the same" + (", and its name says so" if named and column.name.strip() else "")
