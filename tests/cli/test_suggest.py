@@ -324,4 +324,4 @@ def test_what_sets_a_row_apart_is_in_every_answer(here):
     with (here / "out.csv").open(encoding="utf-8-sig", newline="") as file:
         assert next(csv.DictReader(file))["what sets it apart"].startswith("x 500 (0.5 to 2.0)")
     apart = run("suggest far.csv -n 1 --json", NUMBERS).json["rows"][0]["apart"]
-    assert apart[0] == {"column": "x", "value": "500", "usual": "0.625 to 1.88"}
+    assert apart[0] == {"column": "x", "value": "500", "usual": "0.5 to 2.0"}

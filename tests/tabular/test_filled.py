@@ -238,7 +238,7 @@ def test_signs_that_the_table_does_not_have(tmp_path):
         campaign.tell("8", "1,500")  # as thousands are written in the table
         campaign.tell("9", "$1,500.25")
         assert [campaign.journal.state(row).label for row in "89"] == ["1500", "1500.25"]
-        with pytest.raises(StakesError, match="no per cents, so '12 %' may be 0.12 or 12: write the one"):
+        with pytest.raises(StakesError, match=r"no per cents, so '12 %' may be 0.12 or 12: write the one"):
             campaign.tell("10", "12 %")
 
 
