@@ -151,7 +151,8 @@ def note_lines(notes: Sequence[object], *, verbose: bool) -> list[str]:
     """What was assumed, as a list; where not all is wanted, what is good to know, and how many others there are."""
     if not notes:
         return []
-    lines, count = [], 0
+    lines: list[str] = []
+    count = 0
     for note in notes if verbose else [each for each in notes if getattr(each, "kind", "") in _CAUTIONS]:
         more = wrapped(str(note), "  ", "- ")
         if count and not verbose and len(lines) + len(more) > _CAUTIOUS:
