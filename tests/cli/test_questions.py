@@ -135,7 +135,7 @@ def test_more_classes_are_asked_for_in_a_line(asked):
     assert answer.exit_code == 0, answer.output
     assert "costs are TRUTH>ANSWER=COST" in answer.output
     assert "  --costs 'bus>van=9'" in answer.output
-    assert "Mistakes that --costs does not name cost 1 (5 of them)." in answer.output
+    assert "Mistakes that --costs leaves out cost 1: " in answer.output
 
 
 @pytest.mark.usefixtures("here")

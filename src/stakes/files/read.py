@@ -498,7 +498,7 @@ def read_table(
         thousands: The sign between thousands, where it can be read in two ways.
         date: The order in dates of digits, "dmy", "mdy" or "ymd", where they can be read in several.
         encoding: Of a CSV; found in its bytes without.
-        sheet: Of a spreadsheet; the first that is shown without.
+        sheet: Of a spreadsheet; without, the one with the target, or with the most cells.
         having: A column that tells which sheet is meant, where no sheet is named.
         unescape: Whether to take back what `write_csv` did to cells that a spreadsheet would run.
         max_cells: How large the table may be, in rows times columns, and in characters 50 times that.

@@ -69,7 +69,7 @@ class Brief:
         missing: Marks that stand for gaps, among labels too, but for those named among the `classes`.
         text: Columns that are text although they look like numbers.
         delimiter: What stands between the cells of a CSV; found in its lines without.
-        sheet: Of a spreadsheet; the first that is shown without.
+        sheet: Of a spreadsheet; without, the one with the target, or with the most cells.
         decimal: The sign before decimals, "." or ",", where a number can be read both ways.
         thousands: The sign between thousands, where a number can be read both ways.
         encoding: Of a CSV; found in its bytes without.
@@ -266,8 +266,8 @@ def domain_of(loss: LossSpec) -> Any:
 def checked_real(label: str, loss: LossSpec, domain: Any) -> str:
     """A number that the loss can judge, as it was written; `domain` is that of the loss, None for all numbers."""
     if cell_kind(label) != "number":
-        point = " Write it with a decimal point." if "," in label else ""
-        raise StakesError(f"{label!r} is no number, and {loss.name} is about numbers.{point}")
+        advice = "Write it with a decimal point." if "," in label else "For classes take another, such as zero-one."
+        raise StakesError(f"{label!r} is no number, and {loss.name} is about numbers. {advice}")
     if domain is not None and not _holds(domain, float(label)):
         raise StakesError(f"{label} is not among {domain}, what {loss.name} is about.")
     return label
