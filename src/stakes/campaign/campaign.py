@@ -661,6 +661,20 @@ class Campaign:
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
         return self._record(labels, replace=replace, new_class=new_class, who=who)
 
+    def check_labels(self, pairs: Iterable[tuple[str, str | float]], *, new_class: bool = False) -> None:
+        """Refuse what `tell_many` would refuse of labels as such, before anything is recorded.
+
+        Args:
+            pairs: Ids and labels.
+            new_class: Whether a label may be of a class that no row has had.
+
+        Raises:
+            StakesError: If one of them is no label; nothing is recorded in any case.
+        """
+        self._refuse_untrusted(model=False)
+        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        self._refuse_bad_labels(read, new_class)
+
     def close(self) -> None:
         """Let go of the file."""
         self.journal.close()

@@ -1,0 +1,181 @@
+"""Labels that come back from other labelling tools: whose they are, of which row, and whether they can be recorded."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from stakes._utils.text import did_you_mean, listed
+from stakes.exceptions import StakesError
+from stakes.exchange.tasks import ID
+from stakes.files import unescape
+
+if TYPE_CHECKING:
+    from stakes.campaign import Campaign, Recorded
+
+NOTHING = "Nothing was recorded."
+"""The end of every refusal."""
+
+
+class Answer(NamedTuple):
+    """What one person says of a row.
+
+    Attributes:
+        row: Its id.
+        label: A class, or a number.
+        annotator: Who says so; None where the file does not tell.
+        place: Where it stands, such as "task 12": for messages.
+    """
+
+    row: str
+    label: str | float
+    annotator: str | None
+    place: str
+
+
+def row_of(campaign: Campaign, place: str, *found: Any) -> str:
+    """The row that a task is about, by the id that we gave along, or by the column of ids of the table.
+
+    Args:
+        campaign: The campaign.
+        place: Where the task stands, for messages.
+        *found: What may hold the id, the most reliable first.
+
+    Returns:
+        The id of a row of the campaign.
+
+    Raises:
+        StakesError: If there is no id, or no such row.
+    """
+    names = [ID, *([campaign.brief.id_column] if campaign.brief.id_column else [])]
+    holders = [each for each in found if isinstance(each, Mapping)]
+    ids = (holder[name] for name in names for holder in holders if name in holder)
+    row = next((str(each) for each in ids if isinstance(each, str | int) and not isinstance(each, bool)), None)
+    if row is None:
+        raise StakesError(
+            f"{place} has no {' or '.join(map(repr, names))} to tell its row by. Let people label what stakes export "
+            f"--format has written, and keep that field. {NOTHING}"
+        )
+    known = campaign.journal.costs()
+    if row not in known and unescape(row) in known:  # from a CSV, in which no cell is a formula
+        return unescape(row)
+    if row not in known:
+        near = did_you_mean(row, campaign.journal.ids())
+        raise StakesError(f"{place} is about row {row!r}, and the campaign has no such row.{near} {NOTHING}")
+    return row
+
+
+def label_of(value: Any, place: str) -> str | float | None:
+    """One label; a list of one is that one; None where there is none.
+
+    Args:
+        value: What was read.
+        place: Where it stands, for messages.
+
+    Returns:
+        A text without spaces around it, or a number.
+
+    Raises:
+        StakesError: If there are several, or it is something else.
+    """
+    if isinstance(value, list):
+        if len(value) > 1:
+            raise StakesError(
+                f"{place} has {len(value)} labels, {listed(map(str, value))}, and a row has one: let people choose a "
+                f"single one. {NOTHING}"
+            )
+        value = value[0] if value else None
+    if value is None or isinstance(value, str):
+        return (value or "").strip() or None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise StakesError(
+            f"{place} has the label {json.dumps(value)[:100]}, which is no class and no number. {NOTHING}"
+        )
+    return value
+
+
+def check_answers(campaign: Campaign, answers: Sequence[Answer], *, new_class: bool = False) -> None:
+    """Refuse the first label that is none for the campaign.
+
+    Args:
+        campaign: The campaign.
+        answers: The labels.
+        new_class: Whether a label may be of a class that no row has had.
+
+    Raises:
+        StakesError: If one is none; the message names the place, the row, the class and those that are known.
+    """
+    try:
+        campaign.check_labels([(each.row, each.label) for each in answers], new_class=new_class)
+    except StakesError:
+        for each in answers:  # which one it is
+            try:
+                campaign.check_labels([(each.row, each.label)], new_class=new_class)
+            except StakesError as error:
+                raise StakesError(f"{each.place}, {error}") from None
+        raise
+
+
+def record_answers(
+    campaign: Campaign,
+    answers: Sequence[Answer],
+    *,
+    replace: bool = False,
+    new_class: bool = False,
+    who: str | None = None,
+) -> Recorded:
+    """Record labels of several people, all or none.
+
+    Args:
+        campaign: The campaign.
+        answers: The labels; of several by one person on a row the last counts.
+        replace: Whether a label may take the place of another one.
+        new_class: Whether a label may be of a class that no row has had.
+        who: Who reports them, where the file does not tell whose they are.
+
+    Returns:
+        What became of each.
+
+    Raises:
+        StakesError: If one of them cannot be recorded; nothing is recorded then.
+    """
+    from stakes.campaign import Recorded
+
+    check_answers(campaign, answers, new_class=new_class)
+    last = {(each.annotator or who, each.row): each for each in answers}
+    if not replace:
+        _refuse_conflicts(campaign, list(last.values()))
+    people = dict.fromkeys(name for name, _ in last)
+    told = [
+        campaign.tell_many(
+            [(row, each.label) for (name, row), each in last.items() if name == person],
+            replace=replace,
+            new_class=True,  # checked above, before the first of them was recorded
+            who=person,
+        )
+        for person in people
+    ]
+    return Recorded(
+        *(tuple(dict.fromkeys(row for each in told for row in each[at])) for at in range(len(Recorded._fields)))
+    )
+
+
+def _refuse_conflicts(campaign: Campaign, answers: Sequence[Answer]) -> None:
+    """Refuse labels that differ from what a row has, or from each other."""
+    known = {row: state.label for row, state in campaign.journal.states().items() if state.label is not None}
+    for each in answers:
+        before = known.setdefault(each.row, str(each.label))
+        if not _same(before, each.label):
+            raise StakesError(
+                f"{each.place}: row {each.row!r} has the label {before!r} and was told {str(each.label)!r}; to change "
+                f"it on purpose, replace it (--replace). {NOTHING}"
+            )
+
+
+def _same(one: str, other: str | float) -> bool:
+    try:
+        return one == str(other) or float(one) == float(other)
+    except ValueError:
+        return False
