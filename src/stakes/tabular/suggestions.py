@@ -47,7 +47,7 @@ from stakes.tabular.streamed import StreamedRows
 from stakes.tabular.worksheet import Worksheet, as_targets
 
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
-_TOGETHER = 16  # rows at the head of an order that are chosen together
+_TOGETHER = _OFFERS  # rows at the head of an order that are chosen together, as for `suggest`
 _ORDERED = 5000  # rows that an order goes by their worth; nobody labels as many before the next one
 _APART = 200  # the same without a model: rows are looked for that are far from each other
 _POSITIVE, _COUNTS = ModelSpec("log-gaussian-process"), ModelSpec("count-process")
