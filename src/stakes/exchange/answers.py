@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stakes._utils.text import did_you_mean, listed
@@ -125,15 +125,19 @@ def record_answers(
     replace: bool = False,
     new_class: bool = False,
     who: str | None = None,
+    annotator: str | None = None,
+    before: Callable[[], None] = lambda: None,
 ) -> Recorded:
-    """Record labels of several people, all or none.
+    """Record labels of several people, all or none: who differs from the label of a row has an opinion beside it.
 
     Args:
         campaign: The campaign.
         answers: The labels; of several by one person on a row the last counts.
-        replace: Whether a label may take the place of another one.
+        replace: Whether a label may take the place of another one of the same person.
         new_class: Whether a label may be of a class that no row has had.
-        who: Who reports them, where the file does not tell whose they are.
+        who: Who reports them, where nobody knows whose labels they are.
+        annotator: Whose labels they are, where the answers do not tell.
+        before: Called once all are known to be labels, before the first is recorded.
 
     Returns:
         What became of each.
@@ -144,34 +148,43 @@ def record_answers(
     from stakes.campaign import Recorded
 
     check_answers(campaign, answers, new_class=new_class)
-    last = {(each.annotator or who, each.row): each for each in answers}
+    last = {(each.annotator or annotator, each.row): each for each in answers}
+    people = dict.fromkeys(person for person, _ in last)
+    said = {person: [each for (other, _), each in last.items() if other == person] for person in people}
     if not replace:
-        _refuse_conflicts(campaign, list(last.values()))
-    people = dict.fromkeys(name for name, _ in last)
+        _refuse_conflicts(campaign, said)
+    before()
     told = [
         campaign.tell_many(
-            [(row, each.label) for (name, row), each in last.items() if name == person],
+            [(each.row, each.label) for each in theirs],
             replace=replace,
-            new_class=True,  # checked above, before the first of them was recorded
-            who=person,
+            new_class=True,  # they were checked above, all of them
+            who=who,
+            annotator=person,
         )
-        for person in people
+        for person, theirs in said.items()
     ]
-    return Recorded(
-        *(tuple(dict.fromkeys(row for each in told for row in each[at])) for at in range(len(Recorded._fields)))
-    )
+    return Recorded(*(tuple(row for each in told for row in each[at]) for at in range(len(Recorded._fields))))
 
 
-def _refuse_conflicts(campaign: Campaign, answers: Sequence[Answer]) -> None:
-    """Refuse labels that differ from what a row has, or from each other."""
-    known = {row: state.label for row, state in campaign.journal.states().items() if state.label is not None}
-    for each in answers:
-        before = known.setdefault(each.row, str(each.label))
-        if not _same(before, each.label):
-            raise StakesError(
-                f"{each.place}: row {each.row!r} has the label {before!r} and was told {str(each.label)!r}; to change "
-                f"it on purpose, replace it (--replace). {NOTHING}"
-            )
+def _refuse_conflicts(campaign: Campaign, said: Mapping[str | None, Sequence[Answer]]) -> None:
+    """Refuse a label that differs from what the same person has said, before that of any other is recorded.
+
+    A label of nobody in particular, or of a row that tests the model, must be the one that the row has.
+    """
+    states = campaign.journal.states()
+    labels = {row: state.label for row, state in states.items() if state.label is not None}
+    own = {(each.annotator, each.row): each.label for each in campaign.opinions()}
+    for person, answers in said.items():
+        for each in answers:
+            alone = person is None or states[each.row].status in ("testing", "tested")
+            known = labels.get(each.row) if alone else own.get((person, each.row))
+            if known is not None and not _same(known, each.label):
+                raise StakesError(
+                    f"{each.place}: row {each.row!r} has the label {known!r}{f' from {person!r}' if person else ''} and "
+                    f"was told {str(each.label)!r}; to change it on purpose, replace it (--replace). {NOTHING}"
+                )
+            labels.setdefault(each.row, str(each.label))
 
 
 def _same(one: str, other: str | float) -> bool:

@@ -167,6 +167,7 @@ def import_answers(
     replace: bool = False,
     new_class: bool = False,
     who: str | None = None,
+    annotator: str | None = None,
 ) -> Recorded | None:
     """Record the labels in an export of Label Studio, Argilla or doccano, all or none.
 
@@ -175,7 +176,8 @@ def import_answers(
         path: The export: JSON, JSON lines or CSV.
         replace: Whether a label may take the place of another one.
         new_class: Whether a label may be of a class that no row has had.
-        who: Who reports them, where the file does not tell whose labels they are.
+        who: Who reports them, where nobody knows whose labels they are.
+        annotator: Whose labels they are, where the file does not tell.
 
     Returns:
         What became of each; None where the file is a table, and from none of these tools.
@@ -186,7 +188,7 @@ def import_answers(
     answers = read_answers(campaign, path)
     if answers is None:
         return None
-    return record_answers(campaign, answers, replace=replace, new_class=new_class, who=who)
+    return record_answers(campaign, answers, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
 
 def read_answers(campaign: Campaign, path: str | os.PathLike[str]) -> list[Answer] | None:

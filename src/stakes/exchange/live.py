@@ -143,19 +143,19 @@ class LiveCampaign:
             body: What happened: an annotation was created, updated or deleted; all else changes nothing.
 
         Returns:
-            How many labels were recorded, replaced, known already and withdrawn.
+            How many labels were recorded, known already, replaced, recorded as an opinion, and withdrawn.
 
         Raises:
             StakesError: If a label is none for its row; nothing is recorded then.
         """
-        action, done = body.get("action"), {"recorded": 0, "known": 0, "replaced": 0, "withdrawn": 0}
+        action, done = body.get("action"), dict.fromkeys(("recorded", "known", "replaced", "opinions", "withdrawn"), 0)
         if action in ("ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"):
             done |= self._do(lambda: self._annotated(body, replace=action == "ANNOTATION_UPDATED"))
         elif action == "ANNOTATIONS_DELETED":
             done["withdrawn"] = self._do(lambda: self._deleted(body))
         elif action == "START_TRAINING":
             self._changed.set()
-        if done["recorded"] or done["replaced"] or done["withdrawn"]:
+        if any(count for name, count in done.items() if name != "known"):
             self._changed.set()
         return done
 
@@ -181,12 +181,8 @@ class LiveCampaign:
             self._campaign, answers, replace=replace, before=lambda: self._remember(body, made, answers)
         )
         withdrawn = self._take_back(_project(body), cancelled) if replace else 0
-        return {
-            "recorded": len(told.new),
-            "known": len(told.known),
-            "replaced": len(told.replaced),
-            "withdrawn": withdrawn,
-        }
+        counts = dict(zip(("recorded", "known", "replaced", "opinions"), map(len, told), strict=True))
+        return {**counts, "withdrawn": withdrawn}
 
     def _remember(self, body: Mapping[str, Any], annotations: list[Any], answers: list[Answer]) -> None:
         """Keep which rows annotations are of, before their labels: after a crash in between nothing is wrong."""
@@ -217,16 +213,26 @@ class LiveCampaign:
         return self._take_back(_project(body), [each.get("id") for each in given])
 
     def _take_back(self, project: int | None, numbers: list[Any]) -> int:
-        """Withdraw the labels that annotations gave, as far as rows still have them; how many there were."""
+        """Take back what annotations said, as far as it still stands; how many there were.
+
+        What others say of the row stays: it is told again, as it was. A row that was settled stays settled.
+        """
         count = 0
         for number in numbers:
             known = self._annotations.get((project, _number(number)))
             if known is None:
                 continue
+            given = [each for each in self._campaign.opinions() if each.row == known.row]
+            others = [each for each in given if each.annotator != known.who]
             state = self._campaign.journal.state(known.row)
-            if state.status in ("labelled", "tested") and state.who == known.who:
-                self._campaign.withdraw([known.row], who=known.who)
-                count += 1
+            stands = len(others) < len(given) or (state.status == "tested" and state.who == known.who)
+            settled = self._campaign.history(known.row)[-1].kind == "settle"
+            if not stands or settled:
+                continue
+            self._campaign.withdraw([known.row], who=known.who)
+            for each in others:
+                self._campaign.tell(each.row, each.label, new_class=True, annotator=each.annotator)
+            count += 1
         return count
 
     def _row_or_none(self, task: Mapping[str, Any]) -> str | None:

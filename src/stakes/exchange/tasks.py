@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 ID = "stakes_id"
 """What the id of a row is called in the files of other tools."""
-_LABELS = ("label", "replace", "withdraw", "result")  # events that change what a model is fitted to, or tested on
+_LABELS = ("label", "replace", "withdraw", "result", "settle", "retract")  # events that change labels
 
 
 class Task(NamedTuple):
