@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
-from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
+from stakes.campaign.journal import WEEK, Journal, append, damaged, kept_in
 from stakes.campaign.kept import (
     MONEY,
     KeptAudit,
@@ -583,6 +583,36 @@ class Campaign:
             StakesError: If one of them has none; nothing is recorded then.
         """
         self.journal.withdraw(rows, who=who)
+
+    def retract(self, row: str, annotator: str) -> None:
+        """Take back what one annotator says of a row; what others say stays.
+
+        Where nobody else has labelled it the row is open again; else its label is the first that is left.
+
+        Args:
+            row: Its id.
+            annotator: Whose label, opinion or settlement it is.
+
+        Raises:
+            StakesError: If there is no such row, or no label of theirs; nothing is recorded then.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     _ = campaign.tell("c", "cat", annotator="anna")
+            ...     _ = campaign.tell("c", "dog", annotator="ben")
+            ...     campaign.retract("c", "anna")
+            ...     campaign.journal.state("c").label
+            'dog'
+        """
+        journal = self.journal
+        if row not in journal.costs():
+            raise unknown_row(row, journal.ids())
+        with journal.writing():
+            event = Event(0, checked_clock(), "retract", row, who=checked_text(annotator, "the annotator"))
+            append(journal.connection, journal.replay, [journal.replay.checked(event)], [])
 
     def status(self, *, refresh: bool = True, progress: bool | Progress = False) -> Status:
         """Where the campaign stands, and whether to go on.

@@ -180,9 +180,10 @@ def _refuse_conflicts(campaign: Campaign, said: Mapping[str | None, Sequence[Ans
             alone = person is None or states[each.row].status in ("testing", "tested")
             known = labels.get(each.row) if alone else own.get((person, each.row))
             if known is not None and not _same(known, each.label):
+                whose = f" from {person!r}" if person else ""
                 raise StakesError(
-                    f"{each.place}: row {each.row!r} has the label {known!r}{f' from {person!r}' if person else ''} and "
-                    f"was told {str(each.label)!r}; to change it on purpose, replace it (--replace). {NOTHING}"
+                    f"{each.place}: row {each.row!r} has the label {known!r}{whose} and was told {str(each.label)!r}; "
+                    f"to change it on purpose, replace it (--replace). {NOTHING}"
                 )
             labels.setdefault(each.row, str(each.label))
 

@@ -24,6 +24,8 @@ from stakes.exchange.tasks import TaskList, known_classes, open_tasks, ranking_v
 
 ANNOTATION = "label studio annotation"
 """The kind of the records that say which row an annotation is of."""
+SOMEBODY = "label-studio"
+"""Whose label an annotation is that tells nobody."""
 _LAST = 1.0  # the score of rows that want no label
 _MOST_TASKS = 100_000  # in one request
 
@@ -35,7 +37,7 @@ class _Annotation(NamedTuple):
 
     row: str
     label: str
-    who: str | None
+    who: str
 
 
 class LiveCampaign:
@@ -162,8 +164,8 @@ class LiveCampaign:
     def _annotated(self, body: Mapping[str, Any], *, replace: bool) -> dict[str, int]:
         """Record what annotations say; one that was cancelled after it was made is taken back."""
         given, tasks = body.get("annotation"), body.get("task")
-        annotations = given if isinstance(given, list) else [given]
-        about = tasks if isinstance(tasks, list) else [tasks]
+        annotations: list[Any] = given if isinstance(given, list) else [given]
+        about: list[Any] = tasks if isinstance(tasks, list) else [tasks]
         if len(about) != len(annotations) or not all(isinstance(each, Mapping) for each in about):
             raise StakesError(f"a webhook must tell the task of each annotation: let it send its payload. {NOTHING}")
         answers: list[Answer] = []
@@ -175,7 +177,7 @@ class LiveCampaign:
                 cancelled.append(annotation.get("id"))
                 continue
             row = row_of(self._campaign, place, task.get("data"), task.get("meta"))
-            answers.append(Answer(row, label, annotator_name(annotation.get("completed_by")), place))
+            answers.append(Answer(row, label, annotator_name(annotation.get("completed_by")) or SOMEBODY, place))
         made = [each for each in annotations if each.get("id") not in cancelled]
         told = record_answers(
             self._campaign, answers, replace=replace, before=lambda: self._remember(body, made, answers)
@@ -188,7 +190,7 @@ class LiveCampaign:
         """Keep which rows annotations are of, before their labels: after a crash in between nothing is wrong."""
         for annotation, answer in zip(annotations, answers, strict=True):
             key = (_project(body), _number(annotation.get("id")))
-            kept = _Annotation(answer.row, str(answer.label), answer.annotator)
+            kept = _Annotation(answer.row, str(answer.label), answer.annotator or SOMEBODY)
             if None not in key and self._annotations.get(key) != kept:
                 payload = {"project": key[0], "annotation": key[1], **kept._asdict()}
                 self._campaign.journal.save_record(ANNOTATION, self._campaign.journal.version(), payload)
@@ -199,7 +201,7 @@ class LiveCampaign:
         kept = [record.payload for record in self._campaign.journal.records(ANNOTATION)]
         return {
             (_number(each.get("project")), _number(each.get("annotation"))): _Annotation(
-                str(each.get("row")), str(each.get("label")), each.get("who")
+                str(each.get("row")), str(each.get("label")), str(each.get("who"))
             )
             for each in kept
             if isinstance(each, dict)
@@ -213,25 +215,19 @@ class LiveCampaign:
         return self._take_back(_project(body), [each.get("id") for each in given])
 
     def _take_back(self, project: int | None, numbers: list[Any]) -> int:
-        """Take back what annotations said, as far as it still stands; how many there were.
-
-        What others say of the row stays: it is told again, as it was. A row that was settled stays settled.
-        """
+        """Take back what annotations said, as far as it still stands; how many there were. What others say stays."""
         count = 0
         for number in numbers:
             known = self._annotations.get((project, _number(number)))
             if known is None:
                 continue
-            given = [each for each in self._campaign.opinions() if each.row == known.row]
-            others = [each for each in given if each.annotator != known.who]
             state = self._campaign.journal.state(known.row)
-            stands = len(others) < len(given) or (state.status == "tested" and state.who == known.who)
-            settled = self._campaign.history(known.row)[-1].kind == "settle"
-            if not stands or settled:
+            if any(each.row == known.row and each.annotator == known.who for each in self._campaign.opinions()):
+                self._campaign.retract(known.row, known.who)
+            elif state.status == "tested" and state.who == known.who:
+                self._campaign.withdraw([known.row], who=known.who)
+            else:
                 continue
-            self._campaign.withdraw([known.row], who=known.who)
-            for each in others:
-                self._campaign.tell(each.row, each.label, new_class=True, annotator=each.annotator)
             count += 1
         return count
 
