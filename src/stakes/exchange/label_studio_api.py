@@ -1,13 +1,17 @@
 """Our order, written to a project of Label Studio through its API, so that it is there the moment it changes.
 
-Label Studio itself asks for predictions only when somebody tells it to. New predictions have the name of their ranking
-as model version; then the project is told to sort by that version, and predictions of the last one are deleted. At
-every moment there is one order to sort by.
+Label Studio itself asks for predictions only when somebody tells it to. New predictions have a model version of their
+own; then the project is told to sort by that one, and predictions of the last one are deleted. At every moment there is
+one order to sort by.
+
+Only the first tasks get a score. Where several people label, Label Studio draws the next task at random among all that
+have one: among few good ones then. And with SQLite, its default, nobody else can write while predictions are imported.
 """
 
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,7 +23,8 @@ from stakes.exceptions import StakesError
 from stakes.exchange.label_studio import prediction
 from stakes.exchange.tasks import ID, TaskList
 
-_PUSHED = 500  # tasks at the head of the order; the next order comes long before they are labelled
+_PUSHED = 20  # tasks at the head of the order; the next order comes before they are labelled
+_TRIES, _PAUSE = 5, 2.0  # of a request that Label Studio could not serve, as its database was locked; seconds
 _PAGE = 500  # tasks in an answer of the API
 _SECONDS = 60.0
 _MOST_BYTES = 2**28  # of an answer
@@ -75,16 +80,17 @@ class LabelStudioProject:
         known = [task for task in rows if task.row in self._tasks]
         if not known:
             return 0
+        version = f"{found.version}-{time.time():.0f}"  # two scores of one version would both count
         new = [
-            {"task": self._tasks[task.row], **prediction(task.score, task.guess, found.classes, found.version)}
+            {"task": self._tasks[task.row], **prediction(task.score, task.guess, found.classes, version)}
             for task in known
         ]
         self._call("POST", "/import/predictions", new)
-        self._call("PATCH", "", {"model_version": found.version})
+        self._call("PATCH", "", {"model_version": version})
         versions = self._call("GET", "/model-versions")
-        for version in versions if isinstance(versions, dict) else ():
-            if version.startswith("stakes-") and version != found.version:
-                self._call("DELETE", "/model-versions", {"model_version": version})
+        for other in versions if isinstance(versions, dict) else ():
+            if other.startswith("stakes-") and other != version:
+                self._call("DELETE", "/model-versions", {"model_version": other})
         return len(known)
 
     def _all_tasks(self) -> Iterator[tuple[str, int]]:
@@ -105,13 +111,14 @@ class LabelStudioProject:
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         return self._request(method, f"/api/projects/{self._number}{path}", body)
 
-    def _request(self, method: str, path: str, body: Any = None, *, again: bool = True) -> Any:
+    def _request(self, method: str, path: str, body: Any = None, tries: int = _TRIES) -> Any:
         try:
             return self._send(method, path, body, {"Authorization": self._authorization()})
         except urllib.error.HTTPError as error:
-            if error.code == 401 and again and self._access is not None:  # it is good for minutes only
-                self._access = None
-                return self._request(method, path, body, again=False)
+            if tries > 1 and (error.code >= 500 or (error.code == 401 and self._access is not None)):
+                self._access = None  # it is good for minutes only
+                time.sleep(_PAUSE if error.code >= 500 else 0.0)
+                return self._request(method, path, body, tries - 1)
             words = error.read(500).decode(errors="replace")
             raise StakesError(f"Label Studio refused {method} {path}: {error.code} {words}") from None
         except (OSError, HTTPException, ValueError) as error:
