@@ -791,12 +791,17 @@ class Campaign:
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
         return self._record(labels, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
-    def check_labels(self, pairs: Iterable[tuple[str, str | float]], *, new_class: bool = False) -> None:
-        """Refuse what `tell_many` would refuse of labels as such, before anything is recorded.
+    def checked_labels(
+        self, pairs: Iterable[tuple[str, str | float]], *, new_class: bool = False
+    ) -> list[tuple[str, str]]:
+        """Labels as `tell_many` would keep them; what it would refuse of them as such is refused here.
 
         Args:
             pairs: Ids and labels.
             new_class: Whether a label may be of a class that no row has had.
+
+        Returns:
+            Ids and labels.
 
         Raises:
             StakesError: If one of them is no label; nothing is recorded in any case.
@@ -804,6 +809,7 @@ class Campaign:
         self._refuse_untrusted(model=False)
         read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
         self._refuse_bad_labels(read, new_class)
+        return read
 
     def close(self) -> None:
         """Let go of the file."""

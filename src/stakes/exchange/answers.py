@@ -96,26 +96,31 @@ def label_of(value: Any, place: str) -> str | float | None:
     return value
 
 
-def check_answers(campaign: Campaign, answers: Sequence[Answer], *, new_class: bool = False) -> None:
-    """Refuse the first label that is none for the campaign.
+def checked_answers(campaign: Campaign, answers: Sequence[Answer], *, new_class: bool = False) -> list[Answer]:
+    """Labels as the campaign would keep them; the first that is none for it is refused.
 
     Args:
         campaign: The campaign.
         answers: The labels.
         new_class: Whether a label may be of a class that no row has had.
 
+    Returns:
+        The same labels: 1,5 as 1.5.
+
     Raises:
         StakesError: If one is none; the message names the place, the row, the class and those that are known.
     """
+    pairs = [(each.row, each.label) for each in answers]
     try:
-        campaign.check_labels([(each.row, each.label) for each in answers], new_class=new_class)
+        kept = campaign.checked_labels(pairs, new_class=new_class)
     except StakesError:
-        for each in answers:  # which one it is
+        for each, pair in zip(answers, pairs, strict=True):  # which one it is
             try:
-                campaign.check_labels([(each.row, each.label)], new_class=new_class)
+                campaign.checked_labels([pair], new_class=new_class)
             except StakesError as error:
                 raise StakesError(f"{each.place}, {error}") from None
         raise
+    return [each._replace(label=label) for each, (_, label) in zip(answers, kept, strict=True)]
 
 
 def record_answers(
@@ -147,8 +152,8 @@ def record_answers(
     """
     from stakes.campaign import Recorded
 
-    check_answers(campaign, answers, new_class=new_class)
-    last = {(each.annotator or annotator, each.row): each for each in answers}
+    kept = checked_answers(campaign, answers, new_class=new_class)
+    last = {(each.annotator or annotator, each.row): each for each in kept}
     people = dict.fromkeys(person for person, _ in last)
     said = {person: [each for (other, _), each in last.items() if other == person] for person in people}
     if not replace:

@@ -240,7 +240,9 @@ def annotation_label(annotation: Any, place: str) -> str | float | None:
 
 
 def _value(value: Any) -> Any:
-    """What is chosen, out of {"choices": [..]}, {"number": ..} and their like."""
+    """What is chosen, out of {"choices": [..]}, {"number": ..} and their like; JSON_MIN has a list of them."""
+    if isinstance(value, list):
+        return [_value(each) for each in value]
     if not isinstance(value, Mapping):
         return value
     return next((value[name] for name in _KINDS.values() if name in value), dict(value) or None)
