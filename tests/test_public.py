@@ -56,6 +56,7 @@ NAMES = {
         Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit
         bayes_prediction bias_variance calibration decompose realised_loss
     """,
+    "stakes.exchange": "Exported FORMATS export_tasks import_answers",
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,

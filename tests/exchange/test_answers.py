@@ -63,7 +63,7 @@ def test_nothing_is_recorded_if_one_is_refused(classes, answer, words):
 
 def test_two_labels_of_nobody_in_particular_and_of_somebody(classes):
     before = state(classes)
-    with pytest.raises(StakesError, match="task 2: row .* has the label 'bus' and was told"):
+    with pytest.raises(StakesError, match=r"task 2: row .* has the label 'bus' and was told"):
         record_answers(classes, [Answer(row(8), "bus", "anna", "task 1"), Answer(row(8), "$5", None, "task 2")])
     assert state(classes) == before
 
@@ -122,4 +122,12 @@ def test_ids_may_be_numbers_and_have_the_apostrophe_of_a_csv(tmp_path):
 
 
 def test_one_label():
-    assert [label_of(each, "t") for each in ("a ", ["a"], [], None, " ", 3, 2.5)] == ["a", "a", None, None, None, 3, 2.5]
+    assert [label_of(each, "t") for each in ("a ", ["a"], [], None, " ", 3, 2.5)] == [
+        "a",
+        "a",
+        None,
+        None,
+        None,
+        3,
+        2.5,
+    ]

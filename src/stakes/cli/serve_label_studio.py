@@ -57,10 +57,12 @@ def serve_label_studio_command(
         raise StakesError(f"--label-studio needs an access token of Label Studio, in the environment variable {_KEY}")
 
     from stakes.exchange.label_studio_api import LabelStudioProject
-    from stakes.exchange.label_studio_server import is_local, label_studio_app
+    from stakes.exchange.label_studio_server import check_token, is_local, label_studio_app
     from stakes.exchange.live import LiveCampaign
     from stakes.exchange.tasks import TaskList
 
+    local = is_local(host)
+    check_token(token, local)
     there = None if url is None or project is None else LabelStudioProject(url, project, key or "")
     if there is not None:
         say(f"Orders are written to project {project}, {there.check()!r}.")
@@ -73,7 +75,6 @@ def serve_label_studio_command(
         except StakesError as error:
             complain(f"The order was not written to the project: {error}")
 
-    local = is_local(host)
     live = LiveCampaign(campaign, table=table, trust=trust, guess=guess, report=complain, ranked=ranked)
     try:
         app = label_studio_app(live, token=token, local=local, report=complain)

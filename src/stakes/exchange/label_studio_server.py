@@ -54,6 +54,23 @@ def is_local(host: str) -> bool:
         return False
 
 
+def check_token(token: str | None, local: bool) -> None:
+    """Refuse to serve other machines without a token.
+
+    Args:
+        token: What requests must have.
+        local: Whether only this machine reaches the server.
+
+    Raises:
+        StakesError: If others could record labels.
+    """
+    if not local and not token:
+        raise StakesError(
+            "others could record labels: a server that other machines can reach needs a token. Set one in the "
+            "environment variable STAKES_LABEL_STUDIO_TOKEN"
+        )
+
+
 def label_studio_app(
     live: LiveCampaign,
     *,
@@ -75,11 +92,7 @@ def label_studio_app(
     Raises:
         StakesError: If others can reach it, and there is no token.
     """
-    if not local and not token:
-        raise StakesError(
-            "others could record labels: a server that other machines can reach needs a token. Set one in the "
-            "environment variable STAKES_LABEL_STUDIO_TOKEN"
-        )
+    check_token(token, local)
 
     def answered(
         answer: Callable[[Mapping[str, Any]], dict[str, Any]] | None, most: int = _SMALL

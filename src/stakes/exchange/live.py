@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
-from stakes._utils.text import counted
 from stakes.campaign import Campaign
 from stakes.exceptions import StakesError
 from stakes.exchange.answers import NOTHING, Answer, record_answers, row_of
@@ -75,8 +74,10 @@ class LiveCampaign:
         except BaseException:
             self._do(self._campaign.close)
             raise
-        self._changed, self._over, self._first = threading.Event(), threading.Event(), threading.Event()
+        self._changed, self._over, self._news = threading.Event(), threading.Event(), threading.Condition()
         self._order: TaskList | None = None
+        self._last_told: TaskList | None = None
+        self._tried = -1  # changes of labels that the last attempt at a ranking knew
         self._scores: dict[str, tuple[float, str | None]] = {}
         self._changed.set()
         self._ranker = threading.Thread(target=self._rank_on, name="stakes-ranking", daemon=True)
@@ -84,6 +85,8 @@ class LiveCampaign:
 
     def close(self) -> None:
         """Let go of the campaign; a ranking under way is left to itself, as nothing is recorded by it."""
+        if self._over.is_set():
+            return
         self._over.set()
         self._changed.set()
         self._do(self._campaign.close)
@@ -239,42 +242,45 @@ class LiveCampaign:
             return None
 
     def _wait_for(self, version: str, seconds: float) -> None:
-        """Until there is an order, and, for a while, until it is of these labels."""
-        if self._order is None:
-            self._first.wait(seconds)
-        order = self._order
-        if order is not None and order.version != version and seconds:
-            self._first.clear()
-            self._changed.set()
-            self._first.wait(seconds)
+        """Until these labels, or later ones, were ranked, or could not be; or for so many seconds."""
+        with self._news:
+            self._news.wait_for(lambda: self._tried >= _count(version), seconds)
 
     def _rank_on(self) -> None:
         """Rank the rows, and again whenever labels have changed, until it is over."""
         path, table, trust = self._arguments
-        with Campaign.open(path, table, trust=trust) as campaign:
-            while not self._over.is_set():
-                self._changed.wait()
-                self._changed.clear()
-                if self._over.is_set():
-                    return
-                try:
-                    self._rank(campaign)
-                except Exception as error:  # the last order is still good for something
-                    self._report(f"The rows could not be ranked anew: {error}")
-                self._first.set()
+        try:
+            with Campaign.open(path, table, trust=trust) as campaign:
+                while self._changed.wait() and not self._over.is_set():
+                    self._changed.clear()
+                    self._try_to_rank(campaign)
+        except (StakesError, OSError) as error:
+            self._report(f"The rows are not ranked any more: {error}")
 
-    def _rank(self, campaign: Campaign) -> None:
-        if self._order is not None and self._order.version == ranking_version(campaign):
+    def _try_to_rank(self, campaign: Campaign) -> None:
+        version = ranking_version(campaign)
+        try:
+            if self._order is None or self._order.version != version:
+                found = open_tasks(campaign, guess=self._guess)
+                self._scores = {task.row: (task.score, task.guess) for task in found.tasks}
+                self._order, version = found, found.version
+        except Exception as error:  # the last order is still good for something
+            self._report(f"The rows could not be ranked anew: {error}")
+        with self._news:
+            self._tried = _count(version)
+            self._news.notify_all()
+        if self._order is None or self._order is self._last_told or self._over.is_set():
             return
-        found = open_tasks(campaign, guess=self._guess)
-        self._scores = {task.row: (task.score, task.guess) for task in found.tasks}
-        self._order = found
-        self._ranked(found)
+        self._last_told = self._order
+        try:
+            self._ranked(self._order)
+        except Exception as error:  # the next order is ranked all the same
+            self._report(f"The new order could not be passed on: {error}")
 
-    def summary(self) -> str:
-        """A sentence on what there is to label."""
-        order = self._order
-        return "The rows are being ranked." if order is None else f"{counted(len(order.tasks), 'row')} to label."
+
+def _count(version: str) -> int:
+    """How many changes of labels a ranking knows."""
+    return int(version.rpartition("-")[2])
 
 
 def _project(body: Mapping[str, Any]) -> int | None:
