@@ -19,7 +19,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'st
 
 
 @pytest.fixture
-def served(here):
+def served(here):  # noqa: ARG001 (a folder of its own)
     """A campaign of classes, and what starts a server of it."""
     assert run("init k.stakes classes.csv", CLASSES, "--model extra-trees --model-option n_estimators=20").code == 0
     running = []

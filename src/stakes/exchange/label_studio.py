@@ -88,10 +88,10 @@ def label_studio_config(found: TaskList) -> str:
     lines = [
         "<View>",
         f'  <Header value="Row ${ID}" size="4"/>',
+        f'  <Header value={quoteattr(_plain(found.target))} size="5"/>',
+        *_controls(found.classes),  # above the row: a table of many columns is long
         *texts,
         f'  <Table name="{ROW}" value="${ROW}"/>',
-        f'  <Header value={quoteattr(_plain(found.target))} size="4"/>',
-        *_controls(found.classes),
         "</View>",
     ]
     return "\n".join(lines) + "\n"
@@ -112,8 +112,8 @@ def _choice(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A text in which nothing is looked up in the data, as $name would be: with the wide dollar sign."""
-    return name.replace("$", "\uff04")
+    """A text in which nothing is looked up in the data, as $name would be: a sign without width follows each $."""
+    return name.replace("$", "$\u2060")
 
 
 def _boxes(tasks: Sequence[Task]) -> dict[str, str]:
