@@ -3,7 +3,8 @@
 A run that was stopped goes on where it was, from its store. Summaries go to the folder of results, from which
 `python -m experiments report` makes the report again without running anything. `python -m experiments labels_saved` is
 a study of its own, with options of its own: how many labels beliefs and strategies save on real tables; so is
-`python -m experiments audits`: whether audits tell what a model loses.
+`python -m experiments audits`: whether audits tell what a model loses, and `python -m experiments promises`: whether
+what `outlook` promises comes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from experiments.paper.report import content, report
 from experiments.paper.results import read, write
 from experiments.paper.study import Place, Study
 from experiments.paper.summary import summarised
+from experiments.promises import command as promises
 
 STUDIES: dict[str, tuple[Study, ...]] = {
     "table2": table2.STUDIES,
@@ -46,6 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if words[:1] == ["audits"]:
         audits.main(words[1:])
+        return
+    if words[:1] == ["promises"]:
+        promises.main(words[1:])
         return
     given = _parser().parse_args(words)
     command = shlex.join(["python", "-m", "experiments", *words])
