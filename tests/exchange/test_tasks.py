@@ -4,7 +4,7 @@ import pytest
 
 from stakes.campaign import Campaign
 from stakes.exceptions import StakesError
-from stakes.exchange.tasks import Task, known_classes, open_tasks, ranking_version, row_text
+from stakes.exchange.tasks import Task, choosable_classes, open_tasks, ranking_version, row_text
 from tests.exchange.conftest import row
 
 
@@ -61,7 +61,7 @@ def test_a_choice_needs_two_classes(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,a\n2,\n3,\n")
     with Campaign.create(tmp_path / "c.stakes", tmp_path / "t.csv", "y", "zero-one") as campaign:
         with pytest.raises(StakesError, match="two classes at least") as caught:
-            known_classes(campaign)
+            choosable_classes(campaign)
         assert "--classes" in str(caught.value)
 
 

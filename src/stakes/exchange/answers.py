@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stakes._utils.text import did_you_mean, listed
@@ -65,6 +65,25 @@ def row_of(campaign: Campaign, place: str, *found: Any) -> str:
         near = did_you_mean(row, campaign.journal.ids())
         raise StakesError(f"{place} is about row {row!r}, and the campaign has no such row.{near} {NOTHING}")
     return row
+
+
+def numbered(items: Sequence[Any], kind: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The items of a file, each with its place: "task 12", by its own number where it has one.
+
+    Args:
+        items: What was read.
+        kind: What each must be, such as "task".
+
+    Returns:
+        Places and items.
+
+    Raises:
+        StakesError: If one is no object.
+    """
+    for number, item in enumerate(items, start=1):
+        if not isinstance(item, Mapping):
+            raise StakesError(f"item {number} is {json.dumps(item)[:100]}, and no {kind}. {NOTHING}")
+        yield f"{kind} {item.get('id', number)}", item
 
 
 def label_of(value: Any, place: str) -> str | float | None:

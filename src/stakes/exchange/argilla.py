@@ -7,12 +7,11 @@ record a line, as `dataset.records.log` takes them. Sorted by the metadata prope
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stakes.exceptions import StakesError
-from stakes.exchange.answers import NOTHING, Answer, label_of, row_of
+from stakes.exchange.answers import NOTHING, Answer, label_of, numbered, row_of
 from stakes.exchange.tasks import ID, TaskList, row_text
 
 if TYPE_CHECKING:
@@ -31,6 +30,12 @@ def argilla_records(found: TaskList) -> list[dict[str, Any]]:
 
     Returns:
         A list of records: fields, metadata with the rank, and a suggestion where there is a guess.
+
+    Examples:
+        >>> from stakes.exchange import Task, TaskList, argilla_records
+        >>> found = TaskList((Task("r7", {"area": "70"}, 0.0),), "kind", ("flat", "house"), "stakes-12", 0)
+        >>> argilla_records(found)[0]["fields"], argilla_records(found)[0]["metadata"]
+        ({'row': '70'}, {'rank': 1, 'stakes_id': 'r7'})
     """
     return [
         {
@@ -69,6 +74,12 @@ def argilla_settings(found: TaskList) -> dict[str, Any]:
 
     Returns:
         Fields, the question and metadata properties.
+
+    Examples:
+        >>> from stakes.exchange import Task, TaskList, argilla_settings
+        >>> found = TaskList((Task("r7", {"area": "70"}, 0.0),), "kind", ("flat", "house"), "stakes-12", 0)
+        >>> [question["title"] for question in argilla_settings(found)["questions"]]
+        ['kind']
     """
     answer: dict[str, Any] = {"type": "text", "use_markdown": False}
     if found.classes is not None:
@@ -117,10 +128,7 @@ def argilla_answers(campaign: Campaign, items: Sequence[Any]) -> Iterator[Answer
     Raises:
         StakesError: If an item is none, or tells no row.
     """
-    for number, item in enumerate(items, start=1):
-        if not isinstance(item, Mapping):
-            raise StakesError(f"item {number} is {json.dumps(item)[:100]}, and no record. {NOTHING}")
-        place = f"record {item.get('id', number)}"
+    for place, item in numbered(items, "record"):
         for value, user, status in _responses(item, place):
             label = None if status in _OUT else label_of(value, place)
             if label is not None:

@@ -8,12 +8,10 @@ sequence, whose labels are texts.
 from __future__ import annotations
 
 import colorsys
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stakes.exceptions import StakesError
-from stakes.exchange.answers import NOTHING, Answer, label_of, row_of
+from stakes.exchange.answers import Answer, label_of, numbered, row_of
 from stakes.exchange.tasks import ID, TaskList, row_text
 
 if TYPE_CHECKING:
@@ -31,6 +29,12 @@ def doccano_lines(found: TaskList) -> list[dict[str, Any]]:
 
     Returns:
         Texts with metadata; the guess, where there is one, as a label to be corrected.
+
+    Examples:
+        >>> from stakes.exchange import Task, TaskList, doccano_lines
+        >>> found = TaskList((Task("r7", {"area": "70"}, 0.0),), "kind", ("flat", "house"), "stakes-12", 0)
+        >>> doccano_lines(found)
+        [{'text': '70', 'label': [], 'stakes_id': 'r7', 'stakes_rank': 1}]
     """
     return [
         {
@@ -51,6 +55,12 @@ def doccano_labels(found: TaskList) -> list[dict[str, Any]]:
 
     Returns:
         A label for each class; none for numbers.
+
+    Examples:
+        >>> from stakes.exchange import Task, TaskList, doccano_labels
+        >>> found = TaskList((Task("r7", {"area": "70"}, 0.0),), "kind", ("flat", "house"), "stakes-12", 0)
+        >>> [(label["text"], label["suffix_key"]) for label in doccano_labels(found)]
+        [('flat', '1'), ('house', '2')]
     """
     classes = found.classes or ()
     return [
@@ -95,10 +105,7 @@ def doccano_answers(campaign: Campaign, items: Sequence[Any]) -> Iterator[Answer
     Raises:
         StakesError: If an item is none, has several labels, or tells no row.
     """
-    for number, item in enumerate(items, start=1):
-        if not isinstance(item, Mapping):
-            raise StakesError(f"item {number} is {json.dumps(item)[:100]}, and no document. {NOTHING}")
-        place = f"document {item.get('id', number)}"
+    for place, item in numbered(items, "document"):
         value = next((item[name] for name in _LABELS if name in item), None)
         if (label := label_of(value, place)) is not None:
             yield Answer(row_of(campaign, place, item, item.get("meta")), label, None, place)

@@ -126,6 +126,16 @@ def export_tasks(
     Raises:
         StakesError: If there is no such tool, no row to label, no class is known, or a file cannot be written. Nothing
             is written then.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from stakes import Campaign
+        >>> from stakes.exchange import export_tasks
+        >>> table = pd.DataFrame({"x": range(9), "y": [0.0, 2.0, 4.0, 6.0] + [None] * 5}, index=list("abcdefghi"))
+        >>> with Campaign.create(None, table, "y", "squared-error", model="bayesian-ridge") as campaign:
+        ...     done = export_tasks(campaign, campaign.path.with_name("tasks"), "label-studio", n=2)
+        >>> [path.name for path in done.files], done.tasks
+        (['tasks.json', 'config.xml'], 2)
     """
     if tool not in FORMATS:
         raise StakesError(f"there is no tool {tool!r}; there are {', '.join(FORMATS)}")
@@ -184,6 +194,17 @@ def import_answers(
 
     Raises:
         StakesError: If a label is none for its row, or the file cannot be read; nothing is recorded then.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from stakes import Campaign
+        >>> from stakes.exchange import export_tasks, import_answers
+        >>> table = pd.DataFrame({"x": range(9), "y": [0.0, 2.0, 4.0, 6.0] + [None] * 5}, index=list("abcdefghi"))
+        >>> with Campaign.create(None, table, "y", "squared-error", model="bayesian-ridge") as campaign:
+        ...     done = export_tasks(campaign, campaign.path.with_name("rows.jsonl"), "doccano", n=2, guess=True)
+        ...     told = import_answers(campaign, done.files[0])
+        >>> told.new
+        ('i', 'h')
     """
     answers = read_answers(campaign, path)
     if answers is None:

@@ -16,8 +16,8 @@ from xml.sax.saxutils import quoteattr
 
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
-from stakes.exchange.answers import NOTHING, Answer, label_of, row_of
-from stakes.exchange.tasks import ID, Task, TaskList, known_classes
+from stakes.exchange.answers import NOTHING, Answer, label_of, numbered, row_of
+from stakes.exchange.tasks import ID, Task, TaskList, choosable_classes
 
 if TYPE_CHECKING:
     from stakes.campaign import Campaign
@@ -38,6 +38,12 @@ def label_studio_tasks(found: TaskList) -> list[dict[str, Any]]:
 
     Returns:
         A list of tasks, each with its data, its id also in `meta`, and a prediction.
+
+    Examples:
+        >>> from stakes.exchange import Task, TaskList, label_studio_tasks
+        >>> found = TaskList((Task("r7", {"area": "70"}, 0.0),), "kind", ("flat", "house"), "stakes-12", 0)
+        >>> label_studio_tasks(found)[0]["data"]
+        {'stakes_id': 'r7', 'row': {'area': '70'}}
     """
     boxes = _boxes(found.tasks)
     return [
@@ -79,6 +85,12 @@ def label_studio_config(found: TaskList) -> str:
 
     Returns:
         XML for the settings of a project, "Labeling Interface", "Code".
+
+    Examples:
+        >>> from stakes.exchange import Task, TaskList, label_studio_config
+        >>> found = TaskList((Task("r7", {"area": "70"}, 0.0),), "kind", ("flat", "house"), "stakes-12", 0)
+        >>> label_studio_config(found).splitlines()[4]
+        '    <Choice value="flat"/>'
     """
     texts = [
         line
@@ -133,7 +145,7 @@ def check_config(campaign: Campaign, config: str) -> None:
     Raises:
         StakesError: If it is no XML, has no control for the target, or a class that the campaign does not know.
     """
-    classes = known_classes(campaign)
+    classes = choosable_classes(campaign)
     if "<!" in config:
         raise StakesError("the labelling interface has a declaration (<! ..), and none is expected: take it out.")
     try:
@@ -189,10 +201,7 @@ def label_studio_answers(campaign: Campaign, items: Sequence[Any]) -> Iterator[A
     Raises:
         StakesError: If an item is none, or tells no row.
     """
-    for number, item in enumerate(items, start=1):
-        if not isinstance(item, Mapping):
-            raise StakesError(f"item {number} is {json.dumps(item)[:100]}, and no task. {NOTHING}")
-        place = f"task {item.get('id', number)}"
+    for place, item in numbered(items, "task"):
         if "annotations" in item:
             yield from _task_answers(campaign, item, place)
         else:

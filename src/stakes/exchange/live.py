@@ -19,7 +19,7 @@ from stakes.campaign import Campaign
 from stakes.exceptions import StakesError
 from stakes.exchange.answers import NOTHING, Answer, record_answers, row_of
 from stakes.exchange.label_studio import annotation_label, annotator_name, check_config, prediction
-from stakes.exchange.tasks import TaskList, known_classes, open_tasks, ranking_version
+from stakes.exchange.tasks import TaskList, choosable_classes, open_tasks, ranking_version
 
 ANNOTATION = "label studio annotation"
 """The kind of the records that say which row an annotation is of."""
@@ -69,7 +69,7 @@ class LiveCampaign:
         self._desk = ThreadPoolExecutor(1, thread_name_prefix="stakes-desk")
         self._campaign = self._do(lambda: Campaign.open(path, table, trust=trust))
         try:
-            self.classes = self._do(lambda: known_classes(self._campaign))
+            self.classes = self._do(lambda: choosable_classes(self._campaign))
             self._annotations = self._do(self._known_annotations)
         except BaseException:
             self._do(self._campaign.close)

@@ -71,12 +71,22 @@ def open_tasks(
 
     Raises:
         StakesError: If no class is known yet, the table has changed, or the model cannot be fitted.
+
+    Examples:
+        >>> import pandas as pd
+        >>> from stakes import Campaign
+        >>> from stakes.exchange import open_tasks
+        >>> table = pd.DataFrame({"x": range(9), "y": [0.0, 2.0, 4.0, 6.0] + [None] * 5}, index=list("abcdefghi"))
+        >>> with Campaign.create(None, table, "y", "squared-error", model="bayesian-ridge") as campaign:
+        ...     found = open_tasks(campaign, 2)
+        >>> [(task.row, task.score) for task in found.tasks], found.version
+        ([('i', 0.0), ('h', 1.0)], 'stakes-4')
     """
     from stakes.tabular.suggestions import order_rows
 
     campaign.check_trust()
     sheet, states = campaign.sheet, campaign.journal.states()
-    classes = known_classes(campaign)
+    classes = choosable_classes(campaign)
     version = ranking_version(campaign)
     status = {place: states[row].status for place, row in enumerate(sheet.ids)}
     labels = {place: states[sheet.ids[place]].label or "" for place, each in status.items() if each == "labelled"}
@@ -97,7 +107,7 @@ def open_tasks(
     return TaskList(tasks, sheet.brief.target, classes, version, len(asked))
 
 
-def known_classes(campaign: Campaign) -> tuple[str, ...] | None:
+def choosable_classes(campaign: Campaign) -> tuple[str, ...] | None:
     """The classes of a campaign: those that it names, or else all that a row has had; None for a number.
 
     Args:
