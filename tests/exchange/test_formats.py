@@ -115,7 +115,9 @@ def test_other_tables_are_left_to_import_labels(classes, tmp_path):
     for name, text in (("t.csv", "id,text,label\n1,a,b\n"), ("t.xlsx", "no"), ("e.csv", "")):
         (tmp_path / name).write_text(text)
         assert import_answers(classes, tmp_path / name) is None
-    assert import_answers(classes, tmp_path / "no such.json") is None
+    assert import_answers(classes, tmp_path / "no such.csv") is None
+    with pytest.raises(StakesError, match="there is no file"):
+        import_answers(classes, tmp_path / "no such.json")
 
 
 def test_what_is_there_is_left_as_it_is(classes, tmp_path):

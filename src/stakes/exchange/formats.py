@@ -226,8 +226,12 @@ def read_answers(campaign: Campaign, path: str | os.PathLike[str]) -> list[Answe
         StakesError: If the file cannot be read, or is JSON of something else.
     """
     where, suffix = Path(path), Path(path).suffix.lower()
-    if suffix not in (*_TABLES, ".json", ".jsonl") or not where.is_file():  # import_labels says what is wrong
+    if suffix not in (*_TABLES, ".json", ".jsonl"):
         return None
+    if not where.is_file():
+        if suffix in _TABLES:
+            return None  # import_labels says what is wrong
+        raise StakesError(f"there is no file {path}. {NOTHING}")
     items = _table(where, "\t" if suffix == ".tsv" else ",") if suffix in _TABLES else _json_items(where)
     if items == []:
         return []
