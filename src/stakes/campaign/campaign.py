@@ -340,6 +340,43 @@ class Campaign:
                 done = f"others took the rows {in_vain} times while they were ranked; ask again"
         return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
 
+    def rank(self, n: int = 8, *, progress: bool | Progress = False) -> Ranking:
+        """Rank the open rows by the model as it is now, keep the ranking, and hand nothing out.
+
+        Args:
+            n: How many rows, at most.
+            progress: True, or a function that is called with what is being done and the share that is done.
+
+        Returns:
+            The rows to label next; those of the last ranking where the model cannot be fitted.
+
+        Raises:
+            StakesError: If no row can be handed out, or the rows cannot be ranked and never were.
+        """
+        checked_count(n, "the number of rows", 1)
+        now = self._now()
+        if why := self._why_none(now):
+            raise StakesError(f"there is no row to rank: {why}")
+        return self._ranked(now, n, as_progress(progress))[0]
+
+    def hand_out(self, wanted: Sequence[str], n: int = 1, *, lease: float = WEEK, who: str | None = None) -> list[str]:
+        """Hand out the first of some rows that are open, as far as the budget goes, without ranking them.
+
+        Args:
+            wanted: Ids, in the order in which they are wanted.
+            n: How many, at most.
+            lease: For how many seconds.
+            who: Who gets them, for the history.
+
+        Returns:
+            The ids of the rows that were handed out.
+
+        Raises:
+            StakesError: If there is no such row, or a number cannot be used.
+        """
+        leased = self.journal.lease(wanted, n, seconds=lease, who=who)
+        return list(leased) if self.brief.budget is None else self._within_budget(leased, who)
+
     def audit(self, n: int = 20, *, who: str | None = None, progress: bool | Progress = False) -> tuple[str, ...]:
         """Draw rows to test the model on: their labels tell what it loses today, on all rows that are open.
 
