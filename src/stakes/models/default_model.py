@@ -194,7 +194,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
 
 
 def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> float:
-    """How much each tree gives to class frequencies: `likeliest_share` of what they say of rows without their labels."""
+    """How much each tree gives to class frequencies, by what it says of its rows without their labels."""
 
     def own(asked: Host) -> Host:
         said = np.zeros((len(asked), len(prior)))
