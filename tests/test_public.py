@@ -50,7 +50,7 @@ NAMES = {
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
         query_by_committee random_scores
     """,
-    "stakes.campaign": "Campaign Event Journal Recorded RowState Status",
+    "stakes.campaign": "Campaign Event Journal Opinion Recorded RowState Status Undone",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
         Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit
@@ -67,7 +67,8 @@ NAMES = {
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
     "stakes.ranking": """
-        Amount HelpedContext Note Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
+        Amount HelpedContext Note Offer Outlook Pool PromisedRound Ranking Reason TrainedWeightWarning cold_start
+        outlook rank
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -23,6 +24,8 @@ from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
 from stakes.campaign.kept import (
     MONEY,
     KeptAudit,
+    annotator_factors,
+    annotators_kept,
     audit_kept,
     audit_status,
     audit_to_keep,
@@ -31,17 +34,21 @@ from stakes.campaign.kept import (
     kept_path,
     label_prices,
     money_changes,
+    purchases,
     ranking_kept,
 )
 from stakes.campaign.states import (
     Event,
+    Opinion,
     Record,
     Recorded,
     RowState,
     Status,
     checked_clock,
     checked_count,
+    checked_id,
     checked_lease,
+    checked_positive,
     checked_text,
     unknown_row,
 )
@@ -55,11 +62,14 @@ from stakes.tabular.filled import read_filled_labels, write_worksheet
 from stakes.tabular.worksheet import checked_class, checked_real, domain_of, loss_task, written_label
 
 if TYPE_CHECKING:
+    from stakes.campaign.promises import KeptPromise
     from stakes.evaluation import AuditedLoss
     from stakes.losses import AnyLoss
-    from stakes.ranking import Ranking
+    from stakes.ranking import PromisedRound, Ranking
+    from stakes.ranking.promises import Past
+    from stakes.tabular.suggestions import Suggested
 
-RANKING, FAILURE, AUDIT = "ranking", "failure", "audit"  # kinds of records
+RANKING, FAILURE, AUDIT, PROMISE = "ranking", "failure", "audit", "promise"  # kinds of records
 STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
 _IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
@@ -252,6 +262,7 @@ class Campaign:
             failure_kept(self.path, record)
         for record in self.journal.records(AUDIT):
             audit_kept(self.path, record)
+        self._kept_promises()
 
     def check_trust(self) -> None:
         """Refuse to import what the campaign names by "module:Name", unless it is trusted.
@@ -329,6 +340,43 @@ class Campaign:
                 done = f"others took the rows {in_vain} times while they were ranked; ask again"
         return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
 
+    def rank(self, n: int = 8, *, progress: bool | Progress = False) -> Ranking:
+        """Rank the open rows by the model as it is now, keep the ranking, and hand nothing out.
+
+        Args:
+            n: How many rows, at most.
+            progress: True, or a function that is called with what is being done and the share that is done.
+
+        Returns:
+            The rows to label next; those of the last ranking where the model cannot be fitted.
+
+        Raises:
+            StakesError: If no row can be handed out, or the rows cannot be ranked and never were.
+        """
+        checked_count(n, "the number of rows", 1)
+        now = self._now()
+        if why := self._why_none(now):
+            raise StakesError(f"there is no row to rank: {why}")
+        return self._ranked(now, n, as_progress(progress))[0]
+
+    def hand_out(self, wanted: Sequence[str], n: int = 1, *, lease: float = WEEK, who: str | None = None) -> list[str]:
+        """Hand out the first of some rows that are open, as far as the budget goes, without ranking them.
+
+        Args:
+            wanted: Ids, in the order in which they are wanted.
+            n: How many, at most.
+            lease: For how many seconds.
+            who: Who gets them, for the history.
+
+        Returns:
+            The ids of the rows that were handed out.
+
+        Raises:
+            StakesError: If there is no such row, or a number cannot be used.
+        """
+        leased = self.journal.lease(wanted, n, seconds=lease, who=who)
+        return list(leased) if self.brief.budget is None else self._within_budget(leased, who)
+
     def audit(self, n: int = 20, *, who: str | None = None, progress: bool | Progress = False) -> tuple[str, ...]:
         """Draw rows to test the model on: their labels tell what it loses today, on all rows that are open.
 
@@ -397,7 +445,14 @@ class Campaign:
         return found
 
     def tell(
-        self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
+        self,
+        row: str,
+        label: str | float,
+        *,
+        replace: bool = False,
+        new_class: bool = False,
+        who: str | None = None,
+        annotator: str | None = None,
     ) -> Recorded:
         """Record the label of a row; see `tell_many`.
 
@@ -407,6 +462,7 @@ class Campaign:
             replace: Whether it may take the place of another label.
             new_class: Whether it may be a class that no row has had.
             who: Who reports it, for the history.
+            annotator: Whose label it is: where somebody else has labelled the row, it is an opinion beside theirs.
 
         Returns:
             What became of it.
@@ -414,7 +470,7 @@ class Campaign:
         Raises:
             StakesError: If it is no label for the row; nothing is recorded then.
         """
-        return self.tell_many([(row, label)], replace=replace, new_class=new_class, who=who)
+        return self.tell_many([(row, label)], replace=replace, new_class=new_class, who=who, annotator=annotator)
 
     def tell_many(
         self,
@@ -423,10 +479,12 @@ class Campaign:
         replace: bool = False,
         new_class: bool = False,
         who: str | None = None,
+        annotator: str | None = None,
     ) -> Recorded:
         """Record labels of rows, all or none.
 
-        The same label once more changes nothing; another one is refused, unless it is to replace the first. A class
+        The same label once more changes nothing; another one is refused, unless it is to replace the first, or comes
+        from another annotator: it is then an opinion, which stands beside the first (see `opinions`). A class
         that was not named and that no row has had is refused, unless it is declared new.
 
         Args:
@@ -434,6 +492,7 @@ class Campaign:
             replace: Whether a label may take the place of another one.
             new_class: Whether a label may be of a class that no row has had.
             who: Who reports them, for the history.
+            annotator: Whose labels they are; the history has them in place of `who`.
 
         Returns:
             What became of each.
@@ -443,14 +502,92 @@ class Campaign:
         """
         self._refuse_untrusted(model=False)
         read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
-        return self._record(read, replace=replace, new_class=new_class, who=who)
+        return self._record(read, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
-    def _record(self, labels: list[tuple[str, str]], *, replace: bool, new_class: bool, who: str | None) -> Recorded:
+    def _record(
+        self,
+        labels: list[tuple[str, str]],
+        *,
+        replace: bool,
+        new_class: bool,
+        who: str | None,
+        annotator: str | None = None,
+    ) -> Recorded:
         """Record labels that were read: numbers as `float` takes them."""
         self._refuse_bad_labels(labels, new_class)
         if self._numbers:
-            labels = [(row, _first_written(self.journal.state(row).label, label)) for row, label in labels]
-        return self.journal.tell_many(labels, replace=replace, who=who)
+            labels = [(row, _first_written(self._known_label(row, annotator), label)) for row, label in labels]
+        return self.journal.tell_many(labels, replace=replace, who=who, annotator=annotator)
+
+    def _known_label(self, row: str, annotator: str | None) -> str | None:
+        """The label of a row, or what an annotator has said of it."""
+        own = None if annotator is None else self.journal.replay.opinions.get(row, {}).get(annotator)
+        return self.journal.state(row).label if own is None else own.label
+
+    def opinions(self) -> tuple[Opinion, ...]:
+        """What each annotator says of each row, in the order in which it was said.
+
+        The label of a row is the opinion of whoever gave it; how a row was settled is not among them, as whoever
+        settles it knows what the others said. What was taken back is left out.
+
+        Returns:
+            Row, annotator (None where there is no name), label and time of each.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     _ = campaign.tell("c", "cat", annotator="anna")
+            ...     _ = campaign.tell("c", "dog", annotator="ben")
+            ...     [each[:3] for each in campaign.opinions() if each.annotator]
+            ...     campaign.disagreements()
+            [('c', 'anna', 'cat'), ('c', 'ben', 'dog')]
+            ('c',)
+        """
+        return self.journal.opinions()
+
+    def disagreements(self) -> tuple[str, ...]:
+        """The rows on which annotators differ, and which nobody has settled, in the order of the table.
+
+        Numbers differ by more than a tenth of the standard deviation of all labels.
+
+        Returns:
+            Their ids.
+        """
+        self.journal.version()  # what others have said is known
+        replay = self.journal.replay
+        several = [row for row, each in replay.opinions.items() if len(each) > 1]
+        if not several:
+            return ()
+        same = self._alike()
+        places = {row: place for place, row in enumerate(replay.rows)}
+        return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
+
+    def _alike(self) -> Callable[[str, str], bool]:
+        """Whether two labels are taken for the same."""
+        if not self._numbers:
+            return str.__eq__
+        values = [float(each.label) for each in self.journal.opinions()]
+        near = 0.1 * (statistics.pstdev(values) if len(values) > 1 else 0.0)
+        return lambda one, other: abs(float(one) - float(other)) <= near
+
+    def settle(self, row: str, label: str | float, who: str) -> None:
+        """Say what the label of a row is, after annotators differed or one was not sure.
+
+        Args:
+            row: Its id.
+            label: A number, or the name of a class; from now on the label of the row.
+            who: Who says so.
+
+        Raises:
+            StakesError: If it is no label for the row, or the row has none and nobody was unsure of it; nothing is
+                recorded then.
+        """
+        self._refuse_untrusted(model=False)
+        written = written_label(label, self.brief, numbers=self._numbers)
+        self._refuse_bad_labels([(row, written)], new_class=False)
+        self.journal.settle(row, written, who)
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
         """Never ask for these rows again, until they are released.
@@ -522,7 +659,22 @@ class Campaign:
             counts["testing"],
             counts["tested"],
             self._audit_status(now),
+            counts["unsure"],
+            len(self.disagreements()),
         )
+
+    def advice(self) -> str | None:
+        """Whether the rows of the last ranking are worth their cost, as `status` says it before they are handed out.
+
+        Returns:
+            Sentences; None where nothing is ranked yet, or costs or decisions are not known.
+
+        Raises:
+            StakesError: If the file is damaged.
+        """
+        last = self._last_ranked()
+        outlook = None if last is None else last.payload["outlook"]
+        return " ".join(outlook["sentences"]) or None if outlook is not None else None
 
     def change_settings(self, **changes: Any) -> None:
         """Change how many decisions will be taken, what a label costs, or the budget, while the campaign runs.
@@ -557,7 +709,7 @@ class Campaign:
         return tuple((record.at, new) for record, new in money_changes(self.journal.records("settings")))
 
     def _forget_settings(self) -> None:
-        for name in ("_settings", "_prices", "brief", "sheet"):
+        for name in ("_settings", "_prices", "_times", "brief", "sheet"):
             self.__dict__.pop(name, None)
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
@@ -640,6 +792,7 @@ class Campaign:
         replace: bool = False,
         new_class: bool = False,
         who: str | None = None,
+        annotator: str | None = None,
         **reading: Any,
     ) -> Recorded:
         """Record the labels of a filled-in export, or of the filled-in table itself, all or none.
@@ -649,6 +802,7 @@ class Campaign:
             replace: Whether a label may take the place of another one.
             new_class: Whether a label may be of a class that no row has had.
             who: Who reports them, for the history.
+            annotator: Whose labels they are, as in `tell_many`.
             **reading: Options of `stakes.files.read_table` for this file: `sheet`, `decimal`, `encoding`, ...
 
         Returns:
@@ -659,7 +813,7 @@ class Campaign:
         """
         self._refuse_untrusted(model=False)
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
-        return self._record(labels, replace=replace, new_class=new_class, who=who)
+        return self._record(labels, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -696,13 +850,62 @@ class Campaign:
         version, states = self.journal.version(), self.journal.states()
         states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
         costs, alike = self.journal.costs(), self._prices
-        events = self.journal.history(since=self.n_initial)
-        bought = {event.row: event.number for event in reversed(events) if event.kind in ("label", "result")}  # first
-        paid = [alike(number) if alike else costs[row] or 1.0 for row, number in bought.items()]
+        bought, times = purchases(self.journal.history(since=self.n_initial)), self._times
+        paid = [times(event) * (alike(event.number) if alike else costs[event.row] or 1.0) for event in bought.values()]
         next_price = alike(version + 1) if alike else 1.0
-        due = {row: 0.0 if row in bought else next_price if alike else cost or 1.0 for row, cost in costs.items()}
-        waiting = (due[row] for row, state in states.items() if state.status in ("asked", "testing"))
+        price = {row: next_price if alike else cost or 1.0 for row, cost in costs.items()}
+        due = {row: 0.0 if (row, None) in bought else cost for row, cost in price.items()}
+        last, at = self.journal.replay.last, checked_clock()
+        waiting = [
+            due[row] * (times(last[row]._replace(number=version + 1)) if row in last else 1.0)
+            for row, state in states.items()
+            if state.status in ("asked", "testing")
+        ]
+        asked = (event for each in self.journal.replay.consults.values() for event in each.values())
+        waiting += [price[event.row] * times(event) for event in asked if at < (event.until or 0.0)]
         return _Now(version, states, due, sum(paid), sum(waiting))
+
+    @cached_property
+    def _times(self) -> Callable[[Event], float]:
+        """How many times what a label costs an annotator took for it, or takes, at an event."""
+        with kept_in(self.path, "its setting 'annotators'"):
+            return annotator_factors(self.journal.records("settings"))
+
+    def annotators(self) -> dict[str, float]:
+        """What labels of annotators cost, by name: how many times what a label costs; others take it once.
+
+        Returns:
+            The prices that were set.
+        """
+        self._now()  # what others have set is known
+        with kept_in(self.path, "its setting 'annotators'"):
+            return annotators_kept(self._settings.get("annotators"))
+
+    def set_annotators(self, prices: Mapping[str, float]) -> None:
+        """Say what labels of annotators cost; what was said before is kept, and labels that came count as they did.
+
+        Args:
+            prices: By name, how many times what a label costs.
+
+        Raises:
+            StakesError: If a name is empty, or a price is not positive. Nothing is recorded then.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one", label_cost=2.0) as campaign:
+            ...     campaign.set_annotators({"expert": 5.0})
+            ...     _ = campaign.tell("c", "cat", annotator="student")
+            ...     _ = campaign.tell("c", "dog", annotator="expert")
+            ...     campaign.status(refresh=False).spent
+            12.0
+        """
+        new = {checked_id(name): checked_positive(price, f"the price of {name!r}") for name, price in prices.items()}
+        before = self.annotators()
+        if {**before, **new} != before:
+            self.journal.update_settings(annotators={**before, **new})
+            self._forget_settings()
 
     @cached_property
     def _prices(self) -> Callable[[int], float] | None:
@@ -741,32 +944,108 @@ class Campaign:
         """The ranking by the model as it is now, which is kept; or the last one, and why."""
         self.check_trust()
         self.sheet  # noqa: B018 (a table that is gone or changed is refused, and is no failure of the model)
+        labels, past = self._trained_on(now), self._past()
         try:
-            ranking, outlook, labels = self._suggested(now, n, progress)
+            found = self._suggested(now, n, labels, past, progress)
         except Exception as error:
             return self._last_ranking(now, n, error)
-        kept = {"ranking": ranking.to_dict(), "outlook": outlook, "labels": labels}
-        self.journal.save_record(RANKING, now.version, kept)
+        outlook = None if found.outlook is None else {**found.outlook.to_dict(), "ranking": None}
+        ranking = found.ranking if found.outlook is None else found.outlook.ranking
+        self.journal.save_record(
+            RANKING, now.version, {"ranking": ranking.to_dict(), "outlook": outlook, "labels": len(labels)}
+        )
+        self._keep_promise(now, found, labels, past.share.value if past and past.share else 1.0)
         return ranking, None
 
-    def _suggested(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, dict[str, Any] | None, int]:
-        """The rows to label next, what labels are worth (as JSON keeps it), and how many labels that knows of."""
-        from stakes.tabular.suggestions import suggest
+    def _suggested(
+        self, now: _Now, n: int, labels: Mapping[int, str], past: Past | None, progress: Progress
+    ) -> Suggested:
+        """The rows to label next, what labels are worth, and the model that says so."""
+        from stakes.tabular.suggestions import suggest_with_model
 
         place = {row: position for position, row in enumerate(self.sheet.ids)}
-        labels = self._trained_on(now)
-        ranking, outlook = suggest(
+        return suggest_with_model(
             self.sheet,
             n,
             labels=labels,
             pending=[place[row] for row in now.those("asked")],
-            excluded=[place[row] for row in now.those("skipped", "testing", "tested")],
+            excluded=[place[row] for row in now.those("skipped", "testing", "tested", "unsure")],
             budget=self._budget_left(now),
             progress=progress,
+            past=past,
         )
-        if outlook is None:
-            return ranking, None, len(labels)
-        return outlook.ranking, {**outlook.to_dict(), "ranking": None}, len(labels)
+
+    def _past(self) -> Past | None:
+        """What came of promises so far, and what was advised last under the prices of today; None at the beginning."""
+        if (last := self._last_ranked()) is None:
+            return None
+        from stakes.ranking.promises import Past, share_kept
+
+        rounds = self.promises()
+        told = None if self._set_since(last) else last.payload["outlook"]
+        advice = () if told is None or told["advice"] is None else (told["advice"],)
+        return Past(share_kept(rounds), len(rounds), advice)
+
+    def _kept_promises(self) -> list[KeptPromise]:
+        if not (records := self.journal.records(PROMISE)):
+            return []
+        from stakes.campaign.promises import promise_kept  # here, as telling needs none of it
+
+        return [promise_kept(self.path, record) for record in records]
+
+    def _keep_promise(self, now: _Now, found: Suggested, labels: Mapping[int, str], share: float) -> None:
+        """Keep what the model promises and answers, where enough labels are new."""
+        from stakes.campaign.promises import is_due, promise_kept, promise_to_keep
+
+        last = self.journal.last_record(PROMISE)
+        if last is not None and not is_due(promise_kept(self.path, last), len(labels)):
+            return
+        unseen = [place for place, row in enumerate(self.sheet.ids) if now.states[row].status != "labelled"]
+        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen)) is not None:
+            self.journal.save_record(PROMISE, now.version, kept)
+
+    def promises(self) -> tuple[PromisedRound, ...]:
+        """What rounds of labels were said to save, beside what they saved.
+
+        Whenever rows are ranked, what the model promises is kept with its answers at rows that it was not fitted to.
+        Two models that follow each other are compared on those of these rows that have a label by now, mostly because
+        it was bought later: neither model knew it. Such rows are not like the others; they are weighed by how many
+        rows are nearest to them, which leaves regions that nothing was bought from to the nearest labels. Where 8 or
+        more of them were drawn by an audit, these judge alone, by the probabilities of their draws.
+
+        Returns:
+            A round for each two models, in their order; it may have its last label yet to come.
+
+        Raises:
+            StakesError: If the table has changed.
+
+        Examples:
+            >>> import numpy as np, pandas as pd
+            >>> from stakes import Campaign, SquaredError
+            >>> from stakes.tabular import ModelSpec
+            >>> x = np.linspace(0.0, 6.0, 40)
+            >>> table = pd.DataFrame({"x": x, "y": [np.sin(v) if i % 10 == 0 else None for i, v in enumerate(x)]})
+            >>> model = ModelSpec("gaussian-process")
+            >>> with Campaign.create(None, table, "y", SquaredError(), model=model) as campaign:
+            ...     for _ in range(4):
+            ...         asked = campaign.ask(2)
+            ...         told = campaign.tell_many([(row, float(np.sin(x[int(row) - 1]))) for row in asked.row_ids])
+            ...     rounds = campaign.promises()
+            >>> [(each.labels, each.bought, each.judged) for each in rounds]
+            [(4, 2, 6), (6, 2, 4), (8, 2, 2)]
+        """
+        from stakes.campaign.promises import judged_rounds
+
+        if len(kept := self._kept_promises()) < 2:
+            return ()
+        ids, states = self.sheet.ids, self.journal.states()
+        if any(max(each.rows, default=0) >= len(ids) for each in kept):
+            raise damaged(self.path, "a promise of its model is about a row which there is not")
+        labels = {place: label for place, row in enumerate(ids) if (label := states[row].label) is not None}
+        handed_out = {event.row for event in self.history() if event.kind == "ask"}
+        asked = {place for place, row in enumerate(ids) if row in handed_out}
+        audits = [audit_kept(self.path, record) for record in self.journal.records(AUDIT)]
+        return judged_rounds(self.sheet, kept, labels, asked, audits, cache(self._loss))
 
     def _trained_on(self, now: _Now) -> dict[int, str]:
         """The labels that a model is fitted to, by position in the table: those of tests are kept apart."""
@@ -886,7 +1165,7 @@ class Campaign:
 
     def _label_changes(self, record: Record) -> int:
         """How many labels were recorded, replaced or withdrawn since a record."""
-        changed = ("label", "replace", "withdraw")
+        changed = ("label", "replace", "withdraw", "settle", "retract")
         return sum(event.kind in changed for event in self.journal.history(since=record.version))
 
     def _set_since(self, record: Record) -> bool:
