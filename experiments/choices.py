@@ -35,6 +35,7 @@ from experiments.labels_saved.trees import grown
 from experiments.markdown import number, table
 from stakes import CategoricalEnsemble, CostMatrix, cold_start
 from stakes._utils.compute import loop
+from stakes.models import TableEncoder
 from stakes.simulation import Trial
 from stakes.simulation.strategies import reductions
 
@@ -239,23 +240,18 @@ def by_stack(process: Process, fit: Fit, problem: Problem) -> int:
 # which rows to label first
 
 
-def by_k_centre(features: Host, count: int, seed: int) -> Host:
+def by_medoids(features: Host, count: int, seed: int) -> Host:
     """As `stakes.cold_start` does."""
     return np.asarray(cold_start(features, n=count, random_state=seed).indices)
 
 
-def by_medoids(features: Host, count: int, seed: int, rounds: int = 20) -> Host:
-    """Positions [count]: rows of [R, d] to which the others are nearest in sum, by exchange from a k-centre start."""
-    distances = cdist(features, features)
-    chosen = by_k_centre(features, count, seed)
-    for _ in range(rounds):
-        nearest = distances[:, chosen].argmin(axis=1)
-        groups = [np.flatnonzero(nearest == place) for place in range(count)]
-        moved = np.asarray([group[distances[np.ix_(group, group)].sum(axis=0).argmin()] for group in groups])
-        if (moved == chosen).all():
-            break
-        chosen = moved
-    return chosen
+def by_k_centre(features: Host, count: int, seed: int) -> Host:
+    """Positions [count]: a row at random, then each time the one that is furthest from those before."""
+    features = TableEncoder().fit(features).transform(features)
+    chosen = [int(np.random.default_rng(seed).integers(len(features)))]
+    while len(chosen) < count:
+        chosen.append(int(cdist(features, features[chosen]).min(axis=1).argmax()))
+    return np.asarray(chosen)
 
 
 def drawn(features: Host, count: int, seed: int) -> Host:
@@ -264,8 +260,8 @@ def drawn(features: Host, count: int, seed: int) -> Host:
 
 
 STARTS: dict[str, Callable[[Host, int, int], Host]] = {
-    "k-centre (the default)": by_k_centre,
-    "medoids": by_medoids,
+    "medoids (the default)": by_medoids,
+    "k-centre": by_k_centre,
     "random": drawn,
 }
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from experiments import choices
 from experiments.__main__ import main
-from experiments.choices import BASES, STARTS, VARIANTS, by_medoids, curve, stacked, with_contexts
+from experiments.choices import BASES, STARTS, VARIANTS, curve, stacked, with_contexts
 from experiments.labels_saved.beliefs import DEFAULT
 from experiments.labels_saved.compiled import Process
 from experiments.labels_saved.problems import problems
@@ -82,11 +82,9 @@ def test_stacking_weighs_what_foretells_labels_that_were_left_out():
     np.testing.assert_allclose(said.sum(axis=2), 1.0)
 
 
-def test_medoids_are_in_the_middle_of_their_groups():
-    corners = np.asarray([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]])
-    offsets = np.asarray([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
-    rows = (corners[:, None] + offsets).reshape(-1, 2)
-    assert sorted(by_medoids(rows, 3, 0)) == [0, 5, 10]
+def test_k_centre_goes_for_the_corners():
+    rows = np.asarray([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0], [0.0, 9.0]])
+    assert {2, 3} <= set(choices.by_k_centre(rows, 3, 0))
 
 
 def test_the_study_goes_on_where_it_was_and_prints_its_table(tmp_path, monkeypatch, capsys):
