@@ -96,3 +96,7 @@ def test_the_study_goes_on_where_it_was_and_prints_its_table(tmp_path, monkeypat
     out = capsys.readouterr().out
     assert out.count("| 60 contexts | cost of a miss | 1 |") == 2
     assert all(f"first labels: {name}" in out for name in list(STARTS)[1:])
+
+
+def test_the_page_has_the_table_of_the_results():
+    assert choices.report(ROOT / choices.FOLDER) in (ROOT / "docs" / "does_it_help.md").read_text()
