@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from stakes._utils.arguments import Progress, affords, as_progress
 from stakes._utils.array import constant, on_host
@@ -406,7 +407,10 @@ def fitted(
 
 def _report(name: str, model: Any) -> tuple[str, ...]:
     """What was done to columns, and what the model says of itself."""
-    return (f"The model is {name}.", *model[0].report_, *getattr(model[-1], "report_", ()))
+    last = model[-1]
+    while isinstance(last, Pipeline):
+        last = last[-1]
+    return (f"The model is {name}.", *model[0].report_, *getattr(last, "report_", ()))
 
 
 def _as_many_as_seconds_allow(sheet: Worksheet, spec: ModelSpec, labels: Mapping[int, str]) -> Mapping[int, str]:
