@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from stakes._utils.text import short
 from stakes.campaign import Campaign, Event, Status, Undone
 from stakes.campaign.campaign import RANKING
 from stakes.campaign.kept import ranking_kept
+from stakes.campaign.states import checked_clock
 from stakes.label.media import Media
 from stakes.label.worker import Worker
 from stakes.tabular.worksheet import loss_task
@@ -25,6 +27,7 @@ Act = Literal["later", "unsure", "skip"]
 ACTS: tuple[Act, ...] = ("later", "unsure", "skip")
 _AGAIN = 10  # acts of a person after which a row that they put off comes again
 _HOUR = 3600.0
+_ENOUGH = 20  # rows to choose from, of which others may take some meanwhile
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,12 @@ class Desk:
         row = held[0].row if held else self._hand_out(name)
         return None if row is None else self._card(row, name)
 
+    def next(self, name: str, change: Callable[[], None]) -> Card | None:
+        """Make a change, and hand out the row that comes next: both are on the disk when this returns, or neither."""
+        with self.campaign.journal.together():
+            change()
+            return self.card(name)
+
     def tell(self, name: str, row: str, label: str, *, new_class: bool = False) -> None:
         """Record what a person says of a row; once more, it changes nothing."""
         self.campaign.tell(row, label, annotator=name, new_class=new_class)
@@ -173,9 +182,9 @@ class Desk:
 
     def disputes(self) -> list[str]:
         """The rows to be settled: those on which annotators differ first."""
-        states = self.campaign.journal.states()
-        unsure = (row for row, state in states.items() if state.status == "unsure")
-        return list(dict.fromkeys([*self.campaign.disagreements(), *unsure]))
+        differ = self.campaign.disagreements()
+        unsure = [row for row, event in self.campaign.journal.replay.last.items() if event.kind == "unsure"]
+        return list(dict.fromkeys([*differ, *unsure]))
 
     def dispute(self, row: str, name: str) -> Dispute:
         """A row to be settled."""
@@ -289,12 +298,17 @@ class Desk:
         return None
 
     def _rest(self, put_off: set[str]) -> list[str]:
-        """Open rows beyond those that are ranked, in an order that has nothing to do with that of the table."""
+        """Some open rows beyond those that are ranked."""
         if self.ranked_with is None:  # the first ranking is on its way
             return []
-        states = self.campaign.journal.states()
-        rest = [row for row, state in states.items() if state.status == "open" and row not in put_off]
-        return sorted(rest, key=self._draw)
+        replay, now = self.campaign.journal.replay, checked_clock()
+        free = (row for row in self._drawn if row not in put_off and replay.state(row).at(now).status == "open")
+        return list(islice(free, _ENOUGH))
+
+    @cached_property
+    def _drawn(self) -> list[str]:
+        """All rows in an order that has nothing to do with that of the table."""
+        return sorted(self.campaign.journal.ids(), key=self._draw)
 
     def _due(self, name: str) -> list[str]:
         """Rows on which one more opinion is wanted, in the order in which they were labelled."""

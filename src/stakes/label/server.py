@@ -323,14 +323,14 @@ class Label:
         """Make a change, which is on the disk when it returns; then the next row, as a part of the page for scripts."""
 
         def made() -> tuple[Content, bool, str]:
+            desk, said = self._the_desk, list[str]()
+            view = self._view(browser)
             try:
-                notice, good = change(), True
+                card = desk.next(browser.name, lambda: said.append(change()))
             except StakesError as error:
-                notice, good = str(error), False
-            if back == "/settle":
-                return self._settled(browser, notice)[0], good, notice
-            view, desk = self._view(browser), self._the_desk
-            return self._work(view, desk.card(browser.name), notice), good, notice
+                return "", False, str(error)
+            work = self._settled(browser, said[0])[0] if back == "/settle" else self._work(view, card, said[0])
+            return work, True, said[0]
 
         if request.headers.get("x-part") != "1":
             _, good, notice = await self._in_thread(made)
