@@ -37,8 +37,8 @@ def run(kind, code, folder):
     return printed
 
 
-def test_there_are_three():
-    assert [page.stem for page in PAGES] == ["prices", "progression", "tumours"]
+def test_there_are_four():
+    assert [page.stem for page in PAGES] == ["labelling", "prices", "progression", "tumours"]
 
 
 def follow(text, folder):
