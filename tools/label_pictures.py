@@ -17,7 +17,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "tutorials" / "labelling.md"
-PATIENCE = 300_000  # milliseconds
+PATIENCE = 60_000  # milliseconds
 DESK = {"viewport": {"width": 1180, "height": 860}}
 PHONE = {"viewport": {"width": 390, "height": 760}, "is_mobile": True, "has_touch": True}
 

@@ -24,8 +24,8 @@ ACT_WORDS = {
     "unsure": ("Not sure", "somebody else settles it"),
     "skip": ("Skip for good", "it cannot be labelled; never ask again"),
 }
+_MISTAKES = 6  # that are told
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
-_LONG = 80  # letters from which on a value has a block of its own
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def panel(
     ]
     parts = [
         tag("p", ranked, id="ranked", class_="ranked"),
-        *([tag("p", f"The last ranking failed: {problem}", class_="problem")] if problem else []),
+        *([tag("p", f"Something failed: {problem}", class_="problem")] if problem else []),
         tag(
             "dl",
             [tag("div", [tag("dt", name), tag("dd", value)]) for name, value in _money(card, status)],
@@ -270,7 +270,7 @@ def panel(
         ),
         tag("section", [tag("p", status.advice)], class_=f"advice {mood}", aria_label="Advice"),
         tag("div", progress, class_="progress"),
-        tag("p", loss_sentences(view.brief.loss), class_="faint loss"),
+        tag("p", [loss_sentences(view.brief.loss), _mistakes(view.brief.loss.cost_matrix)], class_="faint loss"),
         learning_chart(curve),
         acquired,
     ]
@@ -290,6 +290,16 @@ def panel(
             )
         )
     return parts
+
+
+def _mistakes(matrix: Any) -> str:
+    """What mistakes cost, one after another, where they are few."""
+    if matrix is None:
+        return ""
+    costs = [(truth, name, cost) for truth, line in matrix.items() for name, cost in line.items() if cost]
+    told = [f"{name} where it is {truth} costs {short(cost)}" for truth, name, cost in costs[:_MISTAKES]]
+    more = f", and {len(costs) - _MISTAKES} more" if len(costs) > _MISTAKES else ""
+    return f" To say {'; '.join(told)}{more}." if told else ""
 
 
 def _money(card: Card | None, status: Status) -> list[tuple[str, Content]]:
@@ -335,7 +345,7 @@ def _today(status: Status) -> Content:
 def _values(card: Card) -> Markup:
     """The cells of a row: long ones as paragraphs, files as what they hold, others as a list."""
     short_ones, long_ones = list[Markup](), list[Markup]()
-    for name, value, image, content in card.values:
+    for name, value, long, image, content in card.values:
         if image:
             shown = void("img", src=f"/media/{quote(value)}", alt=f"{name}: {value}")
             long_ones.append(tag("figure", [shown, tag("figcaption", f"{name}: {value}")]))
@@ -343,7 +353,7 @@ def _values(card: Card) -> Markup:
             long_ones.append(
                 tag("div", [tag("h2", f"{name}: {value}", class_="name"), tag("p", content, class_="long")])
             )
-        elif len(value) > _LONG or "\n" in value:
+        elif long or "\n" in value:
             long_ones.append(tag("div", [tag("h2", name, class_="name"), tag("p", value, class_="long")]))
         else:
             short_ones.append(tag("div", [tag("dt", name), tag("dd", value or "\N{EN DASH}")]))
