@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
-from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
+from stakes.campaign.journal import WEEK, Journal, append, damaged, kept_in
 from stakes.campaign.kept import (
     MONEY,
     KeptAudit,
@@ -625,6 +625,36 @@ class Campaign:
         """
         self.journal.withdraw(rows, who=who)
 
+    def retract(self, row: str, annotator: str) -> None:
+        """Take back what one annotator says of a row; what others say stays.
+
+        Where nobody else has labelled it the row is open again; else its label is the first that is left.
+
+        Args:
+            row: Its id.
+            annotator: Whose label, opinion or settlement it is.
+
+        Raises:
+            StakesError: If there is no such row, or no label of theirs; nothing is recorded then.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     _ = campaign.tell("c", "cat", annotator="anna")
+            ...     _ = campaign.tell("c", "dog", annotator="ben")
+            ...     campaign.retract("c", "anna")
+            ...     campaign.journal.state("c").label
+            'dog'
+        """
+        journal = self.journal
+        if row not in journal.costs():
+            raise unknown_row(row, journal.ids())
+        with journal.writing():
+            event = Event(0, checked_clock(), "retract", row, who=checked_text(annotator, "the annotator"))
+            append(journal.connection, journal.replay, [journal.replay.checked(event)], [])
+
     def status(self, *, refresh: bool = True, progress: bool | Progress = False) -> Status:
         """Where the campaign stands, and whether to go on.
 
@@ -815,6 +845,26 @@ class Campaign:
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
         return self._record(labels, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
+    def checked_labels(
+        self, pairs: Iterable[tuple[str, str | float]], *, new_class: bool = False
+    ) -> list[tuple[str, str]]:
+        """Labels as `tell_many` would keep them; what it would refuse of them as such is refused here.
+
+        Args:
+            pairs: Ids and labels.
+            new_class: Whether a label may be of a class that no row has had.
+
+        Returns:
+            Ids and labels.
+
+        Raises:
+            StakesError: If one of them is no label; nothing is recorded in any case.
+        """
+        self._refuse_untrusted(model=False)
+        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        self._refuse_bad_labels(read, new_class)
+        return read
+
     def close(self) -> None:
         """Let go of the file."""
         self.journal.close()
@@ -997,11 +1047,12 @@ class Campaign:
         """Keep what the model promises and answers, where enough labels are new."""
         from stakes.campaign.promises import is_due, promise_kept, promise_to_keep
 
-        last = self.journal.last_record(PROMISE)
-        if last is not None and not is_due(promise_kept(self.path, last), len(labels)):
+        record = self.journal.last_record(PROMISE)
+        last = None if record is None else promise_kept(self.path, record)
+        if last is not None and not is_due(last, len(labels)):
             return
         unseen = [place for place, row in enumerate(self.sheet.ids) if now.states[row].status != "labelled"]
-        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen)) is not None:
+        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen, last)) is not None:
             self.journal.save_record(PROMISE, now.version, kept)
 
     def promises(self) -> tuple[PromisedRound, ...]:
@@ -1009,9 +1060,11 @@ class Campaign:
 
         Whenever rows are ranked, what the model promises is kept with its answers at rows that it was not fitted to.
         Two models that follow each other are compared on those of these rows that have a label by now, mostly because
-        it was bought later: neither model knew it. Such rows are not like the others; they are weighed by how many
-        rows are nearest to them, which leaves regions that nothing was bought from to the nearest labels. Where 8 or
-        more of them were drawn by an audit, these judge alone, by the probabilities of their draws.
+        it was bought later: neither model knew it. Such rows are not like the others: more is expected of them. So
+        what came is what the later model expects over all rows, times the share of that which came where there are
+        labels, each weighed by how many rows are nearest to it. Regions that nothing was bought from are taken to gain
+        in proportion. Where 8 or more of the labels were drawn by an audit, these judge alone, by the probabilities
+        of their draws.
 
         Returns:
             A round for each two models, in their order; it may have its last label yet to come.

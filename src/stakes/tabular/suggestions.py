@@ -10,25 +10,38 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from stakes._utils.arguments import Progress, affords, as_progress
-from stakes._utils.array import on_host
+from stakes._utils.array import constant, on_host
 from stakes._utils.tables import Host
-from stakes.beliefs import Distribution
+from stakes.beliefs import Belief, Distribution
 from stakes.evaluation import AuditDraw, audit, bayes_prediction
-from stakes.evaluation.audit import class_losses
+from stakes.evaluation.audit import class_losses, moments_of
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
-from stakes.losses import AnyLoss, CostMatrix
+from stakes.losses import AnyLoss, CostMatrix, LogLoss
 from stakes.models import DefaultModel, belief_of
 from stakes.models.inspection import trained_weights
-from stakes.ranking import HelpedContext, Note, Offer, Outlook, Ranking, Reason, cold_start, outlook
+from stakes.ranking import (
+    HelpedContext,
+    Note,
+    Offer,
+    Outlook,
+    Ranking,
+    Reason,
+    TrainedWeightWarning,
+    cold_start,
+    outlook,
+    rank,
+)
 from stakes.ranking.cold_start import DISTANCE
 from stakes.ranking.promises import Past, with_past
 from stakes.ranking.query import at_least_one
@@ -39,6 +52,9 @@ from stakes.tabular.streamed import StreamedRows
 from stakes.tabular.worksheet import Worksheet, as_targets
 
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
+_TOGETHER = _OFFERS  # rows at the head of an order that are chosen together, as for `suggest`
+_ORDERED = 5000  # rows that an order goes by their worth; nobody labels as many before the next one
+_APART = 200  # the same without a model: rows are looked for that are far from each other
 _POSITIVE, _COUNTS = ModelSpec("log-gaussian-process"), ModelSpec("count-process")
 _OF_COUNTS = "poisson-deviance"  # the loss that allows 0
 _MOST_LABELS = 1000  # that a Gaussian process is fitted to within seconds, as `DefaultModel(max_gp_labels=)` has it
@@ -164,6 +180,75 @@ def suggest_with_model(
     return Suggested(replace(ranking, **first), replace(found, ranking=ranking), (model, loss, classes), raw)
 
 
+def order_rows(
+    sheet: Worksheet,
+    *,
+    labels: Mapping[int, str],
+    pending: Collection[int] = (),
+    excluded: Collection[int] = (),
+    guess: bool = False,
+    progress: bool | Progress = False,
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """All rows of a table that could be labelled, in the order in which to label them.
+
+    The first are chosen for what they are worth together, as `suggest` does, the others each for what it is worth
+    alone. Rows beyond the first 5000 follow as they stand in the table, and beyond the first 200 where there is no
+    model yet.
+
+    Args:
+        sheet: The table, in memory.
+        labels: By row, those that are known.
+        pending: Rows whose labels are on their way: they are left out, and count as known to come.
+        excluded: Rows that are left out.
+        guess: Whether to say what the model would answer.
+        progress: True, or a function that is called with what is being done and the share that is done.
+
+    Returns:
+        Positions in the table, and by position the model's guess, none where that was not asked for or in a cold start.
+
+    Raises:
+        StakesError: If the model cannot be fitted to the labels, or tells no guess.
+    """
+    show, out, waiting = as_progress(progress), {*labels, *excluded}, set(pending)
+    rows = [row for row in range(len(sheet.ids)) if row not in out]
+    free = [row for row in rows if row not in waiting]
+    if not free:
+        return (), {}
+    if why := _why_cold(sheet, labels):
+        found = _spread(sheet, rows, {*waiting, *labels}, min(_APART, len(free)), None, why)
+        return _followed(found.indices, free), {}
+    show(f"fitting a model to {len(labels)} labels", None)
+    model, loss, classes, _ = fitted(sheet, labels, rows)
+    asked: dict[str, Any] = {
+        "costs": None if sheet.costs is None else sheet.costs[rows],
+        "pending": [place for place, row in enumerate(rows) if row in waiting],
+        "classes": classes,
+        "random_state": sheet.brief.random_state,
+        "progress": show,
+    }
+    pool = sheet.features.take(rows)
+    with explained(sheet, len(labels)), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainedWeightWarning)  # `ask` and `suggest` say so
+        first = rank(model, loss, pool, n=min(_TOGETHER, len(free)), **asked).indices
+        others = rank(model, loss, pool, n=min(_ORDERED, len(free)), batch=False, **asked).indices
+        order = _followed([rows[place] for place in dict.fromkeys([*first, *others])], free)
+        return order, _guesses(sheet, model, order) if guess else {}
+
+
+def _followed(first: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
+    """The first rows, and after them all others."""
+    return tuple(dict.fromkeys([*first, *rows]))
+
+
+def _guesses(sheet: Worksheet, model: Any, rows: Sequence[int]) -> dict[int, str]:
+    """What a model answers for each row: a class, or a number of six digits."""
+    if not hasattr(model, "predict"):
+        raise StakesError(f"{chosen_model(sheet)[0].name} has no predict: it tells no guess. Leave the guess out")
+    answers = on_host(model.predict(sheet.features.take(list(rows))))
+    said = (f"{float(each):.6g}" if sheet.task == "real" else str(each) for each in answers)
+    return dict(zip(rows, said, strict=True))
+
+
 def draw_audit(
     sheet: Worksheet, n: int, *, labels: Mapping[int, str], rows: Sequence[int], random_state: np.random.Generator
 ) -> tuple[AuditDraw, Any, tuple[str, ...] | None, AnyLoss]:
@@ -195,13 +280,21 @@ def draw_audit(
     return found.draw, on_host(found.answers)[list(found.draw.rows)], classes, loss
 
 
+class Answers(NamedTuple):
+    """What a model answers at rows of a table, and what it expects answers to lose there."""
+
+    answers: Host
+    """[M]"""
+    losses: Host | None
+    """[M, C]: of classes, what each answer loses under each class"""
+    expected: Callable[[Host], Host]
+    """of other answers [M], or of their losses [M, C] under each class: how much more they lose than its own [M]"""
+
+
 def answers_at(
     sheet: Worksheet, fit: tuple[Any, AnyLoss, tuple[str, ...] | None], rows: Sequence[int]
-) -> tuple[Host, Host | None] | None:
-    """What a model answers at rows of a table: the answers, and of classes what each loses under each class [M, C].
-
-    None where answers are whole distributions, which are not kept.
-    """
+) -> Answers | None:
+    """The answers of a model at rows of a table; None where they are whole distributions, which are not kept."""
     model, loss, classes = fit
     table = sheet.features.take(list(rows))
     with explained(sheet, len(rows)):
@@ -210,7 +303,24 @@ def answers_at(
         if isinstance(answers, Distribution):
             return None
         found = np.asarray(on_host(answers), dtype=float)
-        return found, None if classes is None else class_losses(loss, answers, len(rows), len(classes))
+        if classes is None:
+            return Answers(found, None, partial(_expected_beyond, loss, belief, answers))
+        losses = class_losses(loss, answers, len(rows), len(classes))
+        likely = np.asarray(on_host(bayes_prediction(LogLoss(), belief)), dtype=float)
+        own = _mean_losses(likely, losses)
+        return Answers(found, losses, lambda others: _mean_losses(likely, others) - own)
+
+
+def _mean_losses(likely: Host, losses: Host) -> Host:
+    """[M]: what is impossible loses nothing, not even where it would be infinite."""
+    return np.asarray(np.sum(likely * np.where(likely > 0.0, losses, 0.0), axis=1))
+
+
+def _expected_beyond(loss: AnyLoss, belief: Belief, answers: Any, others: Host) -> Host:
+    """[M]: how much more other answers to a number are expected to lose."""
+    given = constant(others, belief.like)
+    own = moments_of(loss, belief, answers).expected
+    return np.asarray(moments_of(loss, belief, given).expected - own, dtype=float)
 
 
 def whys(ranking: Ranking) -> tuple[str, ...]:
@@ -297,7 +407,10 @@ def fitted(
 
 def _report(name: str, model: Any) -> tuple[str, ...]:
     """What was done to columns, and what the model says of itself."""
-    return (f"The model is {name}.", *model[0].report_, *getattr(model[-1], "report_", ()))
+    last = model[-1]
+    while isinstance(last, Pipeline):
+        last = last[-1]
+    return (f"The model is {name}.", *model[0].report_, *getattr(last, "report_", ()))
 
 
 def _as_many_as_seconds_allow(sheet: Worksheet, spec: ModelSpec, labels: Mapping[int, str]) -> Mapping[int, str]:
