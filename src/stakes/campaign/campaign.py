@@ -560,12 +560,12 @@ class Campaign:
         several = [row for row, each in replay.opinions.items() if len(each) > 1]
         if not several:
             return ()
-        same = self._alike()
+        same = self.alike()
         places = {row: place for place, row in enumerate(replay.rows)}
         return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
 
-    def _alike(self) -> Callable[[str, str], bool]:
-        """Whether two labels are taken for the same."""
+    def alike(self) -> Callable[[str, str], bool]:
+        """A function that tells whether two labels are taken for the same, as `disagreements` does."""
         if not self._numbers:
             return str.__eq__
         values = [float(each.label) for each in self.journal.opinions()]
