@@ -1029,12 +1029,12 @@ class Campaign:
         """What came of promises so far, and what was advised last under the prices of today; None at the beginning."""
         if (last := self._last_ranked()) is None:
             return None
-        from stakes.ranking.promises import Past, share_kept
+        from stakes.ranking.promises import Past, judged_enough, share_kept
 
         rounds = self.promises()
         told = None if self._set_since(last) else last.payload["outlook"]
         advice = () if told is None or told["advice"] is None else (told["advice"],)
-        return Past(share_kept(rounds), len(rounds), advice)
+        return Past(share_kept(rounds), len(judged_enough(rounds)), advice)
 
     def _kept_promises(self) -> list[KeptPromise]:
         if not (records := self.journal.records(PROMISE)):
