@@ -28,6 +28,10 @@ BENCHMARKS = {
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
     "screening": ("benchmarks.screening", "of too many rows some are scored: what the rows chosen are worth"),
     "peers": ("benchmarks.speed_of_peers", "other libraries on the same job; see --python"),
+    "label": (
+        "benchmarks.label",
+        "the page of `stakes label`: key press to next card, in a browser, while a refit runs",
+    ),
     "gpu": ("benchmarks.gpu", "losses of classes on a GPU: the fused kernel beside the bare products"),
 }
 """The module of each benchmark, and what it measures."""
