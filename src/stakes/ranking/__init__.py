@@ -1,5 +1,6 @@
 """One call from a fitted model and a loss to the rows worth labelling, and why."""
 
+from stakes.ranking.annotators import Opinion, OpinionFit, fit_to_opinions, rank_opinions
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.outlook import Outlook, outlook
 from stakes.ranking.query import Pool
@@ -12,12 +13,16 @@ __all__ = [
     "HelpedContext",
     "Note",
     "Offer",
+    "Opinion",
+    "OpinionFit",
     "Outlook",
     "Pool",
     "Ranking",
     "Reason",
     "TrainedWeightWarning",
     "cold_start",
+    "fit_to_opinions",
     "outlook",
     "rank",
+    "rank_opinions",
 ]
