@@ -68,8 +68,8 @@ NAMES = {
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
     "stakes.ranking": """
-        Amount HelpedContext Note Offer Opinion OpinionFit Outlook Pool Ranking Reason TrainedWeightWarning cold_start
-        fit_to_opinions outlook rank rank_opinions
+        Amount HelpedContext Note Offer OpinionFit OpinionOffer Outlook Pool PromisedRound Ranking Reason
+        TrainedWeightWarning cold_start fit_to_opinions outlook rank rank_opinions
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """

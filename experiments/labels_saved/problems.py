@@ -44,10 +44,12 @@ class Problem:
 
     def __call__(self, belief: Any, targets: Any) -> float:
         """The mean loss on T test rows of what is best to answer under the belief, in units."""
+        return float(realised_loss(self.loss, self.answers(belief), targets).mean) / self.unit
+
+    def answers(self, belief: Any) -> Any:
+        """[T, ..]: what is best to answer under the belief; probabilities that none of them is 0."""
         answers = bayes_prediction(self.loss, belief)
-        if isinstance(self.loss, LogLoss):
-            answers = with_floor(answers)
-        return float(realised_loss(self.loss, answers, targets).mean) / self.unit
+        return with_floor(answers) if isinstance(self.loss, LogLoss) else answers
 
 
 def with_floor(probabilities: Host) -> Host:

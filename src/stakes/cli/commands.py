@@ -29,6 +29,7 @@ _COMMANDS = {
     "suggest": ("suggest", "Which rows of a table to label next. Keeps nothing."),
     "init": ("init", "Begin a campaign: a file that remembers rows, labels and who is at work on what."),
     "ask": ("ask", "Hand out the rows to label next, to nobody else for a while."),
+    "label": ("label", "Label on a page in the browser, alone or with others."),
     "tell": ("tell", "Record the label of a row."),
     "import": ("tell", "Record the labels of a filled-in CSV."),
     "skip": ("rows", "Never ask for rows again, until they are released."),

@@ -1,8 +1,9 @@
 """One call from a fitted model and a loss to the rows worth labelling, and why."""
 
-from stakes.ranking.annotators import Opinion, OpinionFit, fit_to_opinions, rank_opinions
+from stakes.ranking.annotators import OpinionFit, OpinionOffer, fit_to_opinions, rank_opinions
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.outlook import Outlook, outlook
+from stakes.ranking.promises import PromisedRound
 from stakes.ranking.query import Pool
 from stakes.ranking.rank import TrainedWeightWarning, rank
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
@@ -13,10 +14,11 @@ __all__ = [
     "HelpedContext",
     "Note",
     "Offer",
-    "Opinion",
     "OpinionFit",
+    "OpinionOffer",
     "Outlook",
     "Pool",
+    "PromisedRound",
     "Ranking",
     "Reason",
     "TrainedWeightWarning",

@@ -66,7 +66,7 @@ class OpinionFit:
 
 
 @dataclass(frozen=True)
-class Opinion:
+class OpinionOffer:
     """An opinion that could be asked for.
 
     Attributes:
@@ -77,8 +77,8 @@ class Opinion:
         before: How many opinions there are on the row already.
 
     Examples:
-        >>> from stakes.ranking import Opinion
-        >>> print(Opinion(row=3, annotator="ann", worth=0.02, price=5.0, before=1))
+        >>> from stakes.ranking import OpinionOffer
+        >>> print(OpinionOffer(row=3, annotator="ann", worth=0.02, price=5.0, before=1))
         row 3 by ann (opinion 2 on it): worth 0.02 for 5
     """
 
@@ -156,7 +156,7 @@ def rank_opinions(
     noise: Mapping[str, Any] | None = None,
     repeat: bool = False,
     random_state: RandomState = 0,
-) -> list[Opinion]:
+) -> list[OpinionOffer]:
     """The opinions that are worth most for their price: which rows to ask whom about, again or for the first time.
 
     Args:
@@ -213,9 +213,9 @@ def rank_opinions(
     costs = np.asarray([prices[name] for name in names], dtype=float)
     before = dict(zip(*np.unique([row for row, _, _ in fit.opinions], return_counts=True), strict=True))
 
-    def opinion(place: int, who: int) -> Opinion:
+    def opinion(place: int, who: int) -> OpinionOffer:
         row = int(rows[place])
-        return Opinion(row, names[who], float(worths[who, place]), float(costs[who]), int(before.get(row, 0)))
+        return OpinionOffer(row, names[who], float(worths[who, place]), float(costs[who]), int(before.get(row, 0)))
 
     value = worths / costs[:, None]  # [A, N]
     said = set() if repeat else {(row, name) for row, name, _ in fit.opinions}
@@ -241,9 +241,9 @@ def rank_opinions(
     return [opinion(*pairs[index]) for index in chosen.indices]
 
 
-def _affordable(pairs: Sequence[tuple[int, int]], opinion: Any, n: int, budget: float | None) -> list[Opinion]:
+def _affordable(pairs: Sequence[tuple[int, int]], opinion: Any, n: int, budget: float | None) -> list[OpinionOffer]:
     """The first pairs, one on a row, as far as the budget reaches."""
-    found: dict[int, Opinion] = {}
+    found: dict[int, OpinionOffer] = {}
     spent = 0.0
     for place, who in pairs:
         if len(found) == n:

@@ -105,6 +105,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"The model is known by {count} members, and none of them is the truth: worths are what the others save with "
         f"the labels of each in turn. {_if_one_were_right(size, joint, used)}"
     ),
+    "promises kept": lambda share, error, rounds: (
+        f"Worths are {share:.0%} (± {2 * error:.0%}) of what the model says: in this campaign, {rounds} rounds of "
+        "labels have saved that share of what they promised (report shows them)."
+    ),
     # fewer rows than were asked for
     "too few rows": lambda n, size, pending: (
         f"{n} rows were asked for; the pool has {size}{f', {pending} of them pending' if pending else ''}."

@@ -28,6 +28,7 @@ from stakes.report.figures import (
     check_canvas,
     contexts_picture,
     learning_picture,
+    promises_picture,
     worth_picture,
 )
 from stakes.tabular import LossSpec
@@ -58,7 +59,7 @@ def text(content: Content) -> Markup:
     return Markup("".join(map(text, content)))
 
 
-def tag(name: str, content: Content = "", **attributes: str) -> Markup:
+def tag(name: str, content: Content = "", /, **attributes: str) -> Markup:
     """An element; attributes are escaped too, and `class_` is class."""
     given = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
     return Markup(f"<{name}{given}>{text(content)}</{name}>\n")
@@ -331,6 +332,7 @@ def _pictures(evidence: Evidence, show: Progress) -> list[Picture]:
         learning_picture(curve, evidence),
         acquired_picture(evidence),
         worth_picture(evidence),
+        promises_picture(evidence),
         _unsure(evidence),
     ]
 
