@@ -49,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words[:1] == ["audits"]:
         audits.main(words[1:])
         return
+    if words[:1] == ["annotators"]:
+        annotators.main(words[1:])
+        return
     if words[:1] == ["promises"]:
         promises.main(words[1:])
         return

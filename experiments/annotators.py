@@ -10,8 +10,9 @@ found. Nobody is told how reliable they are, and nobody says something else when
 
 All start with 10 rows whose class is known. Who reckons with errors first spends 10 on each annotator's opinions on
 these rows (10 of the student's, 2 of the expert's). All spend 200, and are refitted after every 10, from 60 on after
-every 20. The loss is log loss on test rows. The level to reach is three quarters of the way from the loss at the start to the lowest
-final loss of all policies, both of smoothed mean curves; a policy that never gets there counts as if it had at the end.
+every 20. The loss is log loss on test rows. The level to reach is three quarters of the way from the loss at the start
+to the lowest final loss of all policies, both of smoothed mean curves; a policy that never gets there counts as if it
+had at the end.
 
 A second part estimates confusion matrices from 30, 100 and 300 rows that both labelled, with 10 known ones beside.
 
@@ -24,7 +25,6 @@ import argparse
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from experiments.markdown import number
 from experiments.markdown import table as markdown
 from stakes.beliefs import CategoricalEnsemble
 from stakes.models import LabelDraws
-from stakes.ranking import fit_to_opinions, rank_opinions
+from stakes.ranking import OpinionFit, fit_to_opinions, rank_opinions
 
 TABLES = ("australian", "phoneme", "spambase", "vehicle", "satimage", "wdbc")
 SETTINGS = ("even", "biased")
@@ -46,11 +46,11 @@ BOTH, STUDENT, EXPERT, IGNORED = "both", "student", "expert", "noise ignored"
 POLICIES = (BOTH, STUDENT, EXPERT, IGNORED)
 PRICES = {STUDENT: 1.0, EXPERT: 5.0}
 ACCURACY = {STUDENT: 0.8, EXPERT: 0.95}
-RUNS, BUDGET, CALIBRATION, FALL = 8, 200.0, 10.0, 0.75
+RUNS, BUDGET, CALIBRATION, FALL = 3, 200.0, 10.0, 0.75
 DOUBLE = (30, 100, 300)
 """Rows that both label, where confusions are estimated."""
 RESULTS = Path(__file__).parent / "results" / "annotators" / "annotators.json"
-_COPIES, _CONTEXTS, _POOL, _ROWS = 80, 60, 100, 200
+_COPIES, _CONTEXTS, _POOL, _ROWS = 100, 60, 100, 200
 _SEED = 20
 
 
@@ -132,6 +132,7 @@ def bought(table: Table, run: int, setting: str, policy: str, budget: float = BU
     prices = {name: price for name, price in PRICES.items() if policy in (BOTH, name)} or {STUDENT: PRICES[STUDENT]}
     perfect = {name: np.eye(len(classes)) for name in prices} if policy == IGNORED else None
     opinions: list[tuple[int, str, int]] = []
+    fit: OpinionFit | None = None
     if policy != IGNORED:
         tried = [(row, name) for name, price in prices.items() for row in list(start)[: int(CALIBRATION / price)]]
         opinions = [(row, name, int(said[name][here[row]])) for row, name in tried]
@@ -145,6 +146,7 @@ def bought(table: Table, run: int, setting: str, policy: str, budget: float = BU
             known={**start, **taken},
             classes=classes,
             model=LabelDraws(copies=_COPIES),
+            previous=fit,
             random_state=generator,
         )
         members = fit.model.members(test)
@@ -230,7 +232,9 @@ def _case(runs: Sequence[dict[str, Any]], budget: float) -> dict[str, Any]:
         lines = [_by_unit(each["curve"], units) for each in own]
         curves[policy] = np.mean(lines, axis=0)
         total = sum(each["opinions"] for each in own)
-        shares[policy] = {name: round(sum(each[name] for each in own) / total, 3) for name in ("of the expert", "again")}
+        shares[policy] = {
+            name: round(sum(each[name] for each in own) / total, 3) for name in ("of the expert", "again")
+        }
     start, best = float(curves[IGNORED][0]), min(float(last_level(each)) for each in curves.values())
     level = start - FALL * (start - best)
     costs = {policy: _cost(each, level, budget) for policy, each in curves.items()}
@@ -286,9 +290,7 @@ def costs_table(result: dict[str, Any]) -> str:
     head = ["table", "setting", "loss to reach", *POLICIES, "both / better single", "both / noise ignored"]
     lines = []
     for case in result["cases"]:
-        costs = [
-            f"{'> ' if policy in case['never reached'] else ''}{case['cost'][policy]:.0f}" for policy in POLICIES
-        ]
+        costs = [f"{'> ' if policy in case['never reached'] else ''}{case['cost'][policy]:.0f}" for policy in POLICIES]
         ratios = [f"{case['against the better single']:.2f}", f"{case['against noise ignored']:.2f}"]
         lines.append([case["table"], case["setting"], number(case["level"]), *costs, *ratios])
     for setting, each in result["medians"].items():

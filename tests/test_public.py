@@ -62,7 +62,8 @@ NAMES = {
     """,
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
-        Hyperparameters LabelDraws OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
+        Hyperparameters LabelDraws OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief
+        register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace

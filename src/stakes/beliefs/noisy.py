@@ -45,8 +45,8 @@ def noisy_labels(belief: Belief, noise: Any, rows: Any = None) -> Any:
         StakesError: If the noise has a wrong shape, is no probability or is negative.
 
     Examples:
-        Two members that disagree; a label that is right in four of five cases leaves half of the loss that a right one
-        removes:
+        Two members that disagree; a label that is right in four of five cases removes three fifths of the loss that a
+        right one does:
 
         >>> from stakes import CategoricalEnsemble, ZeroOne, score
         >>> from stakes.beliefs import noisy_labels
@@ -55,8 +55,13 @@ def noisy_labels(belief: Belief, noise: Any, rows: Any = None) -> Any:
         >>> print(score(ZeroOne(), belief), score(ZeroOne(), noisy_labels(belief, [[0.8, 0.2], [0.2, 0.8]])))
         [0.5] [0.3]
     """
-    kinds = {CategoricalEnsemble: _said, VoteEnsemble: _said, GaussianBelief: _measured}
-    kinds |= {GaussianMixtureBelief: _measured_by_hypothesis, NormalEnsemble: _measured_by_member}
+    kinds: dict[type, Callable[[Any, Any, Any], Any]] = {
+        CategoricalEnsemble: _said,
+        VoteEnsemble: _said,
+        GaussianBelief: _measured,
+        GaussianMixtureBelief: _measured_by_hypothesis,
+        NormalEnsemble: _measured_by_member,
+    }
     if type(belief) not in kinds:
         raise TypeError(
             "noise of annotators is known for ensembles of classes and of normals, Gaussian beliefs and mixtures of "
@@ -78,7 +83,7 @@ def _positions(belief: Belief, rows: Any) -> Any:
 def _said(belief: CategoricalEnsemble | VoteEnsemble, noise: Any, rows: Any) -> CategoricalEnsemble:
     """Each member's probabilities of the label, times the confusion matrix."""
     _, confusion = asarrays(like=belief.like, confusion=noise)
-    count, xp = belief.domain.count, namespace(belief.like)
+    count, xp = int(belief.n_classes), namespace(belief.like)
     shape = (count, count) if confusion.ndim == 2 else (len(rows), count, count)
     check_shape("the confusion matrix", confusion, shape)
     check_probabilities("each row of the confusion matrix", confusion)

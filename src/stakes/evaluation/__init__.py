@@ -1,14 +1,8 @@
 """Bayes answers, realised losses, what of them could be saved, whether beliefs are calibrated, and audits."""
 
 from stakes.acquisition.scores import bayes_prediction
-from stakes.evaluation.annotators import (
-    Agreement,
-    Annotators,
-    ClassAnnotator,
-    NumberAnnotator,
-    agreement,
-    estimate_annotators,
-)
+from stakes.evaluation.agreement import Agreement, agreement
+from stakes.evaluation.annotators import Annotators, ClassAnnotator, NumberAnnotator, estimate_annotators
 from stakes.evaluation.audit import Audit, AuditDraw, AuditedLoss, audit
 from stakes.evaluation.calibration import Calibration, ClassCalibration, calibration
 from stakes.evaluation.decomposition import BiasVariance, Decomposition, bias_variance, decompose

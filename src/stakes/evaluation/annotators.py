@@ -21,7 +21,6 @@ from typing import Any, Literal
 import numpy as np
 from scipy import optimize
 
-from stakes._utils.arguments import RandomState, as_generator
 from stakes._utils.tables import Host, is_gap
 from stakes._utils.text import counted, number
 from stakes.exceptions import StakesError
@@ -31,6 +30,7 @@ _USUAL, _STRENGTH = 0.8, 5.0  # accuracy of an annotator of whom nothing is know
 _ROUNDS, _PRECISION = 1000, 1e-9  # of expectation maximisation: the change of every probability at the end
 _LIKE_EACH_OTHER = 1.5  # sd of the logarithms of noise variances about their mean, over annotators
 _MOST_AT_ONCE = 1500  # parameters whose covariances are computed together; of more, those of one annotator at a time
+_MIDDLE = 2.0  # labels, spread evenly, by which matrices are drawn to the middle for their errors
 _NULL = 1e-9  # of the largest eigenvalue of an information matrix, below which a direction is not of the model
 _STEP = 1e-3  # of second differences of a log likelihood, in logarithms of variances
 
@@ -139,36 +139,6 @@ class Annotators:
         return "\n".join(map(str, self.by_name.values()))
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """How much annotators agree beyond chance.
-
-    Attributes:
-        value: 1 where they always agree, 0 where they agree as often as chance would have it; NaN where all labels are
-            the same, so that there is nothing to agree on.
-        low: The lower end of its 95% interval, by a bootstrap over rows.
-        high: The upper end.
-        rows: How many rows have two opinions or more.
-        kind: "alpha" (Krippendorff) or "kappa" (Cohen).
-
-    Examples:
-        >>> from stakes.evaluation import agreement
-        >>> opinions = [(row, who, row % 2) for row in range(8) for who in ("ann", "bob")]
-        >>> agreement(opinions).value
-        1.0
-    """
-
-    value: float
-    low: float
-    high: float
-    rows: int
-    kind: str
-
-    def __str__(self) -> str:
-        name = {"alpha": "Krippendorff's alpha", "kappa": "Cohen's kappa"}[self.kind]
-        return f"{name} {self.value:.2f} ({self.low:.2f} to {self.high:.2f}), {counted(self.rows, 'row')}"
-
-
 def estimate_annotators(
     opinions: Any,
     *,
@@ -208,10 +178,10 @@ def estimate_annotators(
         [[0.7  0.3 ]
          [0.02 0.98]]
         >>> print(found)
-        ann: 60 labels, 99% right (standard error 2%)
-        bob: 60 labels, 84% right (standard error 4%)
+        ann: 60 labels, 99% right (standard error 6%)
+        bob: 60 labels, 84% right (standard error 5%)
     """
-    table = _table(opinions)
+    table = opinion_table(opinions)
     kind, _ = infer_task(table.labels, task, classes)
     if kind == "real":
         if row_probabilities is not None:
@@ -242,60 +212,8 @@ def estimate_annotators(
     return Annotators(by_name, table.rows, found.posterior, None, tuple(names), found.frequencies)
 
 
-def agreement(
-    opinions: Any,
-    kind: Literal["alpha", "kappa"] = "alpha",
-    *,
-    level: Literal["nominal", "interval"] | None = None,
-    draws: int = 1000,
-    random_state: RandomState = 0,
-) -> Agreement:
-    """How much annotators agree beyond chance, over the rows that have two opinions or more.
-
-    Krippendorff's alpha, 1 - D_o / D_e with D_o the mean squared difference of two opinions on a row and D_e that of
-    any two opinions, takes any number of annotators, gaps and numbers. Cohen's kappa is for two annotators and classes.
-
-    Args:
-        opinions: As in `estimate_annotators`.
-        kind: "alpha" or "kappa".
-        level: "nominal" where labels are equal or not, "interval" where differences count; None: by the labels.
-        draws: Of the bootstrap over rows that gives the interval.
-        random_state: A whole number or a generator.
-
-    Returns:
-        The agreement with its 95% interval.
-
-    Raises:
-        StakesError: If no row has two opinions, or kappa is asked for with other than two annotators, or for numbers.
-
-    Examples:
-        >>> opinions = [(row, "ann", "ab"[row % 2]) for row in range(10)]
-        >>> opinions += [(row, "bob", "ab"[row % 2 and row > 1]) for row in range(10)]
-        >>> print(agreement(opinions, "kappa"))
-        Cohen's kappa 0.80 (0.40 to 1.00), 10 rows
-    """
-    table = _table(opinions)
-    if kind not in ("alpha", "kappa"):
-        raise StakesError(f"kind must be 'alpha' or 'kappa'; got {kind!r}")
-    if level not in (None, "nominal", "interval"):
-        raise StakesError(f"level must be 'nominal' or 'interval'; got {level!r}")
-    if level is None:
-        level = "interval" if infer_task(table.labels, None, None)[0] == "real" else "nominal"
-    generator = as_generator(random_state)
-    if kind == "kappa":
-        return _kappa(table, level, draws, generator)
-    counts = np.bincount(table.row, minlength=len(table.rows))
-    paired = counts > 1
-    if not paired.any():
-        raise StakesError("agreement needs rows with two opinions or more; no row has")
-    observed, expected = _disagreements(table, level, paired)
-    times = _resampled(generator, draws, int(paired.sum()))  # [draws, n]
-    values = _alpha(observed, expected, times)
-    return _interval(_alpha(observed, expected, np.ones((1, int(paired.sum()))))[0], values, int(paired.sum()), kind)
-
-
 @dataclass(frozen=True, eq=False)
-class _Table:
+class OpinionTable:
     """Opinions as positions."""
 
     rows: tuple[Any, ...]
@@ -308,7 +226,7 @@ class _Table:
     """[m]"""
 
 
-def _table(opinions: Any) -> _Table:
+def opinion_table(opinions: Any) -> OpinionTable:
     """Opinions of triples or of a table, none of them missing."""
     if isinstance(opinions, Mapping) or hasattr(opinions, "columns"):
         try:
@@ -332,7 +250,7 @@ def _table(opinions: Any) -> _Table:
         place = int(np.flatnonzero(gaps)[0])
         raise StakesError(f"an opinion must have a label; that of {names[place]!r} on row {rows[place]!r} has none")
     known_rows, known_names = ({each: at for at, each in enumerate(dict.fromkeys(column))} for column in (rows, names))
-    return _Table(
+    return OpinionTable(
         tuple(known_rows),
         tuple(map(str, known_names)),
         np.asarray([known_rows[each] for each in rows]),
@@ -341,7 +259,7 @@ def _table(opinions: Any) -> _Table:
     )
 
 
-def _class_names(table: _Table, classes: Sequence[Any] | None) -> list[Any]:
+def _class_names(table: OpinionTable, classes: Sequence[Any] | None) -> list[Any]:
     seen = list(dict.fromkeys(table.labels.tolist()))
     if classes is None:
         return sorted(seen)
@@ -351,7 +269,7 @@ def _class_names(table: _Table, classes: Sequence[Any] | None) -> list[Any]:
     return names
 
 
-def _codes(table: _Table, names: Sequence[Any]) -> Host:
+def _codes(table: OpinionTable, names: Sequence[Any]) -> Host:
     """[m]: the position of the class of each label."""
     place = {name: at for at, name in enumerate(names)}
     return np.asarray([place[label] for label in table.labels.tolist()])
@@ -381,7 +299,7 @@ class _Fit:
     frequencies: Host
 
 
-def _dawid_skene(table: _Table, codes: Host, priors: Host, known: Host, accuracy: float, strength: float) -> _Fit:
+def _dawid_skene(table: OpinionTable, codes: Host, priors: Host, known: Host, accuracy: float, strength: float) -> _Fit:
     """Expectation maximisation, first with one accuracy for each annotator, then with all of the matrix."""
     people, count = len(table.names), priors.shape[1]
     said = np.bincount(table.who, minlength=people)
@@ -413,12 +331,14 @@ def _dawid_skene(table: _Table, codes: Host, priors: Host, known: Host, accuracy
 def _one_accuracy(right: Host, count: int) -> Host:
     """[A, C, C]: the same accuracy in all classes, errors spread evenly."""
     wrong = (1.0 - right) / max(1, count - 1)
-    return np.where(np.eye(count, dtype=bool), right[:, None, None], wrong[:, None, None]) if count > 1 else (
-        np.ones((len(right), 1, 1))
+    return (
+        np.where(np.eye(count, dtype=bool), right[:, None, None], wrong[:, None, None])
+        if count > 1
+        else (np.ones((len(right), 1, 1)))
     )
 
 
-def _posterior(table: _Table, codes: Host, priors: Host, confusion: Host) -> Host:
+def _posterior(table: OpinionTable, codes: Host, priors: Host, confusion: Host) -> Host:
     """[n, C]: the class of each row, given all opinions on it."""
     with np.errstate(divide="ignore"):
         logs = np.log(priors)
@@ -434,7 +354,7 @@ def _shares(posterior: Host, known: Host) -> Host:
     return np.asarray(counts / counts.sum())
 
 
-def _confusion_counts(table: _Table, codes: Host, posterior: Host, people: int) -> Host:
+def _confusion_counts(table: OpinionTable, codes: Host, posterior: Host, people: int) -> Host:
     """[A, C, C]: expected numbers of opinions by annotator, class and label."""
     count = posterior.shape[1]
     cell, each = table.who * count + codes, posterior[table.row]
@@ -442,11 +362,13 @@ def _confusion_counts(table: _Table, codes: Host, posterior: Host, people: int) 
     return np.stack(sums).reshape(count, people, count).transpose(1, 0, 2)
 
 
-def _class_errors(table: _Table, codes: Host, found: _Fit, known: Host) -> tuple[Host, Host]:
+def _class_errors(table: OpinionTable, codes: Host, found: _Fit, known: Host) -> tuple[Host, Host]:
     """[A, C, C] and [A]: standard errors of the confusions and of the accuracies.
 
     Parameters are logits, of which the matrices are softmax: the information of complete data, less that of the
-    missing classes, plus that of the prior.
+    missing classes, plus that of the prior. From logits back to probabilities by the slope at matrices that two more
+    labels have drawn to the middle (after Agresti and Coull, 1998): near 0 and 1 that at the mode makes errors far too
+    small.
     """
     people, count = found.confusion.shape[:2]
     if people * count * count + count <= _MOST_AT_ONCE:
@@ -455,7 +377,7 @@ def _class_errors(table: _Table, codes: Host, found: _Fit, known: Host) -> tuple
     return np.concatenate([each[0] for each in parts]), np.concatenate([each[1] for each in parts])
 
 
-def _errors_of(people: list[int], table: _Table, codes: Host, found: _Fit, known: Host) -> tuple[Host, Host]:
+def _errors_of(people: list[int], table: OpinionTable, codes: Host, found: _Fit, known: Host) -> tuple[Host, Host]:
     """Those of some annotators, as if the others were known."""
     rows, count = found.posterior.shape
     ours = np.isin(table.who, people)
@@ -483,7 +405,8 @@ def _errors_of(people: list[int], table: _Table, codes: Host, found: _Fit, known
             jacobian = np.diag(row) - np.outer(row, row)
             strength = float(weights @ total[:, a]) + found.pseudo[people[a], y].sum()
             information[here, here] += strength * jacobian
-            to_probability[here, here] = jacobian
+            middle = (strength * row + _MIDDLE / count) / (strength + _MIDDLE)
+            to_probability[here, here] = np.diag(middle) - np.outer(middle, middle)
     information += mean_score.T @ mean_score
     last = slice(size - count, size)
     spread = np.diag(found.shares) - np.outer(found.shares, found.shares)
@@ -511,7 +434,7 @@ def _inverse(information: Host) -> Host:
     return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
 
 
-def _of_numbers(table: _Table) -> Annotators:
+def _of_numbers(table: OpinionTable) -> Annotators:
     """Truth of each row, bias and noise of each annotator, by restricted maximum likelihood."""
     people, counts = len(table.names), np.bincount(table.row, minlength=len(table.rows))
     if not (counts > 1).any():
@@ -562,7 +485,7 @@ class _Effects:
 
     told: Host
     """[n, A]: how many opinions each annotator gave on each row"""
-    table: _Table
+    table: OpinionTable
     values: Host
     """[m]"""
 
@@ -594,7 +517,7 @@ class _Effects:
             return 1e10
         left = square - right @ np.linalg.solve(normal, right)
         prior = float(np.sum((noise - noise.mean()) ** 2)) / _LIKE_EACH_OTHER**2
-        return 0.5 * (determinant + log_normal + float(left) + prior)
+        return float(0.5 * (determinant + log_normal + left + prior))
 
 
 def _second_differences(function: Any, at: Host) -> Host:
@@ -607,72 +530,3 @@ def _second_differences(function: Any, at: Host) -> Host:
             total = sum(p * q * function(at + p * steps[i] + q * steps[j]) for p, q in corners)
             found[i, j] = found[j, i] = total / (4.0 * _STEP**2)
     return found
-
-
-def _disagreements(table: _Table, level: str, paired: Host) -> tuple[Host, tuple[Host, ...]]:
-    """For the rows with two opinions or more, [n]: pairs that differ, and what the expected number is made of."""
-    keep = paired[table.row]
-    row = (np.cumsum(paired) - 1)[table.row[keep]]
-    size = np.bincount(row).astype(float)  # [n]
-    if level == "interval":
-        values = np.asarray(table.labels[keep], dtype=float)
-        values = (values - values.mean()) / (values.std() or 1.0)
-        sums = np.bincount(row, weights=values)
-        squares = np.bincount(row, weights=values**2)
-        return 2.0 * (size * squares - sums**2) / (size - 1.0), (size, sums, squares)
-    names = {name: at for at, name in enumerate(dict.fromkeys(table.labels[keep].tolist()))}
-    counts = np.zeros((len(size), len(names)))
-    np.add.at(counts, (row, np.asarray([names[each] for each in table.labels[keep].tolist()])), 1.0)
-    return (size**2 - np.sum(counts**2, axis=1)) / (size - 1.0), (counts,)
-
-
-def _alpha(observed: Host, expected: tuple[Host, ...], times: Host) -> Host:
-    """[draws]: with rows counted `times` [draws, n]; NaN where all labels are the same."""
-    totals = [times @ each for each in expected]
-    if len(totals) == 1:
-        counts = totals[0]  # [draws, values]
-        size = counts.sum(axis=1)
-        pairs = size**2 - np.sum(counts**2, axis=1)
-    else:
-        size, sums, squares = totals
-        pairs = 2.0 * (size * squares - sums**2)
-    chance = pairs / (size - 1.0)
-    nothing = pairs <= 1e-12 * size**2
-    return np.where(nothing, np.nan, 1.0 - times @ observed / np.where(nothing, 1.0, chance))
-
-
-def _kappa(table: _Table, level: str, draws: int, generator: np.random.Generator) -> Agreement:
-    if len(table.names) != 2 or level != "nominal":
-        raise StakesError(
-            f"Cohen's kappa is for two annotators and classes; there are {len(table.names)} annotators and labels are "
-            f"{level}. Krippendorff's alpha takes any: kind='alpha'."
-        )
-    both: dict[int, dict[int, Any]] = {}
-    for row, who, label in zip(table.row.tolist(), table.who.tolist(), table.labels.tolist(), strict=True):
-        both.setdefault(row, {})[who] = label  # the last, where one labelled a row twice
-    pairs = [(each[0], each[1]) for each in both.values() if len(each) == 2]
-    if not pairs:
-        raise StakesError("agreement needs rows with two opinions or more; no row has")
-    names = {name: at for at, name in enumerate(dict.fromkeys(label for pair in pairs for label in pair))}
-    first, second = (np.eye(len(names))[[names[pair[side]] for pair in pairs]] for side in (0, 1))  # [n, C]
-    same = np.sum(first * second, axis=1)
-
-    def value(times: Host) -> Host:
-        count = times.sum(axis=1)
-        chance = np.sum((times @ first) * (times @ second), axis=1) / count**2
-        nothing = chance >= 1.0 - 1e-12
-        return np.where(nothing, np.nan, 1.0 - (1.0 - times @ same / count) / np.where(nothing, 1.0, 1.0 - chance))
-
-    drawn = value(_resampled(generator, draws, len(pairs)))
-    return _interval(value(np.ones((1, len(pairs))))[0], drawn, len(pairs), "kappa")
-
-
-def _resampled(generator: np.random.Generator, draws: int, count: int) -> Host:
-    """[draws, n]: how often each row is drawn, with replacement."""
-    return generator.multinomial(count, np.full(count, 1.0 / count), size=draws).astype(float)
-
-
-def _interval(value: float, drawn: Host, rows: int, kind: str) -> Agreement:
-    known = drawn[~np.isnan(drawn)]
-    low, high = np.quantile(known, [0.025, 0.975]) if len(known) and not np.isnan(value) else (np.nan, np.nan)
-    return Agreement(float(value), float(low), float(high), rows, kind)

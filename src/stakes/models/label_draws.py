@@ -29,9 +29,6 @@ from stakes.models.base import RowsToBelief, adapts
 from stakes.models.encoding import TableEncoder
 
 _FOLDS = 5  # each copy is fitted without one of them, so that the others say what is known of a row without its label
-_POWERS = (1.0, 1.5, 2.0, 3.0, 4.0)  # of what copies say of rows that they have not seen
-_DOUBT = 2.0  # by how much the log probability of opinions must rise before copies are taken to be surer than they say
-_LEAST = 1e-3  # of the probability of a class, before it is raised to a power
 _SHARES = (0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85)  # of mass, given to class frequencies
 
 
@@ -48,9 +45,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
     Attributes:
         posterior_: [n, C]: the class of each labelled row, given what was said of it and of all others.
-        prior_: [n, C]: what copies that were not fitted to a row say of it, to the power that makes opinions most
-            probable: labels that may be wrong make copies disagree, and their mean less sure than it should be.
-        plain_prior_: [n, C]: the same without the power.
+        prior_: [n, C]: what copies that were not fitted to a row say of it.
 
     Examples:
         Two groups of rows. One label of the second is in doubt, and all around it speak against it:
@@ -65,7 +60,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     """
 
     def __init__(
-        self, estimator: Any = None, *, copies: int = 200, rounds: int = 3, random_state: RandomState = 0
+        self, estimator: Any = None, *, copies: int = 200, rounds: int = 6, random_state: RandomState = 0
     ) -> None:
         self.estimator = estimator
         self.copies = copies
@@ -120,11 +115,8 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     def _believe(self, unseen: Host, posterior: Host) -> None:
         """The posterior of each row, of what copies that have not seen it say; by the posterior so far."""
         self.shares_ = (posterior.sum(axis=0) + 1.0) / (len(posterior) + posterior.shape[1])
-        self.smoothing_ = _best_share(unseen, self.shares_, self.likelihoods_)[0]
-        self.calibration_ = _best_calibration(unseen, self.shares_, self.likelihoods_)
-        self.plain_prior_ = (1.0 - self.smoothing_) * unseen + self.smoothing_ * self.shares_
-        power, share = self.calibration_
-        self.prior_ = (1.0 - share) * _to_power(unseen, power) + share * self.shares_
+        self.smoothing_ = _best_share(unseen, self.shares_, self.likelihoods_)
+        self.prior_ = (1.0 - self.smoothing_) * unseen + self.smoothing_ * self.shares_
         self.posterior_ = _normalised(self.prior_ * self.likelihoods_)
 
     def _encoded(self, X: Any) -> Any:  # noqa: N803
@@ -161,11 +153,11 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         return copy.set_params(**{name: random_state.randint(2**31 - 1) for name in names}).fit(rows, drawn)
 
     def _unseen(self, rows: Any, posterior: Host) -> Host:
-        """[n, C]: the mean of what copies say of the rows that they were not fitted to; all rows where there is none."""
+        """[n, C]: the mean of what copies say of the rows that they were not fitted to, or class shares."""
         out = self.left_out_.T[..., None]  # [n, K, 1]
         times = out.sum(axis=1)
         total = np.sum(self._predicted(rows), axis=1, where=out)
-        return np.where(times > 0, total / np.maximum(times, 1), posterior.mean(axis=0))
+        return np.asarray(np.where(times > 0, total / np.maximum(times, 1), posterior.mean(axis=0)))
 
     def _predicted(self, rows: Any) -> Host:
         """[N, K, C]: what each copy says of rows."""
@@ -188,7 +180,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         """
         check_is_fitted(self)
         share = np.float32(self.smoothing_)
-        return (1 - share) * self._predicted(self._encoded(X)) + share * self.shares_.astype(np.float32)
+        return np.asarray((1 - share) * self._predicted(self._encoded(X)) + share * self.shares_.astype(np.float32))
 
     def labelled_members(self, X: Any, positions: Any) -> Host:  # noqa: N803
         """What each copy holds of rows that the model was fitted to: the label that was drawn for it.
@@ -205,7 +197,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         found = self.members(X) * self.likelihoods_[positions, None, :]
         found /= found.sum(axis=2, keepdims=True)
         drawn = np.eye(len(self.classes_))[self.drawn_[:, positions].T]  # [m, K, C]
-        return np.where(self.left_out_[:, positions].T[..., None], found, drawn).astype(np.float32)
+        return np.asarray(np.where(self.left_out_[:, positions].T[..., None], found, drawn), dtype=np.float32)
 
     def predict_proba(self, X: Any) -> Host:  # noqa: N803
         """Class probabilities.
@@ -216,7 +208,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         Returns:
             [N, C]: the mean of all copies, in the order of `classes_`.
         """
-        return self.members(X).mean(axis=1, dtype=float)
+        return np.asarray(self.members(X).mean(axis=1, dtype=float))
 
     def predict(self, X: Any) -> Host:  # noqa: N803
         """The most probable class.
@@ -267,27 +259,12 @@ def _normalised(values: Host) -> Host:
     return np.where(total > 0, values / np.where(total > 0, total, 1.0), 1.0 / values.shape[1])
 
 
-def _best_calibration(unseen: Host, shares: Host, likelihoods: Host) -> tuple[float, float]:
-    """The power of what copies say, and the share of class frequencies, under which what was said is most probable.
-
-    The mean of many copies that were fitted to noisy labels is less sure than it could be: a power above 1 mends that.
-    """
-    found = {power: _best_share(_to_power(unseen, power), shares, likelihoods) for power in _POWERS}
-    power = max(found, key=lambda each: found[each][1] - _DOUBT * (each > 1.0))
-    return power, found[power][0]
-
-
-def _to_power(values: Host, power: float) -> Host:
-    return _normalised(np.maximum(values, _LEAST) ** power)
-
-
-def _best_share(unseen: Host, shares: Host, likelihoods: Host) -> tuple[float, float]:
-    """The share of class frequencies under which what was said is most probable, and the log of that probability."""
+def _best_share(unseen: Host, shares: Host, likelihoods: Host) -> float:
+    """The share of class frequencies under which what was said is most probable."""
     own, common = np.sum(unseen * likelihoods, axis=1), likelihoods @ shares
     with np.errstate(divide="ignore"):
         found = [float(np.log((1.0 - share) * own + share * common).sum()) for share in _SHARES]
-    best = int(np.argmax(found))
-    return _SHARES[best], found[best]
+    return _SHARES[int(np.argmax(found))]
 
 
 @adapts(LabelDraws)

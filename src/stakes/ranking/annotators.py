@@ -28,6 +28,7 @@ from stakes.losses import AnyLoss
 from stakes.models import DefaultModel, LabelDraws, prepare_belief
 
 _USUAL = 0.8  # accuracy of an annotator of whom no opinion is known
+_NEXT = 2  # rounds of drawing labels and fitting, where there is a fit to a little less
 _SHORTLIST = 40  # pairs that are looked at together
 _SAMPLED = 256  # configurations of the labels of a batch under an ensemble
 _COLDNESS = 2.0  # the power of what an opinion is worth for its price, in proportion to which rows are drawn
@@ -100,6 +101,7 @@ def fit_to_opinions(
     known: Mapping[int, Any] | None = None,
     classes: Sequence[Any] | None = None,
     model: Any = None,
+    previous: OpinionFit | None = None,
     random_state: RandomState = 0,
 ) -> OpinionFit:
     """Fit a model to labels that may be wrong, and estimate how reliable those are who gave them.
@@ -115,6 +117,8 @@ def fit_to_opinions(
         classes: All classes in the order of the loss; None where labels are numbers.
         model: For classes a `LabelDraws`, or a classifier with `predict_proba` for one, None for extremely randomised
             trees; for numbers an estimator, None for the default one.
+        previous: What was fitted to the same table before the last opinions came, for classes: its model says what was
+            known of their rows. Two rounds are then enough.
         random_state: A whole number or a generator.
 
     Returns:
@@ -137,7 +141,7 @@ def fit_to_opinions(
     seed = as_seed(random_state)
     parts = (model, table, rows, sure, given)
     fitted, annotators = (
-        _fit_numbers(*parts, seed) if classes is None else _fit_classes(*parts, list(classes), seed)
+        _fit_numbers(*parts, seed) if classes is None else _fit_classes(*parts, list(classes), previous, seed)
     )
     return OpinionFit(fitted, annotators, table, rows, frozenset(sure), given, tuple(classes or ()))
 
@@ -328,6 +332,7 @@ def _fit_classes(
     sure: Mapping[int, Any],
     opinions: Sequence[tuple[int, str, Any]],
     classes: list[Any],
+    previous: OpinionFit | None,
     seed: int,
 ) -> tuple[LabelDraws, Annotators | None]:
     place, here = {name: at for at, name in enumerate(classes)}, take_rows(table, rows)
@@ -336,12 +341,12 @@ def _fit_classes(
     certain = {row: np.eye(len(classes))[place[label]] for row, label in sure.items()}
     annotators: Annotators | None = None
     fitted = clone(model) if isinstance(model, LabelDraws) else LabelDraws(model)
-    rounds = fitted.rounds if opinions else 1  # of labels that are known there is nothing to learn about
+    rounds = (fitted.rounds if previous is None else min(_NEXT, fitted.rounds)) if opinions else 1
     fitted.set_params(rounds=1, random_state=seed)
     at = {row: i for i, row in enumerate(rows.tolist())}
-    unseen: dict[int, Host] = {}
-    start = None
+    start = None if previous is None else _before(previous, rows, here)
     for _ in range(rounds):
+        unseen = {} if start is None else dict(zip(rows.tolist(), start, strict=True))
         if opinions:
             annotators = estimate_annotators(
                 opinions, classes=classes, task="classes", row_probabilities={**unseen, **certain}
@@ -353,8 +358,19 @@ def _fit_classes(
         for row, known in certain.items():
             likelihoods[at[row]] = known
         fitted.fit(here, likelihoods, classes=classes, start=start, pool=table)
-        start, unseen = fitted.prior_, dict(zip(rows.tolist(), fitted.plain_prior_, strict=True))
+        start = fitted.prior_
     return fitted, annotators
+
+
+def _before(previous: OpinionFit, rows: Host, here: Any) -> Host:
+    """[n, C]: what was known of each row without its own label, before the last opinions came."""
+    found = previous.model.predict_proba(here)
+    place = {int(row): at for at, row in enumerate(previous.rows)}
+    told = [(at, place[row]) for at, row in enumerate(rows.tolist()) if row in place]
+    if told:
+        now, then = (list(side) for side in zip(*told, strict=True))
+        found[now] = previous.model.prior_[then]
+    return np.asarray(found)
 
 
 def _fit_numbers(
