@@ -57,6 +57,10 @@ NAMES = {
         Decomposition NumberAnnotator RealisedLoss agreement audit bayes_prediction bias_variance calibration decompose
         estimate_annotators realised_loss
     """,
+    "stakes.exchange": """
+        Exported FORMATS Task TaskList argilla_records argilla_settings doccano_labels doccano_lines export_tasks
+        import_answers label_studio_config label_studio_tasks open_tasks
+    """,
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,

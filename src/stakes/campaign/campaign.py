@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
-from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
+from stakes.campaign.journal import WEEK, Journal, append, damaged, kept_in
 from stakes.campaign.kept import (
     MONEY,
     KeptAudit,
@@ -625,6 +625,36 @@ class Campaign:
         """
         self.journal.withdraw(rows, who=who)
 
+    def retract(self, row: str, annotator: str) -> None:
+        """Take back what one annotator says of a row; what others say stays.
+
+        Where nobody else has labelled it the row is open again; else its label is the first that is left.
+
+        Args:
+            row: Its id.
+            annotator: Whose label, opinion or settlement it is.
+
+        Raises:
+            StakesError: If there is no such row, or no label of theirs; nothing is recorded then.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     _ = campaign.tell("c", "cat", annotator="anna")
+            ...     _ = campaign.tell("c", "dog", annotator="ben")
+            ...     campaign.retract("c", "anna")
+            ...     campaign.journal.state("c").label
+            'dog'
+        """
+        journal = self.journal
+        if row not in journal.costs():
+            raise unknown_row(row, journal.ids())
+        with journal.writing():
+            event = Event(0, checked_clock(), "retract", row, who=checked_text(annotator, "the annotator"))
+            append(journal.connection, journal.replay, [journal.replay.checked(event)], [])
+
     def status(self, *, refresh: bool = True, progress: bool | Progress = False) -> Status:
         """Where the campaign stands, and whether to go on.
 
@@ -814,6 +844,26 @@ class Campaign:
         self._refuse_untrusted(model=False)
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
         return self._record(labels, replace=replace, new_class=new_class, who=who, annotator=annotator)
+
+    def checked_labels(
+        self, pairs: Iterable[tuple[str, str | float]], *, new_class: bool = False
+    ) -> list[tuple[str, str]]:
+        """Labels as `tell_many` would keep them; what it would refuse of them as such is refused here.
+
+        Args:
+            pairs: Ids and labels.
+            new_class: Whether a label may be of a class that no row has had.
+
+        Returns:
+            Ids and labels.
+
+        Raises:
+            StakesError: If one of them is no label; nothing is recorded in any case.
+        """
+        self._refuse_untrusted(model=False)
+        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        self._refuse_bad_labels(read, new_class)
+        return read
 
     def close(self) -> None:
         """Let go of the file."""

@@ -39,7 +39,8 @@ _COMMANDS = {
     "set": ("set", "Change decisions, the cost of a label or the budget of a campaign that runs."),
     "audit": ("audit", "Draw rows to test the model on: what does it lose today?"),
     "report": ("report", "Write a report with pictures, one HTML file."),
-    "export": ("export", "Write a campaign as a CSV that a spreadsheet opens."),
+    "export": ("export", "Write a campaign as a CSV, or its rows for Label Studio, Argilla or doccano."),
+    "serve-label-studio": ("serve_label_studio", "Keep a project of Label Studio in our order; labels come back live."),
     "simulate": ("simulate", "Try on labelled rows whether choosing by your loss helps."),
     "elicit": ("elicit", "Which loss is mine? A few questions in plain words."),
     "losses": ("catalogue", "The losses by name, what each is for, and its options."),
@@ -66,7 +67,8 @@ class Commands(click.Group):
         """The command, imported now."""
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"stakes.cli.{_COMMANDS[cmd_name][0]}"), f"{cmd_name}_command")
+        module, name = import_module(f"stakes.cli.{_COMMANDS[cmd_name][0]}"), cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
