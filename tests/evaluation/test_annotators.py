@@ -65,7 +65,7 @@ def _shares_of(found):
 
 
 def _one_coin(opinions):
-    """The accuracy of each annotator where it is the same in both classes, by expectation maximisation in plain loops."""
+    """The accuracy of each annotator where it is the same in both classes, in plain loops."""
     right, shares = dict.fromkeys("abc", 0.8), [0.5, 0.5]
     rows = sorted({row for row, _, _ in opinions})
     for _ in range(2000):

@@ -49,6 +49,10 @@ def test_pairs_are_ranked_by_worth_for_their_price(fitted):
     assert value == sorted(value, reverse=True)
     assert len({each.row for each in ranked}) == 5
     assert not {each.row for each in ranked} & fitted.known
+    best = ranked[0].row
+    assert best not in {
+        each.row for each in rank_opinions(fitted, LogLoss(), prices=prices, n=5, choice="best", excluded=[best])
+    }
     belief = opinion_belief(fitted, np.array([ranked[0].row]), fitted.table)
     noise = annotator_noise(fitted, ranked[0].annotator)
     assert ranked[0].worth == pytest.approx(float(score(LogLoss(), noisy_labels(belief, noise))[0]))
@@ -160,7 +164,7 @@ def test_refusals(fitted):
         rank_opinions(fitted, LogLoss(), prices={"student": 0.0})
     with pytest.raises(StakesError, match="choice must be"):
         rank_opinions(fitted, LogLoss(), prices={"student": 1.0}, choice="worst")
-    X = np.zeros((2, 1)) + [[0.0], [1.0]]
+    X = np.array([[0.0], [1.0]])
     sure = fit_to_opinions(X, [], known={0: "no", 1: "yes"}, classes=CLASSES)
-    with pytest.raises(StakesError, match="beyond doubt: there is nothing to ask"):
+    with pytest.raises(StakesError, match="beyond doubt, or are left out"):
         rank_opinions(sure, LogLoss(), prices={"a": 1.0})

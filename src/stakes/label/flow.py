@@ -202,8 +202,8 @@ class Desk:
         return labels, sum(number <= self.campaign.n_initial for _, number in first)
 
     def agreement(self) -> list[str]:
-        """How far annotators agree, in words; nothing where no row has two labels."""
-        return []
+        """How reliable annotators are and how far they agree, in words; nothing where no row has two labels."""
+        return list(self.campaign.reliability())
 
     def guess(self, row: str) -> str | None:
         """What the model says of a row, as it was last ranked; None where that is not known."""

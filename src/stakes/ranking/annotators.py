@@ -9,7 +9,7 @@ Sizes: N rows of the table, n rows with a label or an opinion, C classes, P pair
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -159,6 +159,7 @@ def rank_opinions(
     choice: Literal["together", "drawn", "best"] = "together",
     noise: Mapping[str, Any] | None = None,
     repeat: bool = False,
+    excluded: Collection[int] = (),
     random_state: RandomState = 0,
 ) -> list[OpinionOffer]:
     """The opinions that are worth most for their price: which rows to ask whom about, again or for the first time.
@@ -179,6 +180,7 @@ def rank_opinions(
         noise: By annotator: a confusion matrix [C, C] or a noise variance, where it is known better than from opinions.
         repeat: Whether somebody may be asked twice about a row, as where a name stands for a crowd: one person would
             say the same again.
+        excluded: Positions of rows that are not to be asked about.
         random_state: A whole number or a generator.
 
     Returns:
@@ -209,7 +211,7 @@ def rank_opinions(
     seed = as_seed(random_state)
     if choice not in ("together", "drawn", "best"):
         raise StakesError(f"choice must be 'together', 'drawn' or 'best'; got {choice!r}")
-    rows = _candidates(fit, max_rows, seed)
+    rows = _candidates(fit, max_rows, set(excluded), seed)
     there = contexts if contexts is not None else _drawn_contexts(fit, max_contexts, seed)
     belief = opinion_belief(fit, rows, there, joint=choice == "together")
     noises = {name: annotator_noise(fit, name) if name not in (noise or {}) else (noise or {})[name] for name in names}
@@ -306,15 +308,15 @@ def _usual(count: int) -> Host:
     return np.where(np.eye(count, dtype=bool), _USUAL if count > 1 else 1.0, (1.0 - _USUAL) / max(1, count - 1))
 
 
-def _candidates(fit: OpinionFit, most: int, seed: int) -> Host:
+def _candidates(fit: OpinionFit, most: int, excluded: set[int], seed: int) -> Host:
     """Positions of rows that are not beyond doubt: all that have an opinion, and others."""
     size = n_rows(fit.table)
-    open_rows = np.setdiff1d(np.arange(size), fit.rows)
+    open_rows = np.setdiff1d(np.arange(size), [*fit.rows.tolist(), *excluded])
     if len(open_rows) > most:
         open_rows = np.sort(generator(seed, ROWS).choice(open_rows, most, replace=False))
-    again = np.asarray([row for row in fit.rows.tolist() if row not in fit.known], dtype=int)
+    again = np.asarray([row for row in fit.rows.tolist() if row not in fit.known | excluded], dtype=int)
     if len(open_rows) + len(again) == 0:
-        raise StakesError(f"all {counted(size, 'row')} have a label that is beyond doubt: there is nothing to ask")
+        raise StakesError(f"all {counted(size, 'row')} have a label that is beyond doubt, or are left out: none to ask")
     return np.concatenate([open_rows, again])
 
 
