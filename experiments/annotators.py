@@ -8,8 +8,8 @@ found. Nobody is told how reliable they are, and nobody says something else when
 - student, expert: the same with one of them;
 - noise ignored: every label is taken for the truth, so that the cheaper one is asked, once about each row.
 
-All start with 10 rows whose class is known. Who reckons with errors first spends 10 on each annotator's opinions on
-these rows (10 of the student's, 2 of the expert's). All spend 200, and are refitted after every 10, from 60 on after
+All start with 10 rows whose class is known. Who reckons with errors first asks about these rows whoever costs no more
+than a twentieth of the budget for that, which is the student. All spend 200, and are refitted after every 10, from 60 on after
 every 20. The loss is log loss on test rows. The level to reach is three quarters of the way from the loss at the start
 to the lowest final loss of all policies, both of smoothed mean curves; a policy that never gets there counts as if it
 had at the end.
@@ -46,7 +46,7 @@ BOTH, STUDENT, EXPERT, IGNORED = "both", "student", "expert", "noise ignored"
 POLICIES = (BOTH, STUDENT, EXPERT, IGNORED)
 PRICES = {STUDENT: 1.0, EXPERT: 5.0}
 ACCURACY = {STUDENT: 0.8, EXPERT: 0.95}
-RUNS, BUDGET, CALIBRATION, FALL = 3, 200.0, 10.0, 0.75
+RUNS, BUDGET, CALIBRATION, FALL = 3, 200.0, 0.05, 0.75
 DOUBLE = (30, 100, 300)
 """Rows that both label, where confusions are estimated."""
 RESULTS = Path(__file__).parent / "results" / "annotators" / "annotators.json"
@@ -134,7 +134,8 @@ def bought(table: Table, run: int, setting: str, policy: str, budget: float = BU
     opinions: list[tuple[int, str, int]] = []
     fit: OpinionFit | None = None
     if policy != IGNORED:
-        tried = [(row, name) for name, price in prices.items() for row in list(start)[: int(CALIBRATION / price)]]
+        cheap = [name for name, price in prices.items() if price * len(start) <= CALIBRATION * BUDGET]
+        tried = [(row, name) for name in cheap for row in start]
         opinions = [(row, name, int(said[name][here[row]])) for row, name in tried]
     spent, curve = sum(prices[name] for _, name, _ in opinions), []
     generator = np.random.default_rng([_SEED, run, len(classes)])
