@@ -101,6 +101,21 @@ def test_change_is_a_weighted_mean_with_its_error():
     assert found.error == pytest.approx(np.std(draws), rel=0.15)
 
 
+def test_the_share_that_came_counts_for_all_rows():
+    """Labels where much is expected: the mean there is too high, the share of what is expected is not."""
+    generator = np.random.default_rng(0)
+    expected = generator.exponential(1.0, 2000)
+    saved = 0.3 * expected + generator.normal(0.0, 0.2, 2000)
+    rows = np.argsort(-expected)[:300]
+    losses = (3.0 + saved[rows], np.full(300, 3.0))
+    plain, share = (change(*losses, np.ones(300), each) for each in (None, (expected[rows], float(expected.mean()))))
+    assert plain.value > 2.0 * saved.mean()
+    assert share.value == pytest.approx(saved.mean(), abs=2.0 * share.error)
+    assert share.value == pytest.approx(0.3, abs=0.03)
+    nothing = change(*losses, np.ones(300), (np.zeros(300), 1.0))
+    assert nothing == plain  # no label is where anything is expected
+
+
 def test_no_change_seen_is_not_no_change():
     same = change(np.ones(10), np.ones(10), np.ones(10))
     assert same.value == 0.0

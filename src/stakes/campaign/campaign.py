@@ -1124,11 +1124,12 @@ class Campaign:
         """Keep what the model promises and answers, where enough labels are new."""
         from stakes.campaign.promises import is_due, promise_kept, promise_to_keep
 
-        last = self.journal.last_record(PROMISE)
-        if last is not None and not is_due(promise_kept(self.path, last), len(labels)):
+        record = self.journal.last_record(PROMISE)
+        last = None if record is None else promise_kept(self.path, record)
+        if last is not None and not is_due(last, len(labels)):
             return
         unseen = [place for place, row in enumerate(self.sheet.ids) if now.states[row].status != "labelled"]
-        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen)) is not None:
+        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen, last)) is not None:
             self.journal.save_record(PROMISE, now.version, kept)
 
     def promises(self) -> tuple[PromisedRound, ...]:
@@ -1136,9 +1137,11 @@ class Campaign:
 
         Whenever rows are ranked, what the model promises is kept with its answers at rows that it was not fitted to.
         Two models that follow each other are compared on those of these rows that have a label by now, mostly because
-        it was bought later: neither model knew it. Such rows are not like the others; they are weighed by how many
-        rows are nearest to them, which leaves regions that nothing was bought from to the nearest labels. Where 8 or
-        more of them were drawn by an audit, these judge alone, by the probabilities of their draws.
+        it was bought later: neither model knew it. Such rows are not like the others: more is expected of them. So
+        what came is what the later model expects over all rows, times the share of that which came where there are
+        labels, each weighed by how many rows are nearest to it. Regions that nothing was bought from are taken to gain
+        in proportion. Where 8 or more of the labels were drawn by an audit, these judge alone, by the probabilities
+        of their draws.
 
         Returns:
             A round for each two models, in their order; it may have its last label yet to come.

@@ -86,7 +86,7 @@ _SENTENCES = {
     sqlite3.SQLITE_READONLY: "it cannot be written to; allow writing to the file and to its folder",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened for this; allow writing to the file and to its folder",
     sqlite3.SQLITE_PERM: "access to it is not allowed; change its permissions",
-    sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path",
+    sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path, or init one",
 }
 
 # What SQLite answers where a file is not what it was; 0: a text that is not UTF-8, which Python finds.

@@ -45,7 +45,7 @@ _DAY = 24 * 3600.0
     metavar="NAME",
     help="Rows on which the opinion of NAME is worth most, also those that others have labelled.",
 )
-@click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV.")
+@click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV or an .xlsx.")
 @force_option
 @who_option
 @table_moved

@@ -128,7 +128,12 @@ def fit_to_opinions(
         StakesError: If there is no label at all, a position is beyond the table, or a label is no class.
 
     Examples:
-        See `rank_opinions`.
+        >>> import numpy as np
+        >>> X = np.r_[np.linspace(0.0, 1.0, 20), np.linspace(5.0, 6.0, 20)][:, None]
+        >>> opinions = [(row, "ann", "low" if row < 20 else "high") for row in range(1, 40, 2)]
+        >>> fit = fit_to_opinions(X, [*opinions, (7, "bob", "high")], known={0: "low"}, classes=["low", "high"])
+        >>> fit.model.predict(X[[2, 30]]).tolist()
+        ['low', 'high']
     """
     given = tuple((int(row), str(name), label) for row, name, label in opinions)
     sure = dict(known or {})
