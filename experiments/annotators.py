@@ -9,10 +9,10 @@ found. Nobody is told how reliable they are, and nobody says something else when
 - noise ignored: every label is taken for the truth, so that the cheaper one is asked, once about each row.
 
 All start with 10 rows whose class is known. Who reckons with errors first asks about these rows whoever costs no more
-than a twentieth of the budget for that, which is the student. All spend 200, and are refitted after every 10, from 60 on after
-every 20. The loss is log loss on test rows. The level to reach is three quarters of the way from the loss at the start
-to the lowest final loss of all policies, both of smoothed mean curves; a policy that never gets there counts as if it
-had at the end.
+than a twentieth of the budget for that, which is the student. All spend 200, and are refitted after every 10, from 60
+on after every 20. The loss is log loss on test rows. The level to reach is three quarters of the way from the loss at
+the start to the lowest final loss of all policies, both of smoothed mean curves; a policy that never gets there counts
+as if it had at the end.
 
 A second part estimates confusion matrices from 30, 100 and 300 rows that both labelled, with 10 known ones beside.
 

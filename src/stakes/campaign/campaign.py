@@ -36,8 +36,8 @@ from stakes.campaign.kept import (
     money_changes,
     purchases,
     ranking_kept,
+    reliability,
 )
-from stakes.campaign.reliability import reliability
 from stakes.campaign.states import (
     Event,
     Opinion,

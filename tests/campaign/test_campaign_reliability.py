@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from stakes import Campaign
-from stakes.campaign.reliability import reliability
+from stakes.campaign.kept import reliability
 from stakes.campaign.states import Opinion
 from stakes.cli.commands import cli
 from stakes.exceptions import StakesError
