@@ -46,7 +46,7 @@ BOTH, STUDENT, EXPERT, IGNORED = "both", "student", "expert", "noise ignored"
 POLICIES = (BOTH, STUDENT, EXPERT, IGNORED)
 PRICES = {STUDENT: 1.0, EXPERT: 5.0}
 ACCURACY = {STUDENT: 0.8, EXPERT: 0.95}
-RUNS, BUDGET, CALIBRATION, FALL = 3, 200.0, 0.05, 0.75
+RUNS, ESTIMATES, BUDGET, CALIBRATION, FALL = 2, 1, 200.0, 0.05, 0.75
 DOUBLE = (30, 100, 300)
 """Rows that both label, where confusions are estimated."""
 RESULTS = Path(__file__).parent / "results" / "annotators" / "annotators.json"
@@ -58,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m experiments annotators", description=__doc__)
     parser.add_argument("--tables", nargs="+", metavar="TABLE", default=list(TABLES))
     parser.add_argument("--runs", type=int, default=RUNS, help="runs of each policy on each table")
+    parser.add_argument("--estimates", type=int, default=ESTIMATES, help="runs of the second part on each table")
     parser.add_argument("--budget", type=float, default=BUDGET, help="what each run may spend")
     parser.add_argument("--store", type=Path, default=Path("build/annotators.jsonl"), help="finished runs, a line each")
     parser.add_argument("--results", type=Path, default=Path("build/annotators.json"), help="the summary to write")
@@ -68,23 +69,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with given.store.open("a") as store:
         for run in range(given.runs):
             for name, table in tables.items():
-                for task in _tasks(name, run, given.budget):
+                for task in _tasks(name, run, given.budget, run < given.estimates):
                     if _key(task) not in done:
                         found = {**task, **_carried_out(table, task)}
                         done[_key(task)] = found
                         store.write(json.dumps(found) + "\n")
                         store.flush()
             print(f"run {run + 1} of {given.runs}", flush=True)
-    wanted = [task for name in tables for run in range(given.runs) for task in _tasks(name, run, given.budget)]
+    pairs = [(name, run) for name in tables for run in range(given.runs)]
+    wanted = [task for name, run in pairs for task in _tasks(name, run, given.budget, run < given.estimates)]
     result = summarised([done[_key(task)] for task in wanted], given.budget)
     given.results.parent.mkdir(parents=True, exist_ok=True)
     given.results.write_text(json.dumps(result, indent=1) + "\n")
     print(costs_table(result), accuracy_table(result), sep="\n\n")
 
 
-def _tasks(table: str, run: int, budget: float) -> list[dict[str, Any]]:
+def _tasks(table: str, run: int, budget: float, estimates: bool) -> list[dict[str, Any]]:
     each = {"table": table, "run": run, "budget": budget}
     tasks = [{**each, "setting": setting, "policy": policy} for setting in SETTINGS for policy in POLICIES]
+    if not estimates:
+        return tasks
     return tasks + [{**each, "setting": setting, "double": count} for setting in SETTINGS for count in DOUBLE]
 
 
