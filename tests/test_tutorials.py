@@ -60,8 +60,8 @@ def typed(block, folder):
     return printed
 
 
-def test_there_are_four():
-    assert [page.stem for page in PAGES] == ["prices", "progression", "spreadsheet", "tumours"]
+def test_there_are_five():
+    assert [page.stem for page in PAGES] == ["labelling", "prices", "progression", "spreadsheet", "tumours"]
 
 
 def follow(text, folder):

@@ -6,7 +6,7 @@ from sklearn.linear_model import BayesianRidge
 
 from stakes import SquaredError, outlook
 from stakes.ranking import Amount, PromisedRound
-from stakes.ranking.promises import Past, change, nearest_share, share_kept, shrunk, with_past
+from stakes.ranking.promises import Past, change, judged_enough, nearest_share, share_kept, shrunk, with_past
 
 
 def rounds(count, share=0.4, error=0.001, judged=30, raw=0.1):
@@ -35,6 +35,12 @@ def test_much_record_is_believed(share):
     found = share_kept(rounds(1000, share))
     assert found.value == pytest.approx(share, abs=0.005)
     assert found.error < 0.02
+
+
+def test_rounds_that_few_labels_judge_do_not_count():
+    some = [*rounds(4, 0.2), *rounds(9, 5.0, judged=7), *rounds(9, 5.0, raw=0.0)]
+    assert judged_enough(some) == rounds(4, 0.2)
+    assert share_kept(some) == share_kept(rounds(4, 0.2))
 
 
 def test_the_share_is_between_none_and_all():

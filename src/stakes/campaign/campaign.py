@@ -614,10 +614,11 @@ class Campaign:
         several = [row for row, each in replay.opinions.items() if len(each) > 1]
         if not several:
             return ()
-        same = self._alike()
+        same = self.alike()
         places = {row: place for place, row in enumerate(replay.rows)}
         return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
 
+<<<<<<< HEAD
     def reliability(self) -> tuple[str, ...]:
         """How reliable annotators are, each with a standard error, and how far they agree.
 
@@ -642,6 +643,10 @@ class Campaign:
 
     def _alike(self) -> Callable[[str, str], bool]:
         """Whether two labels are taken for the same."""
+=======
+    def alike(self) -> Callable[[str, str], bool]:
+        """A function that tells whether two labels are taken for the same, as `disagreements` does."""
+>>>>>>> main
         if not self._numbers:
             return str.__eq__
         values = [float(each.label) for each in self.journal.opinions()]
@@ -1106,12 +1111,12 @@ class Campaign:
         """What came of promises so far, and what was advised last under the prices of today; None at the beginning."""
         if (last := self._last_ranked()) is None:
             return None
-        from stakes.ranking.promises import Past, share_kept
+        from stakes.ranking.promises import Past, judged_enough, share_kept
 
         rounds = self.promises()
         told = None if self._set_since(last) else last.payload["outlook"]
         advice = () if told is None or told["advice"] is None else (told["advice"],)
-        return Past(share_kept(rounds), len(rounds), advice)
+        return Past(share_kept(rounds), len(judged_enough(rounds)), advice)
 
     def _kept_promises(self) -> list[KeptPromise]:
         if not (records := self.journal.records(PROMISE)):

@@ -16,7 +16,7 @@ import shlex
 import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -121,6 +121,7 @@ class Journal:
     connection: sqlite3.Connection
     process: int = field(default_factory=os.getpid)
     replay: Replay = field(default_factory=lambda: Replay.begin([]), repr=False)
+    _together: list[bool] = field(default_factory=list, repr=False)  # not empty within `together`
 
     @staticmethod
     def create(
@@ -649,14 +650,38 @@ class Journal:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """A block whose changes are on the disk together when it ends, or not at all; one at a time."""
-        with self._guarded(), transaction(self.connection, "BEGIN IMMEDIATE"):
+        with self._guarded(), self._transaction("BEGIN IMMEDIATE"):
             self._sync()
             yield
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """A block whose calls are on the disk together when it ends, or not at all: it waits for the disk once.
+
+        Raises:
+            StakesError: If the changes cannot be written; none of them was recorded then.
+        """
+        before = None
+        try:
+            with self.writing():
+                before = len(self.replay.hashes), len(self.replay.records)
+                self._together.append(True)
+                try:
+                    yield
+                finally:
+                    self._together.clear()
+        except BaseException:
+            if before is not None:
+                self.replay.back_to(*before)
+            raise
+
+    def _transaction(self, begin: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._together else transaction(self.connection, begin)
+
+    @contextmanager
     def reading(self) -> Iterator[None]:
         """A block whose queries all see the same moment."""
-        with self._guarded(), transaction(self.connection, "BEGIN"):
+        with self._guarded(), self._transaction("BEGIN"):
             yield
 
     @contextmanager

@@ -72,6 +72,18 @@ class Past(NamedTuple):
     advice: tuple[Verdict, ...] = ()
 
 
+def judged_enough(rounds: Sequence[PromisedRound]) -> list[PromisedRound]:
+    """Those that promised something, and that enough labels have judged.
+
+    Args:
+        rounds: Those of a campaign.
+
+    Returns:
+        The rounds that `share_kept` goes by.
+    """
+    return [each for each in rounds if each.judged >= FEWEST_LABELS and each.raw > 0.0]
+
+
 def share_kept(rounds: Sequence[PromisedRound]) -> Amount | None:
     """Which share of what was promised came, from 0 to 1; None where too little is known to say.
 
@@ -94,7 +106,7 @@ def share_kept(rounds: Sequence[PromisedRound]) -> Amount | None:
         >>> round(share_kept([one] * 40).value, 2)
         0.41
     """
-    usable = [each for each in rounds if each.judged >= FEWEST_LABELS and each.raw > 0.0]
+    usable = judged_enough(rounds)
     if len(usable) < FEWEST_ROUNDS:
         return None
     precision, total = _TRUST**-2, _TRUST**-2
