@@ -618,7 +618,6 @@ class Campaign:
         places = {row: place for place, row in enumerate(replay.rows)}
         return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
 
-<<<<<<< HEAD
     def reliability(self) -> tuple[str, ...]:
         """How reliable annotators are, each with a standard error, and how far they agree.
 
@@ -641,12 +640,8 @@ class Campaign:
         classes = tuple(self.brief.classes or ())
         return reliability(self.opinions(), self._beyond_doubt(), classes, numbers=self._numbers)
 
-    def _alike(self) -> Callable[[str, str], bool]:
-        """Whether two labels are taken for the same."""
-=======
     def alike(self) -> Callable[[str, str], bool]:
         """A function that tells whether two labels are taken for the same, as `disagreements` does."""
->>>>>>> main
         if not self._numbers:
             return str.__eq__
         values = [float(each.label) for each in self.journal.opinions()]
