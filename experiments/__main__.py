@@ -5,8 +5,8 @@ A run that was stopped goes on where it was, from its store. Summaries go to the
 a study of its own, with options of its own: how many labels beliefs and strategies save on real tables; so is
 `python -m experiments audits`: whether audits tell what a model loses, `python -m experiments promises`: whether
 what `outlook` promises comes, `python -m experiments stopping`: what following its advice costs, `python -m experiments
-choices`: other ways to choose and to believe beside the default, and `python -m experiments annotators`: what it costs to
-reach a loss with annotators who err.
+choices`: other ways to choose and to believe beside the default, and `python -m experiments annotators`: what it costs
+to reach a loss with annotators who err.
 """
 
 from __future__ import annotations

@@ -185,6 +185,7 @@ def estimated(table: Table, run: int, setting: str, count: int) -> dict[str, Any
     """Confusions from rows that both labelled: errors of all entries, and their standard errors."""
     said, classes = answers(table, setting, run), list(range(len(table.classes)))
     order = np.random.default_rng([_SEED, run, count]).permutation(len(table.y))
+    count = min(count, len(order) - 10)
     chosen, start = order[:count], order[count : count + 10]
     rows = table.standardised[np.concatenate([start, chosen])]
     opinions = [(10 + at, name, int(said[name][row])) for at, row in enumerate(chosen) for name in PRICES]
