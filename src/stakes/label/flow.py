@@ -221,7 +221,7 @@ class Desk:
 
     def agreement(self) -> list[str]:
         """How reliable annotators are and how far they agree, in words; nothing where no row has two labels."""
-        return [*self.campaign.reliability(), *self._reliability()]
+        return [*self.status().annotators, *self._reliability()]
 
     def _reliability(self) -> list[str]:
         """How often the command says what people say, where both have labelled a row."""
