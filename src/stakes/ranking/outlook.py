@@ -31,6 +31,7 @@ from stakes.beliefs import (
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, SquaredError
 from stakes.ranking.labels import open_rows
+from stakes.ranking.learning_curve import Promises, of_gaussian, of_members
 from stakes.ranking.query import Query, make_query
 from stakes.ranking.rank import CONFIGURATIONS, choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
@@ -231,7 +232,8 @@ def outlook(
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
     query = make_query(model, loss, pool, **asked)
     ranking, errors = choose(query)
-    offers, today, most = _offers(query, ranking, errors, decisions), expected_loss(query), most_saved(query)
+    today, most = expected_loss(query), most_saved(query)
+    offers = _offers(query, ranking, errors, decisions, today)
     ranking = _with_members(query, ranking, offers)
     verdict: Verdict | None = None
     sentences: tuple[str, ...] = ()
@@ -241,7 +243,9 @@ def outlook(
     return Outlook(ranking, today, most, offers, decisions, budget, verdict, sentences)
 
 
-def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: float | None) -> tuple[Offer, ...]:
+def _offers(
+    query: Query, ranking: Ranking, errors: Host | None, decisions: float | None, today: Amount
+) -> tuple[Offer, ...]:
     """One for each number of rows from the top; the first alone where joint worths are not known."""
     if len(ranking) == 0:
         return ()
@@ -249,14 +253,27 @@ def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: floa
     worths = np.cumsum([reason.worth for reason in ranking.reasons])
     if errors is None:
         worths, errors = _joint_worths(query, rows) or _single_worth(query, ranking)
-    joint: list[Any] = [None] * len(worths)
-    if (honest := _honest_worths(query, rows[: len(worths)])) is not None:
-        joint, (worths, errors) = worths.tolist(), _with_free_disposal(*honest, worths)
+    promises, joint = _promises(query, rows[: len(worths)], Promises(worths, errors), today)
     costs = None if query.costs is None else np.cumsum(query.costs[rows])
     return tuple(
         Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions, together)
-        for size, (worth, error, together) in enumerate(zip(worths.tolist(), errors.tolist(), joint, strict=True), 1)
+        for size, (worth, error, together) in enumerate(
+            zip(promises.worths.tolist(), promises.errors.tolist(), joint, strict=True), 1
+        )
     )
+
+
+def _promises(query: Query, rows: Host, expected: Promises, today: Amount) -> tuple[Promises, list[Any]]:
+    """What rows are promised to save together, from what the model expects; and that, if a member is right, or None."""
+    belief = query.first()
+    if n_members(belief) < 2:
+        return of_gaussian(*expected), [None] * len(rows)
+    found = _honest_worths(query, rows)
+    honest = None if found is None else Promises(*_with_free_disposal(*found, expected.worths))
+    if _is_mixture(belief):
+        return of_gaussian(*(honest or expected)), [None] * len(rows) if honest is None else expected.worths.tolist()
+    labels = None if query.labels is None else query.labels + len(query.pending)
+    return of_members(honest, expected.worths, today, labels), expected.worths.tolist()
 
 
 def _honest_worths(query: Query, rows: Host) -> tuple[list[int], Host, Host] | None:
@@ -298,13 +315,18 @@ def _with_free_disposal(sizes: list[int], worths: Host, errors: Host, joint: Hos
     return np.asarray([value for value, _ in found]), np.asarray([value for _, value in found])
 
 
+def _is_mixture(belief: Belief) -> bool:
+    """Whether members are hypotheses of a mixture, also a warped one."""
+    return isinstance(simplest(belief), GaussianMixtureBelief | WarpedGaussianBelief)
+
+
 def _draws(query: Query, belief: Belief, count: int) -> int | None:
     """How many labels are drawn from each member for each of `count` batches; None without members, or for too long."""
     if (members := n_members(belief)) < 2:
         return None
     statistics = _NODES if isinstance(query.loss, DistributionLoss) else 2
     numbers = count * members * belief.n_contexts * statistics
-    if isinstance(simplest(belief), GaussianMixtureBelief | WarpedGaussianBelief):
+    if _is_mixture(belief):
         numbers *= 2 * members if type(query.loss) is SquaredError else _INTEGRATED * members
     draws = min(_MOST_DRAWS // members + _FEWEST_DRAWS, _NUMBERS // numbers)
     return draws if draws >= 2 else None
@@ -350,8 +372,11 @@ def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> 
     last = offers[-1]
     note = Note("members", {"count": count})
     if last.joint is not None:
+        values = {"count": count, "size": last.size, "joint": last.joint}
         used = next(offer.size for offer in offers if offer.worth == last.worth) if last.worth > 0 else 0
-        note = Note("left out", {"count": count, "size": last.size, "joint": last.joint, "used": used})
+        note = Note("left out", {**values, "used": used})
+        if query.labels is not None and not _is_mixture(query.first()):
+            note = Note("learning curve", {**values, "labels": query.labels, "worth": last.worth})
     kept = [
         each
         for each in ranking.notes

@@ -105,6 +105,11 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"The model is known by {count} members, and none of them is the truth: worths are what the others save with "
         f"the labels of each in turn. {_if_one_were_right(size, joint, used)}"
     ),
+    "learning curve": lambda count, labels, size, joint, worth: (
+        f"The model is known by {count} members, and none of them is the truth: worths are halfway between what the "
+        f"others save with the labels of each in turn, and a learning curve from {counted(labels, 'label')} on. "
+        f"{_if_one_were_right(size, joint, size if worth > 0 else 0)}"
+    ),
     # fewer rows than were asked for
     "too few rows": lambda n, size, pending: (
         f"{n} rows were asked for; the pool has {size}{f', {pending} of them pending' if pending else ''}."
