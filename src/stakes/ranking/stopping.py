@@ -1,10 +1,12 @@
 """Is the next label worth its cost? Offers of labels against what they cost, and whether to stop.
 
-Stopping is right only if no batch within the budget pays, and larger ones cannot.
+Stopping is right if no batch within the budget is expected to pay, whatever its size.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -16,6 +18,9 @@ from stakes._utils.text import number, plus_minus, short
 
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
 _SURE = 2.0  # standard errors
+_CLOSE, _SMALL = 0.25, 0.1  # of the error of a net saving, and of a cost: less is too close to call
+_SURELY = 0.02  # of a net saving: a regret that is smaller is not worth a sentence
+_DOUBLINGS, _STEEPEST, _EACH_DOUBLING = 3, 2.0, 0.5  # beyond what was offered: how far, the power, the relative error
 
 
 class Amount(NamedTuple):
@@ -77,6 +82,16 @@ class Offer:
         return None if self.net is None or self.decisions is None else self.decisions * self.error
 
     @property
+    def regret_of_buying(self) -> float | None:
+        """What buying loses if it is wrong, on average: the mean of cost less saving, where that is positive."""
+        return None if self.net is None else _mean_above_zero(-self.net, self.net_error or 0.0)
+
+    @property
+    def regret_of_stopping(self) -> float | None:
+        """What stopping forgoes if it is wrong, on average: the mean of saving less cost, where that is positive."""
+        return None if self.net is None else _mean_above_zero(self.net, self.net_error or 0.0)
+
+    @property
     def break_even(self) -> float | None:
         """The number of decisions from which on the labels are worth their cost; infinite where they are worth none."""
         if self.cost is None:
@@ -85,35 +100,114 @@ class Offer:
 
 
 def advised(
-    offers: tuple[Offer, ...], most: Amount, costs: Host, budget: float | None, decisions: float
+    offers: tuple[Offer, ...],
+    most: Amount,
+    costs: Host,
+    budget: float | None,
+    decisions: float,
+    history: Sequence[Verdict] = (),
 ) -> tuple[Verdict, tuple[str, ...]]:
-    """Whether to buy, and why, when no number of labels saves more than `most` for one decision.
+    """Whether to buy, and why.
 
-    The worth of labels need not be concave in their number: one may be worth nothing where ten are worth much. So a
-    first label that does not pay is no reason to stop. `costs` are those of all rows that could be bought.
+    What a batch saves is not known but for a normal distribution, worth ± error. So is its net saving, and either advice
+    may turn out wrong: buying loses what the labels cost beyond what they save, stopping forgoes what they save beyond
+    what they cost. The means of both (`Offer.regret_of_buying`, `Offer.regret_of_stopping`) differ by the net saving:
+    the advice with the smaller one is to go on if any batch has a positive net saving, and to stop if none has.
+    It is too close to call where all net savings are within a margin of 0 (a quarter of their standard error, at
+    least a tenth of the cost), so that both regrets are about the same. A campaign that has been advised before changes
+    its course only where the margin is left on the other side.
+
+    The worth of labels need not be concave in their number: one may be worth nothing where ten are worth much. So
+    batches of every size count; and where worth grows faster than the number of labels, larger ones than were offered
+    do, too, by the same power of their size.
+
+    Args:
+        offers: The first 1, 2, .. rows.
+        most: The most that labels save for one decision, however many.
+        costs: [N]: of all rows that could be bought.
+        budget: What may be spent; None for any amount.
+        decisions: How many decisions will be taken.
+        history: What was advised before, the last one last, under the same prices.
+
+    Returns:
+        The advice, and sentences: what it is and why, and what is at risk where it may well be wrong.
     """
     if not offers:
         return "stop", ("Stop: the budget covers no label.",)
-    best = max(offers, key=_net)
-    if _net(best) > _SURE * (best.net_error or 0.0):
-        return "go on", (f"Go on: {_saves(best)}.",)
-    if any(_net(offer) + _SURE * (offer.net_error or 0.0) > 0.0 for offer in offers):
-        return "too close to call", (f"Too close to call: {_saves(best)}.",)
-    return _stop_or_not(len(offers), most, _cheapest_larger(len(offers), costs, budget), decisions)
+    tried, every = offers[-1].size, offers
+    if not any(map(_pays, offers)):
+        every = (*offers, *_further(offers, most, len(costs), budget))
+    best, hope = max(every, key=_net), max(every, key=lambda offer: _net(offer) + _margin(offer))
+    pays, fails = any(map(_pays, every)), _net(hope) < -_margin(hope)
+    before = next((verdict for verdict in reversed(history) if verdict != "too close to call"), None)
+    if pays or (before == "go on" and not fails):
+        as_before = "" if pays else "as before, as nothing speaks clearly against it: "
+        return "go on", (f"Go on: {as_before}{_saves(best, tried)}.", *_at_risk(best))
+    if fails or before == "stop":
+        larger = _cheapest_larger(tried, costs, budget)
+        why = _why_stop(every, tried, most, larger, decisions)
+        as_before = "" if fails else "as before, as nothing speaks clearly against it: "
+        return "stop", (f"Stop: {as_before}{why}.", *_at_risk(max(every, key=lambda offer: _regrets(offer)[0])))
+    return "too close to call", (f"Too close to call: {_saves(best, tried)}.", *_at_risk(best, always=True))
 
 
-def _stop_or_not(tried: int, most: Amount, larger: float | None, decisions: float) -> tuple[Verdict, tuple[str, ...]]:
-    """None of the offers pays; a `larger` batch, at that cost, may, unless it is above the most that it can save."""
+def _further(offers: tuple[Offer, ...], most: Amount, rows: int, budget: float | None) -> tuple[Offer, ...]:
+    """Two, four and eight times as many labels as were offered, where worth grows faster than their number.
+
+    Where it does not, they cannot pay unless the last of the offers does.
+    """
+    last = offers[-1]
+    half = next((offer for offer in reversed(offers) if 2 * offer.size <= last.size), None)
+    if half is None or last.worth <= 0.0 or last.cost is None:
+        return ()
+    doublings = math.log2(last.size / half.size)
+    power = min(math.log2(last.worth / half.worth) / doublings, _STEEPEST) if half.worth > 0.0 else _STEEPEST
+    found = []
+    for double in range(1, _DOUBLINGS + 1):
+        size, cost = last.size * 2**double, last.cost * 2**double
+        if power <= 1.0 or size > rows or not affords(budget, 0.0, cost):
+            break
+        worth = min(last.worth * 2 ** (power * double), most.value)
+        error = worth * math.hypot(last.error / last.worth, _EACH_DOUBLING * double)
+        found.append(Offer(size, worth, error, cost, last.decisions))
+    return tuple(found)
+
+
+def _pays(offer: Offer) -> bool:
+    return _net(offer) > _margin(offer)
+
+
+def _margin(offer: Offer) -> float:
+    """Net savings that are nearer to 0 than this are about 0."""
+    return max(_CLOSE * (offer.net_error or 0.0), _SMALL * (offer.cost or 0.0))
+
+
+def _why_stop(every: tuple[Offer, ...], tried: int, most: Amount, larger: float | None, decisions: float) -> str:
+    """That none pays, and what of those that were not tried, of which the next costs `larger`."""
+    size = every[-1].size
+    none = f"no batch of up to {size} labels saves what it costs" if size > 1 else "the next label does not pay"
     bound = decisions * (most.value + _SURE * most.error)
-    none = f"no batch of up to {tried} labels saves what it costs" if tried > 1 else "the next label does not pay"
     if larger is None:
-        return "stop", (f"Stop: {none}, and the budget or the pool allows no more.",)
+        return f"{none}, and the budget or the pool allows no more"
     if larger >= bound:
         limit = f"{short(decisions)} decisions can save {number(bound)} at most"
-        cost = f"{tried + 1} labels cost {number(larger)}"
-        return "stop", (f"Stop: {none}, and larger ones cannot: {limit}, and {cost}.",)
-    why = f"{none}, but more might: all that could be learned is worth {number(decisions * most.value)}"
-    return "too close to call", (f"Too close to call: {why}. Ask for an outlook on more labels.",)
+        return f"{none}, and larger ones cannot: {limit}, and {tried + 1} labels cost {number(larger)}"
+    return f"{none}; {_saves(max(every, key=_net), tried)}"
+
+
+def _at_risk(offer: Offer, *, always: bool = False) -> tuple[str, ...]:
+    """What either course may lose, where the sign of the net saving is not clear."""
+    stopping, buying = _regrets(offer)
+    if not always and min(stopping, buying) <= _SURELY * abs(stopping - buying):
+        return ()
+    return (
+        f"At risk, weighed by how likely it is: {number(buying, 2)} if you buy, {number(stopping, 2)} if you stop.",
+    )
+
+
+def _regrets(offer: Offer) -> tuple[float, float]:
+    """Of stopping, and of buying."""
+    return offer.regret_of_stopping or 0.0, offer.regret_of_buying or 0.0
 
 
 def _cheapest_larger(tried: int, costs: Host, budget: float | None) -> float | None:
@@ -124,15 +218,25 @@ def _cheapest_larger(tried: int, costs: Host, budget: float | None) -> float | N
     return cost if affords(budget, 0.0, cost) else None
 
 
-def _saves(offer: Offer) -> str:
+def _saves(offer: Offer, tried: int) -> str:
     """Such as: the next 4 labels save 12 over 100 decisions and cost 8."""
     labels = "the next label saves" if offer.size == 1 else f"the next {offer.size} labels save"
     error = 0.0 if offer.decisions is None else offer.decisions * offer.error
     total = 0.0 if offer.decisions is None else offer.decisions * offer.worth
     amount = f"{plus_minus(total, error)} over {short(offer.decisions or 0.0)} decisions"
-    return f"{labels} {amount} and {'costs' if offer.size == 1 else 'cost'} {short(offer.cost or 0.0)}"
+    saves = f"{labels} {amount} and {'costs' if offer.size == 1 else 'cost'} {short(offer.cost or 0.0)}"
+    return saves if offer.size <= tried else f"{saves}, if worth grows as it does up to {tried}"
 
 
 def _net(offer: Offer) -> float:
     assert offer.net is not None
     return offer.net
+
+
+def _mean_above_zero(mean: float, error: float) -> float:
+    """E[max(v, 0)] of a normal v."""
+    if error <= 0.0:
+        return max(mean, 0.0)
+    z = mean / error
+    density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    return max(error * (density + z * 0.5 * math.erfc(-z / math.sqrt(2.0))), 0.0)
