@@ -112,14 +112,13 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
 
 def renewed(moment: Round) -> tuple[dict[int, float], dict[int, float]]:
     """By size: promises and standard errors as `outlook` makes them, from what was kept of a round."""
-    sizes = np.asarray([each["size"] for each in moment.offers], int)
+    sizes = [int(each["size"] or 0) for each in moment.offers]
     worths, errors, joint = (_column(moment, name) for name in ("worth", "error", "joint"))
     if moment.offers[0]["joint"] is None:
         made = of_gaussian(worths, errors)
     else:
         made = of_members(Promises(worths, errors), joint, moment.today, moment.labels)
-    some = sizes - 1 if len(made.worths) > len(sizes) else np.arange(len(sizes))
-    return tuple(dict(zip(sizes.tolist(), each[some].tolist(), strict=True)) for each in made)  # type: ignore[return-value]
+    return tuple({size: float(each[size - 1]) for size in sizes} for each in made)  # type: ignore[return-value]
 
 
 def _column(moment: Round, name: str) -> Host:
