@@ -2,8 +2,8 @@
 
     python -m experiments promises --write FOLDER
 
-writes TABLE.csv with an empty `outcome` for rows without a label, TABLE_answers.csv with all of them, and costs.csv. What
-the commands say of them is in docs/promises.md.
+writes TABLE.csv with an empty `outcome` for rows without a label, TABLE_answers.csv with all of them, and costs.csv.
+What the commands say of them is in docs/promises.md.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from experiments.labels_saved.tables import NUMBERS, Host
-from experiments.promises.rounds import ASIDE, BATCHES, Campaign, Round
-from stakes.ranking.learning_curve import Promises, of_gaussian, of_members
+from experiments.promises.rounds import ASIDE, BATCHES, Campaign
 
 RESULTS = Path(__file__).parent.parent / "results" / "promises" / "promises.json"
 WIDTH = 1.959964  # standard errors on each side of a 95% interval
@@ -89,7 +88,7 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
     for each in campaigns:
         for moment in each.rounds:
             if moment.labels in ASIDE and moment.after:
-                worths, errors = renewed(moment)
+                made = moment.promises()
                 for size in BATCHES:
                     before = moment.offer(size)
                     found.append(
@@ -99,8 +98,7 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
                             moment.labels,
                             size,
                             each.run,
-                            float(worths[size]),
-                            float(errors[size]),
+                            *made[size],
                             float(before["worth"] or 0.0),
                             float(before["error"] or 0.0),
                             moment.after[size][0],
@@ -108,24 +106,6 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
                         )
                     )
     return found
-
-
-def renewed(moment: Round) -> tuple[dict[int, float], dict[int, float]]:
-    """By size: promises and standard errors as `outlook` makes them, from what was kept of a round."""
-    sizes = [int(each["size"] or 0) for each in moment.offers]
-    worths, errors, joint = (_column(moment, name) for name in ("worth", "error", "joint"))
-    if moment.offers[0]["joint"] is None:
-        made = of_gaussian(worths, errors)
-    else:
-        made = of_members(Promises(worths, errors), joint, moment.today, moment.labels)
-    return tuple({size: float(each[size - 1]) for size in sizes} for each in made)  # type: ignore[return-value]
-
-
-def _column(moment: Round, name: str) -> Host:
-    """[n]: of offers of 1, 2, .. n rows; between those that were kept, as straight lines."""
-    sizes = [float(each["size"] or 0) for each in moment.offers]
-    kept = [float(each[name] or 0.0) for each in moment.offers]
-    return np.asarray(np.interp(np.arange(1, sizes[-1] + 1), sizes, kept))
 
 
 def score(worth: Host, error: Host, came: float) -> Host:

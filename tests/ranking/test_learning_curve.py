@@ -8,10 +8,10 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import stakes
 from stakes.ranking.learning_curve import (
-    GAUSSIAN_SPREAD,
-    HONEST_SHARE,
-    MEMBER_SPREAD,
-    RATE,
+    GAUSSIAN_RATE,
+    MEMBER_RATE,
+    MEMBER_SHARE,
+    SPREAD,
     Promises,
     curve,
     of_gaussian,
@@ -20,49 +20,52 @@ from stakes.ranking.learning_curve import (
 
 JOINT = np.array([0.1, 0.2, 0.3, 0.4])
 HONEST = Promises(np.array([0.02, 0.05, 0.05, 0.05]), np.full(4, 0.01))
+BESIDE = curve(MEMBER_RATE, 0.5, 20, 4)
 
 
 def test_a_curve_by_hand():
-    """With error L + c / n, of which c / n = rate * today, b labels more leave L + c / (n + b)."""
-    assert curve(2.0, 20, 5)[-1] == pytest.approx(RATE * 2.0 * (1 - 20 / 25))
-    first, rest = curve(2.0, 20, 3)[-1], curve(2.0 - curve(2.0, 20, 3)[-1] / RATE, 23, 2)[-1]
-    assert first + rest == pytest.approx(curve(2.0, 20, 5)[-1])  # c / n is what is left
+    """With a loss of L + c / n today, of which c / n can be saved, b labels more leave L + c / (n + b)."""
+    can_be_saved = 0.7 * 2.0
+    assert curve(0.7, 2.0, 20, 5)[-1] == pytest.approx(can_be_saved * (1 - 20 / 25))
+    three = curve(0.7, 2.0, 20, 3)[-1]
+    assert three + curve(1.0, can_be_saved - three, 23, 2)[-1] == pytest.approx(curve(0.7, 2.0, 20, 5)[-1])
+    assert (curve(0.7, 2.0, None, 5) == 0).all()
 
 
-def test_members_and_curve_meet_halfway():
-    worths, errors = of_members(HONEST, JOINT, (0.5, 0.02), 20)
-    assert worths == pytest.approx((HONEST_SHARE * HONEST.worths + curve(0.5, 20, 4)) / 2)
-    own = np.hypot(HONEST_SHARE * 0.01, curve(0.5, 20, 4) * 0.04) / 2
-    assert errors == pytest.approx(np.hypot(own, MEMBER_SPREAD * worths))
-    alone = of_members(None, JOINT, (0.5, 0.02), 20)
-    assert alone.worths == pytest.approx(curve(0.5, 20, 4))
+def test_members_beside_the_curve():
+    worths, errors = of_members(HONEST, JOINT, 0.5, 20)
+    assert worths == pytest.approx(MEMBER_SHARE * HONEST.worths + BESIDE)
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * worths))
+    assert of_members(None, JOINT, 0.5, 20).worths == pytest.approx(BESIDE)
 
 
 def test_no_promise_is_above_what_it_would_be_if_a_member_were_right():
-    nothing = of_members(HONEST, np.zeros(4), (0.5, 0.02), 20)
+    """But the model may be wrong about that: the error stays."""
+    nothing = of_members(HONEST, np.zeros(4), 0.5, 20)
     assert (nothing.worths == 0).all()
-    little = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), (0.5, 0.02), 20)
+    assert (nothing.errors >= SPREAD * BESIDE).all()
+    little = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20)
     assert little.worths[:2] == pytest.approx([0.0, 0.001])
     assert (np.diff(little.worths) >= 0).all()
 
 
 def test_without_a_count_of_labels_members_alone_speak():
-    worths, errors = of_members(HONEST, JOINT, (0.5, 0.02), None)
-    assert worths == pytest.approx(HONEST_SHARE * HONEST.worths)
-    assert errors == pytest.approx(np.hypot(HONEST_SHARE * HONEST.errors, MEMBER_SPREAD * worths))
-    assert of_members(None, JOINT, (0.5, 0.02), None).worths == pytest.approx(HONEST_SHARE * JOINT)
+    worths, errors = of_members(HONEST, JOINT, 0.5, None)
+    assert worths == pytest.approx(MEMBER_SHARE * HONEST.worths)
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * HONEST.errors, SPREAD * worths))
+    assert of_members(None, JOINT, 0.5, None).worths == pytest.approx(MEMBER_SHARE * JOINT)
 
 
 def test_a_loss_of_nothing_promises_nothing():
-    found = of_members(None, JOINT, (0.0, 0.0), 20)
+    found = of_members(None, JOINT, 0.0, 20)
     assert (found.worths == 0).all()
     assert (found.errors == 0).all()
 
 
 def test_a_gaussian_belief_is_taken_at_its_word_but_not_for_sure():
-    worths, errors = of_gaussian(np.array([0.2, 0.3]), np.array([0.0, 0.4]))
-    assert worths == pytest.approx([0.2, 0.3])
-    assert errors == pytest.approx([0.2 * GAUSSIAN_SPREAD, np.hypot(0.4, 0.3 * GAUSSIAN_SPREAD)])
+    worths, errors = of_gaussian(Promises(np.array([0.2, 1e-9]), np.array([0.3, 0.0])), 0.5, 20)
+    assert worths == pytest.approx([0.2, 1e-9])
+    assert errors == pytest.approx([np.hypot(0.3, 0.2 * SPREAD), SPREAD * GAUSSIAN_RATE * 0.5 * 2 / 22])
 
 
 @pytest.fixture
@@ -78,9 +81,10 @@ def test_outlook_promises_less_with_more_labels(rows):
         model = ExtraTreesClassifier(30, random_state=0).fit(rows[:count], y[:count])
         found = stakes.outlook(model, stakes.CostMatrix([[0.0, 1.0], [10.0, 0.0]]), rows[40:], n=8)
         offers = found.offers
-        bound = (HONEST_SHARE * np.asarray([offer.joint for offer in offers]) + curve(found.today.value, count, 8)) / 2
+        bound = MEMBER_SHARE * np.asarray([offer.joint for offer in offers])
+        bound = bound + curve(MEMBER_RATE, found.today.value, count, 8)
         assert all(offer.worth <= most + 1e-12 for offer, most in zip(offers, bound, strict=True))
-        assert all(offer.error >= MEMBER_SPREAD * offer.worth for offer in offers)
+        assert all(offer.error >= SPREAD * offer.worth for offer in offers)
         assert (np.diff([offer.worth for offer in offers]) >= 0).all()
         kinds = {note.kind: str(note) for note in found.ranking.notes}
         assert f"a learning curve from {count} labels on" in kinds["learning curve"]
@@ -100,4 +104,4 @@ def test_labels_on_their_way_flatten_the_curve(rows):
 def test_outlook_of_a_process_is_not_sure_of_itself(rows):
     model = GaussianProcessRegressor(RBF() + WhiteKernel(0.04), optimizer=None).fit(rows[:10], np.sin(rows[:10, 0]))
     found = stakes.outlook(model, stakes.SquaredError(), rows[10:], n=4)
-    assert all(offer.error > GAUSSIAN_SPREAD * offer.worth > 0 for offer in found.offers)
+    assert all(offer.error > SPREAD * offer.worth > 0 for offer in found.offers)

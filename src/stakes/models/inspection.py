@@ -124,8 +124,9 @@ def _n_labels(model: Any) -> int | None:
         return round(float(model.tree_.weighted_n_node_samples[0]))  # a row counts as often as it was drawn
     if isinstance(model, Bootstrap | BaggingClassifier | BaggingRegressor) and hasattr(model, "estimators_"):
         return len(model.estimators_samples_[0])
-    if (rows := getattr(model, "X_train_", None)) is not None:  # of a Gaussian process
-        return len(rows)
+    for name in ("labels_", "X_train_", "X_"):  # of Gaussian processes
+        if isinstance(rows := getattr(model, name, None), np.ndarray):
+            return len(rows)
     inside = [getattr(model, name, None) for name in ("pipeline_", "model", "best_estimator_", "regressor_")]
     return n_labels([*(each for each in inside if each is not None), *list(getattr(model, "estimators_", ()))])
 

@@ -1,20 +1,20 @@
-"""What labels are promised to save, and how far that is to be trusted: the model's word held against learning curves.
+"""What labels are promised to save, and how far that is to be trusted: the model's word beside a learning curve.
 
-A model that is wrong in a way that it does not know of is wrong about what labels are worth, too. With labels the mean
-loss of models falls towards what cannot be learned, about as L + c / n, whatever they believe; so b labels beside n are
-expected to save
+A model that is wrong in a way that it does not know of is wrong about what labels are worth, too. Whatever models
+believe, their mean loss falls with n labels towards what cannot be learned, about as L + c / n; so by a learning curve b
+labels beside n save
 
     curve = rate * today * b / (n + b),           rate: the share of today's expected loss that labels can save at all.
 
 Where the model is known by members (trees, networks, copies), a few labels tell which *member* is right, and joint
-worths promise the loss of certainty; worths with the truth left out say less, but too few members are left to act on
-after some labels. A promise is halfway between these and the curve, and never above what the labels would save if one
-of the members were right. A Gaussian belief says how fast it learns, and is taken at its word.
+worths promise the loss of certainty; worths with the truth left out say less, but after a few labels too few members
+are left to act on. The promise is the curve and a share of these worths, and no more than the labels would save if one
+of the members were right. A Gaussian belief says itself how fast it learns: its promise is what it says.
 
-The standard error of a promise covers contexts, sampling and members as before, and the model: a share of the promise
-(the spread), which is how far what came lay from what was promised, between tables and losses. A model of a few labels
-cannot know this number of itself. The rates and spreads are measured, each with the table in question left out
-(docs/promises.md). Sizes: n offers, of 1, 2, .. n labels.
+The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is a
+share of the promise or of the curve, whichever is larger, since a model that sees nothing left to learn may be wrong
+about that. Shares and rates are what fits 28 tables, and each table as well when it is left out (docs/promises.md); no
+model can know them from a few labels. Sizes: n offers, of 1, 2, .. n labels.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ import numpy as np
 
 from stakes._utils.tables import Host
 
-HONEST_SHARE = 0.5
-"""Of what members none of which is the truth expect to save, that came."""
-RATE = 0.2
-"""The share of the loss that a model with members expects of itself, that labels can save."""
-MEMBER_SPREAD, GAUSSIAN_SPREAD = 0.7, 0.5
-"""How far off promises are, over the promise."""
+MEMBER_SHARE = 0.25
+"""Of what members none of which is the truth expect to save."""
+MEMBER_RATE, GAUSSIAN_RATE = 0.25, 1.0
+"""The share of the expected loss that labels save in the end: trees expect more of labels than comes, processes less
+of what is not known yet."""
+SPREAD = 0.8
+"""The standard deviation of what came about what was promised, over the promise or the curve."""
 
 
 class Promises(NamedTuple):
@@ -42,34 +43,38 @@ class Promises(NamedTuple):
     """[n]: standard errors"""
 
 
-def curve(today: float, labels: int, count: int) -> Host:
-    """[n]: what 1, 2, .. n labels save by a learning curve, beside `labels` that the model has or waits for."""
+def curve(rate: float, today: float, labels: int | None, count: int) -> Host:
+    """[n]: what 1, 2, .. n labels save by a learning curve, beside `labels` that the model has or waits for.
+
+    0 where these are not known.
+    """
     sizes = np.arange(1, count + 1)
-    return np.asarray(RATE * today * sizes / (labels + sizes))
+    return np.zeros(count) if labels is None else np.asarray(rate * today * sizes / (labels + sizes))
 
 
-def of_members(honest: Promises | None, joint: Host, today: tuple[float, float], labels: int | None) -> Promises:
+def of_members(honest: Promises | None, joint: Host, today: float, labels: int | None) -> Promises:
     """Promises of a model that is known by members.
 
     Args:
         honest: Worths where no member is the truth, with errors of members and contexts; None where not known.
         joint: [n]: worths if one of the members is right.
-        today: The expected loss of a decision, and its standard error.
+        today: The expected loss of a decision.
         labels: How many labels the model has or waits for; None where that is not known.
     """
-    if labels is None:
-        found = Promises(joint, np.zeros_like(joint)) if honest is None else honest
-        worths, errors = HONEST_SHARE * found.worths, HONEST_SHARE * found.errors
-    else:
-        worths = curve(today[0], labels, len(joint))
-        errors = worths * (today[1] / today[0] if today[0] > 0 else 0.0)
-        if honest is not None:
-            worths = (HONEST_SHARE * honest.worths + worths) / 2.0
-            errors = np.hypot(HONEST_SHARE * honest.errors, errors) / 2.0
-    worths = np.maximum.accumulate(np.clip(worths, 0.0, np.maximum(joint, 0.0)))
-    return Promises(worths, np.hypot(errors, MEMBER_SPREAD * worths))
+    said = honest or Promises(np.zeros_like(joint), np.zeros_like(joint))
+    if honest is None and labels is None:
+        said = Promises(joint, np.zeros_like(joint))
+    beside = curve(MEMBER_RATE, today, labels, len(joint))
+    worths = np.clip(MEMBER_SHARE * said.worths + beside, 0.0, np.maximum(joint, 0.0))
+    return _with_model(Promises(np.maximum.accumulate(worths), MEMBER_SHARE * said.errors), beside)
 
 
-def of_gaussian(worths: Host, errors: Host) -> Promises:
-    """Promises of a Gaussian belief, from what it expects [n] and errors of contexts and sampling [n]."""
-    return Promises(worths, np.hypot(errors, GAUSSIAN_SPREAD * np.abs(worths)))
+def of_gaussian(expected: Promises, today: float, labels: int | None) -> Promises:
+    """Promises of a Gaussian belief, from what it expects, with errors of contexts and sampling."""
+    return _with_model(expected, curve(GAUSSIAN_RATE, today, labels, len(expected.worths)))
+
+
+def _with_model(promises: Promises, beside: Host) -> Promises:
+    """Promises whose errors include that the model is wrong, when a learning curve says [n]."""
+    wrong = SPREAD * np.maximum(np.abs(promises.worths), beside)
+    return Promises(promises.worths, np.hypot(promises.errors, wrong))

@@ -265,15 +265,15 @@ def _offers(
 
 def _promises(query: Query, rows: Host, expected: Promises, today: Amount) -> tuple[Promises, list[Any]]:
     """What rows are promised to save together, from what the model expects; and that, if a member is right, or None."""
-    belief = query.first()
+    belief, nobody = query.first(), [None] * len(rows)
+    labels = None if query.labels is None else query.labels + len(query.pending)
     if n_members(belief) < 2:
-        return of_gaussian(*expected), [None] * len(rows)
+        return of_gaussian(expected, today.value, labels), nobody
     found = _honest_worths(query, rows)
     honest = None if found is None else Promises(*_with_free_disposal(*found, expected.worths))
     if _is_mixture(belief):
-        return of_gaussian(*(honest or expected)), [None] * len(rows) if honest is None else expected.worths.tolist()
-    labels = None if query.labels is None else query.labels + len(query.pending)
-    return of_members(honest, expected.worths, today, labels), expected.worths.tolist()
+        return of_gaussian(honest or expected, today.value, labels), expected.worths.tolist() if honest else nobody
+    return of_members(honest, expected.worths, today.value, labels), expected.worths.tolist()
 
 
 def _honest_worths(query: Query, rows: Host) -> tuple[list[int], Host, Host] | None:

@@ -106,8 +106,8 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"the labels of each in turn. {_if_one_were_right(size, joint, used)}"
     ),
     "learning curve": lambda count, labels, size, joint, worth: (
-        f"The model is known by {count} members, and none of them is the truth: worths are halfway between what the "
-        f"others save with the labels of each in turn, and a learning curve from {counted(labels, 'label')} on. "
+        f"The model is known by {count} members, and none of them is the truth: worths are made of what "
+        f"the others save with the labels of each in turn, and a learning curve from {counted(labels, 'label')} on. "
         f"{_if_one_were_right(size, joint, size if worth > 0 else 0)}"
     ),
     # fewer rows than were asked for
