@@ -136,10 +136,15 @@ def test_the_seed_decides_between_equal_rows_and_only_there(name):
     rankings = [stakes.rank(model, loss_of(model), same, random_state=seed, **options) for seed in range(2)]
     assert rankings[0].indices != rankings[1].indices
     scores = [dict(zip(ranking.indices, ranking.scores, strict=True)) for ranking in rankings]
-    assert scores[0] == scores[1]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-10)  # blocks of rows differ, and so does rounding
     for ranking in rankings:
         assert min(reason.as_good for reason in ranking.reasons) >= 1
-        np.testing.assert_allclose(ranking.scores, sorted(ranking.scores, reverse=True), rtol=1e-8)
+        first, copies = (
+            ranking.scores[: len(POOL)],
+            ranking.scores[len(POOL) :],
+        )  # copies of a row come after all others
+        for part in (first, copies):
+            np.testing.assert_allclose(part, sorted(part, reverse=True), rtol=1e-8)
 
 
 ONE_CLASS = {

@@ -50,7 +50,7 @@ NAMES = {
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
         query_by_committee random_scores
     """,
-    "stakes.campaign": "Campaign Event Journal Recorded RowState Status",
+    "stakes.campaign": "Campaign Event Journal Opinion Recorded RowState Status Undone",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
         Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit

@@ -75,6 +75,13 @@ for name, loss in LOSSES.items():
     best, form = np.argmax(worth), find_form(loss, belief_for(name, belief)).name
     print(f"{name:32} buy x = {pool[best]:5.2f}, worth {worth[best]:.4f}   {form}")
 
+# The best label of each part of the axis: left of all labels, among the first five, in the widest gap, right of all.
+PARTS = {"left": (-8.0, -4.0), "among": (-4.0, 2.2), "gap": (2.2, 5.0), "right": (5.0, 8.0)}
+print(f"\n{'of the best label, the best one':31} " + " ".join(f"{part:>5}" for part in PARTS))
+for name, worth in scores.items():
+    shares = (worth[(pool >= low) & (pool <= high)].max() / worth.max() for low, high in PARTS.values())
+    print(f"{name:32}" + " ".join(f"{share:5.0%}" for share in shares))
+
 # ---- the pictures
 try:
     import matplotlib.pyplot as plt

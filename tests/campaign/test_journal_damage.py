@@ -249,7 +249,7 @@ def test_a_file_of_the_version_before_gets_hashes_and_keeps_its_content(path):
         ]
         assert journal.settings == {"loss": "log"}
         assert journal.costs() == dict.fromkeys(NAMES) | {"a": 2.5}
-        assert journal.read("PRAGMA user_version") == [(3,)]
+        assert journal.read("PRAGMA user_version") == [(4,)]
         journal.check()
     changed(path, "UPDATE events SET label = 'bat' WHERE number = 1")
     with pytest.raises(StakesError, match="event 1 is not what was written"):

@@ -43,7 +43,7 @@ def campaign_of_other_program(path):
 
 def from_the_future(path):
     small(path)
-    marked(path, "PRAGMA user_version = 4")
+    marked(path, "PRAGMA user_version = 5")
 
 
 def truncated(path):
@@ -72,7 +72,7 @@ def headless(path):
         (lambda path: path.write_bytes(b"SQLite format 3\0"), "it is not a campaign file"),
         (foreign, "is an SQLite file of another program"),
         (campaign_of_other_program, "is an SQLite file of another program"),
-        (from_the_future, "has schema 4 and this stakes reads 3"),
+        (from_the_future, "has schema 5 and this stakes reads 4"),
         (truncated, "is damaged, or was changed by another program"),
         (scribbled, "is damaged, or was changed by another program"),
         (headless, "it is not a campaign file"),

@@ -269,7 +269,8 @@ def test_progress_tells_how_far_it_came_and_an_interrupt_goes_through(rows, proc
         ("a.npy", lambda path: np.save(path, np.zeros(3)), r"must hold an array of numbers \[N, p\]; it holds float64"),
         ("a.parquet", lambda path: path.write_text("no"), "it is damaged, or no .parquet file"),
         ("a.arrow", lambda path: path.write_text("no"), "it is damaged, or no .arrow file"),
-        ("a.xlsx", lambda path: path.write_text("no"), "must be a file that ends in"),
+        ("a.xlsx", lambda path: path.write_text("no"), "it is damaged, has a password, or is no .xlsx file"),
+        ("a.docx", lambda path: path.write_text("no"), "must be a file that ends in"),
         ("folder", lambda path: path.mkdir(), "must hold files of one kind of .parquet, .*; it holds none"),
     ],
 )

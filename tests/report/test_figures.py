@@ -26,8 +26,8 @@ def test_the_labels_told_are_those_that_stand(pairs):
         for number, (kind, row) in enumerate(pairs, 1)
         if kind != "ask"
     ]
-    told = {IDS[each.row]: each.label for each in standing_labels(history, IDS, 0)}
     states = {event.row: after(event) for event in history}  # the last event of a row says what became of it
+    told = {IDS[each.row]: each.label for each in standing_labels(history, IDS, 0, states)}
     assert told == {row: state.label for row, state in states.items() if state.status == "labelled"}
 
 
@@ -36,7 +36,7 @@ def test_a_replaced_label_keeps_its_place_and_a_label_told_again_after_withdrawa
     events = [
         Event(n, 0.0, kind, row, None if kind == "withdraw" else str(n)) for n, (kind, row) in enumerate(kinds, 1)
     ]
-    told = standing_labels(events, IDS, 2)
+    told = standing_labels(events, IDS, 2, {event.row: after(event) for event in events})
     assert [(IDS[each.row], each.label, each.initial) for each in told] == [
         ("p", "3", True),
         ("r", "5", False),

@@ -2,6 +2,6 @@
 
 from stakes.campaign.campaign import Campaign
 from stakes.campaign.journal import Journal
-from stakes.campaign.states import Event, Recorded, RowState, Status
+from stakes.campaign.states import Event, Opinion, Recorded, RowState, Status, Undone
 
-__all__ = ["Campaign", "Event", "Journal", "Recorded", "RowState", "Status"]
+__all__ = ["Campaign", "Event", "Journal", "Opinion", "Recorded", "RowState", "Status", "Undone"]

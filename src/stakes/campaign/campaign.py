@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,8 @@ from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
 from stakes.campaign.kept import (
     MONEY,
     KeptAudit,
+    annotator_factors,
+    annotators_kept,
     audit_kept,
     audit_status,
     audit_to_keep,
@@ -31,17 +34,21 @@ from stakes.campaign.kept import (
     kept_path,
     label_prices,
     money_changes,
+    purchases,
     ranking_kept,
 )
 from stakes.campaign.states import (
     Event,
+    Opinion,
     Record,
     Recorded,
     RowState,
     Status,
     checked_clock,
     checked_count,
+    checked_id,
     checked_lease,
+    checked_positive,
     checked_text,
     unknown_row,
 )
@@ -397,7 +404,14 @@ class Campaign:
         return found
 
     def tell(
-        self, row: str, label: str | float, *, replace: bool = False, new_class: bool = False, who: str | None = None
+        self,
+        row: str,
+        label: str | float,
+        *,
+        replace: bool = False,
+        new_class: bool = False,
+        who: str | None = None,
+        annotator: str | None = None,
     ) -> Recorded:
         """Record the label of a row; see `tell_many`.
 
@@ -407,6 +421,7 @@ class Campaign:
             replace: Whether it may take the place of another label.
             new_class: Whether it may be a class that no row has had.
             who: Who reports it, for the history.
+            annotator: Whose label it is: where somebody else has labelled the row, it is an opinion beside theirs.
 
         Returns:
             What became of it.
@@ -414,7 +429,7 @@ class Campaign:
         Raises:
             StakesError: If it is no label for the row; nothing is recorded then.
         """
-        return self.tell_many([(row, label)], replace=replace, new_class=new_class, who=who)
+        return self.tell_many([(row, label)], replace=replace, new_class=new_class, who=who, annotator=annotator)
 
     def tell_many(
         self,
@@ -423,10 +438,12 @@ class Campaign:
         replace: bool = False,
         new_class: bool = False,
         who: str | None = None,
+        annotator: str | None = None,
     ) -> Recorded:
         """Record labels of rows, all or none.
 
-        The same label once more changes nothing; another one is refused, unless it is to replace the first. A class
+        The same label once more changes nothing; another one is refused, unless it is to replace the first, or comes
+        from another annotator: it is then an opinion, which stands beside the first (see `opinions`). A class
         that was not named and that no row has had is refused, unless it is declared new.
 
         Args:
@@ -434,6 +451,7 @@ class Campaign:
             replace: Whether a label may take the place of another one.
             new_class: Whether a label may be of a class that no row has had.
             who: Who reports them, for the history.
+            annotator: Whose labels they are; the history has them in place of `who`.
 
         Returns:
             What became of each.
@@ -443,14 +461,92 @@ class Campaign:
         """
         self._refuse_untrusted(model=False)
         read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
-        return self._record(read, replace=replace, new_class=new_class, who=who)
+        return self._record(read, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
-    def _record(self, labels: list[tuple[str, str]], *, replace: bool, new_class: bool, who: str | None) -> Recorded:
+    def _record(
+        self,
+        labels: list[tuple[str, str]],
+        *,
+        replace: bool,
+        new_class: bool,
+        who: str | None,
+        annotator: str | None = None,
+    ) -> Recorded:
         """Record labels that were read: numbers as `float` takes them."""
         self._refuse_bad_labels(labels, new_class)
         if self._numbers:
-            labels = [(row, _first_written(self.journal.state(row).label, label)) for row, label in labels]
-        return self.journal.tell_many(labels, replace=replace, who=who)
+            labels = [(row, _first_written(self._known_label(row, annotator), label)) for row, label in labels]
+        return self.journal.tell_many(labels, replace=replace, who=who, annotator=annotator)
+
+    def _known_label(self, row: str, annotator: str | None) -> str | None:
+        """The label of a row, or what an annotator has said of it."""
+        own = None if annotator is None else self.journal.replay.opinions.get(row, {}).get(annotator)
+        return self.journal.state(row).label if own is None else own.label
+
+    def opinions(self) -> tuple[Opinion, ...]:
+        """What each annotator says of each row, in the order in which it was said.
+
+        The label of a row is the opinion of whoever gave it; how a row was settled is not among them, as whoever
+        settles it knows what the others said. What was taken back is left out.
+
+        Returns:
+            Row, annotator (None where there is no name), label and time of each.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     _ = campaign.tell("c", "cat", annotator="anna")
+            ...     _ = campaign.tell("c", "dog", annotator="ben")
+            ...     [each[:3] for each in campaign.opinions() if each.annotator]
+            ...     campaign.disagreements()
+            [('c', 'anna', 'cat'), ('c', 'ben', 'dog')]
+            ('c',)
+        """
+        return self.journal.opinions()
+
+    def disagreements(self) -> tuple[str, ...]:
+        """The rows on which annotators differ, and which nobody has settled, in the order of the table.
+
+        Numbers differ by more than a tenth of the standard deviation of all labels.
+
+        Returns:
+            Their ids.
+        """
+        self.journal.version()  # what others have said is known
+        replay = self.journal.replay
+        several = [row for row, each in replay.opinions.items() if len(each) > 1]
+        if not several:
+            return ()
+        same = self._alike()
+        places = {row: place for place, row in enumerate(replay.rows)}
+        return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
+
+    def _alike(self) -> Callable[[str, str], bool]:
+        """Whether two labels are taken for the same."""
+        if not self._numbers:
+            return str.__eq__
+        values = [float(each.label) for each in self.journal.opinions()]
+        near = 0.1 * (statistics.pstdev(values) if len(values) > 1 else 0.0)
+        return lambda one, other: abs(float(one) - float(other)) <= near
+
+    def settle(self, row: str, label: str | float, who: str) -> None:
+        """Say what the label of a row is, after annotators differed or one was not sure.
+
+        Args:
+            row: Its id.
+            label: A number, or the name of a class; from now on the label of the row.
+            who: Who says so.
+
+        Raises:
+            StakesError: If it is no label for the row, or the row has none and nobody was unsure of it; nothing is
+                recorded then.
+        """
+        self._refuse_untrusted(model=False)
+        written = written_label(label, self.brief, numbers=self._numbers)
+        self._refuse_bad_labels([(row, written)], new_class=False)
+        self.journal.settle(row, written, who)
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
         """Never ask for these rows again, until they are released.
@@ -522,6 +618,8 @@ class Campaign:
             counts["testing"],
             counts["tested"],
             self._audit_status(now),
+            counts["unsure"],
+            len(self.disagreements()),
         )
 
     def change_settings(self, **changes: Any) -> None:
@@ -557,7 +655,7 @@ class Campaign:
         return tuple((record.at, new) for record, new in money_changes(self.journal.records("settings")))
 
     def _forget_settings(self) -> None:
-        for name in ("_settings", "_prices", "brief", "sheet"):
+        for name in ("_settings", "_prices", "_times", "brief", "sheet"):
             self.__dict__.pop(name, None)
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
@@ -640,6 +738,7 @@ class Campaign:
         replace: bool = False,
         new_class: bool = False,
         who: str | None = None,
+        annotator: str | None = None,
         **reading: Any,
     ) -> Recorded:
         """Record the labels of a filled-in export, or of the filled-in table itself, all or none.
@@ -649,6 +748,7 @@ class Campaign:
             replace: Whether a label may take the place of another one.
             new_class: Whether a label may be of a class that no row has had.
             who: Who reports them, for the history.
+            annotator: Whose labels they are, as in `tell_many`.
             **reading: Options of `stakes.files.read_table` for this file: `sheet`, `decimal`, `encoding`, ...
 
         Returns:
@@ -659,7 +759,7 @@ class Campaign:
         """
         self._refuse_untrusted(model=False)
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
-        return self._record(labels, replace=replace, new_class=new_class, who=who)
+        return self._record(labels, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -696,13 +796,62 @@ class Campaign:
         version, states = self.journal.version(), self.journal.states()
         states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
         costs, alike = self.journal.costs(), self._prices
-        events = self.journal.history(since=self.n_initial)
-        bought = {event.row: event.number for event in reversed(events) if event.kind in ("label", "result")}  # first
-        paid = [alike(number) if alike else costs[row] or 1.0 for row, number in bought.items()]
+        bought, times = purchases(self.journal.history(since=self.n_initial)), self._times
+        paid = [times(event) * (alike(event.number) if alike else costs[event.row] or 1.0) for event in bought.values()]
         next_price = alike(version + 1) if alike else 1.0
-        due = {row: 0.0 if row in bought else next_price if alike else cost or 1.0 for row, cost in costs.items()}
-        waiting = (due[row] for row, state in states.items() if state.status in ("asked", "testing"))
+        price = {row: next_price if alike else cost or 1.0 for row, cost in costs.items()}
+        due = {row: 0.0 if (row, None) in bought else cost for row, cost in price.items()}
+        last, at = self.journal.replay.last, checked_clock()
+        waiting = [
+            due[row] * (times(last[row]._replace(number=version + 1)) if row in last else 1.0)
+            for row, state in states.items()
+            if state.status in ("asked", "testing")
+        ]
+        asked = (event for each in self.journal.replay.consults.values() for event in each.values())
+        waiting += [price[event.row] * times(event) for event in asked if at < (event.until or 0.0)]
         return _Now(version, states, due, sum(paid), sum(waiting))
+
+    @cached_property
+    def _times(self) -> Callable[[Event], float]:
+        """How many times what a label costs an annotator took for it, or takes, at an event."""
+        with kept_in(self.path, "its setting 'annotators'"):
+            return annotator_factors(self.journal.records("settings"))
+
+    def annotators(self) -> dict[str, float]:
+        """What labels of annotators cost, by name: how many times what a label costs; others take it once.
+
+        Returns:
+            The prices that were set.
+        """
+        self._now()  # what others have set is known
+        with kept_in(self.path, "its setting 'annotators'"):
+            return annotators_kept(self._settings.get("annotators"))
+
+    def set_annotators(self, prices: Mapping[str, float]) -> None:
+        """Say what labels of annotators cost; what was said before is kept, and labels that came count as they did.
+
+        Args:
+            prices: By name, how many times what a label costs.
+
+        Raises:
+            StakesError: If a name is empty, or a price is not positive. Nothing is recorded then.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one", label_cost=2.0) as campaign:
+            ...     campaign.set_annotators({"expert": 5.0})
+            ...     _ = campaign.tell("c", "cat", annotator="student")
+            ...     _ = campaign.tell("c", "dog", annotator="expert")
+            ...     campaign.status(refresh=False).spent
+            12.0
+        """
+        new = {checked_id(name): checked_positive(price, f"the price of {name!r}") for name, price in prices.items()}
+        before = self.annotators()
+        if {**before, **new} != before:
+            self.journal.update_settings(annotators={**before, **new})
+            self._forget_settings()
 
     @cached_property
     def _prices(self) -> Callable[[int], float] | None:
@@ -760,7 +909,7 @@ class Campaign:
             n,
             labels=labels,
             pending=[place[row] for row in now.those("asked")],
-            excluded=[place[row] for row in now.those("skipped", "testing", "tested")],
+            excluded=[place[row] for row in now.those("skipped", "testing", "tested", "unsure")],
             budget=self._budget_left(now),
             progress=progress,
         )
@@ -886,7 +1035,7 @@ class Campaign:
 
     def _label_changes(self, record: Record) -> int:
         """How many labels were recorded, replaced or withdrawn since a record."""
-        changed = ("label", "replace", "withdraw")
+        changed = ("label", "replace", "withdraw", "settle", "retract")
         return sum(event.kind in changed for event in self.journal.history(since=record.version))
 
     def _set_since(self, record: Record) -> bool:

@@ -25,13 +25,16 @@ from typing import Any, Self
 
 from stakes._utils.text import did_you_mean, printable
 from stakes.campaign.states import (
+    OF_SEVERAL,
     Event,
     Head,
     Kind,
+    Opinion,
     Record,
     Recorded,
     Replay,
     RowState,
+    Undone,
     checked,
     checked_clock,
     checked_count,
@@ -52,8 +55,10 @@ from stakes.exceptions import StakesError
 
 WEEK = 7 * 24 * 3600.0
 APPLICATION = 0x53746B73  # "Stks": marks a campaign among SQLite files
-VERSION = 3
+VERSION = 4
 """The version of the tables and of what is kept in them."""
+SINGLE = 3
+"""The version before there were opinions: a file of it becomes one of ours with the first of them."""
 UNCHAINED = 2
 """The version before there were hashes; such a file is converted when it is opened."""
 
@@ -301,10 +306,165 @@ class Journal:
         most, by = checked_count(n, "the number of rows", 1), checked_who(who)
         self._refuse_unknown(rows)
         with self.writing():
-            batch = next((event.batch for event in reversed(self.replay.events) if event.batch), 0) + 1
+            batch = self._next_batch()
             free = tuple(itertools.islice((row for row in rows if self._state(row).at(at).status == "open"), most))
             self._append([checked(self._state(row), Event(0, at, "ask", row, None, until, batch, by)) for row in free])
         return free
+
+    def consult(
+        self,
+        wanted: Iterable[str],
+        n: int,
+        who: str,
+        *,
+        opinions: int = 2,
+        seconds: float = WEEK,
+        now: float | None = None,
+    ) -> tuple[str, ...]:
+        """Hand out labelled rows to one more person, for an opinion that stands beside the label.
+
+        Args:
+            wanted: Ids of labelled rows, in the order in which they are wanted.
+            n: How many, at most.
+            who: Who gets them; rows on which they have said something are left out.
+            opinions: How many people a row is to have labels from; those who are asked at the moment count.
+            seconds: For how long.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            The ids of the rows that were handed out.
+
+        Raises:
+            StakesError: If there is no such row, or a number cannot be used.
+        """
+        rows, at, by = checked_ids(wanted), checked_clock(now), checked_text(who, "who it is")
+        until = checked_lease(seconds, at)
+        most, several = checked_count(n, "the number of rows", 1), checked_count(opinions, "the number of opinions", 2)
+        self._refuse_unknown(rows)
+        with self.writing():
+            free = tuple(itertools.islice((row for row in rows if self._may_consult(row, by, several, at)), most))
+            batch = self._next_batch() if free else 0
+            self._append([self.replay.checked(Event(0, at, "consult", row, None, until, batch, by)) for row in free])
+        return free
+
+    def held(self, who: str, now: float | None = None) -> tuple[Event, ...]:
+        """The rows that a person has in hand, to label or to give an opinion on: what was handed out last comes first.
+
+        Args:
+            who: The person.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            The events by which they were handed out, "ask" or "consult"; rows of one batch in its order.
+        """
+        at, replay = checked_clock(now), self._synced()
+        asked = [event for event in replay.last.values() if event.kind == "ask"]
+        consults = [event for each in replay.consults.values() for event in each.values()]
+        ours = [event for event in (*asked, *consults) if event.who == who and at < (event.until or 0.0)]
+        return tuple(sorted(ours, key=lambda event: (-(event.batch or 0), event.number)))
+
+    def put_off(self, row: str, kind: Kind, who: str, *, now: float | None = None) -> None:
+        """Record what a person does with a row in hand other than labelling it.
+
+        Args:
+            row: Its id.
+            kind: "later": back to the pool; "unsure": to be settled; "skip": not to be asked for again. Of a row that
+                they were asked an opinion on, "skip" is "unsure": it keeps its label.
+            who: The person.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Raises:
+            StakesError: If somebody else has the row, or it cannot be put off; nothing is recorded then.
+        """
+        (one,), at, by = checked_ids([row]), checked_clock(now), checked_text(who, "who it is")
+        if kind not in ("later", "unsure", "skip"):
+            raise StakesError(f"a row is put off by later, unsure or skip, not by {kind!r}")
+        self._refuse_unknown([one])
+        with self.writing():
+            labelled = self._state(one).status == "labelled"
+            done: Kind = "unsure" if labelled and kind == "skip" else kind
+            if done == "skip":  # as for the others: not what somebody else has in hand
+                self.replay.checked(Event(0, at, "unsure", one, who=by))
+            self._append([self.replay.checked(Event(0, at, done, one, who=by))])
+
+    def settle(self, row: str, label: str, who: str, *, now: float | None = None) -> None:
+        """Record what the label of a row is, after opinions differed or somebody was not sure.
+
+        Args:
+            row: Its id.
+            label: Its label from now on.
+            who: Who says so.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Raises:
+            StakesError: If there is nothing to settle; nothing is recorded then.
+        """
+        ((one, text),) = checked_label_pairs([(row, label)]).items()
+        at, by = checked_clock(now), checked_text(who, "who it is")
+        self._refuse_unknown([one])
+        with self.writing():
+            self._append([self.replay.checked(Event(0, at, "settle", one, text, who=by))])
+
+    def undo(self, who: str, *, seconds: float = WEEK, now: float | None = None) -> Undone | None:
+        """Take back the last thing that a person did to a row, and hand the row to them again.
+
+        Args:
+            who: The person.
+            seconds: For how long they have the row.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            What was taken back; None where there is nothing to take back.
+
+        Raises:
+            StakesError: If a number cannot be used.
+        """
+        at, by = checked_clock(now), checked_text(who, "who it is")
+        until = checked_lease(seconds, at)
+        with self.writing():
+            acts = self.replay.acts(by)
+            if not acts:
+                return None
+            act, batch = acts[-1], self._next_batch()
+            row, labelled = act.row, self._state(act.row).status == "labelled"
+            again = Event(0, at, "ask", row, None, until, batch, by)
+            consult = Event(0, at, "consult", row, None, until, batch, by)
+            back = Event(0, at, "release" if act.kind in ("skip", "unsure") else "retract", row, who=by)
+            given = self.replay.opinions.get(row, {})
+            if act.kind in ("label", "opinion"):
+                events = [back, consult if given.keys() - {by} or row in self.replay.settled else again]
+            elif act.kind == "settle":
+                events = [back] if given else [back, Event(0, at, "unsure", row, who=by)]
+            elif labelled:  # an opinion that was put off
+                events = [consult]
+            else:
+                events = [again] if act.kind == "later" else [back, again]
+            self._append(events)
+        return Undone(row, act.kind, act.label, events[-1].kind in ("ask", "consult"))
+
+    def opinions(self) -> tuple[Opinion, ...]:
+        """What each annotator says of each row, in the order in which it was said; what was taken back is left out."""
+        events = [event for each in self._synced().opinions.values() for event in each.values()]
+        return tuple(
+            Opinion(event.row, event.who, event.label, event.at) for event in sorted(events) if event.label is not None
+        )
+
+    def _may_consult(self, row: str, who: str, opinions: int, at: float) -> bool:
+        """Whether one more opinion on a row is wanted, and from this person."""
+        replay = self.replay
+        given, waiting = replay.opinions.get(row, {}), replay.consults.get(row, {}).values()
+        asked = {event.who for event in waiting if at < (event.until or 0.0)}
+        return (
+            replay.state(row).status == "labelled"
+            and row not in replay.settled
+            and who not in given
+            and who not in asked
+            and who not in replay.declined.get(row, ())
+            and len(given) + len(asked) < opinions
+        )
+
+    def _next_batch(self) -> int:
+        return next((event.batch for event in reversed(self.replay.events) if event.batch), 0) + 1
 
     def test(
         self, rows: Iterable[str], kind: str, payload: Any, *, who: str | None = None, now: float | None = None
@@ -360,14 +520,16 @@ class Journal:
         *,
         replace: bool = False,
         who: str | None = None,
+        annotator: str | None = None,
         now: float | None = None,
     ) -> Recorded:
         """Record labels of rows, all or none.
 
         Args:
             pairs: Ids and labels.
-            replace: Whether a label may take the place of another one.
+            replace: Whether a label may take the place of another one, by the same annotator where there is one.
             who: Who reports them, for the history.
+            annotator: Whose labels they are: where somebody else has labelled a row, theirs is an opinion beside it.
             now: The time, in seconds since 1970; the clock's without.
 
         Returns:
@@ -376,14 +538,16 @@ class Journal:
         Raises:
             StakesError: If there is no such row, or it has another label.
         """
-        labels, at, by = checked_label_pairs(pairs), checked_clock(now), checked_who(who)
+        labels, at, by = checked_label_pairs(pairs), checked_clock(now), checked_who(annotator or who)
         self._refuse_unknown(labels)
         with self.writing():
             before = {row: self._state(row) for row in labels}
-            events = [self._told(Event(0, at, "label", row, label, who=by), replace) for row, label in labels.items()]
+            tell = self._told if annotator is None else self._told_by
+            events = [tell(Event(0, at, "label", row, label, who=by), replace) for row, label in labels.items()]
             self._append([event for event in events if event is not None])
         became = [(_became(event, before[row]), row) for row, event in zip(labels, events, strict=True)]
-        return Recorded(*(tuple(row for kind, row in became if kind == which) for which in ("label", None, "replace")))
+        kinds = ("label", None, "replace", "opinion")
+        return Recorded(*(tuple(row for kind, row in became if kind == which) for which in kinds))
 
     def skip(self, rows: Iterable[str], *, who: str | None = None, now: float | None = None) -> None:
         """Never hand these rows out again, until they are released; all or none.
@@ -570,6 +734,24 @@ class Journal:
             event = event._replace(kind="replace")
         return None if needless(state, event) else checked(state, event)
 
+    def _told_by(self, event: Event, replace: bool) -> Event | None:
+        """A label of an annotator: an opinion where somebody else has labelled the row; None if it is known."""
+        state, row = self._state(event.row), event.row
+        if state.status != "labelled":
+            return self._told(event, replace)
+        own = self.replay.opinions.get(row, {}).get(event.who)
+        if own is None:
+            return self.replay.checked(event._replace(kind="opinion"))
+        if own.label == event.label:
+            return None
+        if not replace:
+            raise StakesError(
+                f"row {row!r} has the label {own.label!r} from {event.who!r}, who now says {event.label!r}; to change "
+                "it on purpose, replace or retract it. Nothing was recorded."
+            )
+        first = next(iter(self.replay.opinions[row].values()))
+        return self.replay.checked(event._replace(kind="replace" if own is first else "opinion"))
+
 
 def _became(event: Event | None, before: RowState) -> str | None:
     """What became of a label: "label" where there was none, "replace", or None where it was known."""
@@ -585,6 +767,8 @@ def append(
     records: Sequence[tuple[float, str, int, str]],
 ) -> None:
     """Add lines, with their numbers and hashes, after what a replay has, and write the head."""
+    if any(event[2] in OF_SEVERAL for event in events):  # which the version before does not know
+        connection.execute(f"PRAGMA user_version = {VERSION}")
     before, made = replay.event_hash, replay.record_hash
     for number, event in enumerate(events, start=len(replay.hashes) + 1):
         before = link(before, (number, *event[1:]))
@@ -780,7 +964,7 @@ def _refuse_other_programs(path: Path) -> int:
         ((version,),) = connection.execute("PRAGMA user_version").fetchall()
         if application != APPLICATION:
             raise StakesError(f"{path} is an SQLite file of another program, not a campaign; give another path")
-        if version not in (VERSION, UNCHAINED):
+        if version not in (VERSION, SINGLE, UNCHAINED):
             raise StakesError(
                 f"{path} has schema {version} and this stakes reads {VERSION}; use the stakes that made it"
             )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stakes._utils.text import counted
 from stakes.campaign.journal import kept_in
-from stakes.campaign.states import Record, checked_text
+from stakes.campaign.states import Event, Record, checked_id, checked_positive, checked_text
 from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
@@ -65,6 +65,42 @@ def label_prices(first: float | None, changes: Sequence[tuple[Record, dict[str, 
         return float(known if cost is None else cost)
 
     return price
+
+
+def purchases(events: Sequence[Event]) -> dict[tuple[str, str | None], Event]:
+    """The events that were paid for, by row and None for its first label, and by row and annotator for opinions.
+
+    A row whose label was withdrawn has been paid for, and is paid for once; so is an opinion, and how it was settled.
+    """
+    bought: dict[tuple[str, str | None], Event] = {}
+    for event in events:
+        if event.kind in ("label", "result", "settle"):
+            first = bought.setdefault((event.row, None), event)
+            if event.kind == "settle" and first is not event:
+                bought.setdefault((event.row, event.who), event)
+        elif event.kind == "opinion" and ((event.row, None) not in bought or bought[event.row, None].who != event.who):
+            bought.setdefault((event.row, event.who), event)
+    return bought
+
+
+def annotators_kept(kept: Any) -> dict[str, float]:
+    """Prices of annotators by name, as a setting has them."""
+    return {checked_id(name): checked_positive(price, "a price") for name, price in (kept or {}).items()}
+
+
+def annotator_factors(records: Sequence[Record]) -> Callable[[Event], float]:
+    """A function from an event to how many times what a label costs its annotator takes."""
+    steps = [(each.version, annotators_kept(each.payload["annotators"])) for each in records if _has_prices(each)]
+
+    def times(event: Event) -> float:
+        known = [prices for version, prices in steps if version < event.number]
+        return (known or [prices for _, prices in steps[:1]] or [{}])[-1].get(event.who or "", 1.0)
+
+    return times
+
+
+def _has_prices(record: Record) -> bool:
+    return "annotators" in record.payload
 
 
 class KeptAudit(NamedTuple):

@@ -6,6 +6,11 @@ welcome whenever they come. A label can be replaced, or withdrawn, which makes t
 skipped; only a release brings it back. An open row can be drawn to test the model: its label is then the result of a
 test, which is kept apart from the labels that the model is fitted to until it is used for them on purpose.
 
+Several people may label. A person can be asked for an opinion on a row that another has labelled: the row keeps its
+label, and the opinion stands beside it. Where opinions differ, somebody settles the row. Whoever is handed a row may
+put it off ("later": it is open again), or say that they are not sure ("unsure": it waits for somebody to settle it). An
+opinion, a label or a settlement can be retracted by whoever gave it.
+
 Ids, labels, times and counts are checked here, before they reach the file, and again when they are read.
 
 Every event and every record has a hash: that of the hash before it and of what is in its line. The first ones follow
@@ -22,7 +27,7 @@ import heapq
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from numbers import Integral, Real
@@ -30,8 +35,11 @@ from typing import Any, Literal, NamedTuple
 
 from stakes.exceptions import StakesError
 
-Kind = Literal["label", "replace", "ask", "release", "skip", "withdraw", "test", "result"]
-RowStatus = Literal["open", "asked", "labelled", "skipped", "testing", "tested"]
+Kind = Literal[
+    "label", "replace", "ask", "release", "skip", "withdraw", "test", "result",
+    "opinion", "consult", "later", "unsure", "settle", "retract",
+]  # fmt: skip
+RowStatus = Literal["open", "asked", "labelled", "skipped", "testing", "tested", "unsure"]
 
 _BECOMES: dict[Kind, RowStatus] = {
     "label": "labelled",
@@ -42,7 +50,25 @@ _BECOMES: dict[Kind, RowStatus] = {
     "withdraw": "open",
     "test": "testing",
     "result": "tested",
+    "opinion": "labelled",
+    "consult": "labelled",
+    "later": "open",
+    "unsure": "unsure",
+    "settle": "labelled",
+    "retract": "open",
 }
+OF_SEVERAL: frozenset[Kind] = frozenset({"opinion", "consult", "later", "unsure", "settle", "retract"})
+"""Kinds of events that came with several annotators: a file without them is read by earlier versions, too."""
+_LABELS: frozenset[Kind] = frozenset({"label", "replace", "result", "opinion", "settle"})  # that have a label
+_LEASES: frozenset[Kind] = frozenset({"ask", "consult"})  # that have an end and a batch
+_ACTS: tuple[Kind, ...] = ("label", "opinion", "skip", "later", "unsure", "settle")  # of a person, to be undone
+_OTHERS_ASIDE: tuple[Kind, ...] = (
+    "opinion",
+    "consult",
+    "later",
+    "unsure",
+    "retract",
+)  # leave what a person did as it is
 _FIRST: tuple[Kind, ...] = ("label", "ask", "skip", "test")  # what a row takes that nothing has happened to
 _YEAR_10000 = 253402300800.0
 _COMPARED = 1000  # ids that a wrong one is compared with: difflib takes some 20 microseconds for each
@@ -56,11 +82,14 @@ class Event(NamedTuple):
         at: When, in seconds since 1970 (UTC), by the clock of whoever recorded it.
         kind: "label": reported, or known from the start; "replace": another label on purpose; "ask": handed out;
             "release": handed back; "skip": not to be asked again; "withdraw": the label is taken back; "test": drawn to
-            test the model; "result": the label of such a row, which the model is not fitted to.
+            test the model; "result": the label of such a row, which the model is not fitted to; "consult": somebody
+            is asked for an opinion on a labelled row; "opinion": it came; "later": put off by whoever was asked;
+            "unsure": whoever was asked cannot tell; "settle": what the label is, after opinions differed or somebody
+            was not sure; "retract": whoever gave a label, an opinion or a settlement takes it back.
         row: The id of the row.
-        label: Of "label", "replace" and "result".
-        until: Of "ask": when the row comes back by itself, in seconds since 1970.
-        batch: Of "ask": rows handed out together share it.
+        label: Of "label", "replace", "result", "opinion" and "settle".
+        until: Of "ask" and "consult": when the row comes back by itself, in seconds since 1970.
+        batch: Of "ask" and "consult": rows handed out together share it.
         who: Who did it, where that was given.
 
     Examples:
@@ -82,8 +111,8 @@ class RowState(NamedTuple):
     """Where a row stands.
 
     Attributes:
-        status: "open", "asked", "labelled", "skipped", "testing" (drawn to test the model) or "tested" (with a label
-            that the model is not fitted to).
+        status: "open", "asked", "labelled", "skipped", "testing" (drawn to test the model), "tested" (with a label
+            that the model is not fitted to) or "unsure" (somebody could not tell; it waits to be settled).
         label: Of a labelled or tested row.
         until: Of an asked row: when its lease ends, in seconds since 1970.
         batch: Of an asked row: the rows that were handed out together share it.
@@ -117,6 +146,46 @@ class RowState(NamedTuple):
 _OPEN = RowState()
 
 
+class Opinion(NamedTuple):
+    """What one annotator says of a row.
+
+    Attributes:
+        row: The id of the row.
+        annotator: Who says so; None for a label of the table, or one that was reported without a name.
+        label: What the label is.
+        at: When, in seconds since 1970.
+
+    Examples:
+        >>> Opinion("flat-001", "anna", "310.5", 0.0).annotator
+        'anna'
+    """
+
+    row: str
+    annotator: str | None
+    label: str
+    at: float
+
+
+class Undone(NamedTuple):
+    """An act that was taken back.
+
+    Attributes:
+        row: The id of the row.
+        kind: What was done: "label", "opinion", "skip", "later", "unsure" or "settle".
+        label: Of a label, an opinion or a settlement.
+        held: Whether whoever did it has the row again, to decide anew.
+
+    Examples:
+        >>> Undone("flat-001", "skip", None, True).kind
+        'skip'
+    """
+
+    row: str
+    kind: Kind
+    label: str | None
+    held: bool
+
+
 class Recorded(NamedTuple):
     """What became of labels that were reported: ids of rows, in the order given.
 
@@ -124,6 +193,7 @@ class Recorded(NamedTuple):
         new: Rows that had no label.
         known: Rows that had this very label already; nothing was recorded.
         replaced: Rows that had another label.
+        opinions: Rows that have a label from somebody else, beside which this one was recorded.
 
     Examples:
         >>> Recorded(new=("flat-001",), known=(), replaced=()).new
@@ -133,6 +203,7 @@ class Recorded(NamedTuple):
     new: tuple[str, ...]
     known: tuple[str, ...]
     replaced: tuple[str, ...]
+    opinions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -156,6 +227,8 @@ class Status:
         testing: How many rows are drawn to test the model, and have no label yet.
         tested: How many have the label of a test, which the model is not fitted to.
         audit: What the model loses, as the last audit tells, or how far that is; None where there was none.
+        unsure: How many wait to be settled, as somebody was not sure.
+        disagreements: How many labelled rows have opinions that differ, and are not settled.
 
     Examples:
         >>> Status(3, 1, 1, 0, 1, 2.0, 1.0, 5.0, None, None, None, "Ask for rows.").budget_left
@@ -177,6 +250,8 @@ class Status:
     testing: int = 0
     tested: int = 0
     audit: dict[str, Any] | None = None
+    unsure: int = 0
+    disagreements: int = 0
 
     @property
     def budget_left(self) -> float | None:
@@ -228,9 +303,9 @@ def _refusal(state: RowState, event: Event) -> str | None:
             return f"{_is(state)}: there is no label to replace; tell it as a new one"
         case "ask" if state.status != "open":
             return f"{_is(state)} and cannot be handed out now; ask for another"
-        case "release" if state.status not in ("asked", "skipped", "testing"):
+        case "release" if state.status not in ("asked", "skipped", "testing", "unsure"):
             return f"{_is(state)}: only rows that are asked, skipped or in a test are released; a label is withdrawn"
-        case "skip" if state.status not in ("open", "asked", "testing"):
+        case "skip" if state.status not in ("open", "asked", "testing", "unsure"):
             return f"{_is(state)}: only rows that are open, asked or in a test are skipped; a label is withdrawn first"
         case "withdraw" if state.status not in ("labelled", "tested"):
             return f"{_is(state)}: there is no label to withdraw"
@@ -238,6 +313,12 @@ def _refusal(state: RowState, event: Event) -> str | None:
             return f"{_is(state)} and cannot be drawn for a test now"
         case "result" if state.status not in ("testing", "tested"):
             return f"{_is(state)} and was not drawn for a test; tell its label as any other"
+        case "opinion" | "consult" if state.status != "labelled":
+            return f"{_is(state)}: an opinion stands beside a label, and there is none; tell it as one"
+        case "later" | "unsure" if state.status not in ("open", "asked", "labelled"):
+            return f"{_is(state)}: only rows that are handed out are put off"
+        case "settle" if state.status not in ("labelled", "unsure"):
+            return f"{_is(state)}: there is nothing to settle; tell its label"
     return None
 
 
@@ -250,6 +331,8 @@ def _is(state: RowState) -> str:
             return f"has the label {state.label!r}, of a test,"
         case "testing":
             return "is drawn to test the model"
+        case "unsure":
+            return "waits to be settled"
         case "asked":
             return f"is asked until {datetime.fromtimestamp(state.until or 0.0, UTC):%Y-%m-%d %H:%M} UTC"
     return f"is {state.status}"
@@ -318,6 +401,14 @@ class Replay(NamedTuple):
     """Of the rows that anything has happened to: it says what became of them."""
     records: list[tuple[str, bytes]]
     """Kinds and hashes of the records."""
+    opinions: dict[str, dict[str | None, Event]]
+    """Of each row the labels that stand, by who gave them; the first is that of the row, unless it is settled."""
+    settled: dict[str, Event]
+    """Of the rows that were settled: how."""
+    consults: dict[str, dict[str, Event]]
+    """Of each row the leases to those who are asked for an opinion."""
+    declined: dict[str, set[str]]
+    """Who could not tell, for each row: they are not asked for an opinion on it."""
 
     @staticmethod
     def begin(lines: Sequence[tuple[Any, ...]]) -> Replay:
@@ -331,7 +422,7 @@ class Replay(NamedTuple):
             rows[row] = cost
             texts.append(f"{number},{_text(row)},{'null' if cost is None else cost.hex()}")
         start = hashlib.sha256("\n".join(texts).encode("ascii")).digest()
-        return Replay(rows, start, [], [], {}, [])
+        return Replay(rows, start, [], [], {}, [], {}, {}, {}, {})
 
     @property
     def event_hash(self) -> bytes:
@@ -354,15 +445,119 @@ class Replay(NamedTuple):
 
     def drop_half_done(self) -> None:
         """Take back an event that has no hash."""
-        sound = self.events[: len(self.hashes)]
-        for event in self.events[len(sound) :]:
-            self.last.pop(event.row, None)
-            self.last.update({each.row: each for each in sound if each.row == event.row})
-        del self.events[len(sound) :]
+        if len(self.events) == len(self.hashes):
+            return
+        del self.events[len(self.hashes) :]
+        for each in (self.last, self.opinions, self.settled, self.consults, self.declined):
+            each.clear()
+        for event in self.events:
+            self._happen(event)
 
     def state(self, row: str) -> RowState:
         """Where a row stands, with a lease that may have ended: see `RowState.at`."""
         return after(self.last[row]) if row in self.last else _OPEN
+
+    def checked(self, event: Event) -> Event:
+        """The event, if its row can take it, and if it is for this person to do."""
+        checked(self.state(event.row), event)
+        if refusal := self._refusal(event) if event.kind in OF_SEVERAL else None:
+            raise StakesError(f"row {event.row!r} {refusal}. Nothing was recorded.")
+        return event
+
+    def _refusal(self, event: Event) -> str | None:
+        """Why a person cannot do this to a row; None where they can."""
+        row, who = event.row, event.who
+        given: Mapping[str | None, Event] = self.opinions.get(row, {})
+        labelled = self.state(row).status == "labelled"
+        match event.kind:
+            case "opinion" if self.last[row].who == who and who in given:
+                return f"has its label from {who!r} already; to change it on purpose, replace it"
+            case "consult" if who in given:
+                return f"has an opinion of {who!r} already"
+            case "later" | "unsure" if (holder := self._held_by_another(event)) is not None:
+                return f"is in the hands of {holder!r}"
+            case "later" | "unsure" if labelled and (who in given or who not in self.consults.get(row, {})):
+                return f"has the label {self.state(row).label!r}, and {who!r} was not asked for an opinion on it"
+            case "retract" if who not in given and not (row in self.settled and self.settled[row].who == who):
+                return f"has no label of {who!r} that could be retracted"
+        return None
+
+    def _held_by_another(self, event: Event) -> str | None:
+        """Who has the row of an event, where that is somebody else."""
+        state = self.state(event.row).at(event.at)
+        return state.who or "somebody" if state.status == "asked" and state.who != event.who else None
+
+    def disagree(self, row: str, same: Callable[[str, str], bool]) -> bool:
+        """Whether opinions on a row differ and it is not settled; `same` says whether two labels are alike."""
+        given = [event.label or "" for event in self.opinions.get(row, {}).values()]
+        if row in self.settled or len(given) < 2 or self.state(row).status != "labelled":
+            return False
+        return any(not same(given[0], other) for other in given[1:])
+
+    def acts(self, who: str) -> list[Event]:
+        """The last thing that a person did to each row, where it can be undone, in the order in which it was done."""
+        found: dict[str, Event] = {}
+        for event in self.events:
+            own = event.who == who
+            if own and event.kind in _ACTS:
+                found[event.row] = event
+            elif event.row in found and (own or event.kind not in _OTHERS_ASIDE):
+                del found[event.row]
+        return sorted(found.values())
+
+    def _happen(self, event: Event) -> None:
+        """Let an event that was checked happen: what became of its row, and who says what of it."""
+        kind, row, who = event.kind, event.row, event.who
+        if kind == "label":
+            self.opinions[row] = {who: event}
+            self.consults.pop(row, None)
+        elif kind in OF_SEVERAL:
+            stands_by = self._aside(event)
+            if stands_by is None:
+                return
+            event = stands_by
+        elif kind == "replace":
+            given = self.opinions.setdefault(row, {})
+            given.pop(self.last[row].who, None)
+            self.opinions[row] = {who: event, **{other: each for other, each in given.items() if other != who}}
+            self.settled.pop(row, None)
+            self.consults.get(row, {}).pop(who or "", None)
+        elif kind == "withdraw":
+            for each in (self.opinions, self.settled, self.consults):
+                each.pop(row, None)
+        self.last[row] = event
+
+    def _aside(self, event: Event) -> Event | None:
+        """What an event of several annotators leaves behind: the event that the row stands by, None for the same."""
+        kind, row, who = event.kind, event.row, event.who
+        labelled = row in self.last and self.state(row).status == "labelled"
+        if kind != "consult" and who is not None:
+            self.consults.get(row, {}).pop(who, None)
+        if kind == "unsure" and who is not None:
+            self.declined.setdefault(row, set()).add(who)
+        if kind == "consult" and who is not None:
+            self.consults.setdefault(row, {})[who] = event
+            self.declined.get(row, set()).discard(who)
+        elif kind == "opinion":
+            self.opinions.setdefault(row, {})[who] = event
+        elif kind == "settle":
+            self.settled[row] = event
+            return event
+        elif kind == "retract":
+            return self._retracted(event)
+        elif not labelled:  # put off, or not sure, with the row in hand
+            return event
+        return None
+
+    def _retracted(self, event: Event) -> Event:
+        """The event that a row stands by once somebody has taken back what they said."""
+        row, given = event.row, self.opinions.get(event.row, {})
+        own, settled = given.get(event.who), self.settled.get(row)
+        if settled is not None and settled.who == event.who and (own is None or own.number < settled.number):
+            del self.settled[row]
+        else:
+            given.pop(event.who, None)
+        return self.settled.get(row) or next(iter(given.values()), event)
 
     def take_events(self, lines: Iterable[tuple[Any, ...]], *, hashed: bool = True) -> None:
         """Verify the next events, each with its hash as the last cell of its line, and let them happen."""
@@ -377,11 +572,11 @@ class Replay(NamedTuple):
                 raise StakesError(f"event {number} is of the row {row!r:.100}, which there is not")
             if row in last or event.kind not in _FIRST:
                 try:
-                    checked(self.state(row), event)
+                    self.checked(event)
                 except StakesError as error:
                     raise StakesError(f"event {number} breaks the rules ({error})") from error
             self.events.append(event)
-            last[row] = event
+            self._happen(event)
             self.hashes.append(made)
 
     def take_records(self, lines: Iterable[tuple[Any, ...]], *, hashed: bool = True) -> None:
@@ -417,8 +612,9 @@ def _event_read(line: tuple[Any, ...], number: int) -> Event:
         and _is_time(at)
         and type(row) is str
         and (who is None or _is_text(who))
-        and (_is_text(label) if kind in ("label", "replace", "result") else label is None)
-        and (_is_time(until) and type(batch) is int and batch > 0 if kind == "ask" else until is None and batch is None)
+        and (who is not None or kind not in OF_SEVERAL)
+        and (_is_text(label) if kind in _LABELS else label is None)
+        and (_is_time(until) and type(batch) is int and batch > 0 if kind in _LEASES else until is batch is None)
     )
     if not sound:
         raise StakesError(f"event {number} cannot be one: {line!r:.200}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
+from stakes._utils.text import counted, if_a_member_is_right, number, plus_minus, short
 from stakes.campaign import Campaign, Status
 from stakes.cli.options import json_option, table_moved, trust_option
 from stakes.cli.output import as_json_or, shell_word, waiting, wrapped
@@ -39,6 +39,7 @@ def _status_lines(status: Status) -> list[str]:
     counts = f"{status.rows} rows: {status.labelled} labelled, {status.asked} asked for, {status.skipped} skipped, "
     tests = f", {status.testing} drawn to test the model" if status.testing else ""
     tests += f", {status.tested} tested" if status.tested else ""
+    tests += f", {status.unsure} that somebody was not sure of" if status.unsure else ""
     money = f"Spent {short(status.spent)}"
     if status.budget is not None:
         left, promised = short(status.budget_left or 0.0), short(status.pending)
@@ -46,11 +47,16 @@ def _status_lines(status: Status) -> list[str]:
     return [
         f"{counts}{status.open} open{tests}",
         money,
+        *([_to_settle(status.disagreements)] if status.disagreements else []),
         *(wrapped(status.audit["text"], "  ", "") if status.audit else []),
         *(_outlook_lines(status.outlook, status.outlook_labels or 0) if status.outlook else []),
         *(wrapped(f"Stale: {status.stale}", "  ", "") if status.stale else []),
         *wrapped(status.advice, "  ", ""),
     ]
+
+
+def _to_settle(count: int) -> str:
+    return f"On {counted(count, 'row')} annotators differ: stakes label has them to be settled."
 
 
 def _outlook_lines(outlook: dict[str, Any], labels: int) -> list[str]:

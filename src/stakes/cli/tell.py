@@ -15,6 +15,7 @@ from stakes.files.frame import cell_kind
 _labels = applied(
     click.option("--replace", is_flag=True, help="Replace the labels that rows have."),
     click.option("--new-class", is_flag=True, help="A class that no row has had is no mistake."),
+    click.option("--annotator", metavar="NAME", help="Whose label it is: beside that of another it is an opinion."),
     who_option,
     trust_option,
     json_option,
@@ -27,12 +28,20 @@ _labels = applied(
 @click.argument("label")
 @_labels
 def tell_command(
-    campaign: str, row: str, label: str, replace: bool, new_class: bool, who: str | None, trust: bool, as_json: bool
+    campaign: str,
+    row: str,
+    label: str,
+    replace: bool,
+    new_class: bool,
+    annotator: str | None,
+    who: str | None,
+    trust: bool,
+    as_json: bool,
 ) -> None:
     """Record LABEL of ROW. It is on the disk when the command returns; once more, it changes nothing."""
     with Campaign.open(campaign, trust=trust) as opened:
-        recorded = opened.tell(row, label, replace=replace, new_class=new_class, who=who)
-        kept = opened.journal.state(row).label
+        recorded = opened.tell(row, label, replace=replace, new_class=new_class, who=who, annotator=annotator)
+        kept = label.strip() if recorded.opinions else opened.journal.state(row).label
     odd = kept not in (None, label.strip()) and cell_kind(label) != "number"
     _show(recorded, campaign, as_json, [f"Read {label.strip()} as {kept}."] if odd else [])
 
@@ -43,7 +52,15 @@ def tell_command(
 @reading_options
 @_labels
 def import_command(
-    campaign: str, file: str, replace: bool, new_class: bool, who: str | None, trust: bool, as_json: bool, **given: Any
+    campaign: str,
+    file: str,
+    replace: bool,
+    new_class: bool,
+    annotator: str | None,
+    who: str | None,
+    trust: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Record the labels in FILE, all or none: a filled-in export, a file of `ask -o`, or the filled-in table itself.
 
@@ -51,12 +68,14 @@ def import_command(
     """
     reading = {name: value for name, value in given.items() if value not in (None, ())}
     with Campaign.open(campaign, trust=trust) as opened, waiting("recording labels"):
-        recorded = opened.import_labels(file, replace=replace, new_class=new_class, who=who, **reading)
+        recorded = opened.import_labels(
+            file, replace=replace, new_class=new_class, who=who, annotator=annotator, **reading
+        )
     _show(recorded, campaign, as_json)
 
 
 def _show(recorded: Recorded, campaign: str, as_json: bool, more: Sequence[str] = ()) -> None:
-    names = ("recorded", "known already", "replaced")
+    names = ("recorded", "known already", "replaced", "recorded as opinions beside the labels of others")
     parts = [f"{len(rows)} {name}" for name, rows in zip(names, recorded, strict=True) if rows]
     done = ", ".join(parts) or "No labels there."
     file = shell_word(campaign)

@@ -16,7 +16,7 @@ import numpy as np
 
 from stakes._utils.array import constant, on_host
 from stakes._utils.tables import Host
-from stakes.campaign import Campaign, Event, Status
+from stakes.campaign import Campaign, Event, RowState, Status
 from stakes.campaign.campaign import RANKING
 from stakes.campaign.kept import ranking_kept
 from stakes.evaluation import bayes_prediction, realised_loss
@@ -121,7 +121,7 @@ def gather(campaign: Campaign) -> Evidence:
         sheet=sheet,
         status=status,
         failure=failure,
-        known=standing_labels(history, sheet.ids, campaign.n_initial),
+        known=standing_labels(history, sheet.ids, campaign.n_initial, states),
         pool=tuple(place for place, row in enumerate(sheet.ids) if states[row].status in ("open", "asked")),
         ranking=None if record is None else ranking_kept(campaign.path, record),
         open_ids=frozenset(row for row, state in states.items() if state.status == "open"),
@@ -129,18 +129,23 @@ def gather(campaign: Campaign) -> Evidence:
     )
 
 
-def standing_labels(history: Sequence[Event], ids: Sequence[str], initial: int) -> tuple[StandingLabel, ...]:
+def standing_labels(
+    history: Sequence[Event], ids: Sequence[str], initial: int, states: Mapping[str, RowState]
+) -> tuple[StandingLabel, ...]:
     """The labels that stand after all events, of which the first `initial` came with the table."""
     place = {row: position for position, row in enumerate(ids)}
-    standing: dict[str, StandingLabel] = {}
+    first: dict[str, Event] = {}
     for event in history:
-        if event.kind == "withdraw":
-            standing.pop(event.row, None)
-        elif event.kind in ("label", "replace") and event.label is not None:
-            first = standing.get(event.row)
-            early = event.number <= initial if first is None else first.initial
-            standing[event.row] = StandingLabel(place[event.row], event.label, early)
-    return tuple(standing.values())
+        if event.kind in ("withdraw", "ask"):  # whatever it had is gone
+            first.pop(event.row, None)
+        elif event.kind in ("label", "replace", "settle"):
+            first.setdefault(event.row, event)
+    known = ((event, states[row]) for row, event in first.items() if states[row].status == "labelled")
+    return tuple(
+        StandingLabel(place[event.row], state.label, event.number <= initial)
+        for event, state in known
+        if state.label is not None
+    )
 
 
 def _status(campaign: Campaign) -> tuple[Status, str | None]:
