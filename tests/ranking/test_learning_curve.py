@@ -63,9 +63,11 @@ def test_a_loss_of_nothing_promises_nothing():
 
 
 def test_a_gaussian_belief_is_taken_at_its_word_but_not_for_sure():
-    worths, errors = of_gaussian(Promises(np.array([0.2, 1e-9]), np.array([0.3, 0.0])), 0.5, 20)
-    assert worths == pytest.approx([0.2, 1e-9])
-    assert errors == pytest.approx([np.hypot(0.3, 0.2 * SPREAD), SPREAD * GAUSSIAN_RATE * 0.5 * 2 / 22])
+    worths, errors = of_gaussian(Promises(np.array([0.2, 0.01]), np.array([0.3, 0.0])), 0.5, 20)
+    assert worths == pytest.approx([0.2, 0.01])
+    between = np.sqrt(0.01 * GAUSSIAN_RATE * 0.5 * 2 / 22)  # where the model sees less to learn than a curve does
+    assert errors == pytest.approx([np.hypot(0.3, 0.2 * SPREAD), SPREAD * between])
+    assert of_gaussian(Promises(worths, np.zeros(2)), 0.5, None).errors == pytest.approx(SPREAD * worths)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """What labels are promised to save, and how far that is to be trusted: the model's word beside a learning curve.
 
 A model that is wrong in a way that it does not know of is wrong about what labels are worth, too. Whatever models
-believe, their mean loss falls with n labels towards what cannot be learned, about as L + c / n; so by a learning curve b
-labels beside n save
+believe, their mean loss falls with n labels towards what cannot be learned, about as L + c / n; so b labels beside n
+save, by a learning curve,
 
     curve = rate * today * b / (n + b),           rate: the share of today's expected loss that labels can save at all.
 
@@ -12,9 +12,9 @@ are left to act on. The promise is the curve and a share of these worths, and no
 of the members were right. A Gaussian belief says itself how fast it learns: its promise is what it says.
 
 The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is a
-share of the promise or of the curve, whichever is larger, since a model that sees nothing left to learn may be wrong
-about that. Shares and rates are what fits 28 tables, and each table as well when it is left out (docs/promises.md); no
-model can know them from a few labels. Sizes: n offers, of 1, 2, .. n labels.
+share (SPREAD) of the promise, or where it is larger of what the curve says (under a Gaussian belief, of the geometric
+mean of both), since a model that sees little left to learn may be wrong about that. Shares and rates are what fits 28
+tables (docs/promises.md); no model can know them from a few labels. Sizes: n offers, of 1, 2, .. n labels.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from stakes._utils.tables import Host
 MEMBER_SHARE = 0.25
 """Of what members none of which is the truth expect to save."""
 MEMBER_RATE, GAUSSIAN_RATE = 0.25, 1.0
-"""The share of the expected loss that labels save in the end: trees expect more of labels than comes, processes less
-of what is not known yet."""
-SPREAD = 0.8
-"""The standard deviation of what came about what was promised, over the promise or the curve."""
+"""The share of today's expected loss that labels can save in the end."""
+SPREAD = 0.9
+"""The standard deviation of what came about what was promised, over the promise."""
 
 
 class Promises(NamedTuple):
@@ -71,10 +70,11 @@ def of_members(honest: Promises | None, joint: Host, today: float, labels: int |
 
 def of_gaussian(expected: Promises, today: float, labels: int | None) -> Promises:
     """Promises of a Gaussian belief, from what it expects, with errors of contexts and sampling."""
-    return _with_model(expected, curve(GAUSSIAN_RATE, today, labels, len(expected.worths)))
+    beside = curve(GAUSSIAN_RATE, today, labels, len(expected.worths))
+    return _with_model(expected, np.sqrt(np.maximum(expected.worths, 0.0) * beside))
 
 
 def _with_model(promises: Promises, beside: Host) -> Promises:
-    """Promises whose errors include that the model is wrong, when a learning curve says [n]."""
+    """Promises whose errors include that the model is wrong, when others [n] are as likely."""
     wrong = SPREAD * np.maximum(np.abs(promises.worths), beside)
     return Promises(promises.worths, np.hypot(promises.errors, wrong))
