@@ -67,7 +67,7 @@ NAMES = {
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
     "stakes.ranking": """
-        Amount HelpedContext Note Offer Outlook Pool Ranking Reason TrainedWeightWarning cold_start outlook rank
+        Amount HelpedContext Note Offer Outlook Pool PromisedRound Ranking Reason TrainedWeightWarning cold_start outlook rank
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """

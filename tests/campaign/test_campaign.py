@@ -269,9 +269,11 @@ def test_a_lease_shorter_than_a_fit_hands_out_each_row_once_and_ends(path, table
             fits.append(1)
             assert len(fits) < 10, "asked for ever"
             time.sleep(2.0 * lease)
-            ranking, *more = suggested(*rest)
+            found = suggested(*rest)
+            ranking = found.outlook.ranking
             one = {name: getattr(ranking, name)[:1] for name in ("indices", "row_ids", "scores", "reasons")}
-            return replace(ranking, **one), *more  # so that a second ranking is needed, when the lease has ended
+            first = replace(found.outlook, ranking=replace(ranking, **one))
+            return found._replace(outlook=first)  # so that a second ranking is needed, when the lease has ended
 
         monkeypatch.setattr(Campaign, "_suggested", slow)
         asked = campaign.ask(5, lease=lease)

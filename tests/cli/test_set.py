@@ -35,3 +35,53 @@ def test_refused_and_nothing_changed(campaign, words, code, match):
     assert answer.code == code
     assert match in answer.err
     assert digest(campaign) == before
+
+
+def advice_of():
+    return run("status c.stakes --json").json["outlook"]["advice"]
+
+
+@pytest.mark.usefixtures("campaign")
+def test_a_changed_price_changes_the_advice_at_once():
+    """The labels and the model are the same: only what a label costs, or how many decisions there are, is not."""
+    run("set c.stakes --decisions 1000 --label-cost 0.0001")
+    assert advice_of() == "go on"
+    assert "Go on:" in run("status c.stakes").out
+    run("set c.stakes --label-cost 100000")
+    old = run("status c.stakes --no-refresh").out
+    assert "Stale: It is older than the last change of settings." in old
+    assert advice_of() == "stop"
+    assert "Stop:" in run("status c.stakes").out
+    run("set c.stakes --decisions 1e12")
+    assert advice_of() == "go on"
+    run("set c.stakes --unset label-cost")
+    status = run("status c.stakes").out
+    assert "Whether labels pay is not known" in status
+
+
+@pytest.mark.usefixtures("campaign")
+def test_ask_shows_the_advice_of_status_and_new_prices():
+    run("set c.stakes --decisions 1000 --label-cost 0.0001")
+    asked = run("ask c.stakes -n 1 --json").json
+    assert asked["advice"].startswith("Go on:")
+    assert asked["advice"] == " ".join(run("status c.stakes --json --no-refresh").json["outlook"]["sentences"])
+    run("set c.stakes --label-cost 100000")
+    asked = run("ask c.stakes -n 1")
+    assert "Stop:" in asked.out
+    assert asked.out.index("Stop:") < asked.out.index("Next:")
+    run("set c.stakes --unset decisions")
+    assert run("ask c.stakes -n 1 --json").json["advice"] is None
+
+
+@pytest.mark.usefixtures("campaign")
+def test_prices_that_differ_little_leave_the_advice_as_it_is():
+    """Within the margin a campaign keeps its course from label to label; a new price makes it think again."""
+    run("set c.stakes --decisions 1000 --label-cost 1")
+    offers = run("status c.stakes --json").json["outlook"]["offers"]
+    even = max(1000 * offer["worth"] / offer["size"] for offer in offers)  # at this price the best batch just pays
+    run(f"set c.stakes --label-cost {0.5 * even}")
+    assert advice_of() == "go on"
+    run(f"set c.stakes --label-cost {even}")
+    assert advice_of() == "too close to call"
+    run(f"set c.stakes --label-cost {3 * even}")
+    assert advice_of() == "stop"

@@ -1,5 +1,7 @@
 """Laws of what a report is made of: labels in order, folds, checkpoints, losses, and text that stays text."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,9 +11,10 @@ from sklearn.linear_model import BayesianRidge
 from stakes.campaign import Event
 from stakes.campaign.states import after
 from stakes.exceptions import StakesError
+from stakes.ranking import Amount, PromisedRound
 from stakes.report.estimates import MOST, checkpoints, learning_curve
 from stakes.report.evidence import FOLDS, attempted, folds, gather, no_folds, realised, standing_labels
-from stakes.report.figures import shown_classes
+from stakes.report.figures import promises_picture, shown_classes
 from stakes.report.page import loss_sentences, tag
 from stakes.tabular import LossSpec
 from tests.report.report_cases import ROWS, Page, create, truths
@@ -148,3 +151,39 @@ def test_what_is_raised_becomes_a_reason(tmp_path):
 )
 def test_a_loss_is_told_in_words(loss, said):
     assert said in loss_sentences(loss)
+
+
+def promised(count, share, judged=30, audited=False):
+    return tuple(
+        PromisedRound(20 + 4 * r, 4, Amount(0.1, 0.02), 0.1, Amount(0.1 * share, 0.01), judged, audited)
+        for r in range(count)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"),
+    [
+        (promised(2, 0.5), ("2 rounds promised 0.2 and saved 0.1", "There is too little of it", "bought later")),
+        (promised(40, 0.5), ("saved 2", "By this record 51% (± 16%) of a promise comes")),
+        (promised(40, 2.0, audited=True), ("By this record promises are kept", "labels that an audit drew")),
+        ((), ("No round of labels can be judged yet",)),
+    ],
+)
+def test_promised_is_drawn_beside_delivered(tmp_path, rounds, said):
+    with create(tmp_path, "numbers", 8) as campaign:
+        evidence = replace(gather(campaign), promises=rounds)
+    picture = promises_picture(evidence)
+    words = " ".join([picture.alt, *picture.notes])
+    assert all(each in words for each in said)
+    assert (picture.png is None) == (not rounds)
+
+
+def test_a_report_has_the_rounds_of_its_campaign(tmp_path):
+    with create(tmp_path, "numbers", 6) as campaign:
+        for _ in range(3):
+            rows = campaign.ask(2).row_ids
+            campaign.tell_many([(row, truths("numbers")[int(row[1:])]) for row in rows])
+        evidence = gather(campaign)
+        assert evidence.promises == campaign.promises()
+    assert [each.bought for each in evidence.promises] == [2, 2]
+    assert promises_picture(evidence).png

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -62,11 +62,14 @@ from stakes.tabular.filled import read_filled_labels, write_worksheet
 from stakes.tabular.worksheet import checked_class, checked_real, domain_of, loss_task, written_label
 
 if TYPE_CHECKING:
+    from stakes.campaign.promises import KeptPromise
     from stakes.evaluation import AuditedLoss
     from stakes.losses import AnyLoss
-    from stakes.ranking import Ranking
+    from stakes.ranking import PromisedRound, Ranking
+    from stakes.ranking.promises import Past
+    from stakes.tabular.suggestions import Suggested
 
-RANKING, FAILURE, AUDIT = "ranking", "failure", "audit"  # kinds of records
+RANKING, FAILURE, AUDIT, PROMISE = "ranking", "failure", "audit", "promise"  # kinds of records
 STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
 _IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
 _PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
@@ -259,6 +262,7 @@ class Campaign:
             failure_kept(self.path, record)
         for record in self.journal.records(AUDIT):
             audit_kept(self.path, record)
+        self._kept_promises()
 
     def check_trust(self) -> None:
         """Refuse to import what the campaign names by "module:Name", unless it is trusted.
@@ -622,6 +626,19 @@ class Campaign:
             len(self.disagreements()),
         )
 
+    def advice(self) -> str | None:
+        """Whether the rows of the last ranking are worth their cost, as `status` says it before they are handed out.
+
+        Returns:
+            Sentences; None where nothing is ranked yet, or costs or decisions are not known.
+
+        Raises:
+            StakesError: If the file is damaged.
+        """
+        last = self._last_ranked()
+        outlook = None if last is None else last.payload["outlook"]
+        return " ".join(outlook["sentences"]) or None if outlook is not None else None
+
     def change_settings(self, **changes: Any) -> None:
         """Change how many decisions will be taken, what a label costs, or the budget, while the campaign runs.
 
@@ -890,21 +907,27 @@ class Campaign:
         """The ranking by the model as it is now, which is kept; or the last one, and why."""
         self.check_trust()
         self.sheet  # noqa: B018 (a table that is gone or changed is refused, and is no failure of the model)
+        labels, past = self._trained_on(now), self._past()
         try:
-            ranking, outlook, labels = self._suggested(now, n, progress)
+            found = self._suggested(now, n, labels, past, progress)
         except Exception as error:
             return self._last_ranking(now, n, error)
-        kept = {"ranking": ranking.to_dict(), "outlook": outlook, "labels": labels}
-        self.journal.save_record(RANKING, now.version, kept)
+        outlook = None if found.outlook is None else {**found.outlook.to_dict(), "ranking": None}
+        ranking = found.ranking if found.outlook is None else found.outlook.ranking
+        self.journal.save_record(
+            RANKING, now.version, {"ranking": ranking.to_dict(), "outlook": outlook, "labels": len(labels)}
+        )
+        self._keep_promise(now, found, labels, past.share.value if past and past.share else 1.0)
         return ranking, None
 
-    def _suggested(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, dict[str, Any] | None, int]:
-        """The rows to label next, what labels are worth (as JSON keeps it), and how many labels that knows of."""
-        from stakes.tabular.suggestions import suggest
+    def _suggested(
+        self, now: _Now, n: int, labels: Mapping[int, str], past: Past | None, progress: Progress
+    ) -> Suggested:
+        """The rows to label next, what labels are worth, and the model that says so."""
+        from stakes.tabular.suggestions import suggest_with_model
 
         place = {row: position for position, row in enumerate(self.sheet.ids)}
-        labels = self._trained_on(now)
-        ranking, outlook = suggest(
+        return suggest_with_model(
             self.sheet,
             n,
             labels=labels,
@@ -912,10 +935,80 @@ class Campaign:
             excluded=[place[row] for row in now.those("skipped", "testing", "tested", "unsure")],
             budget=self._budget_left(now),
             progress=progress,
+            past=past,
         )
-        if outlook is None:
-            return ranking, None, len(labels)
-        return outlook.ranking, {**outlook.to_dict(), "ranking": None}, len(labels)
+
+    def _past(self) -> Past | None:
+        """What came of promises so far, and what was advised last under the prices of today; None at the beginning."""
+        if (last := self._last_ranked()) is None:
+            return None
+        from stakes.ranking.promises import Past, share_kept
+
+        rounds = self.promises()
+        told = None if self._set_since(last) else last.payload["outlook"]
+        advice = () if told is None or told["advice"] is None else (told["advice"],)
+        return Past(share_kept(rounds), len(rounds), advice)
+
+    def _kept_promises(self) -> list[KeptPromise]:
+        if not (records := self.journal.records(PROMISE)):
+            return []
+        from stakes.campaign.promises import promise_kept  # here, as telling needs none of it
+
+        return [promise_kept(self.path, record) for record in records]
+
+    def _keep_promise(self, now: _Now, found: Suggested, labels: Mapping[int, str], share: float) -> None:
+        """Keep what the model promises and answers, where enough labels are new."""
+        from stakes.campaign.promises import is_due, promise_kept, promise_to_keep
+
+        last = self.journal.last_record(PROMISE)
+        if last is not None and not is_due(promise_kept(self.path, last), len(labels)):
+            return
+        unseen = [place for place, row in enumerate(self.sheet.ids) if now.states[row].status != "labelled"]
+        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen)) is not None:
+            self.journal.save_record(PROMISE, now.version, kept)
+
+    def promises(self) -> tuple[PromisedRound, ...]:
+        """What rounds of labels were said to save, beside what they saved.
+
+        Whenever rows are ranked, what the model promises is kept with its answers at rows that it was not fitted to.
+        Two models that follow each other are compared on those of these rows that have a label by now, mostly because
+        it was bought later: neither model knew it. Such rows are not like the others; they are weighed by how many
+        rows are nearest to them, which leaves regions that nothing was bought from to the nearest labels. Where 8 or
+        more of them were drawn by an audit, these judge alone, by the probabilities of their draws.
+
+        Returns:
+            A round for each two models, in their order; it may have its last label yet to come.
+
+        Raises:
+            StakesError: If the table has changed.
+
+        Examples:
+            >>> import numpy as np, pandas as pd
+            >>> from stakes import Campaign, SquaredError
+            >>> from stakes.tabular import ModelSpec
+            >>> x = np.linspace(0.0, 6.0, 40)
+            >>> table = pd.DataFrame({"x": x, "y": [np.sin(v) if i % 10 == 0 else None for i, v in enumerate(x)]})
+            >>> model = ModelSpec("gaussian-process")
+            >>> with Campaign.create(None, table, "y", SquaredError(), model=model) as campaign:
+            ...     for _ in range(4):
+            ...         asked = campaign.ask(2)
+            ...         told = campaign.tell_many([(row, float(np.sin(x[int(row) - 1]))) for row in asked.row_ids])
+            ...     rounds = campaign.promises()
+            >>> [(each.labels, each.bought, each.judged) for each in rounds]
+            [(4, 2, 6), (6, 2, 4), (8, 2, 2)]
+        """
+        from stakes.campaign.promises import judged_rounds
+
+        if len(kept := self._kept_promises()) < 2:
+            return ()
+        ids, states = self.sheet.ids, self.journal.states()
+        if any(max(each.rows, default=0) >= len(ids) for each in kept):
+            raise damaged(self.path, "a promise of its model is about a row which there is not")
+        labels = {place: label for place, row in enumerate(ids) if (label := states[row].label) is not None}
+        handed_out = {event.row for event in self.history() if event.kind == "ask"}
+        asked = {place for place, row in enumerate(ids) if row in handed_out}
+        audits = [audit_kept(self.path, record) for record in self.journal.records(AUDIT)]
+        return judged_rounds(self.sheet, kept, labels, asked, audits, cache(self._loss))
 
     def _trained_on(self, now: _Now) -> dict[int, str]:
         """The labels that a model is fitted to, by position in the table: those of tests are kept apart."""

@@ -154,23 +154,23 @@ def audit_kept(path: Path, record: Record) -> KeptAudit:
     with kept_in(path, f"record {record.number}, an audit,"):
         kept = record.payload
         draw = kept["draw"]
-        rows = _listed(kept["rows"], _text)
-        lists = [rows, *(_listed(draw[name], _number) for name in ("probabilities", "expected", "least"))]
-        _listed(draw["rows"], _whole)
+        rows = kept_list(kept["rows"], fits_text)
+        lists = [rows, *(kept_list(draw[name], fits_number) for name in ("probabilities", "expected", "least"))]
+        kept_list(draw["rows"], fits_whole)
         sizes = ("mean_expected", "squares", "second")
         sound = (
             len({len(each) for each in (*lists, draw["rows"])}) == 1
             and len(set(rows)) == len(rows) > 0
             and all(0 < each <= 1 for each in draw["probabilities"])
-            and all(_number(draw[name]) for name in sizes)
-            and all(draw[name] is None or _number(draw[name]) for name in ("mean_least", "mean_most"))
-            and _whole(draw["n_rows"])
+            and all(fits_number(draw[name]) for name in sizes)
+            and all(draw[name] is None or fits_number(draw[name]) for name in ("mean_least", "mean_most"))
+            and fits_whole(draw["n_rows"])
             and draw["n_rows"] >= len(rows)
-            and _whole(kept["labels"])
+            and fits_whole(kept["labels"])
         )
         if not sound:
             raise StakesError(f"it is {kept!r:.100}")
-        answers = None if kept["answers"] is None else tuple(_listed(kept["answers"], _number))
+        answers = None if kept["answers"] is None else tuple(kept_list(kept["answers"], fits_number))
         losses = None if kept["losses"] is None else tuple(map(_losses_kept, kept["losses"]))
         if len(rows) != len(answers if losses is None else losses):  # type: ignore[arg-type]
             raise StakesError("its parts are of different lengths")
@@ -178,7 +178,7 @@ def audit_kept(path: Path, record: Record) -> KeptAudit:
 
 
 def _losses_kept(by_class: Any) -> dict[str, float]:
-    if not all(_text(name) and (loss is None or _number(loss)) for name, loss in by_class.items()):
+    if not all(fits_text(name) and (loss is None or fits_number(loss)) for name, loss in by_class.items()):
         raise StakesError(f"losses by class are {by_class!r:.100}")
     return {name: math.inf if loss is None else float(loss) for name, loss in by_class.items()}
 
@@ -234,46 +234,52 @@ def check_ranking_kept(path: Path, record: Record) -> None:
 
 def _check_ranking(kept: Any) -> None:
     ranking, outlook = kept["ranking"], kept["outlook"]
-    lists = [_listed(ranking[name], fits) for name, fits in _RANKING.items()]
+    lists = [kept_list(ranking[name], fits) for name, fits in _RANKING.items()]
     if len({len(each) for each in lists}) != 1:
         raise StakesError("its parts are of different lengths")
-    if not _whole(kept["labels"]):
+    if not fits_whole(kept["labels"]):
         raise StakesError(f"the number of labels is {kept['labels']!r:.100}")
     if outlook is not None:
         _check_outlook(outlook)
 
 
 def _check_outlook(outlook: Any) -> None:
-    _listed(outlook["sentences"], _text)
+    kept_list(outlook["sentences"], fits_text)
     amounts = [outlook["today"], outlook["most"]]
-    if not (outlook["advice"] is None or _text(outlook["advice"])):
+    if not (outlook["advice"] is None or fits_text(outlook["advice"])):
         raise StakesError(f"the advice is {outlook['advice']!r:.100}")
     for each in amounts:
-        if set(each) != {"value", "error"} or not all(map(_number, each.values())):
+        if set(each) != {"value", "error"} or not all(map(fits_number, each.values())):
             raise StakesError(f"an amount is {each!r:.100}")
-    for offer in _listed(outlook["offers"], lambda offer: isinstance(offer, dict)):
-        if not (_whole(offer["size"]) and _number(offer["worth"]) and _number(offer["error"])):
+    for offer in kept_list(outlook["offers"], lambda offer: isinstance(offer, dict)):
+        if not (fits_whole(offer["size"]) and fits_number(offer["worth"]) and fits_number(offer["error"])):
             raise StakesError(f"an offer is {offer!r:.100}")
         amounts = [offer[name] for name in ("cost", "decisions", "net", "break_even")]
-        if not all(each is None or _number(each) for each in (*amounts, offer.get("joint"))):  # which old files lack
+        if not all(
+            each is None or fits_number(each) for each in (*amounts, offer.get("joint"))
+        ):  # which old files lack
             raise StakesError(f"an offer is {offer!r:.100}")
 
 
-def _listed(values: Any, fits: Callable[[Any], bool]) -> list[Any]:
+def kept_list(values: Any, fits: Callable[[Any], bool]) -> list[Any]:
+    """A list that was kept, refused where one of its values does not fit."""
     if not isinstance(values, list) or not all(map(fits, values)):
         raise StakesError(f"a list is {values!r:.100}")
     return values
 
 
-def _text(value: object) -> bool:
+def fits_text(value: object) -> bool:
+    """Whether a value that was kept is a text."""
     return isinstance(value, str) and checked_text(value, "a text of the file") == value
 
 
-def _number(value: object) -> bool:
+def fits_number(value: object) -> bool:
+    """Whether a value that was kept is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _whole(value: object) -> bool:
+def fits_whole(value: object) -> bool:
+    """Whether a value that was kept is a whole number, 0 or more."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -282,9 +288,9 @@ def _or_none(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 _RANKING: dict[str, Callable[[Any], bool]] = {
-    "indices": _whole,
-    "row_ids": _text,
-    "scores": _or_none(_number),
+    "indices": fits_whole,
+    "row_ids": fits_text,
+    "scores": _or_none(fits_number),
     "reasons": lambda value: isinstance(value, dict),
 }
 

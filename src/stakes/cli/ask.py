@@ -63,6 +63,7 @@ def ask_command(
             opened.check_output(output, overwrite=force)
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)
         apart, labels = _apart(opened, asked)
+        advice = opened.advice()
         if output is not None and len(asked):
             _write(opened, asked.row_ids, apart, output, force, who)
     ours = {note.kind: note.values for note in asked.notes if note.kind in (LEASE, NO_MORE, STALE)}
@@ -71,6 +72,7 @@ def ask_command(
         "until": ours.get(LEASE, {}).get("until"),
         "stale": ours.get(STALE, {}).get("why"),
         "done": ours.get(NO_MORE, {}).get("why"),
+        "advice": advice,
     }
     answer = {**ranking_json(asked, apart, rest), **more}
     shown = ranking_lines(asked, apart, rows_compared(labels), verbose=verbose)
@@ -117,6 +119,7 @@ def _lines(
         f"Label these rows. They come back on {local_time(more['until'])}.",
         "",
         *shown,
+        *(["", *wrapped(more["advice"])] if more["advice"] else []),
         *(["", *wrapped(f"Stale: {more['stale']}.")] if more["stale"] else []),
         *(["", *fewer] if fewer else []),
         *notes,

@@ -35,6 +35,7 @@ _LIKE = "like the others"
 _CAUTIONS = {  # kinds of notes that are shown in any case
     *("table", "no model", "fewer rows", "nothing within the budget", "budget", "too few rows", "costs"),
     *("chosen copies", "fit warning", "trained weights", "out of range", "members agree", "fallback"),
+    "promises kept",
 }
 _CAUTIOUS = 4  # of them
 _QUIET = 1.0  # seconds before anything is shown

@@ -2,6 +2,7 @@
 
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.outlook import Outlook, outlook
+from stakes.ranking.promises import PromisedRound
 from stakes.ranking.query import Pool
 from stakes.ranking.rank import TrainedWeightWarning, rank
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
@@ -14,6 +15,7 @@ __all__ = [
     "Offer",
     "Outlook",
     "Pool",
+    "PromisedRound",
     "Ranking",
     "Reason",
     "TrainedWeightWarning",

@@ -109,8 +109,8 @@ def advised(
 ) -> tuple[Verdict, tuple[str, ...]]:
     """Whether to buy, and why.
 
-    What a batch saves is not known but for a normal distribution, worth ± error. So is its net saving, and either advice
-    may turn out wrong: buying loses what the labels cost beyond what they save, stopping forgoes what they save beyond
+    What a batch saves is known as a normal distribution, worth ± error; so is its net saving, and either advice may
+    turn out wrong: buying loses what the labels cost beyond what they save, stopping forgoes what they save beyond
     what they cost. The means of both (`Offer.regret_of_buying`, `Offer.regret_of_stopping`) differ by the net saving:
     the advice with the smaller one is to go on if any batch has a positive net saving, and to stop if none has.
     It is too close to call where all net savings are within a margin of 0 (a quarter of their standard error, at

@@ -22,7 +22,7 @@ from stakes.campaign.kept import ranking_kept
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
-from stakes.ranking import Ranking
+from stakes.ranking import PromisedRound, Ranking
 from stakes.ranking.outlook import expected_loss
 from stakes.ranking.query import Query, make_query
 from stakes.tabular import Brief, Worksheet
@@ -81,6 +81,8 @@ class Evidence:
     """The last one."""
     open_ids: frozenset[str]
     history: tuple[Event, ...]
+    promises: tuple[PromisedRound, ...] = ()
+    """What rounds of labels were said to save, and what they saved."""
 
     @property
     def task(self) -> Task:
@@ -126,6 +128,7 @@ def gather(campaign: Campaign) -> Evidence:
         ranking=None if record is None else ranking_kept(campaign.path, record),
         open_ids=frozenset(row for row, state in states.items() if state.status == "open"),
         history=history,
+        promises=campaign.promises(),
     )
 
 

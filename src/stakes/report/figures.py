@@ -17,6 +17,8 @@ import numpy as np
 
 from stakes._utils.tables import Host
 from stakes._utils.text import counted, number, plus_minus, short
+from stakes.ranking import PromisedRound
+from stakes.ranking.promises import FEWEST_LABELS, FEWEST_ROUNDS, share_kept
 from stakes.report.estimates import Contexts, LearningCurve
 from stakes.report.evidence import Evidence, Point
 
@@ -168,6 +170,66 @@ def worth_picture(evidence: Evidence) -> Picture:
         axes.set_ylim(bottom=0.0)
 
     return one_axes(heading, _worth_title(outlook), tuple(notes), draw)
+
+
+def promises_picture(evidence: Evidence) -> Picture:
+    """What rounds of labels were said to save, beside what they saved on labels that came later."""
+    heading, rounds = "Promised and delivered", evidence.promises
+    if not rounds:
+        why = "No round of labels can be judged yet: that takes two rounds, and labels that come after both."
+        return Picture(heading, None, "", (why,))
+    notes = [
+        "Promised: what the next labels were said to save of the loss of a decision, when they were asked for. "
+        "Delivered: the loss of the model before them less that of the model after them, on labels that neither knew. "
+        "Bars are ± 2 standard errors; those of what was delivered are wide while few labels have come.",
+        _judges(rounds),
+    ]
+    if (share := share_kept(rounds)) is None:
+        notes.append(
+            f"There is too little of it to change what is promised: that takes {FEWEST_ROUNDS} rounds, each judged by "
+            f"{FEWEST_LABELS} labels."
+        )
+    else:
+        notes.append(
+            f"By this record {share.value:.0%} (± {2 * share.error:.0%}) of a promise comes, and new promises are cut "
+            "down to that."
+            if share.value < 1.0
+            else "By this record promises are kept, and new ones stay as the model has them."
+        )
+
+    def draw(axes: Any) -> None:
+        ends = np.asarray([each.labels + each.bought for each in rounds], dtype=float)
+        aside = 0.12 * max(1.0, float(np.min(np.diff(ends), initial=ends[0])))
+        for amounts, colour, style, name, shift in (
+            ([each.promised for each in rounds], BLUE, "o", "promised", -aside),
+            ([each.delivered for each in rounds], ORANGE, "s", "delivered", aside),
+        ):
+            errors = [2.0 * each.error for each in amounts]
+            axes.errorbar(
+                ends + shift, [each.value for each in amounts], errors, fmt=style, color=colour, capsize=3, label=name
+            )
+        axes.axhline(0.0, color=GREY, linewidth=1.0)
+        axes.set(xlabel="labels after the round", ylabel="saved of the loss of one decision")
+        legend(axes)
+
+    return one_axes(heading, _promises_title(rounds), tuple(notes), draw)
+
+
+def _promises_title(rounds: tuple[PromisedRound, ...]) -> str:
+    promised = sum(each.promised.value for each in rounds)
+    delivered = sum(each.delivered.value for each in rounds)
+    return f"{counted(len(rounds), 'round')} promised {number(promised)} and saved {number(delivered)}"
+
+
+def _judges(rounds: tuple[PromisedRound, ...]) -> str:
+    """Which labels judge, and what is weak about them."""
+    if all(each.audited for each in rounds):
+        return "All rounds are judged by labels that an audit drew."
+    some = "Rounds that no audit judges are" if any(each.audited for each in rounds) else "Rounds are"
+    return (
+        f"{some} judged by labels that were bought later, each weighed by how many rows it is nearest to. Regions that "
+        "nothing was bought from are judged by the nearest labels; an audit (stakes audit) would judge better."
+    )
 
 
 def mark_start(axes: Any, evidence: Evidence) -> None:

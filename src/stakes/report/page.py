@@ -28,6 +28,7 @@ from stakes.report.figures import (
     check_canvas,
     contexts_picture,
     learning_picture,
+    promises_picture,
     worth_picture,
 )
 from stakes.tabular import LossSpec
@@ -331,6 +332,7 @@ def _pictures(evidence: Evidence, show: Progress) -> list[Picture]:
         learning_picture(curve, evidence),
         acquired_picture(evidence),
         worth_picture(evidence),
+        promises_picture(evidence),
         _unsure(evidence),
     ]
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +21,16 @@ from stakes._utils.arguments import Progress, affords, as_progress
 from stakes._utils.array import on_host
 from stakes._utils.tables import Host
 from stakes.beliefs import Distribution
-from stakes.evaluation import AuditDraw, audit
+from stakes.evaluation import AuditDraw, audit, bayes_prediction
+from stakes.evaluation.audit import class_losses
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, CostMatrix
-from stakes.models import DefaultModel
+from stakes.models import DefaultModel, belief_of
 from stakes.models.inspection import trained_weights
-from stakes.ranking import HelpedContext, Note, Outlook, Ranking, Reason, cold_start, outlook
+from stakes.ranking import HelpedContext, Note, Offer, Outlook, Ranking, Reason, cold_start, outlook
 from stakes.ranking.cold_start import DISTANCE
+from stakes.ranking.promises import Past, with_past
 from stakes.ranking.query import at_least_one
 from stakes.ranking.rank import WORTH
 from stakes.tabular.loss_specs import LOSSES, build_loss, decisions_of, is_of_stakes, is_own
@@ -86,6 +88,36 @@ def suggest(
         >>> ranking.row_ids[0], outlook.advice
         ('r8', None)
     """
+    found = suggest_with_model(
+        sheet, n, labels=labels, pending=pending, excluded=excluded, budget=budget, n_jobs=n_jobs, progress=progress
+    )
+    return found.ranking, found.outlook
+
+
+class Suggested(NamedTuple):
+    """What `suggest` returns, and the model that it is from; None in a cold start."""
+
+    ranking: Ranking
+    outlook: Outlook | None
+    fit: tuple[Any, AnyLoss, tuple[str, ...] | None] | None
+    """The model, fitted, the loss, and all classes (None for numbers)."""
+    raw: tuple[Offer, ...]
+    """Offers by the model alone, whatever came of earlier ones."""
+
+
+def suggest_with_model(
+    sheet: Worksheet,
+    n: int,
+    *,
+    labels: Mapping[int, str] | None = None,
+    pending: Collection[int] = (),
+    excluded: Collection[int] = (),
+    budget: float | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Progress = False,
+    past: Past | None = None,
+) -> Suggested:
+    """As `suggest`, in the light of what a campaign knows from the `past`."""
     at_least_one("n", n)
     known, show = sheet.labels if labels is None else labels, as_progress(progress)
     out, waiting = {*known, *excluded}, set(pending)
@@ -93,7 +125,7 @@ def suggest(
     if waiting.issuperset(rows):
         raise StakesError("every row has a label, is on its way to one, or is left out: there is none to choose")
     if why := _why_cold(sheet, known):
-        return _spread(sheet, rows, {*waiting, *known}, n, budget, why), None
+        return Suggested(_spread(sheet, rows, {*waiting, *known}, n, budget, why), None, None, ())
     show(f"fitting a model to {len(known)} labels", None)
     model, loss, classes, notes = fitted(sheet, known, rows)
     pool: Frame | StreamedRows
@@ -102,6 +134,7 @@ def suggest(
         seen, pool, costs = rows, sheet.features.take(rows), None if sheet.costs is None else sheet.costs[rows]
     else:
         seen, pool, costs = [], sheet.stream, sheet.stream.costs
+    pending_places = [place for place, row in enumerate(seen) if row in waiting]
     with explained(sheet, len(known)):
         found = outlook(
             model,
@@ -111,12 +144,16 @@ def suggest(
             decisions=sheet.brief.decisions,
             costs=costs,
             budget=budget,
-            pending=[place for place, row in enumerate(seen) if row in waiting],
+            pending=pending_places,
             classes=classes,
             random_state=sheet.brief.random_state,
             n_jobs=n_jobs,
             progress=show,
         )
+    raw = found.offers
+    if past is not None:
+        free = np.delete(costs, pending_places) if isinstance(costs, np.ndarray) else None
+        found = with_past(found, past, free)
     ranking = _renamed(found.ranking, sheet, seen, loss, classes)
     before, after = (
         (*_notes("table", sheet.notes), *notes, *_sampled(sheet, len(rows))),
@@ -124,7 +161,7 @@ def suggest(
     )
     ranking = replace(ranking, notes=(*before, *ranking.notes, *after))
     first = {name: getattr(ranking, name)[:n] for name in ("indices", "row_ids", "scores", "reasons")}
-    return replace(ranking, **first), replace(found, ranking=ranking)
+    return Suggested(replace(ranking, **first), replace(found, ranking=ranking), (model, loss, classes), raw)
 
 
 def draw_audit(
@@ -156,6 +193,24 @@ def draw_audit(
             "rows in Python, by stakes.audit"
         )
     return found.draw, on_host(found.answers)[list(found.draw.rows)], classes, loss
+
+
+def answers_at(
+    sheet: Worksheet, fit: tuple[Any, AnyLoss, tuple[str, ...] | None], rows: Sequence[int]
+) -> tuple[Host, Host | None] | None:
+    """What a model answers at rows of a table: the answers, and of classes what each loses under each class [M, C].
+
+    None where answers are whole distributions, which are not kept.
+    """
+    model, loss, classes = fit
+    table = sheet.features.take(list(rows))
+    with explained(sheet, len(rows)):
+        belief = belief_of(model, table.take([0]), table, classes=classes, random_state=sheet.brief.random_state)
+        answers = bayes_prediction(loss, belief)
+        if isinstance(answers, Distribution):
+            return None
+        found = np.asarray(on_host(answers), dtype=float)
+        return found, None if classes is None else class_losses(loss, answers, len(rows), len(classes))
 
 
 def whys(ranking: Ranking) -> tuple[str, ...]:

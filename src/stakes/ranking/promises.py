@@ -1,0 +1,210 @@
+"""Promised and delivered: what labels saved beside what they were said to save, and what that tells of new promises.
+
+A campaign compares two of its models on labels that neither was fitted to. Most of these were bought later, and rows
+are bought where the model is unsure: they are weighed so that they stand for all rows (`nearest_share`).
+
+Sizes: m labels, N rows that they stand for, p columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from stakes._utils.tables import Host
+from stakes.ranking.outlook import Outlook
+from stakes.ranking.result import Note, Ranking
+from stakes.ranking.stopping import Amount, Offer, Verdict, advised
+
+FEWEST_ROUNDS, FEWEST_LABELS = 3, 8
+"""Rounds that must have been judged before promises are changed, and labels that must have judged each of them."""
+_TRUST = 0.5  # standard deviation of the share that is kept, before any record
+_UNEVEN = 0.5  # that of a round about the campaign's share, in units of its promise
+_WORTHS = ("worth", "gain", "together")  # what rows are ranked by, as far as it is a worth
+_BLOCK = 4_000_000  # distances at a time
+
+
+class PromisedRound(NamedTuple):
+    """A round of labels: what they were said to save of the loss of a decision, and what they saved.
+
+    Attributes:
+        labels: How many labels the model had before.
+        bought: How many it got.
+        promised: What these were said to save, as the campaign was told.
+        raw: The same before the campaign's own record was applied to it.
+        delivered: What they saved: the loss of the model before them less that of the model after them, on labels that
+            neither was fitted to.
+        judged: How many labels tell that.
+        audited: Whether these were drawn by an audit; otherwise they were bought later.
+
+    Examples:
+        >>> from stakes.ranking import Amount, PromisedRound
+        >>> one = PromisedRound(20, 8, Amount(0.1, 0.02), 0.1, Amount(0.04, 0.03), judged=30, audited=False)
+        >>> round(one.delivered.value / one.promised.value, 2)
+        0.4
+    """
+
+    labels: int
+    bought: int
+    promised: Amount
+    raw: float
+    delivered: Amount
+    judged: int
+    audited: bool
+
+
+class Past(NamedTuple):
+    """What a campaign knows when it looks ahead again.
+
+    Attributes:
+        share: Which share of its promises came (`share_kept`); None where too little is known.
+        rounds: How many rounds tell that.
+        advice: What it was advised before, the last one last, under the prices of today.
+    """
+
+    share: Amount | None = None
+    rounds: int = 0
+    advice: tuple[Verdict, ...] = ()
+
+
+def share_kept(rounds: Sequence[PromisedRound]) -> Amount | None:
+    """Which share of what was promised came, from 0 to 1; None where too little is known to say.
+
+    A normal prior, 1 ± 0.5, is updated by every round: delivered = share times promised, with the error of what was
+    delivered, and half a promise for rounds differ. Rounds that share labels are taken as independent. What came beyond
+    a promise is no reason to promise more: the share is 1 then.
+
+    Args:
+        rounds: Those of a campaign.
+
+    Returns:
+        The posterior mean, within 0 and 1, and standard deviation.
+
+    Examples:
+        >>> from stakes.ranking import Amount, PromisedRound
+        >>> from stakes.ranking.promises import share_kept
+        >>> one = PromisedRound(20, 8, Amount(0.1, 0.02), 0.1, Amount(0.04, 0.001), judged=30, audited=False)
+        >>> share_kept([one]) is None
+        True
+        >>> round(share_kept([one] * 40).value, 2)
+        0.41
+    """
+    usable = [each for each in rounds if each.judged >= FEWEST_LABELS and each.raw > 0.0]
+    if len(usable) < FEWEST_ROUNDS:
+        return None
+    precision, total = _TRUST**-2, _TRUST**-2
+    for each in usable:
+        variance = each.delivered.error**2 + (_UNEVEN * each.raw) ** 2
+        precision += each.raw**2 / variance
+        total += each.raw * each.delivered.value / variance
+    return Amount(min(max(total / precision, 0.0), 1.0), precision**-0.5)
+
+
+def shrunk(offers: tuple[Offer, ...], share: Amount | None) -> tuple[Offer, ...]:
+    """The offers with the share of their worth that came so far; its error is added to theirs.
+
+    Args:
+        offers: What labels are said to save.
+        share: As `share_kept` has it; None leaves all as it is.
+
+    Returns:
+        The offers.
+    """
+    if share is None:
+        return offers
+    return tuple(
+        replace(
+            offer,
+            worth=share.value * offer.worth,
+            error=math.hypot(share.value * offer.error, share.error * offer.worth),
+        )
+        for offer in offers
+    )
+
+
+def with_past(found: Outlook, past: Past, costs: Host | None) -> Outlook:
+    """An outlook in the light of what came of earlier ones: worths are shrunk, and advice does not flicker.
+
+    Args:
+        found: The outlook by the model alone.
+        past: What the campaign knows.
+        costs: [N]: of all rows that could be bought; None where they are not known.
+
+    Returns:
+        The outlook, with a note where worths were shrunk.
+    """
+    said: tuple[str, ...] = ()
+    if past.share is not None and past.share.value < 1.0 and found.offers:
+        note = Note("promises kept", {"share": past.share.value, "error": past.share.error, "rounds": past.rounds})
+        said = (f"Savings are {past.share.value:.0%} of what the model says: so much came of it so far.",)
+        ranking = _shrunk_ranking(found.ranking, past.share.value)
+        ranking = replace(ranking, notes=(*ranking.notes, note))
+        found = replace(found, offers=shrunk(found.offers, past.share), ranking=ranking)
+    if found.advice is None or costs is None or found.decisions is None:
+        return found
+    verdict, sentences = advised(found.offers, found.most, costs, found.budget, found.decisions, past.advice)
+    return replace(found, advice=verdict, sentences=(*sentences, *said))
+
+
+def _shrunk_ranking(ranking: Ranking, share: float) -> Ranking:
+    """The ranking with that share of its worths; what rows are ranked by in their place stays."""
+    if ranking.ranked_by not in _WORTHS:
+        return ranking
+    reasons = tuple(
+        replace(
+            reason,
+            worth=None if reason.worth is None else share * reason.worth,
+            worth_per_cost=None if reason.worth_per_cost is None else share * reason.worth_per_cost,
+        )
+        for reason in ranking.reasons
+    )
+    return replace(ranking, scores=tuple(share * score for score in ranking.scores), reasons=reasons)
+
+
+def change(before: Host, after: Host, weights: Host) -> Amount:
+    """The weighted mean of losses before less after, on the same rows.
+
+    Where few rows change, all of those seen may happen to stay the same: so the error counts one row more, which
+    changes by the mean loss.
+
+    Args:
+        before: [m]: losses of a model.
+        after: [m]: losses of another.
+        weights: [m]: of the rows, not negative, some positive.
+
+    Returns:
+        The mean, and its standard error.
+    """
+    shares = weights / weights.sum()
+    saved = before - after
+    mean, rows = float(shares @ saved), 1.0 / float(shares @ shares)
+    spread = float(np.sum((shares * (saved - mean)) ** 2)) * rows / max(rows - 1.0, 0.5)
+    typical = float(shares @ np.maximum(np.abs(before), np.abs(after)))
+    return Amount(mean, math.sqrt(spread + (typical / (rows + 1.0)) ** 2))
+
+
+def nearest_share(judged: Host, others: Host) -> Host:
+    """[m]: how many rows each of m labelled rows stands for: those that are nearer to it than to any other, and itself.
+
+    These are importance weights without a model of how rows were chosen (Loog 2012, nearest neighbour weighting). They
+    put right that some regions have many labels and others few. Their weakness: a region without any label is judged by
+    the nearest that has one, and in many columns all rows are about equally near; then all weigh about the same.
+
+    Args:
+        judged: [m, p]: rows that have a label, columns in like units.
+        others: [N, p]: all rows that they are to stand for.
+
+    Returns:
+        The weights, 1 or more each.
+    """
+    counts = np.ones(len(judged))
+    squares = np.einsum("ij,ij->i", judged, judged)  # [m]
+    step = max(1, _BLOCK // max(1, len(judged)))
+    for first in range(0, len(others), step):
+        distances = squares[None, :] - 2.0 * others[first : first + step] @ judged.T  # but for the rows' own squares
+        counts += np.bincount(distances.argmin(axis=1), minlength=len(judged))
+    return counts
