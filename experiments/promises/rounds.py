@@ -35,7 +35,7 @@ from stakes import outlook
 from stakes.evaluation import realised_loss
 from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
-from stakes.ranking.learning_curve import Promises, of_gaussian, of_members
+from stakes.ranking.outlook import of_gaussian, of_members
 from stakes.simulation import Trial
 from stakes.simulation.problem import FIT, random_stream
 from stakes.simulation.runner import refitted
@@ -78,7 +78,7 @@ class Round:
     seconds: float = 0.0
     """of processor time, batches aside included"""
     promised: bool = False
-    """whether the offers are promises as they are made since `stakes.ranking.learning_curve`; those of the study that
+    """whether the offers are promises as they are made since they include a learning curve; those of the study that
     the promises were made from are what the model said, with the truth left out of members"""
 
     def offer(self, size: int) -> dict[str, float | None]:
@@ -89,12 +89,11 @@ class Round:
         """By size: the worth that `outlook` promises of these rows today, and its standard error."""
         sizes = [int(each["size"] or 0) for each in self.offers]
         worths, errors, joint = (self._column(name) for name in ("worth", "error", "joint"))
-        made = Promises(worths, errors)
         if not self.promised and self.offers[0]["joint"] is None:
-            made = of_gaussian(made, self.today[0], self.labels)
+            worths, errors = of_gaussian(worths, errors, self.today[0], self.labels)
         elif not self.promised:
-            made = of_members(made, joint, self.today[0], self.labels)
-        return {size: (float(made.worths[size - 1]), float(made.errors[size - 1])) for size in sizes}
+            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels)
+        return {size: (float(worths[size - 1]), float(errors[size - 1])) for size in sizes}
 
     def _column(self, name: str) -> Host:
         """[n]: of offers of 1, 2, .. n rows; between those that were kept, as straight lines."""

@@ -12,8 +12,7 @@ from sklearn.linear_model import BayesianRidge
 import stakes
 from stakes._utils.text import number
 from stakes.models import EnsembleOf, belief_of
-from stakes.ranking.learning_curve import MEMBER_RATE, MEMBER_SHARE, curve
-from stakes.ranking.outlook import _with_free_disposal
+from stakes.ranking.outlook import MEMBER_RATE, MEMBER_SHARE, _with_free_disposal, curve
 
 
 @pytest.fixture

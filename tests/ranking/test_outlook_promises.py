@@ -7,19 +7,18 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import stakes
-from stakes.ranking.learning_curve import (
+from stakes.ranking.outlook import (
     GAUSSIAN_RATE,
     MEMBER_RATE,
     MEMBER_SHARE,
     SPREAD,
-    Promises,
     curve,
     of_gaussian,
     of_members,
 )
 
 JOINT = np.array([0.1, 0.2, 0.3, 0.4])
-HONEST = Promises(np.array([0.02, 0.05, 0.05, 0.05]), np.full(4, 0.01))
+HONEST = np.array([0.02, 0.05, 0.05, 0.05]), np.full(4, 0.01)
 BESIDE = curve(MEMBER_RATE, 0.5, 20, 4)
 
 
@@ -34,40 +33,40 @@ def test_a_curve_by_hand():
 
 def test_members_beside_the_curve():
     worths, errors = of_members(HONEST, JOINT, 0.5, 20)
-    assert worths == pytest.approx(MEMBER_SHARE * HONEST.worths + BESIDE)
+    assert worths == pytest.approx(MEMBER_SHARE * HONEST[0] + BESIDE)
     assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * worths))
-    assert of_members(None, JOINT, 0.5, 20).worths == pytest.approx(BESIDE)
+    assert of_members(None, JOINT, 0.5, 20)[0] == pytest.approx(BESIDE)
 
 
 def test_no_promise_is_above_what_it_would_be_if_a_member_were_right():
     """But the model may be wrong about that: the error stays."""
-    nothing = of_members(HONEST, np.zeros(4), 0.5, 20)
-    assert (nothing.worths == 0).all()
-    assert (nothing.errors >= SPREAD * BESIDE).all()
-    little = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20)
-    assert little.worths[:2] == pytest.approx([0.0, 0.001])
-    assert (np.diff(little.worths) >= 0).all()
+    worths, errors = of_members(HONEST, np.zeros(4), 0.5, 20)
+    assert (worths == 0).all()
+    assert (errors >= SPREAD * BESIDE).all()
+    worths, _ = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20)
+    assert worths[:2] == pytest.approx([0.0, 0.001])
+    assert (np.diff(worths) >= 0).all()
 
 
 def test_without_a_count_of_labels_members_alone_speak():
     worths, errors = of_members(HONEST, JOINT, 0.5, None)
-    assert worths == pytest.approx(MEMBER_SHARE * HONEST.worths)
-    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * HONEST.errors, SPREAD * worths))
-    assert of_members(None, JOINT, 0.5, None).worths == pytest.approx(MEMBER_SHARE * JOINT)
+    assert worths == pytest.approx(MEMBER_SHARE * HONEST[0])
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * HONEST[1], SPREAD * worths))
+    assert of_members(None, JOINT, 0.5, None)[0] == pytest.approx(MEMBER_SHARE * JOINT)
 
 
 def test_a_loss_of_nothing_promises_nothing():
-    found = of_members(None, JOINT, 0.0, 20)
-    assert (found.worths == 0).all()
-    assert (found.errors == 0).all()
+    worths, errors = of_members(None, JOINT, 0.0, 20)
+    assert (worths == 0).all()
+    assert (errors == 0).all()
 
 
 def test_a_gaussian_belief_is_taken_at_its_word_but_not_for_sure():
-    worths, errors = of_gaussian(Promises(np.array([0.2, 0.01]), np.array([0.3, 0.0])), 0.5, 20)
+    worths, errors = of_gaussian(np.array([0.2, 0.01]), np.array([0.3, 0.0]), 0.5, 20)
     assert worths == pytest.approx([0.2, 0.01])
     between = np.sqrt(0.01 * GAUSSIAN_RATE * 0.5 * 2 / 22)  # where the model sees less to learn than a curve does
     assert errors == pytest.approx([np.hypot(0.3, 0.2 * SPREAD), SPREAD * between])
-    assert of_gaussian(Promises(worths, np.zeros(2)), 0.5, None).errors == pytest.approx(SPREAD * worths)
+    assert of_gaussian(worths, np.zeros(2), 0.5, None)[1] == pytest.approx(SPREAD * worths)
 
 
 @pytest.fixture
