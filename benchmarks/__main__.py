@@ -20,6 +20,7 @@ BENCHMARKS = {
     "gaussian": ("benchmarks.gaussian", "a Gaussian process, beside its triangular solve and product"),
     "mixtures": ("benchmarks.mixtures", "mixtures of Gaussian beliefs, beside one hypothesis after another"),
     "honest": ("benchmarks.honest", "worths with the truth left out, of one batch, beside the bare product"),
+    "batches": ("benchmarks.batches", "labels chosen together under ensembles of classes, and `suggest`"),
     "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
     "screening": ("benchmarks.screening", "of too many rows some are scored: what the rows chosen are worth"),

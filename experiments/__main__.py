@@ -3,8 +3,8 @@
 A run that was stopped goes on where it was, from its store. Summaries go to the folder of results, from which
 `python -m experiments report` makes the report again without running anything. `python -m experiments labels_saved` is
 a study of its own, with options of its own: how many labels beliefs and strategies save on real tables; so is
-`python -m experiments audits`: whether audits tell what a model loses, and `python -m experiments promises`: whether
-what `outlook` promises comes.
+`python -m experiments audits`: whether audits tell what a model loses, `python -m experiments promises`: whether
+what `outlook` promises comes, and `python -m experiments stopping`: what following its advice costs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments import audits
+from experiments import audits, stopping
 from experiments.datasets import DatasetError
 from experiments.labels_saved import command as labels_saved
 from experiments.paper import classification, linex, regression, table2
@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if words[:1] == ["promises"]:
         promises.main(words[1:])
+        return
+    if words[:1] == ["stopping"]:
+        stopping.main(words[1:])
         return
     given = _parser().parse_args(words)
     command = shlex.join(["python", "-m", "experiments", *words])

@@ -56,6 +56,10 @@ NAMES = {
         Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit
         bayes_prediction bias_variance calibration decompose realised_loss
     """,
+    "stakes.exchange": """
+        Exported FORMATS Task TaskList argilla_records argilla_settings doccano_labels doccano_lines export_tasks
+        import_answers label_studio_config label_studio_tasks open_tasks
+    """,
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
@@ -67,7 +71,8 @@ NAMES = {
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
     "stakes.ranking": """
-        Amount HelpedContext Note Offer Outlook Pool PromisedRound Ranking Reason TrainedWeightWarning cold_start outlook rank
+        Amount HelpedContext Note Offer Outlook Pool PromisedRound Ranking Reason TrainedWeightWarning cold_start
+        outlook rank
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """

@@ -169,6 +169,14 @@ def test_votes_by_the_definition(loss, rng):
     assert found.unmatched > 0
 
 
+def test_a_batch_of_votes_may_have_more_rows_than_a_grid_has_axes(rng):
+    votes = np.tile(rng.integers(2, size=(40, 3)), 2)  # every member has a twin
+    belief = VoteEnsemble(votes, np.asarray([[0, 1, 1, 0, 1, 1]]), 2)
+    found = honest_reduction(ZeroOne(), belief, list(range(40)))
+    assert found.unmatched == 0.0
+    assert found.reduction == pytest.approx(2 / 6)  # forty labels tell the twins from the others
+
+
 def test_log_loss_under_votes_is_smoothed(rng):
     """Acts get 3% of the frequencies of classes; what is not smoothed would be infinite."""
     votes, contexts = rng.integers(0, 3, (2, 6)), rng.integers(0, 3, (4, 6))

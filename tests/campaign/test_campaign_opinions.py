@@ -90,3 +90,28 @@ def test_what_is_retracted_makes_a_ranking_old(classes):
     assert classes.status(refresh=False).stale is None
     classes.journal.undo("anna")
     assert "older than the last 1 change" in classes.status(refresh=False).stale
+
+
+def test_one_person_takes_back_what_they_said_and_others_stay(classes):
+    classes.tell("r8", "cat", annotator="anna")
+    classes.tell("r8", "dog", annotator="ben")
+    classes.retract("r8", "anna")
+    assert classes.journal.state("r8").label == "dog"
+    assert [each[:3] for each in classes.opinions() if each.row == "r8"] == [("r8", "ben", "dog")]
+    classes.retract("r8", "ben")
+    assert classes.journal.state("r8").status == "open"
+    before = classes.journal.version()
+    for row, person in (("r8", "ben"), ("r9", "anna"), ("no such row", "anna")):
+        with pytest.raises(StakesError):
+            classes.retract(row, person)
+    assert classes.journal.version() == before
+    classes.check()
+
+
+def test_labels_are_checked_and_read_without_being_recorded(classes):
+    before = classes.journal.version()
+    assert classes.checked_labels([("r8", " cat ")]) == [("r8", "cat")]
+    with pytest.raises(StakesError, match="'cow' is no class"):
+        classes.checked_labels([("r8", "cat"), ("r9", "cow")])
+    assert classes.checked_labels([("r9", "cow")], new_class=True) == [("r9", "cow")]
+    assert classes.journal.version() == before

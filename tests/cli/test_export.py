@@ -1,5 +1,6 @@
 """No command writes over what it reads, a campaign, or, without --force, any file that is there."""
 
+import json
 import os
 import shutil
 
@@ -127,3 +128,37 @@ def test_no_campaign_is_made_that_would_be_part_of_another(campaign, words):
     assert run("doctor c.stakes --recover c.stakes-wal").code == 1
     assert digest(campaign) == before
     assert run("doctor c.stakes").code == 0
+
+
+@pytest.mark.parametrize("tool", ["label-studio", "argilla", "doccano"])
+def test_rows_for_other_tools_in_our_order(campaign, here, tool):
+    answer = run(f"export c.stakes --format {tool} -o out --json")
+    assert answer.code == 0, answer.err
+    assert answer.json["rows"] == 6
+    assert all((here / name).exists() for name in answer.json["files"])
+    text = run(f"export c.stakes --format {tool} -o out2 -n 2")
+    assert "Wrote 2 rows, best first, to out2/" in text.out
+    assert f"stakes import {campaign.name}" in text.out
+    first = run("ask c.stakes --json").json["rows"][0]["row_id"]
+    assert first in (here / answer.json["files"][0]).read_text()[:400]
+    assert "1 row left out" in run(f"export c.stakes --format {tool} -o out3").out
+
+
+def test_options_for_tools_are_for_tools(campaign):
+    for words in ("-n 3", "--guess", "--events --format doccano"):
+        assert run(f"export {campaign.name} -o out.csv {words}").code == 2
+
+
+def test_an_export_of_label_studio_is_imported(campaign, here):
+    number = {"from_name": "label", "to_name": "row", "type": "number", "value": {"number": 2.5}}
+    task = {"id": 1, "data": {"stakes_id": "r8"}, "annotations": [{"result": [number], "completed_by": 3}]}
+    (here / "export.json").write_text(json.dumps([task]))
+    answer = run("import c.stakes export.json --json")
+    assert answer.json["new"] == ["r8"]
+    with Campaign.open(campaign) as opened:
+        assert (opened.journal.state("r8").label, opened.journal.state("r8").who) == ("2.5", "label-studio:3")
+    number["value"]["number"] = "much"
+    (here / "export.json").write_text(json.dumps([{**task, "data": {"stakes_id": "r9"}}]))
+    refused = run("import c.stakes export.json")
+    assert refused.code == 1
+    assert "task 1, row 'r9': 'much' is no number" in refused.err

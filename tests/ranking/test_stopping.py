@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
+from stakes import ThresholdDecision, outlook
 from stakes.ranking.stopping import Amount, Offer, advised
 
 
@@ -51,6 +54,20 @@ def test_it_looks_further_where_worth_grows_faster_than_the_number_of_labels():
     for limits in (purchase(count=7), purchase(budget=7.0)):
         assert advised(offers(worths), Amount(99.0, 0.0), decisions=1.0, **limits)[0] == "stop"
     assert advised(offers(worths), Amount(4.0, 0.0), decisions=1.0, **purchase())[0] == "stop"  # no more can be saved
+
+
+def test_many_weak_labels_pay_where_a_few_do_not():
+    """A decision two standard deviations from its threshold, and labels of which each tells little."""
+    rows = np.random.default_rng(0).uniform(0.0, 0.3, (80, 1))
+    model = GaussianProcessRegressor(RBF(1.0) + WhiteKernel(10.0), optimizer=None).fit(rows[:1], [0.0])
+    given = {"costs": 5.0, "decisions": 100_000.0, "target": "latent"}
+    few = outlook(model, ThresholdDecision(2.0, 1.0, 1.0), rows[1:], n=8, **given)
+    many = outlook(model, ThresholdDecision(2.0, 1.0, 1.0), rows[1:], n=64, **given)
+    assert all(offer.net < 0 for offer in few.offers)
+    assert many.offers[31].net > 0
+    assert (few.advice, many.advice) == ("go on", "go on")
+    assert "if worth grows as it does up to 8" in few.sentences[0]
+    assert "if worth grows" not in many.sentences[0]
 
 
 def test_what_is_at_risk_is_said_where_the_advice_may_be_wrong():

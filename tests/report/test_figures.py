@@ -163,9 +163,12 @@ def promised(count, share, judged=30, audited=False):
 @pytest.mark.parametrize(
     ("rounds", "said"),
     [
-        (promised(2, 0.5), ("2 rounds promised 0.2 and saved 0.1", "There is too little of it", "bought later")),
+        (
+            promised(2, 0.5),
+            ("2 rounds promised 0.2 and saved 0.1 (± 0.028)", "There is too little of it", "bought later"),
+        ),
         (promised(40, 0.5), ("saved 2", "By this record 51% (± 16%) of a promise comes")),
-        (promised(40, 2.0, audited=True), ("By this record promises are kept", "labels that an audit drew")),
+        (promised(40, 2.0, audited=True), ("This record is no reason to promise less", "labels that an audit drew")),
         ((), ("No round of labels can be judged yet",)),
     ],
 )

@@ -9,29 +9,29 @@ How the joint reduction of a batch is computed depends on the belief:
   is B B' for a factor B: the joint reduction is that of one label, white and of d numbers, whose covariance with z is
   the root of B B'.
 * Ensembles: given the member, labels are independent, so a configuration of the batch's labels and a member have the
-  product of their probabilities. Configurations are enumerated, or sampled when they are many.
+  product of their probabilities. Configurations are enumerated, or sampled when they are many: those of classes by
+  `stakes.acquisition.class_batches`, all others by `stakes.acquisition.ensemble_batches`.
 * Mixtures of Gaussian beliefs: labels of the batch are enumerated for one candidate and drawn for more; given them,
   what is left is a mixture again (`stakes.acquisition.mixtures.MixtureBatch`).
 * Any other belief that has `start_batch` (`stakes.beliefs.BatchBelief`): its labels together, seen as one.
 
-Sizes: N candidates, n of a block, M contexts, K members, J cells of one label, Q configurations, R counts of repeats, t
-picks so far, L numbers of a label, d numbers of a target, D statistics.
+Sizes: N candidates, n of a block, M contexts, t picks so far, L numbers of a label, d numbers of
+a target.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from itertools import combinations
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from array_api_compat import is_numpy_array
-from scipy.special import xlogy
 
-from stakes._utils.array import Array, constant, double, filled, log_of, log_sum, namespace, ratio, replaced, slices
-from stakes.acquisition.forms import MemberTable, find_form, simplest
+from stakes._utils.array import Array, constant, double, filled, log_of, namespace, ratio, replaced, slices
+from stakes.acquisition.class_batches import ClassBatch, serves
+from stakes.acquisition.ensemble_batches import EnsembleBatch, variance_of
+from stakes.acquisition.forms import find_form, simplest
 from stakes.acquisition.mixtures import MixtureBatch
 from stakes.acquisition.scores import (
     MEMORY_LIMIT,
@@ -40,7 +40,6 @@ from stakes.acquisition.scores import (
     checked_context_weights,
     log_scorer,
     log_worth,
-    regret_of_members,
 )
 from stakes.beliefs import (
     BatchBelief,
@@ -54,213 +53,9 @@ from stakes.beliefs import (
     VoteEnsemble,
     WarpedGaussianBelief,
 )
-from stakes.beliefs.log_moments import split_by_member
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
-from stakes.losses import AnyLoss, BrierLoss, LogLoss, Loss, Mahalanobis, SquaredError
-from stakes.losses.domains import Classes, Vectors
+from stakes.losses import AnyLoss
 
-_LITTLE_ENTROPY = math.log(1e-6)  # of the entropy: a reduction of less would lose digits as a difference of two
-
-
-class EnsembleBatch:
-    """Under an ensemble: the probability of each configuration of the batch's labels and each member, [Q, K].
-
-    Repeats of one label are known for classes, while their configurations stay within `max_configurations`; a label of
-    an ensemble of normals has a hundred cells or so, and repeats of it are not known. Those are the cells of its rule,
-    which do not split where a decision or a quantile passes from one member to another: good to a percent or so there.
-    """
-
-    def __init__(
-        self,
-        loss: AnyLoss,
-        belief: CategoricalEnsemble | VoteEnsemble | NormalEnsemble | VectorNormalEnsemble,
-        log_weights: Array,
-        rng: np.random.Generator,
-        max_configurations: int,
-        configurations: Array = None,
-        several: Any = None,
-    ) -> None:
-        self.belief, self.rng, self.most = belief, rng, max_configurations
-        self.several: Any = belief if several is None else several  # with fewer cells, for more labels than one
-        table = MemberTable.of(loss, belief)
-        self.loss, self.expected, self.in_logs = table.loss, table.expected, table.in_logs  # [M, K, D]
-        self.point = table.point  # [M, 1] or [M, 1, d]
-        self.log_weights = log_weights  # [M]
-        self.log_share = table.log_scale + log_weights  # [M]
-        members = double(belief.member_weights)[None, :]
-        given = members if configurations is None else configurations
-        self.configurations = log_of(given) if self.in_logs else given  # [Q, K]; logarithms where moments are
-        self.action = table.today(belief)  # [M, d]
-        self.sampled = False
-        self.masses = None  # [M, K, C]: E[w 1{z = class}], of which entropies are quick to take
-        if isinstance(loss, LogLoss) and is_numpy_array(self.expected) and self.point is not None:
-            self.masses = np.maximum(self.expected[..., 1:] + self.expected[..., :1] * self.point, 0.0)
-            today = np.matmul(members, self.masses)[:, 0, :]  # [M, C]
-            self.answer = ratio(today, np.sum(today, axis=1, keepdims=True))
-
-    @property
-    def method(self) -> str:
-        """Which of the two it came to."""
-        return "sampled" if self.sampled else "enumerated"
-
-    @property
-    def repeats(self) -> tuple[int, ...]:
-        """2, 4 and 8 as far as configurations go."""
-        if not isinstance(self.belief.domain, Classes):
-            return ()
-        room = self.most // self.configurations.shape[0]
-        return tuple(count for count in (2, 4, 8) if self._n_cells(count) <= room)
-
-    def log_joint(self) -> float:
-        """The log of the regret of today's action, summed over the configurations so far."""
-        return float(self._log_worth(self._regrets(self.configurations[None, ...]))[0])
-
-    def log_contexts(self) -> Array:
-        """[M]: the log of p(c) times the regret of today's action, summed over the configurations so far."""
-        regrets = self._regrets(self.configurations[None, ...])[0, ...]  # [M, Q]
-        return log_of(namespace(regrets).sum(regrets, axis=1)) + self.log_share
-
-    def log_most(self) -> Array:
-        """[M]: the log of p(c) times the regret of today's action once the member is known."""
-        if self.in_logs:
-            members = log_of(double(self.belief.member_weights))[:, None] + self.expected
-            regrets = self.loss.regret(members, self.action[:, None, :])  # [M, K]
-            known = namespace(regrets).sum(regrets, axis=1)
-        else:
-            known = regret_of_members(self.loss, self.belief.member_weights, self.expected, self.action, self.point)
-        return log_of(known) + self.log_share
-
-    def log_reduction(self, candidate: int) -> float:
-        """That of `log_reductions` for one candidate."""
-        return float(self._log_worth(self._regrets(self._extended(slice(candidate, candidate + 1))))[0])
-
-    def log_reductions(self, count: int = 1) -> Array:
-        """[N]: of sum over configurations of the regret of today's action, in blocks of candidates."""
-        cells = self.configurations.shape[0] * self._n_cells(count)
-        block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
-        parts = slices(self.belief.n_candidates, block)
-        xp = namespace(self.expected)
-        return xp.concat([self._log_worths(self._extended(part, count)) for part in parts])
-
-    def variance_gains(self) -> Array:
-        """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
-        xp, loss = namespace(self.expected), variance_of(self.belief)
-        plain = xp.exp(self.configurations) if self.in_logs else self.configurations
-        settings = self.log_weights, self.rng, self.most, plain, self.several
-        same = EnsembleBatch(loss, self.belief, *settings)
-        gains = xp.exp(same.log_reductions()) - math.exp(same.log_joint())
-        return xp.where(gains > 0, gains, xp.zeros_like(gains))  # below by rounding only
-
-    def add(self, candidate: int) -> float:
-        """Extend the configurations by the candidate's label; sample them when they are too many."""
-        xp, here = namespace(self.expected), slice(candidate, candidate + 1)
-        error = self._sampling_error(here) if self.sampled else 0.0
-        extended = self._joint(self._outcomes(self.several, here))[0, ...]  # [Q J, K]
-        mass = xp.exp(log_sum(extended)) if self.in_logs else xp.sum(extended, axis=1)
-        possible = xp.nonzero(mass > 0)[0]
-        extended, mass = xp.take(extended, possible, axis=0), xp.take(mass, possible)
-        if extended.shape[0] > self.most:
-            share = np.asarray([float(each) for each in mass])
-            drawn = self.rng.choice(share.shape[0], size=self.most, p=share / share.sum())
-            drawn = xp.asarray(drawn, device=getattr(mass, "device", None))
-            each, own = xp.take(extended, drawn, axis=0), float(self.most) * xp.take(mass, drawn)[:, None]
-            extended = each - xp.log(own) if self.in_logs else each / own
-            self.sampled = True
-        self.configurations = extended
-        return error
-
-    def _n_cells(self, count: int) -> int:
-        """J, or the number R of ways to share out `count` repeats among J cells."""
-        cells = self._of_next_label().n_cells(self.loss)
-        return cells if count == 1 else math.comb(count + cells - 1, count)
-
-    def _log_worth(self, regrets: Array) -> Array:
-        return log_worth(namespace(regrets).sum(regrets, axis=2), self.log_share)
-
-    def _log_worths(self, cells: Array) -> Array:
-        """[n]: the log of the regret of today's action, summed over configurations `cells` [n, Q, K].
-
-        For log loss that is by how much the entropy falls, to ten digits where it falls by a millionth or more; that
-        takes a fifth of the time.
-        """
-        if self.masses is None:
-            return self._log_worth(self._regrets(cells))
-        split = np.tensordot(cells, self.masses, axes=([2], [1]))  # [n, Q, M, C]
-        mass, today = np.sum(split, axis=3), np.sum(split, axis=1)  # [n, Q, M], [n, M, C]
-        entropy = -np.sum(xlogy(today, self.answer), axis=2)  # [n, M]
-        left = np.sum(xlogy(mass, mass), axis=1) - np.sum(xlogy(split, split, out=split), axis=(1, 3))
-        worths = log_worth(np.maximum(entropy - left, 0.0), self.log_share)
-        weak = worths < log_worth(np.maximum(entropy, 0.0), self.log_share) + _LITTLE_ENTROPY
-        if weak.any():
-            worths[weak] = self._log_worth(self._regrets(cells[weak]))
-        return worths
-
-    def _regrets(self, cells: Array) -> Array:
-        """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
-        xp = namespace(self.expected)
-        if self.in_logs:
-            return self.loss.regret(split_by_member(cells, self.expected), self.action[:, None, :])
-        split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q, D]
-        return self.loss.regret(split, self.action[:, None, :], self.point)
-
-    def _extended(self, part: slice, count: int = 1) -> Array:
-        """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
-        outcomes = self._outcomes(self._of_next_label(), part)
-        return self._joint(outcomes if count == 1 else _repeated(double(outcomes), count))  # [n, R, K]
-
-    def _outcomes(self, belief: Any, part: slice) -> Array:
-        """[n, J, K]: the probability of each outcome under each member, or its logarithm."""
-        block = belief.take(part, slice(None))
-        return block.member_log_outcomes() if self.in_logs else block.member_outcomes()
-
-    def _of_next_label(self) -> Any:
-        """The belief whose cells are those of the next label."""
-        return self.belief if self.configurations.shape[0] == 1 else self.several
-
-    def _joint(self, outcomes: Array) -> Array:
-        """[n, Q J, K]: configurations with outcomes [n, J, K] of one more label."""
-        xp = namespace(self.expected)
-        if self.in_logs:
-            joint = self.configurations[None, :, None, :] + outcomes[:, None, :, :]
-        else:
-            joint = self.configurations[None, :, None, :] * double(outcomes)[:, None, :, :]  # [n, Q, J, K]
-        return xp.reshape(joint, (joint.shape[0], joint.shape[1] * joint.shape[2], joint.shape[3]))
-
-    def _sampling_error(self, here: slice) -> float:
-        """The standard error of the reduction over its size: configurations were drawn independently."""
-        xp = namespace(self.expected)
-        regrets = self._regrets(self._extended(here))[0, ...]  # [M, Q J]
-        weights = xp.exp(self.log_share - xp.max(self.log_share))
-        cells = xp.reshape(xp.matmul(weights, regrets), (self.configurations.shape[0], -1))  # [Q, J]
-        each = xp.sum(cells, axis=1)
-        total = float(xp.sum(each))
-        return float(xp.std(each, correction=1)) * math.sqrt(each.shape[0]) / total if total > 0 else 0.0
-
-
-def variance_of(belief: Belief) -> Loss:
-    """The loss whose uncertainty is the variance of the target, of its indicator for classes, in all for vectors."""
-    if isinstance(belief.domain, Vectors):
-        return Mahalanobis(np.eye(belief.domain.count))
-    return BrierLoss() if isinstance(belief.domain, Classes) else SquaredError()
-
-
-def _repeated(outcomes: Array, count: int) -> Array:
-    """[n, R, K]: probabilities of how often each cell comes up among `count` repeats of labels with `outcomes`.
-
-    Multinomial: the order of repeats tells nothing, so there are far fewer configurations than sequences.
-    """
-    xp, cells = namespace(outcomes), outcomes.shape[1]
-    bars = np.array(list(combinations(range(count + cells - 1), cells - 1)), dtype=int)
-    bars = bars.reshape(math.comb(count + cells - 1, count), cells - 1)  # one cell needs no bar, and has one way
-    ends = np.pad(bars, ((0, 0), (1, 1)), constant_values=((0, 0), (-1, count + cells - 1)))
-    counts = np.diff(ends, axis=1) - 1  # [R, J]
-    ways = [math.factorial(count) // math.prod(math.factorial(each) for each in row) for row in counts.tolist()]
-    powers = outcomes[:, None, :, :] ** constant(counts, outcomes)[:, :, None]  # [n, R, J, K]
-    return constant(ways, outcomes)[:, None] * xp.prod(powers, axis=2)
-
-
-MAX_CONFIGURATIONS = 4096
-"""Of the labels of a batch under an ensemble; beyond, they are sampled."""
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
 _PAIRS = 2**18  # of candidates and contexts that are held at once: 2 MiB, near the cache, and few enough blocks
 _ALL = 1.0 - 2.0**-53  # the largest share below one, whose logarithm is finite
@@ -312,7 +107,7 @@ class GaussianBatch:
         explained = self._known() + self._removed(here, covariance)
         return float(log_worth(self._reductions(explained), self.log_share)[0])
 
-    def log_reductions(self, count: int = 1) -> Array:
+    def log_reductions(self, count: int = 1, prices: Array | None = None) -> Array:
         """[N]: of rho_B with x added, 1 - (1 - rho_B) (1 - rho_x)^count, rho_x the share of what is left."""
         known, found = self._known(), []
         for removed in self._removed_by_parts():
@@ -437,7 +232,7 @@ class VectorGaussianBatch:
         """That of `log_reductions` for one candidate."""
         return self._log_worth(self._known() + self._removed(slice(candidate, candidate + 1)))
 
-    def log_reductions(self, count: int = 1) -> Array:
+    def log_reductions(self, count: int = 1, prices: Array | None = None) -> Array:
         """[N]: of the batch with each candidate added, in blocks of candidates."""
         assert count == 1
         known, parts = self._known(), slices(self.belief.n_candidates, self.block)
@@ -536,7 +331,7 @@ class BeliefBatch:
         """That of `log_reductions` for one candidate."""
         return float(_log_total(self._of(self.loss, candidate)))
 
-    def log_reductions(self, count: int = 1) -> Array:
+    def log_reductions(self, count: int = 1, prices: Array | None = None) -> Array:
         """[N]: of the labels of the batch and that of each candidate."""
         assert count == 1
         return self._logs(self.loss, self.joint)
@@ -603,8 +398,12 @@ class Batch(Protocol):
     def log_reduction(self, candidate: int) -> float:
         """The log of the joint reduction with one candidate added."""
 
-    def log_reductions(self, count: int = 1) -> Array:
-        """[N]: the log of the joint reduction with each candidate added, `count` labels like it."""
+    def log_reductions(self, count: int = 1, prices: Array | None = None) -> Array:
+        """[N]: the log of the joint reduction with each candidate added, `count` labels like it.
+
+        With `prices` [N], infinite for a candidate that is out of the question, only the best for its price need be
+        right.
+        """
 
     def variance_gains(self) -> Array:
         """[N]: by how much each candidate would lower the variance that is left, averaged over contexts."""
@@ -621,6 +420,11 @@ def _gaussian_batch(loss: AnyLoss, belief: Any, log_weights: Array, *settings: A
     if isinstance(getattr(belief, "latent", None), GaussianMixtureBelief):
         return MixtureBatch(loss, belief, log_weights, *settings)
     return GaussianBatch(loss, belief, log_weights)
+
+
+def _class_batch(loss: AnyLoss, belief: Any, log_weights: Array, *settings: Any) -> Batch:
+    quick = serves(loss, belief, log_weights)
+    return (ClassBatch if quick else EnsembleBatch)(loss, belief, log_weights, *settings)
 
 
 def _vector_batch(loss: AnyLoss, belief: Any, log_weights: Array, *_: Any) -> Batch:
@@ -646,8 +450,8 @@ _STARTERS: Mapping[type, Starter] = MappingProxyType(
         WarpedGaussianBelief: _gaussian_batch,
         GaussianMixtureBelief: MixtureBatch,
         VectorGaussianBelief: _vector_batch,
-        VoteEnsemble: EnsembleBatch,
-        CategoricalEnsemble: EnsembleBatch,
+        VoteEnsemble: _class_batch,
+        CategoricalEnsemble: _class_batch,
         VectorNormalEnsemble: _vector_normal_batch,
         NormalEnsemble: _normal_batch,
     }

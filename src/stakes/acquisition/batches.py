@@ -21,7 +21,9 @@ import numpy as np
 
 from stakes._utils.arguments import affords, as_generator, check_budget, is_true_or_false, left_to_spend
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace
-from stakes.acquisition.batch_states import MAX_CONFIGURATIONS, Batch, has_batches, obstacle, start_batch, variance_of
+from stakes.acquisition.batch_states import Batch, has_batches, obstacle, start_batch
+from stakes.acquisition.class_batches import MAX_CONFIGURATIONS
+from stakes.acquisition.ensemble_batches import variance_of
 from stakes.acquisition.forms import by_logarithms, check_pair, simplest
 from stakes.acquisition.honest import HonestReduction, honest_prefixes
 from stakes.acquisition.scores import (
@@ -161,7 +163,8 @@ def select(
             expensive is passed over, and does not end the batch.
         context_weights: [M], how often each context comes up (normalised); alike without them.
         random_state: An int or a `numpy.random.Generator`, for what is sampled or drawn.
-        max_configurations: Of the labels of a batch under an ensemble; beyond, they are sampled.
+        max_configurations: Of the labels of a batch under an ensemble; beyond, they are sampled. Fewer where each takes
+            long (256 at least); votes have no more of them than there are trees, and are never sampled.
         pending: Positions of candidates whose labels are on their way: they are not chosen, and joint reductions come
             on top of them.
         stochastic: "power" or "softmax" to draw candidates instead, under any belief, each in proportion to its
@@ -286,7 +289,8 @@ def _greedy(batch: Batch, floor: float, prices: Array, budget: float | None, tak
     for candidate in taken:
         free = free & (positions != candidate)
     while bool(xp.any(allowed := free & (prices <= left_to_spend(budget, spent)))):
-        logs = batch.log_reductions()  # [N]: of the batch with each candidate added
+        asked = xp.where(allowed, prices, xp.full_like(prices, xp.inf))
+        logs = batch.log_reductions(prices=asked)  # [N]: of the batch with each candidate added
         gains, ranked_by = gains_of(batch, logs, allowed, floor)
         best = int(xp.argmax(xp.where(allowed, gains / prices, xp.full_like(gains, -xp.inf))))
         spent += float(prices[best])

@@ -585,8 +585,11 @@ def _drawn(probabilities: Host, uniforms: Host) -> Host:
 
 def _allowed(probabilities: Host) -> Host:
     """[q, n]: all labels of which none has probability 0."""
-    each = [np.nonzero(row > 0)[0] for row in probabilities]
-    return np.stack(np.meshgrid(*each, indexing="ij"), axis=-1).reshape(-1, len(each))
+    found = np.zeros((1, 0), dtype=np.intp)
+    for row in probabilities:  # one after another: a grid of NumPy has 32 axes at most, and a batch may have more rows
+        labels = np.nonzero(row > 0)[0]
+        found = np.column_stack([np.repeat(found, len(labels), axis=0), np.tile(labels, len(found))])
+    return found
 
 
 class _NormalLabels:

@@ -442,7 +442,7 @@ class MixtureBatch:
         gains = log_sum(self._by_context(candidate) + log_of(self.mass)[:, None], axis=0)
         return float(np.logaddexp(self.log_joint(), float(log_sum(gains))))
 
-    def log_reductions(self, count: int = 1) -> Array:
+    def log_reductions(self, count: int = 1, prices: Array | None = None) -> Array:
         """[N]: of what the labels so far are worth, and what that of each candidate adds to it."""
         assert count == 1
         gains = self._gains(self.loss, self._given)

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
-from stakes.campaign.journal import WEEK, Journal, damaged, kept_in
+from stakes.campaign.journal import WEEK, Journal, append, damaged, kept_in
 from stakes.campaign.kept import (
     MONEY,
     KeptAudit,
@@ -340,6 +340,43 @@ class Campaign:
                 done = f"others took the rows {in_vain} times while they were ranked; ask again"
         return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
 
+    def rank(self, n: int = 8, *, progress: bool | Progress = False) -> Ranking:
+        """Rank the open rows by the model as it is now, keep the ranking, and hand nothing out.
+
+        Args:
+            n: How many rows, at most.
+            progress: True, or a function that is called with what is being done and the share that is done.
+
+        Returns:
+            The rows to label next; those of the last ranking where the model cannot be fitted.
+
+        Raises:
+            StakesError: If no row can be handed out, or the rows cannot be ranked and never were.
+        """
+        checked_count(n, "the number of rows", 1)
+        now = self._now()
+        if why := self._why_none(now):
+            raise StakesError(f"there is no row to rank: {why}")
+        return self._ranked(now, n, as_progress(progress))[0]
+
+    def hand_out(self, wanted: Sequence[str], n: int = 1, *, lease: float = WEEK, who: str | None = None) -> list[str]:
+        """Hand out the first of some rows that are open, as far as the budget goes, without ranking them.
+
+        Args:
+            wanted: Ids, in the order in which they are wanted.
+            n: How many, at most.
+            lease: For how many seconds.
+            who: Who gets them, for the history.
+
+        Returns:
+            The ids of the rows that were handed out.
+
+        Raises:
+            StakesError: If there is no such row, or a number cannot be used.
+        """
+        leased = self.journal.lease(wanted, n, seconds=lease, who=who)
+        return list(leased) if self.brief.budget is None else self._within_budget(leased, who)
+
     def audit(self, n: int = 20, *, who: str | None = None, progress: bool | Progress = False) -> tuple[str, ...]:
         """Draw rows to test the model on: their labels tell what it loses today, on all rows that are open.
 
@@ -588,6 +625,36 @@ class Campaign:
         """
         self.journal.withdraw(rows, who=who)
 
+    def retract(self, row: str, annotator: str) -> None:
+        """Take back what one annotator says of a row; what others say stays.
+
+        Where nobody else has labelled it the row is open again; else its label is the first that is left.
+
+        Args:
+            row: Its id.
+            annotator: Whose label, opinion or settlement it is.
+
+        Raises:
+            StakesError: If there is no such row, or no label of theirs; nothing is recorded then.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(4), "kind": ["cat", "dog", None, None]}, index=list("abcd"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     _ = campaign.tell("c", "cat", annotator="anna")
+            ...     _ = campaign.tell("c", "dog", annotator="ben")
+            ...     campaign.retract("c", "anna")
+            ...     campaign.journal.state("c").label
+            'dog'
+        """
+        journal = self.journal
+        if row not in journal.costs():
+            raise unknown_row(row, journal.ids())
+        with journal.writing():
+            event = Event(0, checked_clock(), "retract", row, who=checked_text(annotator, "the annotator"))
+            append(journal.connection, journal.replay, [journal.replay.checked(event)], [])
+
     def status(self, *, refresh: bool = True, progress: bool | Progress = False) -> Status:
         """Where the campaign stands, and whether to go on.
 
@@ -777,6 +844,26 @@ class Campaign:
         self._refuse_untrusted(model=False)
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
         return self._record(labels, replace=replace, new_class=new_class, who=who, annotator=annotator)
+
+    def checked_labels(
+        self, pairs: Iterable[tuple[str, str | float]], *, new_class: bool = False
+    ) -> list[tuple[str, str]]:
+        """Labels as `tell_many` would keep them; what it would refuse of them as such is refused here.
+
+        Args:
+            pairs: Ids and labels.
+            new_class: Whether a label may be of a class that no row has had.
+
+        Returns:
+            Ids and labels.
+
+        Raises:
+            StakesError: If one of them is no label; nothing is recorded in any case.
+        """
+        self._refuse_untrusted(model=False)
+        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        self._refuse_bad_labels(read, new_class)
+        return read
 
     def close(self) -> None:
         """Let go of the file."""

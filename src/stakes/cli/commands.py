@@ -29,6 +29,7 @@ _COMMANDS = {
     "suggest": ("suggest", "Which rows of a table to label next. Keeps nothing."),
     "init": ("init", "Begin a campaign: a file that remembers rows, labels and who is at work on what."),
     "ask": ("ask", "Hand out the rows to label next, to nobody else for a while."),
+    "label": ("label", "Label on a page in the browser, alone or with others."),
     "tell": ("tell", "Record the label of a row."),
     "import": ("tell", "Record the labels of a filled-in CSV."),
     "skip": ("rows", "Never ask for rows again, until they are released."),
@@ -38,7 +39,8 @@ _COMMANDS = {
     "set": ("set", "Change decisions, the cost of a label or the budget of a campaign that runs."),
     "audit": ("audit", "Draw rows to test the model on: what does it lose today?"),
     "report": ("report", "Write a report with pictures, one HTML file."),
-    "export": ("export", "Write a campaign as a CSV that a spreadsheet opens."),
+    "export": ("export", "Write a campaign as a CSV, or its rows for Label Studio, Argilla or doccano."),
+    "serve-label-studio": ("serve_label_studio", "Keep a project of Label Studio in our order; labels come back live."),
     "simulate": ("simulate", "Try on labelled rows whether choosing by your loss helps."),
     "elicit": ("elicit", "Which loss is mine? A few questions in plain words."),
     "losses": ("catalogue", "The losses by name, what each is for, and its options."),
@@ -65,7 +67,8 @@ class Commands(click.Group):
         """The command, imported now."""
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"stakes.cli.{_COMMANDS[cmd_name][0]}"), f"{cmd_name}_command")
+        module, name = import_module(f"stakes.cli.{_COMMANDS[cmd_name][0]}"), cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -64,13 +64,18 @@ def import_command(
 ) -> None:
     """Record the labels in FILE, all or none: a filled-in export, a file of `ask -o`, or the filled-in table itself.
 
-    FILE is a CSV or a spreadsheet. It is read as the table of the campaign is, unless options say otherwise.
+    FILE is a CSV or a spreadsheet. It is read as the table of the campaign is, unless options say otherwise. Or it is
+    an export of Label Studio, Argilla or doccano (JSON, JSON lines or CSV), which is known by what it holds.
     """
+    from stakes.exchange.formats import import_answers  # here, as `tell` needs none of it
+
     reading = {name: value for name, value in given.items() if value not in (None, ())}
     with Campaign.open(campaign, trust=trust) as opened, waiting("recording labels"):
-        recorded = opened.import_labels(
-            file, replace=replace, new_class=new_class, who=who, annotator=annotator, **reading
-        )
+        recorded = import_answers(opened, file, replace=replace, new_class=new_class, who=who, annotator=annotator)
+        if recorded is None:
+            recorded = opened.import_labels(
+                file, replace=replace, new_class=new_class, who=who, annotator=annotator, **reading
+            )
     _show(recorded, campaign, as_json)
 
 

@@ -47,8 +47,8 @@ from stakes.beliefs import (
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, SquaredError
 from stakes.ranking.labels import open_rows
-from stakes.ranking.query import Query, make_query
-from stakes.ranking.rank import CONFIGURATIONS, choose, log_reductions
+from stakes.ranking.query import CONFIGURATIONS, Query, make_query
+from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 

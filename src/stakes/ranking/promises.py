@@ -105,7 +105,9 @@ def share_kept(rounds: Sequence[PromisedRound]) -> Amount | None:
 
 
 def shrunk(offers: tuple[Offer, ...], share: Amount | None) -> tuple[Offer, ...]:
-    """The offers with the share of their worth that came so far; its error is added to theirs.
+    """The offers with the share of their worth that came so far, and its error.
+
+    Errors of offers allow for a wrong model already: a record never makes them larger.
 
     Args:
         offers: What labels are said to save.
@@ -120,7 +122,7 @@ def shrunk(offers: tuple[Offer, ...], share: Amount | None) -> tuple[Offer, ...]
         replace(
             offer,
             worth=share.value * offer.worth,
-            error=math.hypot(share.value * offer.error, share.error * offer.worth),
+            error=min(math.hypot(share.value * offer.error, share.error * offer.worth), offer.error),
         )
         for offer in offers
     )

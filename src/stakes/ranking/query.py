@@ -42,8 +42,10 @@ from stakes._utils.tables import (
     take_rows,
 )
 from stakes.acquisition import find_form, uncertainty
-from stakes.acquisition.batch_states import obstacle, variance_of
+from stakes.acquisition.batch_states import obstacle
 from stakes.acquisition.batches import log_most
+from stakes.acquisition.ensemble_batches import variance_of
+from stakes.acquisition.forms import n_members
 from stakes.acquisition.scores import prepare_score
 from stakes.beliefs import (
     Belief,
@@ -85,7 +87,13 @@ _MAX_CLASS_CELLS = 40_000_000  # N M C^2, computed to score rows under an ensemb
 _MAX_JOINT_PAIRS = (
     200_000_000  # row-context pairs that are gone through to choose rows together, under a Gaussian belief
 )
-_MAX_JOINT_CELLS = 300_000_000  # computed to choose rows together, under an ensemble of classes
+_MAX_JOINT_CELLS = 300_000_000  # computed to choose rows together, under a mixture
+_MAX_JOINT_PRODUCTS = 150_000_000_000  # of members, made to choose rows together under an ensemble of classes
+_RACE_PRODUCTS = 3_000_000_000  # of them, in which candidates race for one pick, however many they are
+_PER_CELL = 10  # of them take as long as what is made of their sum
+CONFIGURATIONS = 256
+"""Of labels of a batch under an ensemble: errors of some percent, which are noted."""
+_IN_FULL = 3  # candidates that are looked at under all configurations
 _CONTEXTS, _FEWEST_CONTEXTS = 1000, 250
 _MAX_MEMBER_CONTEXTS = 25_000  # pairs of a member of an ensemble of normals and a context, integrated one by one
 _MAX_NUMBERS = 100_000_000  # that forms go through to score rows of a table in memory, some nanoseconds each
@@ -605,9 +613,9 @@ def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:
     classes: int | None = getattr(belief, "n_classes", None)
     if classes is None:
         return _SHORTLIST, n * max(_SHORTLIST, n) * contexts <= _MAX_JOINT_PAIRS
-    each = _configurations(n) * classes**2 * contexts  # numbers for each row
-    listed = min(_ENSEMBLE_SHORTLIST, max(_SMALLEST_SHORTLIST, _MAX_JOINT_CELLS // each))
-    return listed, each * max(_SMALLEST_SHORTLIST, n) <= _MAX_JOINT_CELLS
+    each = CONFIGURATIONS * classes**2 * contexts * (n_members(belief) + _PER_CELL)  # products for one row
+    pick = min(each * max(_ENSEMBLE_SHORTLIST, n), _RACE_PRODUCTS + _IN_FULL * each)
+    return _ENSEMBLE_SHORTLIST, n * pick <= _MAX_JOINT_PRODUCTS
 
 
 def _configurations(n: int) -> int:

@@ -38,6 +38,7 @@ from stakes.models.inspection import trained_weights
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.labels import open_rows
 from stakes.ranking.query import (
+    CONFIGURATIONS,
     Pool,
     Query,
     class_names,
@@ -51,7 +52,6 @@ from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 
 WORTH = "worth"
 _NAMED = 3  # contexts named for each row
-CONFIGURATIONS = 256  # of labels of a batch under an ensemble: errors of some percent, which are noted, in seconds
 _RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
 
 Described: TypeAlias = tuple[Any, float | None, str]

@@ -6,6 +6,7 @@ This is the one file here that names matplotlib. Sizes: M contexts.
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 import warnings
 from collections import Counter
@@ -194,7 +195,7 @@ def promises_picture(evidence: Evidence) -> Picture:
             f"By this record {share.value:.0%} (± {2 * share.error:.0%}) of a promise comes, and new promises are cut "
             "down to that."
             if share.value < 1.0
-            else "By this record promises are kept, and new ones stay as the model has them."
+            else "This record is no reason to promise less: new promises stay as the model has them."
         )
 
     def draw(axes: Any) -> None:
@@ -218,7 +219,8 @@ def promises_picture(evidence: Evidence) -> Picture:
 def _promises_title(rounds: tuple[PromisedRound, ...]) -> str:
     promised = sum(each.promised.value for each in rounds)
     delivered = sum(each.delivered.value for each in rounds)
-    return f"{counted(len(rounds), 'round')} promised {number(promised)} and saved {number(delivered)}"
+    error = math.sqrt(sum(each.delivered.error**2 for each in rounds))
+    return f"{counted(len(rounds), 'round')} promised {number(promised)} and saved {plus_minus(delivered, error)}"
 
 
 def _judges(rounds: tuple[PromisedRound, ...]) -> str:

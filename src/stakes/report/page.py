@@ -59,7 +59,7 @@ def text(content: Content) -> Markup:
     return Markup("".join(map(text, content)))
 
 
-def tag(name: str, content: Content = "", **attributes: str) -> Markup:
+def tag(name: str, content: Content = "", /, **attributes: str) -> Markup:
     """An element; attributes are escaped too, and `class_` is class."""
     given = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
     return Markup(f"<{name}{given}>{text(content)}</{name}>\n")

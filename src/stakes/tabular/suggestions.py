@@ -28,7 +28,18 @@ from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, CostMatrix
 from stakes.models import DefaultModel, belief_of
 from stakes.models.inspection import trained_weights
-from stakes.ranking import HelpedContext, Note, Offer, Outlook, Ranking, Reason, cold_start, outlook
+from stakes.ranking import (
+    HelpedContext,
+    Note,
+    Offer,
+    Outlook,
+    Ranking,
+    Reason,
+    TrainedWeightWarning,
+    cold_start,
+    outlook,
+    rank,
+)
 from stakes.ranking.cold_start import DISTANCE
 from stakes.ranking.promises import Past, with_past
 from stakes.ranking.query import at_least_one
@@ -39,6 +50,9 @@ from stakes.tabular.streamed import StreamedRows
 from stakes.tabular.worksheet import Worksheet, as_targets
 
 _OFFERS = 8  # labels that an outlook looks ahead, where fewer are asked for
+_TOGETHER = _OFFERS  # rows at the head of an order that are chosen together, as for `suggest`
+_ORDERED = 5000  # rows that an order goes by their worth; nobody labels as many before the next one
+_APART = 200  # the same without a model: rows are looked for that are far from each other
 _POSITIVE, _COUNTS = ModelSpec("log-gaussian-process"), ModelSpec("count-process")
 _OF_COUNTS = "poisson-deviance"  # the loss that allows 0
 _MOST_LABELS = 1000  # that a Gaussian process is fitted to within seconds, as `DefaultModel(max_gp_labels=)` has it
@@ -162,6 +176,75 @@ def suggest_with_model(
     ranking = replace(ranking, notes=(*before, *ranking.notes, *after))
     first = {name: getattr(ranking, name)[:n] for name in ("indices", "row_ids", "scores", "reasons")}
     return Suggested(replace(ranking, **first), replace(found, ranking=ranking), (model, loss, classes), raw)
+
+
+def order_rows(
+    sheet: Worksheet,
+    *,
+    labels: Mapping[int, str],
+    pending: Collection[int] = (),
+    excluded: Collection[int] = (),
+    guess: bool = False,
+    progress: bool | Progress = False,
+) -> tuple[tuple[int, ...], dict[int, str]]:
+    """All rows of a table that could be labelled, in the order in which to label them.
+
+    The first are chosen for what they are worth together, as `suggest` does, the others each for what it is worth
+    alone. Rows beyond the first 5000 follow as they stand in the table, and beyond the first 200 where there is no
+    model yet.
+
+    Args:
+        sheet: The table, in memory.
+        labels: By row, those that are known.
+        pending: Rows whose labels are on their way: they are left out, and count as known to come.
+        excluded: Rows that are left out.
+        guess: Whether to say what the model would answer.
+        progress: True, or a function that is called with what is being done and the share that is done.
+
+    Returns:
+        Positions in the table, and by position the model's guess, none where that was not asked for or in a cold start.
+
+    Raises:
+        StakesError: If the model cannot be fitted to the labels, or tells no guess.
+    """
+    show, out, waiting = as_progress(progress), {*labels, *excluded}, set(pending)
+    rows = [row for row in range(len(sheet.ids)) if row not in out]
+    free = [row for row in rows if row not in waiting]
+    if not free:
+        return (), {}
+    if why := _why_cold(sheet, labels):
+        found = _spread(sheet, rows, {*waiting, *labels}, min(_APART, len(free)), None, why)
+        return _followed(found.indices, free), {}
+    show(f"fitting a model to {len(labels)} labels", None)
+    model, loss, classes, _ = fitted(sheet, labels, rows)
+    asked: dict[str, Any] = {
+        "costs": None if sheet.costs is None else sheet.costs[rows],
+        "pending": [place for place, row in enumerate(rows) if row in waiting],
+        "classes": classes,
+        "random_state": sheet.brief.random_state,
+        "progress": show,
+    }
+    pool = sheet.features.take(rows)
+    with explained(sheet, len(labels)), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainedWeightWarning)  # `ask` and `suggest` say so
+        first = rank(model, loss, pool, n=min(_TOGETHER, len(free)), **asked).indices
+        others = rank(model, loss, pool, n=min(_ORDERED, len(free)), batch=False, **asked).indices
+        order = _followed([rows[place] for place in dict.fromkeys([*first, *others])], free)
+        return order, _guesses(sheet, model, order) if guess else {}
+
+
+def _followed(first: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
+    """The first rows, and after them all others."""
+    return tuple(dict.fromkeys([*first, *rows]))
+
+
+def _guesses(sheet: Worksheet, model: Any, rows: Sequence[int]) -> dict[int, str]:
+    """What a model answers for each row: a class, or a number of six digits."""
+    if not hasattr(model, "predict"):
+        raise StakesError(f"{chosen_model(sheet)[0].name} has no predict: it tells no guess. Leave the guess out")
+    answers = on_host(model.predict(sheet.features.take(list(rows))))
+    said = (f"{float(each):.6g}" if sheet.task == "real" else str(each) for each in answers)
+    return dict(zip(rows, said, strict=True))
 
 
 def draw_audit(

@@ -1,0 +1,337 @@
+"""What happens at the desk: which row a person gets next, what they do with it, and what it was worth.
+
+A desk has the campaign open in one thread. Rows are ranked in a process of their own (`worker`); until a newer ranking
+comes, rows are taken from the one that is there. Whatever a person does is on the disk when a call returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from stakes._utils.text import short
+from stakes.campaign import Campaign, Event, Status, Undone
+from stakes.campaign.campaign import RANKING
+from stakes.campaign.kept import ranking_kept
+from stakes.label.media import Media
+from stakes.label.worker import Worker
+from stakes.tabular.worksheet import loss_task
+
+Act = Literal["later", "unsure", "skip"]
+ACTS: tuple[Act, ...] = ("later", "unsure", "skip")
+_AGAIN = 10  # acts of a person after which a row that they put off comes again
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a desk is run.
+
+    Attributes:
+        lease: For how many seconds a person has a row.
+        opinions: How many people are to label some rows; 1 for one.
+        share: The share of rows that more than one person labels.
+        media: The images and texts that cells name; None without.
+        unit: Of a target that is a number, such as EUR.
+    """
+
+    lease: float = _HOUR
+    opinions: int = 1
+    share: float = 0.2
+    media: Media | None = None
+    unit: str = ""
+
+
+class Cell(NamedTuple):
+    """What is in a cell of the table."""
+
+    column: str
+    text: str
+    image: bool = False
+    """Whether it names an image that is shown in its place."""
+    content: str | None = None
+    """What the file of text holds that it names."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A row in somebody's hands.
+
+    Attributes:
+        row: Its id.
+        values: What the table says of it.
+        worth: What its label saves of a decision, as it was last ranked; None where that is not known.
+        undo: The number of the event that can be undone; None where there is none.
+    """
+
+    row: str
+    values: tuple[Cell, ...]
+    worth: float | None
+    undo: int | None
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A row to be settled: annotators differ, or one was not sure.
+
+    Attributes:
+        card: The row.
+        said: Who said what; empty where somebody was not sure.
+        unsure: Who was not sure.
+    """
+
+    card: Card
+    said: tuple[tuple[str, str], ...]
+    unsure: tuple[str, ...]
+
+
+@dataclass
+class Desk:
+    """A campaign at which people label.
+
+    Attributes:
+        campaign: It, open in this thread.
+        rules: How the desk is run.
+        worker: What ranks the rows.
+    """
+
+    campaign: Campaign
+    rules: Rules
+    worker: Worker
+    _ready: tuple[str, ...] = ()
+    _scores: dict[str, float] = field(default_factory=dict, repr=False)
+    _guesses: dict[str, str] = field(default_factory=dict, repr=False)
+    _record: int = 0
+    _known: int = -1  # the last event that a ranking was asked with
+    curve: list[tuple[int, float, float]] = field(default_factory=list, repr=False)
+    """Labels, the expected loss of a decision, and its standard error, of each ranking."""
+    problem: str | None = None
+    """Why the last ranking failed."""
+    ranked_with: int | None = None
+    """Labels that the last ranking knew of."""
+
+    def open(self) -> None:
+        """Read the table and the last ranking, and have the rows ranked anew where that is an old one."""
+        self.campaign.check_trust()
+        self.campaign.sheet  # noqa: B018 (a table that is gone or changed is refused)
+        for record in self.campaign.journal.records(RANKING)[:-1]:
+            self._take_curve(record.payload)
+        self._take_ranking()  # the last one
+        self.look()
+
+    def close(self) -> None:
+        """End the worker, and let go of the campaign."""
+        self.worker.stop()
+        self.campaign.close()
+
+    def look(self) -> None:
+        """Take a ranking that has come, and have a newer one made where labels have changed since."""
+        if (found := self.worker.answer()) is not None:
+            self.problem = found.error
+            self._guesses |= found.guesses
+            self._take_ranking()
+        if not self.worker.busy and self._changed():
+            self._known = self.campaign.journal.version()
+            self.worker.ask()
+
+    @property
+    def refitting(self) -> bool:
+        """Whether a newer ranking is on its way."""
+        return self.worker.busy
+
+    def card(self, name: str) -> Card | None:
+        """The row that a person has in hand, or gets now; None where there is none to hand out."""
+        held = self.campaign.journal.held(name)
+        row = held[0].row if held else self._hand_out(name)
+        return None if row is None else self._card(row, name)
+
+    def tell(self, name: str, row: str, label: str, *, new_class: bool = False) -> None:
+        """Record what a person says of a row; once more, it changes nothing."""
+        self.campaign.tell(row, label, annotator=name, new_class=new_class)
+
+    def put_off(self, name: str, row: str, act: Act) -> None:
+        """Record what a person does with a row in place of a label; once more, it changes nothing."""
+        last = next(reversed(self.campaign.journal.history(row)), None)
+        if last is not None and last.kind == act and last.who == name:
+            return
+        self.campaign.journal.put_off(row, act, name)
+
+    def undo(self, name: str, number: int) -> Undone | None:
+        """Take back what a person did last, if that is still the event that they mean; None where it is not."""
+        acts = self.campaign.journal.replay.acts(name)
+        if not acts or acts[-1].number != number:
+            return None
+        return self.campaign.journal.undo(name, seconds=self.rules.lease)
+
+    def settle(self, name: str, row: str, label: str) -> None:
+        """Record what the label of a row is, after annotators differed or one was not sure."""
+        self.campaign.settle(row, label, name)
+
+    def disputes(self) -> list[str]:
+        """The rows to be settled: those on which annotators differ first."""
+        states = self.campaign.journal.states()
+        unsure = (row for row, state in states.items() if state.status == "unsure")
+        return list(dict.fromkeys([*self.campaign.disagreements(), *unsure]))
+
+    def dispute(self, row: str, name: str) -> Dispute:
+        """A row to be settled."""
+        replay = self.campaign.journal.replay
+        given = replay.opinions.get(row, {}).values()
+        said = tuple((event.who or "the table", event.label or "") for event in given)
+        return Dispute(self._card(row, name), said, tuple(sorted(replay.declined.get(row, ()))))
+
+    def shown(self, row: str, name: str) -> Card | None:
+        """A row as a card, whoever has it; None where there is no such row."""
+        return self._card(row, name) if row in self._places else None
+
+    def last_act(self, name: str) -> int | None:
+        """The number of the event that a person can undo; None where there is none."""
+        acts = self._acts_of(name)
+        return acts[-1].number if acts else None
+
+    def acquired(self) -> tuple[list[str], int]:
+        """The labels in the order in which they came, and how many came with the table."""
+        replay = self.campaign.journal.replay
+        first = [(row, next(iter(given.values())).number) for row, given in replay.opinions.items() if given]
+        rows = [row for row, _ in sorted(first, key=lambda each: each[1])]
+        labels = [label for row in rows if (label := replay.state(row).label) is not None]
+        return labels, sum(number <= self.campaign.n_initial for _, number in first)
+
+    def agreement(self) -> list[str]:
+        """How far annotators agree, in words; nothing where no row has two labels."""
+        return []
+
+    def guess(self, row: str) -> str | None:
+        """What the model says of a row, as it was last ranked; None where that is not known."""
+        return self._guesses.get(row)
+
+    def status(self) -> Status:
+        """Where the campaign stands, by the last ranking."""
+        return self.campaign.status(refresh=False)
+
+    def why_none(self) -> str:
+        """Why a person gets no row."""
+        status = self.status()
+        left = status.budget_left
+        if status.open and left is not None and left > 0:
+            return f"What is left of the budget, {short(left)}, pays for no other row."
+        return status.advice
+
+    def people(self) -> dict[str, int]:
+        """How many rows each person has labelled."""
+        counts: dict[str, int] = {}
+        for opinion in self.campaign.opinions():
+            if opinion.annotator is not None:
+                counts[opinion.annotator] = counts.get(opinion.annotator, 0) + 1
+        return counts
+
+    @cached_property
+    def numbers(self) -> bool:
+        """Whether a label is a number."""
+        return loss_task(self.campaign.brief.loss) == "real"
+
+    def classes(self) -> tuple[str, ...]:
+        """The classes that a label can be of; those seen so far where they were not named."""
+        brief = self.campaign.brief
+        named = tuple(brief.classes or brief.loss.cost_matrix or ())
+        return named or self.campaign.journal.known_labels()
+
+    @property
+    def classes_named(self) -> bool:
+        """Whether all classes are known from the start."""
+        return bool(self.campaign.brief.classes or self.campaign.brief.loss.cost_matrix)
+
+    def _changed(self) -> bool:
+        """Whether labels or money have changed since the last ranking was asked for, or there was none."""
+        journal = self.campaign.journal
+        if self._known < 0:
+            last = journal.last_record(RANKING)
+            return last is None or self.campaign.status(refresh=False).stale is not None
+        kinds = ("label", "replace", "withdraw", "settle", "retract")
+        return any(event.kind in kinds for event in journal.history(since=self._known))
+
+    def _take_ranking(self) -> None:
+        """Go by the last ranking in the file, whoever made it."""
+        last = self.campaign.journal.last_record(RANKING)
+        if last is None or last.number == self._record:
+            return
+        self._take_curve(last.payload)
+        ranking = ranking_kept(self.campaign.path, last)
+        self._record, self._ready, self.ranked_with = last.number, ranking.row_ids, last.payload["labels"]
+        costs = self.campaign.journal.costs() if ranking.per_cost else {}
+        for row, score in zip(ranking.row_ids, ranking.scores, strict=True):
+            worth = score * (costs.get(row) or 1.0)
+            if math.isfinite(worth):
+                self._scores[row] = worth
+
+    def _take_curve(self, kept: dict[str, Any]) -> None:
+        outlook = kept["outlook"]
+        if outlook is not None and None not in outlook["today"].values():
+            self.curve.append((kept["labels"], outlook["today"]["value"], outlook["today"]["error"]))
+
+    def _hand_out(self, name: str) -> str | None:
+        """The id of the row that a person gets now: an opinion that is due, the best row, or else what they put off."""
+        journal, own = self.campaign.journal, self._acts_of(name)
+        if self.rules.opinions > 1 and not (own and own[-1].kind == "opinion"):
+            due, rules = self._due(name), self.rules
+            given = journal.consult(due, 1, name, opinions=rules.opinions, seconds=rules.lease) if due else ()
+            if given:
+                return given[0]
+        put_off = {event.row for event in own[-_AGAIN:] if event.kind == "later"}
+        ready = [row for row in self._ready if row not in put_off]
+        for wanted in (ready, self._rest(put_off), sorted(put_off)):
+            if given := tuple(self.campaign.hand_out(wanted, 1, lease=self.rules.lease, who=name)) if wanted else ():
+                return given[0]
+        return None
+
+    def _rest(self, put_off: set[str]) -> list[str]:
+        """Open rows beyond those that are ranked, in an order that has nothing to do with that of the table."""
+        if self.ranked_with is None:  # the first ranking is on its way
+            return []
+        states = self.campaign.journal.states()
+        rest = [row for row, state in states.items() if state.status == "open" and row not in put_off]
+        return sorted(rest, key=self._draw)
+
+    def _due(self, name: str) -> list[str]:
+        """Rows on which one more opinion is wanted, in the order in which they were labelled."""
+        replay, rules = self.campaign.journal.replay, self.rules
+        several = [
+            next(iter(given.values()))
+            for row, given in replay.opinions.items()
+            if 0 < len(given) < rules.opinions and name not in given and None not in given
+        ]
+        return [event.row for event in sorted(several) if self._draw(event.row) < rules.share]
+
+    def _draw(self, row: str) -> float:
+        """A number between 0 and 1 that belongs to a row."""
+        seed = f"{self.campaign.brief.random_state}\0{row}".encode("utf-8", "surrogatepass")
+        return int.from_bytes(hashlib.sha256(seed).digest()[:8]) / 2**64
+
+    def _acts_of(self, name: str) -> list[Event]:
+        return self.campaign.journal.replay.acts(name)
+
+    def _card(self, row: str, name: str) -> Card:
+        acts = self._acts_of(name)
+        return Card(row, self._values(row), self._scores.get(row), acts[-1].number if acts else None)
+
+    def _values(self, row: str) -> tuple[Cell, ...]:
+        position, media = self._places[row], self.rules.media
+        cells = ((name, cells[position] or "") for name, cells in self._columns)
+        if media is None:
+            return tuple(Cell(name, value) for name, value in cells)
+        return tuple(Cell(name, value, media.is_image(value), media.text(value)) for name, value in cells)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {row: position for position, row in enumerate(self.campaign.sheet.ids)}
+
+    @cached_property
+    def _columns(self) -> list[tuple[str, Sequence[str | None]]]:
+        """All columns but those of the id, the labels and the cost."""
+        brief, source = self.campaign.brief, self.campaign.sheet.source
+        left_out = {brief.target, brief.id_column, brief.cost_column}
+        return [(name, source.texts(name)) for name in source.names if name not in left_out]

@@ -1,0 +1,420 @@
+"""The pages, as HTML: whatever comes from a table, a person or a file is text there, never markup.
+
+There is no script and no style within a page: one file of each is served beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from stakes._utils.text import counted, number, short
+from stakes.campaign import Status
+from stakes.label.charts import learning_chart
+from stakes.label.flow import Card, Dispute
+from stakes.report.page import Content, Markup, loss_sentences, tag, text
+from stakes.tabular import Brief
+
+ACT_KEYS = {"later": "l", "unsure": "u", "skip": "s"}
+ACT_WORDS = {
+    "later": ("Later", "not now; it comes again after some others"),
+    "unsure": ("Not sure", "somebody else settles it"),
+    "skip": ("Skip for good", "it cannot be labelled; never ask again"),
+}
+_MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
+_LONG = 80  # letters from which on a value has a block of its own
+
+
+@dataclass(frozen=True)
+class View:
+    """What every page needs.
+
+    Attributes:
+        title: The name of the campaign.
+        brief: What is asked of the table.
+        name: Who labels.
+        mark: What every change comes with.
+        keys: By class or act, the key for it.
+        numbers: Whether labels are numbers.
+        classes: What labels can be.
+        more_classes: Whether there may be others.
+        unit: Of numbers.
+        to_settle: How many rows are to be settled.
+    """
+
+    title: str
+    brief: Brief
+    name: str
+    mark: str
+    keys: Mapping[str, str]
+    numbers: bool
+    classes: Sequence[str]
+    more_classes: bool
+    unit: str
+    to_settle: int
+
+
+def default_keys(classes: Sequence[str], numbers: bool) -> dict[str, str]:
+    """1 to 9 for classes, and a letter for each act."""
+    found = {} if numbers else {name: str(place) for place, name in enumerate(classes[:9], 1)}
+    return {**{f"class:{name}": key for name, key in found.items()}, **ACT_KEYS}
+
+
+def void(name: str, /, **attributes: str) -> Markup:
+    """An element without content, such as an input."""
+    given = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
+    return Markup(f"<{name}{given}>")
+
+
+def document(title: str, content: Content, *, body_class: str = "") -> Markup:
+    """A whole page."""
+    head = [
+        Markup('<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'),
+        Markup('<meta name="color-scheme" content="light dark">\n'),
+        Markup('<link rel="icon" href="/static/icon.svg" type="image/svg+xml">\n'),
+        Markup('<link rel="stylesheet" href="/static/label.css">\n<script src="/static/label.js" defer></script>\n'),
+        tag("title", title),
+    ]
+    return Markup(
+        "<!doctype html>\n" + tag("html", [tag("head", head), tag("body", content, class_=body_class)], lang="en")
+    )
+
+
+def message_page(heading: str, sentences: Sequence[str], *, link: str | None = None, to: str | None = None) -> Markup:
+    """A page that says one thing; with `to`, it goes on there by itself."""
+    onward = [tag("p", tag("a", link, href="/", class_="button"))] if link else []
+    refresh = [void("meta", http_equiv="refresh", content=f"0;url={to}")] if to else []
+    content = [*refresh, tag("h1", heading), *(tag("p", each) for each in sentences), *onward]
+    return document(heading, tag("main", tag("div", content, class_="sheet narrow"), class_="single"))
+
+
+def name_page(view: View, problem: str | None = None) -> Markup:
+    """Who are you?"""
+    wrong = [tag("p", problem, role="alert", class_="problem", id="name-problem")] if problem else []
+    described = {"aria_describedby": "name-problem"} if problem else {}
+    form = tag(
+        "form",
+        [
+            _mark(view),
+            tag("label", "Your name", for_="name"),
+            void(
+                "input", id="name", name="name", type="text", maxlength="60", required="required",
+                autocomplete="nickname", autofocus="autofocus", value=view.name, **described,
+            ),
+            tag("button", "Begin", type="submit", class_="primary"),
+        ],
+        method="post", action="/name", class_="stack",
+    )  # fmt: skip
+    words = (
+        "It goes with each of your labels, so that others get other rows. Use the same name on each of your devices."
+    )
+    content = [tag("h1", "Who is labelling?"), tag("p", words, class_="faint"), *wrong, form]
+    return document(view.title, tag("main", tag("div", content, class_="sheet narrow"), class_="single"))
+
+
+def label_page(view: View, work: Content, panel: Content) -> Markup:
+    """The page to label on."""
+    content = [
+        tag("div", work, id="work"),
+        tag("aside", panel, id="panel", aria_label="What labels are worth"),
+    ]
+    return _framed(view, "label", tag("main", content, class_="desk"))
+
+
+def settle_page(view: View, work: Content) -> Markup:
+    """The page to settle rows on."""
+    return _framed(view, "settle", tag("main", tag("div", work, id="work"), class_="single"))
+
+
+def _framed(view: View, here: str, content: Content) -> Markup:
+    """A page with what is on all of them: where to go, and that the connection is lost."""
+    settle = ["Settle ", tag("span", str(view.to_settle), class_="count")] if view.to_settle else "Settle"
+    places: list[tuple[str, str, Content]] = [
+        ("label", "/", "Label"),
+        ("settle", "/settle", settle),
+        ("keys", "/keys", "Keys"),
+    ]
+    links = [
+        tag("a", shown, href=to, **({"aria_current": "page"} if place == here else {})) for place, to, shown in places
+    ]
+    who = tag("a", view.name, href="/name", class_="who", title="Not you? Change the name")
+    header = tag("header", [tag("strong", view.title, class_="title"), tag("nav", links, aria_label="Pages"), who])
+    lost = tag(
+        "p",
+        "The connection is lost. Nothing is: what you did last is sent as soon as the server answers.",
+        id="lost", role="alert", hidden="hidden",
+    )  # fmt: skip
+    live = tag("p", "", id="live", role="status", aria_live="polite", class_="unseen")
+    skip = tag("a", "Skip to the row", href="#work", class_="unseen focusable")
+    return document(f"{view.title}: {here}", [skip, header, lost, live, content])
+
+
+def work_on(card: Card, view: View, notice: str = "") -> Content:
+    """A row, and what can be said of it."""
+    form = [
+        _mark(view),
+        void("input", type="hidden", name="row", value=card.row),
+        tag("p", "Row", class_="eyebrow"),
+        tag("h1", card.row, id="row-title", tabindex="-1"),
+        _values(card),
+        tag("h2", ["What is ", tag("em", view.brief.target), " here?"], class_="question", id="question"),
+        _answers(view),
+        _put_offs(view),
+    ]
+    return [
+        _notice(notice),
+        tag(
+            "form", form, method="post", action="/answer", id="card", class_="sheet", data_row=card.row,
+            aria_labelledby="row-title", autocomplete="off",
+        ),
+        tag("div", [_undo(card.undo, view), _guess_button(card.row)], class_="beside"),
+    ]  # fmt: skip
+
+
+def nothing_to_do(view: View, heading: str, sentences: Sequence[str], undo: int | None, *, waiting: bool) -> Content:
+    """There is no row now, and why."""
+    polite = {"data_wait": "1"} if waiting else {}
+    spin = [tag("span", "", class_="spinner", aria_hidden="true")] if waiting else []
+    settle = (
+        [tag("p", tag("a", "Settle rows", href="/settle", class_="button"))] if view.to_settle and not waiting else []
+    )
+    content = [
+        *spin,
+        tag("h1", heading, id="row-title", tabindex="-1"),
+        *(tag("p", each) for each in sentences),
+        *settle,
+    ]
+    return [
+        tag("div", content, class_="sheet empty", **polite),
+        tag("div", _undo(undo, view), class_="beside"),
+    ]
+
+
+def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None, notice: str = "") -> Content:
+    """A row on which annotators differ, or of which one was not sure."""
+    if dispute is None:
+        words = "Rows come here on which annotators differ, and those of which somebody was not sure."
+        shown = [tag("h1", "Nothing to settle", id="row-title", tabindex="-1"), tag("p", words)]
+        return [
+            _notice(notice),
+            tag("div", shown, class_="sheet empty"),
+            tag("div", _undo(undo, view, "/settle"), class_="beside"),
+        ]
+    said = [tag("li", [tag("b", who), " says ", tag("b", label)]) for who, label in dispute.said]
+    said += [tag("li", [tag("b", who), " was not sure"]) for who in dispute.unsure]
+    form = [
+        _mark(view),
+        void("input", type="hidden", name="row", value=dispute.card.row),
+        tag("p", f"To be settled; {counted(left, 'row')} left", class_="eyebrow"),
+        tag("h1", dispute.card.row, id="row-title", tabindex="-1"),
+        _values(dispute.card),
+        tag("h2", "What was said", class_="question"),
+        tag("ul", said, class_="said"),
+        tag("h2", ["What is ", tag("em", view.brief.target), " really?"], class_="question", id="question"),
+        _answers(view),
+    ]
+    return [
+        _notice(notice),
+        tag("form", form, method="post", action="/settle", id="card", class_="sheet", data_row=dispute.card.row,
+            aria_labelledby="row-title", autocomplete="off"),
+        tag("div", _undo(undo, view, "/settle"), class_="beside"),
+    ]  # fmt: skip
+
+
+def keys_page(view: View, problem: str | None = None, saved: bool = False) -> Markup:
+    """Which key does what."""
+    rows = [(name, _meaning(name)) for name in default_keys(view.classes, view.numbers)]
+    more = [(f"class:{name}", _meaning(f"class:{name}")) for name in view.classes[9:]] if not view.numbers else []
+    boxes = [
+        tag("div", [
+            tag("label", meaning, for_=f"key-{place}"),
+            void("input", id=f"key-{place}", name=name, value=view.keys.get(name, ""), maxlength="1", size="2",
+                 autocapitalize="off", autocomplete="off", spellcheck="false"),
+        ], class_="key")
+        for place, (name, meaning) in enumerate([*rows, *more])
+    ]  # fmt: skip
+    fixed = "Ctrl+Z undoes what you did last. Enter saves a number. An empty box turns a key off."
+    wrong = [tag("p", problem, role="alert", class_="problem")] if problem else []
+    done = [tag("p", "Saved for this browser.", role="status", class_="notice")] if saved else []
+    form = tag("form", [_mark(view), *boxes, tag("button", "Save", type="submit", class_="primary")], method="post",
+               action="/keys", class_="stack")  # fmt: skip
+    content = [tag("h1", "Keys"), tag("p", fixed, class_="faint"), *wrong, *done, form]
+    return _framed(view, "keys", tag("main", tag("div", content, class_="sheet narrow"), class_="single"))
+
+
+def _meaning(name: str) -> str:
+    return name.removeprefix("class:") if name.startswith("class:") else ACT_WORDS[name][0]
+
+
+def panel(
+    view: View, card: Card | None, status: Status, *, ranked: str, curve: Sequence[tuple[int, float, float]],
+    acquired: Content, people: Mapping[str, int], agreement: Sequence[str], problem: str | None,
+) -> Content:  # fmt: skip
+    """What labels are worth, what was spent, what is lost today, whether to go on, and who labels."""
+    mood = next((name for start, name in _MOODS.items() if status.advice.startswith(start)), "ask")
+    done = status.labelled / status.rows if status.rows else 0.0
+    progress = [
+        Markup(f'<progress id="done" max="1" value="{done:.4f}" aria-label="Rows that have a label"></progress>'),
+        tag("p", f"{status.labelled:,} of {counted(status.rows, 'row')} have a label", class_="faint"),
+    ]
+    parts = [
+        tag("p", ranked, id="ranked", class_="ranked"),
+        *([tag("p", f"The last ranking failed: {problem}", class_="problem")] if problem else []),
+        tag(
+            "dl",
+            [tag("div", [tag("dt", name), tag("dd", value)]) for name, value in _money(card, status)],
+            class_="money",
+        ),
+        tag("section", [tag("p", status.advice)], class_=f"advice {mood}", aria_label="Advice"),
+        tag("div", progress, class_="progress"),
+        tag("p", loss_sentences(view.brief.loss), class_="faint loss"),
+        learning_chart(curve),
+        acquired,
+    ]
+    if len(people) > 1 or agreement:
+        lines = [
+            tag("li", [tag("span", who), " ", tag("span", counted(count, "label"), class_="faint")])
+            for who, count in people.items()
+        ]
+        parts.append(
+            tag(
+                "section",
+                [
+                    tag("h2", "People"),
+                    tag("ul", lines, class_="people"),
+                    *(tag("p", each, class_="faint") for each in agreement),
+                ],
+            )
+        )
+    return parts
+
+
+def _money(card: Card | None, status: Status) -> list[tuple[str, Content]]:
+    """What labels are worth and cost, in units of the loss."""
+    outlook: dict[str, Any] = status.outlook or {}
+    offers, decisions = outlook.get("offers") or [], outlook.get("decisions")
+    per = f"over {short(decisions)} decisions" if decisions else "a decision"
+    times = decisions or 1.0
+    rows: list[tuple[str, Content]] = []
+    if card is not None:
+        worth = "not known yet" if card.worth is None else [number(card.worth * times), tag("small", f" {per}")]
+        rows.append(("This label saves about", worth))
+    offer = next((each for each in offers if each["size"] == 8), offers[-1] if offers else None)
+    if offer is not None and offer["worth"] is not None:
+        cost = f", for a cost of {short(offer['cost'])}" if offer["cost"] is not None else ""
+        rows.append(
+            (
+                f"The next {counted(offer['size'], 'label')} save",
+                [number(offer["worth"] * times), tag("small", f" {per}{cost}")],
+            )
+        )
+    left = f" of {short(status.budget)}" if status.budget is not None else ""
+    rows.append(("Spent", [short(status.spent), tag("small", left)]))
+    rows.append(("Loss of a decision today", _today(status)))
+    return rows
+
+
+def _today(status: Status) -> Content:
+    """By an audit where there is one, else as the model expects it; both with an interval."""
+    audit = status.audit or {}
+    if audit.get("mean") is not None:
+        low, high = audit.get("low"), audit.get("high")
+        span = f" {number(low)} to {number(high)}, measured by an audit" if low is not None and high is not None else ""
+        return [number(audit["mean"]), tag("small", span)]
+    today = (status.outlook or {}).get("today")
+    if not today or today["value"] is None:
+        return "not known yet"
+    twice = 2.0 * today["error"] if today["error"] is not None and math.isfinite(today["error"]) else None
+    span = "" if twice is None else f" {number(max(0.0, today['value'] - twice))} to {number(today['value'] + twice)}"
+    return [number(today["value"]), tag("small", f"{span}, as the model expects")]
+
+
+def _values(card: Card) -> Markup:
+    """The cells of a row: long ones as paragraphs, files as what they hold, others as a list."""
+    short_ones, long_ones = list[Markup](), list[Markup]()
+    for name, value, image, content in card.values:
+        if image:
+            shown = void("img", src=f"/media/{quote(value)}", alt=f"{name}: {value}")
+            long_ones.append(tag("figure", [shown, tag("figcaption", f"{name}: {value}")]))
+        elif content is not None:
+            long_ones.append(tag("div", [tag("h3", f"{name}: {value}"), tag("p", content, class_="long")]))
+        elif len(value) > _LONG or "\n" in value:
+            long_ones.append(tag("div", [tag("h3", name), tag("p", value, class_="long")]))
+        else:
+            short_ones.append(tag("div", [tag("dt", name), tag("dd", value or "\N{EN DASH}")]))
+    return tag("div", [*long_ones, tag("dl", short_ones, class_="values") if short_ones else ""], class_="row")
+
+
+def _answers(view: View) -> Markup:
+    """Buttons of classes with their keys, or a box for a number."""
+    if view.numbers:
+        unit = [tag("span", view.unit, class_="unit", id="unit")] if view.unit else []
+        described = {"aria_describedby": "unit"} if view.unit else {}
+        box = void("input", id="number", name="label", type="text", inputmode="decimal", required="required",
+                   autocomplete="off", aria_labelledby="question", data_keep="1", **described)  # fmt: skip
+        go = tag("button", ["Save ", tag("kbd", "Enter", aria_hidden="true")], type="submit", class_="primary")
+        return tag("div", [box, *unit, go], class_="number")
+    buttons = [
+        tag(
+            "button",
+            [_kbd(view.keys.get(f"class:{name}")), tag("span", name)],
+            type="submit", name="label", value=name, class_="choice", **_key(view.keys.get(f"class:{name}")),
+        )
+        for name in view.classes
+    ]  # fmt: skip
+    choices = tag("div", buttons, class_="choices", role="group", aria_labelledby="question")
+    if not view.more_classes:
+        return choices
+    other = [
+        tag("label", "Another class", for_="other"),
+        void("input", id="other", name="other", type="text", maxlength="200", autocomplete="off", data_keep="1"),
+        tag("button", "Save", type="submit", name="label", value=""),
+    ]
+    return Markup(choices + tag("details", [tag("summary", "Another class"), tag("div", other, class_="other")]))
+
+
+def _put_offs(view: View) -> Markup:
+    buttons = [
+        tag("button", [_kbd(view.keys.get(act)), tag("span", words)], type="submit", formaction="/off", name="act",
+            value=act, formnovalidate="formnovalidate", title=meaning, class_="quiet", **_key(view.keys.get(act)))
+        for act, (words, meaning) in ACT_WORDS.items()
+    ]  # fmt: skip
+    return tag("div", buttons, class_="acts", role="group", aria_label="No label now")
+
+
+def _key(key: str | None) -> dict[str, str]:
+    return {"data_key": key, "aria_keyshortcuts": key} if key else {}
+
+
+def _kbd(key: str | None) -> Content:
+    return tag("kbd", key, aria_hidden="true") if key else ""
+
+
+def _undo(number_of_event: int | None, view: View, back: str = "/") -> Markup:
+    off = {} if number_of_event is not None else {"disabled": "disabled"}
+    content = [
+        _mark(view),
+        void("input", type="hidden", name="act", value=str(number_of_event or "")),
+        void("input", type="hidden", name="back", value=back),
+        tag("button", ["Undo ", tag("kbd", "Ctrl+Z", aria_hidden="true")], type="submit", class_="quiet",
+            aria_keyshortcuts="Control+Z", **off),
+    ]  # fmt: skip
+    return tag("form", content, method="post", action="/undo", id="undo")
+
+
+def _guess_button(row: str) -> Markup:
+    return Markup(
+        tag("button", "Show the model's guess", type="button", id="guess", class_="quiet", data_row=row)
+        + tag("span", "", id="guessed", role="status")
+    )
+
+
+def _notice(words: str) -> Markup:
+    return tag("p", words, class_="notice", id="notice", **({} if words else {"hidden": "hidden"}))
+
+
+def _mark(view: View) -> Markup:
+    return void("input", type="hidden", name="mark", value=view.mark)

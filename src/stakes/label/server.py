@@ -1,0 +1,398 @@
+"""The server of the page: addresses, forms, and who is answered what.
+
+All that has to do with the campaign is done in one thread, in which it is open; the loop that takes requests waits for
+it, and takes others meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from stakes._utils.text import counted
+from stakes.exceptions import StakesError
+from stakes.label import pages
+from stakes.label.charts import acquired_chart
+from stakes.label.flow import ACTS, Card, Desk
+from stakes.label.guards import Guards, Refused, refusal
+from stakes.label.media import IMAGES
+from stakes.label.session import Browser, Secret, new_browser
+from stakes.report.page import Content, text
+
+T = TypeVar("T")
+_STATIC = {"label.js": "text/javascript", "label.css": "text/css", "icon.svg": "image/svg+xml"}
+_POLL = 1.0  # seconds between looks at the worker
+_YEAR = 365 * 24 * 3600
+
+
+class Label:
+    """The application: one campaign, any number of browsers.
+
+    Args:
+        open_desk: Makes the desk; called in the thread that it is used in.
+        secret: Of the campaign.
+        hosts: The names with ports that the server goes by.
+        scheme: http, or https.
+    """
+
+    def __init__(
+        self, open_desk: Callable[[], Desk], secret: Secret, hosts: Collection[str], scheme: str = "http"
+    ) -> None:
+        self._open_desk, self._secret, self._scheme = open_desk, secret, scheme
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="stakes-desk")
+        self._desk: Desk | None = None
+        self._ready = asyncio.Event()
+        self.app = Guards(self._routes(), frozenset(host.lower() for host in hosts), scheme)
+
+    def _routes(self) -> Starlette:
+        routes = [
+            Route("/", self._home),
+            Route("/name", self._name, methods=["GET", "POST"]),
+            Route("/answer", self._answer, methods=["POST"]),
+            Route("/off", self._off, methods=["POST"]),
+            Route("/undo", self._undo, methods=["POST"]),
+            Route("/settle", self._settle, methods=["GET", "POST"]),
+            Route("/keys", self._keys, methods=["GET", "POST"]),
+            Route("/panel", self._panel),
+            Route("/guess", self._guess),
+            Route("/media/{name:path}", self._media),
+            Route("/static/{name}", self._static),
+        ]
+        return Starlette(
+            routes=routes, lifespan=self._lifespan, exception_handlers={Refused: _refused, StakesError: _wrong}
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        self._desk = await self._in_thread(self._open)
+        looking = asyncio.create_task(self._look())
+        try:
+            yield
+        finally:
+            looking.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await looking
+            await self._in_thread(self._desk.close)
+            self._thread.shutdown()
+
+    def _open(self) -> Desk:
+        desk = self._open_desk()
+        desk.open()
+        return desk
+
+    async def _look(self) -> None:
+        """See to the worker now and then, whoever is there."""
+        while True:
+            await asyncio.sleep(_POLL)
+            with contextlib.suppress(StakesError):
+                await self._in_thread(self._the_desk.look)
+
+    @property
+    def _the_desk(self) -> Desk:
+        assert self._desk is not None
+        return self._desk
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    # Pages
+
+    async def _home(self, request: Request) -> Response:
+        """The row in hand; with a token, let a browser in and send it here without."""
+        if (token := request.query_params.get("token")) is not None:
+            return self._let_in(request, token)
+        browser = self._browser(request)
+        if not browser.name:
+            return RedirectResponse("/name", 303)
+        work, panel, view = await self._in_thread(lambda: self._worked(browser))
+        return HTMLResponse(pages.label_page(view, work, panel))
+
+    def _let_in(self, request: Request, token: str) -> Response:
+        if not self._secret.admits(token):
+            raise Refused(403, "that token is not the one of this campaign; use the address that stakes label printed")
+        known = self._secret.opened(request.cookies.get(self._secret.cookie))
+        page = pages.message_page("You are in", ["One moment."], link="Go on", to="/")
+        return self._with_cookie(HTMLResponse(page), known or new_browser())
+
+    async def _name(self, request: Request) -> Response:
+        browser = self._browser(request)
+        view = await self._in_thread(lambda: self._view(browser))
+        if request.method == "GET":
+            return HTMLResponse(pages.name_page(view))
+        form = await self._form(request, browser)
+        try:
+            named = browser.named(form.get("name", ""))
+        except StakesError as error:
+            return HTMLResponse(pages.name_page(view, str(error)), 422)
+        return self._with_cookie(RedirectResponse("/", 303), named)
+
+    async def _answer(self, request: Request) -> Response:
+        browser, form = await self._changing(request)
+        row, label, other = form.get("row", ""), form.get("label", ""), form.get("other", "").strip()
+        new = bool(other) and not label
+
+        def change() -> str:
+            self._the_desk.tell(browser.name, row, label or other, new_class=new)
+            guess = self._the_desk.guess(row)
+            return f"{row}: {label or other} is saved." + (f" The model's guess was {guess}." if guess else "")
+
+        return await self._changed(request, browser, change)
+
+    async def _off(self, request: Request) -> Response:
+        browser, form = await self._changing(request)
+        row, act = form.get("row", ""), form.get("act", "")
+        if act not in ACTS:
+            raise Refused(422, f"a row is put off by {', '.join(ACTS)}, not by {act!r:.50}")
+
+        def change() -> str:
+            self._the_desk.put_off(browser.name, row, act)
+            return f"{row}: {pages.ACT_WORDS[act][0].lower()}."
+
+        return await self._changed(request, browser, change)
+
+    async def _undo(self, request: Request) -> Response:
+        browser, form = await self._changing(request)
+        number, back = form.get("act", ""), form.get("back", "/")
+
+        def change() -> str:
+            if not number.isdecimal():
+                return "There is nothing to undo."
+            undone = self._the_desk.undo(browser.name, int(number[:12]))
+            if undone is None:
+                return "There is nothing to undo, or it was undone already."
+            was = f"{undone.label}" if undone.label is not None else pages.ACT_WORDS[undone.kind][0].lower()
+            return f"Undone: {undone.row} was {was}."
+
+        return await self._changed(request, browser, change, back="/settle" if back == "/settle" else "/")
+
+    async def _settle(self, request: Request) -> Response:
+        if request.method == "POST":
+            browser, form = await self._changing(request)
+            row, label = form.get("row", ""), form.get("label", "") or form.get("other", "").strip()
+
+            def change() -> str:
+                self._the_desk.settle(browser.name, row, label)
+                return f"{row} is settled: {label}."
+
+            return await self._changed(request, browser, change, back="/settle")
+        browser = self._named(request)
+        work, view = await self._in_thread(lambda: self._settled(browser))
+        return HTMLResponse(pages.settle_page(view, work))
+
+    async def _keys(self, request: Request) -> Response:
+        browser = self._named(request)
+        view = await self._in_thread(lambda: self._view(browser))
+        if request.method == "GET":
+            return HTMLResponse(pages.keys_page(view, saved="saved" in request.query_params))
+        form = await self._form(request, browser)
+        chosen = {name: key.strip().lower()[:1] for name, key in form.items() if name != "mark"}
+        pressed = [key for key in chosen.values() if key]
+        if len(set(pressed)) < len(pressed):
+            twice = next(key for key in pressed if pressed.count(key) > 1)
+            page = pages.keys_page(
+                replace(view, keys=chosen), f"{twice!r} is the key for two things; give each its own"
+            )
+            return HTMLResponse(page, 422)
+        return self._with_cookie(RedirectResponse("/keys?saved", 303), replace(browser, keys=chosen))
+
+    async def _panel(self, request: Request) -> Response:
+        """What may change while somebody looks at a row."""
+        browser = self._named(request)
+        row = request.query_params.get("row", "")
+
+        def panel() -> dict[str, Any]:
+            desk = self._the_desk
+            desk.look()
+            card = desk.shown(row, browser.name) if row else None
+            view = self._view(browser)
+            return {
+                "panel": text(self._panel_of(view, card)),
+                "refitting": desk.refitting,
+                "ranked": desk.ranked_with is not None,
+                "to_settle": view.to_settle,
+            }
+
+        return JSONResponse(await self._in_thread(panel))
+
+    async def _guess(self, request: Request) -> Response:
+        self._named(request)
+        row = request.query_params.get("row", "")
+        guess = await self._in_thread(lambda: self._the_desk.guess(row))
+        return JSONResponse(
+            {"guess": f"The model's guess: {guess}" if guess else "The model has no guess for this row yet."}
+        )
+
+    async def _media(self, request: Request) -> Response:
+        self._named(request)
+        media = self._the_desk.rules.media
+        file = None if media is None else media.file(request.path_params["name"])
+        if file is None or file.suffix.lower() not in IMAGES:
+            raise Refused(404, "there is no such image in the folder of --media")
+        return FileResponse(
+            file, media_type=IMAGES[file.suffix.lower()], headers={"cache-control": "private, max-age=600"}
+        )
+
+    async def _static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in _STATIC:
+            raise Refused(404, "there is no such file")
+        return Response(files("stakes.label").joinpath("static", name).read_bytes(), media_type=_STATIC[name])
+
+    # What they are made of, in the thread of the desk
+
+    def _view(self, browser: Browser) -> pages.View:
+        desk = self._the_desk
+        classes = () if desk.numbers else desk.classes()
+        keys = {**pages.default_keys(classes, desk.numbers), **browser.keys}
+        return pages.View(
+            title=desk.campaign.path.stem,
+            brief=desk.campaign.brief,
+            name=browser.name,
+            mark=self._secret.form_mark(browser),
+            keys=keys,
+            numbers=desk.numbers,
+            classes=classes,
+            more_classes=not desk.numbers and not desk.classes_named,
+            unit=desk.rules.unit,
+            to_settle=len(desk.disputes()),
+        )
+
+    def _worked(self, browser: Browser, notice: str = "") -> tuple[Content, Content, pages.View]:
+        desk = self._the_desk
+        desk.look()
+        view, card = self._view(browser), desk.card(browser.name)
+        return self._work(view, card, notice), self._panel_of(view, card), view
+
+    def _work(self, view: pages.View, card: Card | None, notice: str) -> Content:
+        desk = self._the_desk
+        if card is not None:
+            return pages.work_on(card, view, notice)
+        undo = desk.last_act(view.name)
+        if desk.ranked_with is None and desk.problem is None:
+            words = ["The rows are ranked for the first time. This takes as long as fitting the model."]
+            return pages.nothing_to_do(view, "Ranking the rows", words, undo, waiting=True)
+        return pages.nothing_to_do(view, "No row for you now", [desk.why_none()], undo, waiting=False)
+
+    def _panel_of(self, view: pages.View, card: Card | None) -> Content:
+        desk = self._the_desk
+        status = desk.status()
+        with_labels = (
+            "Not ranked yet" if desk.ranked_with is None else f"Ranked with {counted(desk.ranked_with, 'label')}"
+        )
+        labels, initial = desk.acquired()
+        return pages.panel(
+            view,
+            card,
+            status,
+            ranked=f"{with_labels}, refitting" if desk.refitting else with_labels,
+            curve=desk.curve,
+            acquired=acquired_chart(labels, initial, numbers=desk.numbers),
+            people=desk.people(),
+            agreement=desk.agreement(),
+            problem=desk.problem,
+        )
+
+    def _settled(self, browser: Browser, notice: str = "") -> tuple[Content, pages.View]:
+        desk = self._the_desk
+        desk.look()
+        view, rows = self._view(browser), desk.disputes()
+        dispute = desk.dispute(rows[0], browser.name) if rows else None
+        return pages.settle_work(dispute, len(rows), view, desk.last_act(browser.name), notice), view
+
+    # Changes
+
+    async def _changing(self, request: Request) -> tuple[Browser, Mapping[str, str]]:
+        browser = self._named(request)
+        return browser, await self._form(request, browser)
+
+    async def _changed(
+        self, request: Request, browser: Browser, change: Callable[[], str], back: str = "/"
+    ) -> Response:
+        """Make a change, which is on the disk when it returns; then the next row, as a part of the page for scripts."""
+
+        def made() -> tuple[Content, bool, str]:
+            try:
+                notice, good = change(), True
+            except StakesError as error:
+                notice, good = str(error), False
+            if back == "/settle":
+                return self._settled(browser, notice)[0], good, notice
+            view, desk = self._view(browser), self._the_desk
+            return self._work(view, desk.card(browser.name), notice), good, notice
+
+        if request.headers.get("x-part") != "1":
+            _, good, notice = await self._in_thread(made)
+            return (
+                RedirectResponse(back, 303)
+                if good
+                else HTMLResponse(pages.message_page("Not saved", [notice], link="Back"), 422)
+            )
+        work, good, notice = await self._in_thread(made)
+        return JSONResponse({"work": text(work), "good": good, "notice": notice}, 200 if good else 422)
+
+    # Who it is
+
+    def _browser(self, request: Request) -> Browser:
+        browser = self._secret.opened(request.cookies.get(self._secret.cookie))
+        if browser is None:
+            raise Refused(401, "open the address with the token that stakes label printed")
+        return browser
+
+    def _named(self, request: Request) -> Browser:
+        browser = self._browser(request)
+        if not browser.name:
+            raise Refused(403, "say who is labelling first")
+        return browser
+
+    async def _form(self, request: Request, browser: Browser) -> Mapping[str, str]:
+        """What a form sent, if it is one of ours; of several values of a name the last that is not empty."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip()
+        if kind != "application/x-www-form-urlencoded":
+            raise Refused(415, "a change is sent as a form")
+        try:
+            sent = parse_qs(
+                (await request.body()).decode(), keep_blank_values=True, max_num_fields=500, errors="strict"
+            )
+        except ValueError as error:
+            raise Refused(400, "the form cannot be read") from error
+        form = {name: next((each for each in reversed(values) if each), "") for name, values in sent.items()}
+        if not _same(form.get("mark", ""), self._secret.form_mark(browser)):
+            raise Refused(403, "the form is not one of this page; load the page anew")
+        return form
+
+    def _with_cookie(self, response: Response, browser: Browser) -> Response:
+        response.set_cookie(
+            self._secret.cookie,
+            self._secret.sealed(browser),
+            max_age=_YEAR,
+            httponly=True,
+            samesite="strict",
+            secure=self._scheme == "https",
+            path="/",
+        )
+        return response
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode())
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return refusal(error, request.headers.get("accept", ""))
+
+
+async def _wrong(_: Request, error: Exception) -> Response:
+    return HTMLResponse(pages.message_page("Something is wrong", [str(error)], link="Back"), 500)

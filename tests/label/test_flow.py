@@ -1,0 +1,195 @@
+"""Who gets which row, and what becomes of it: without a browser, and with a worker that ranks at once."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+
+from stakes import Campaign
+from stakes.exceptions import StakesError
+from stakes.label.flow import Desk, Rules
+from stakes.label.media import Media
+from stakes.label.worker import ranked
+from tests.label.label_cases import classes_campaign, numbers_campaign
+
+
+@dataclass
+class AtOnce:
+    """A worker that ranks when it is asked to, in this process."""
+
+    path: object
+    busy: bool = False
+    found: object = None
+    asked: int = 0
+
+    def ask(self):
+        self.asked += 1
+        with Campaign.open(self.path) as campaign:
+            self.found, self.busy = ranked(campaign), True
+
+    def answer(self):
+        found, self.found, self.busy = self.found, None, False
+        return found
+
+    def stop(self):
+        pass
+
+
+@pytest.fixture
+def desk_of():
+    opened = []
+
+    def make(path, **rules):
+        desk = Desk(Campaign.open(path), Rules(**rules), AtOnce(path))
+        desk.open()
+        desk.look()
+        opened.append(desk)
+        return desk
+
+    yield make
+    for desk in opened:
+        desk.close()
+
+
+def test_the_best_row_comes_first_and_the_same_one_until_it_is_done(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path))
+    with Campaign.open(desk.campaign.path) as campaign:
+        best = campaign.journal.last_record("ranking").payload["ranking"]["row_ids"][0]
+    card = desk.card("anna")
+    assert card.row == best
+    assert card.worth is not None
+    assert desk.card("anna") == card
+    assert [cell.column for cell in card.values] == ["x", "y", "remark"]
+
+
+def test_two_people_get_two_rows(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path))
+    given = {name: desk.card(name).row for name in ("anna", "ben", "cleo")}
+    assert len(set(given.values())) == 3
+
+
+def test_a_label_brings_the_next_row_and_a_newer_ranking(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path))
+    first = desk.card("anna").row
+    assert desk.ranked_with == 12
+    desk.tell("anna", first, "good")
+    desk.tell("anna", first, "good")  # once more, as after a lost answer
+    assert desk.card("anna").row != first
+    desk.look()
+    assert desk.refitting
+    desk.look()
+    assert desk.ranked_with == 13
+    assert [labels for labels, _, _ in desk.curve] == [12, 13]
+    assert desk.people() == {"anna": 1}
+
+
+def test_later_is_for_later_unsure_is_for_others_and_skipped_is_for_nobody(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path, rows=16))
+    acts = {}
+    for act in ("later", "unsure", "skip"):
+        row = desk.card("anna").row
+        desk.put_off("anna", row, act)
+        desk.put_off("anna", row, act)  # once more, as after a lost answer
+        acts[act] = row
+    last = desk.card("anna").row
+    assert last not in acts.values()
+    assert desk.disputes() == [acts["unsure"]]
+    assert desk.dispute(acts["unsure"], "ben").unsure == ("anna",)
+    desk.tell("anna", last, "bad")
+    assert desk.card("anna").row == acts["later"]  # nothing else is left
+    desk.tell("anna", acts["later"], "bad")
+    assert desk.card("anna") is None
+    desk.settle("ben", acts["unsure"], "good")
+    assert desk.disputes() == []
+    assert desk.campaign.journal.state(acts["skip"]).status == "skipped"
+
+
+def test_what_was_put_off_comes_again_after_ten_others(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path))
+    row = desk.card("anna").row
+    desk.put_off("anna", row, "later")
+    seen = []
+    for _ in range(12):
+        seen.append(desk.card("anna").row)
+        desk.tell("anna", seen[-1], "good")
+    assert row not in seen[:9]
+    assert row in seen
+
+
+def test_undo_is_for_the_event_that_is_meant(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path))
+    row = desk.card("anna").row
+    assert desk.card("anna").undo is None
+    desk.tell("anna", row, "good")
+    number = desk.card("anna").undo
+    assert desk.undo("anna", number + 99) is None
+    assert desk.undo("anna", number).row == row
+    assert desk.undo("anna", number) is None  # once more, as after a lost answer
+    assert desk.card("anna").row == row
+
+
+def test_a_second_opinion_is_asked_of_another_who_is_not_told_the_first(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path), opinions=2, share=1.0)
+    row = desk.card("anna").row
+    desk.tell("anna", row, "good")
+    card = desk.card("ben")
+    assert card.row == row
+    assert "good" not in [cell.text for cell in card.values]
+    assert desk.card("anna").row != row
+    desk.tell("ben", row, "bad")
+    assert desk.disputes() == [row]
+    assert desk.dispute(row, "cleo").said == (("anna", "good"), ("ben", "bad"))
+    assert desk.card("cleo").row != row
+
+
+def test_a_share_of_rows_gets_a_second_opinion_and_never_two_in_a_row(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path, rows=80), opinions=2, share=0.5)
+    for _ in range(30):
+        desk.tell("anna", desk.card("anna").row, "good")
+    labelled = {opinion.row for opinion in desk.campaign.opinions() if opinion.annotator == "anna"}
+    second = []
+    for _ in range(20):
+        row = desk.card("ben").row
+        second.append(row in labelled)
+        desk.tell("ben", row, "bad")
+    assert 5 <= sum(second) <= 10
+    assert not any(one and other for one, other in pairwise(second))
+
+
+def test_nothing_is_handed_out_beyond_the_budget(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path, budget=5.0))
+    for _ in range(2):
+        desk.tell("anna", desk.card("anna").row, "good")
+    assert desk.card("anna") is None
+    assert desk.why_none() == "What is left of the budget, 1, pays for no other row."
+
+
+def test_numbers_are_told_and_wrong_ones_refused(desk_of, tmp_path):
+    desk = desk_of(numbers_campaign(tmp_path))
+    row = desk.card("anna").row
+    with pytest.raises(StakesError, match="Nothing was recorded"):
+        desk.tell("anna", row, "much")
+    desk.tell("anna", row, "12.5")
+    assert desk.campaign.journal.state(row).label == "12.5"
+    assert desk.numbers
+    labels, initial = desk.acquired()
+    assert (labels[-1], len(labels), initial) == ("12.5", 9, 8)
+
+
+def test_classes_that_were_not_named_are_those_seen_so_far(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path, classes=None))
+    assert desk.classes() == ("bad", "good")
+    assert not desk.classes_named
+    row = desk.card("anna").row
+    with pytest.raises(StakesError, match="'odd'"):
+        desk.tell("anna", row, "odd")
+    desk.tell("anna", row, "odd", new_class=True)
+    assert desk.classes() == ("bad", "good", "odd")
+
+
+def test_files_that_cells_name_are_shown(desk_of, tmp_path):
+    (tmp_path / "media").mkdir()
+    path = classes_campaign(tmp_path, rows=14, labels=12)
+    for at in (12, 13):
+        (tmp_path / "media" / f"part number {at}").write_text("no known kind")
+    assert all(not cell.image for cell in desk_of(path, media=Media.of(str(tmp_path / "media"))).card("anna").values)
