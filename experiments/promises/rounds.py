@@ -194,10 +194,10 @@ class Bench:
         return np.asarray(realised_loss(problem.loss, answers, self.trial.y[test]).each) / problem.unit
 
 
-def campaign(bench: Bench, problem: Problem) -> Campaign:
-    """Run one."""
+def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Campaign:
+    """Run one, with rounds at some numbers of labels, the first 20."""
     rows, rounds = bench.first.tolist(), []
-    for labels, following in zip(ROUNDS, [*ROUNDS[1:], ROUNDS[-1]], strict=True):
+    for labels, following in zip(at, [*at[1:], at[-1]], strict=True):
         began = time.process_time()
         ahead = max(BATCHES) if labels in ASIDE else max(_AHEAD, following - labels)
         ranked, found = bench.outlook(problem, rows, ahead)

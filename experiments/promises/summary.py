@@ -121,7 +121,7 @@ def summarised(found: Sequence[Promise], least: int = 2) -> list[Case]:
     for each in found:
         groups[each.table, each.loss, each.labels, each.size].append(each)
     columns = {key: _columns(runs) for key, runs in groups.items() if len(runs) >= least}
-    shrink = {table: _best_shrink(columns, table) for table in {key[0] for key in columns}}
+    shrink = _best_shrinks(columns) if columns else {}
     return [_case(key, each, shrink[key[0]]) for key, each in sorted(columns.items())]
 
 
@@ -132,14 +132,21 @@ def _columns(runs: Sequence[Promise]) -> dict[str, Any]:
     return {name: np.asarray([getattr(each, name) for each in runs]) / scale for name in names}
 
 
-def _best_shrink(columns: dict[tuple[str, str, int, int], dict[str, Any]], left_out: str) -> float:
-    """The factor with the least mean score of what was said before, on all tables but one."""
-    others = [each for key, each in columns.items() if key[0] != left_out]
-    means = [
-        np.mean([score(s * each["before"], s * each["before_error"], each["came"].mean()).mean() for each in others])
-        for s in SHRINKS
-    ]
-    return float(SHRINKS[int(np.argmin(means))]) if others else 1.0
+def _best_shrinks(columns: dict[tuple[str, str, int, int], dict[str, Any]]) -> dict[str, float]:
+    """By table: the factor with the least mean score of what was said before, on all other tables."""
+    by = SHRINKS[:, None]
+    scores = np.stack(
+        [
+            score(by * each["before"], by * each["before_error"], each["came"].mean()).mean(axis=1)
+            for each in columns.values()
+        ]
+    )  # [cases, factors]
+    tables = np.asarray([key[0] for key in columns])
+    found = {}
+    for table in set(tables.tolist()):
+        others = scores[tables != table]
+        found[table] = float(SHRINKS[int(np.argmin(others.mean(axis=0)))]) if len(others) else 1.0
+    return found
 
 
 def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -> Case:
@@ -209,6 +216,30 @@ def verdict(cases: Sequence[Case], which: Callable[[Case], bool] = lambda case: 
         mean("includes_zero", others),
         *(mean(name) for name in ("covered", "covered_before", "score", "score_before", "score_shrunk")),
     )
+
+
+def page_table(cases: Sequence[Case]) -> str:
+    """What must be shown, as the table of docs/promises.md."""
+    kinds: list[tuple[str, Callable[[Case], bool]]] = [
+        ("all", lambda case: True),
+        ("numbers", lambda case: case.task == "numbers"),
+        ("classes", lambda case: case.task == "classes"),
+        *((f"{size} label{'s' * (size > 1)}", lambda case, size=size: case.size == size) for size in BATCHES),
+        *((f"from {labels} labels", lambda case, labels=labels: case.labels == labels) for labels in ASIDE),
+    ]
+    lines = [
+        "| cases | | above 0 | half to twice (before) | holds 0 | covers (before) | score | before | shrunk |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, which in kinds:
+        found = verdict(cases, which)
+        cells = (
+            f"{found.cases} | {found.significant} | {found.within:.0%} ({found.within_before:.0%}) | "
+            f"{found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | {found.score:.2f} | "
+            f"{found.score_before:.2f} | {found.score_shrunk:.2f}"
+        )
+        lines.append(f"| {name} | {cells} |")
+    return "\n".join(lines)
 
 
 def write(cases: Sequence[Case], path: Path) -> None:

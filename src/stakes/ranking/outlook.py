@@ -181,8 +181,9 @@ def outlook(
 
     With `decisions` and `costs`, the advice is to go on if any of the batches saves more than it costs, and to stop
     only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. Where the model is
-    known by members, worths are those with the truth left out (`stakes.honest_reduction`): labels that tell which
-    member is right do not tell the truth. Rows are still chosen for their joint worth. Forests of a real target have no
+    known by members, worths are made of those with the truth left out (`stakes.honest_reduction`), since labels that
+    tell which member is right do not tell the truth, and of a learning curve from the labels so far (docs/promises.md).
+    Rows are still chosen for their joint worth. Errors include not knowing the model. Forests of a real target have no
     joint batches: rows are then ranked alone, and one offer is made.
 
     Args:
