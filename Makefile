@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 BASE ?= .venv-base
 LOWEST := constraints-lowest.txt
 
-.PHONY: run test check test-all test-base integrations reproduce setup clean
+.PHONY: run test check test-all test-base browser integrations reproduce setup clean
 
 run: setup
 	rm -rf stakes-demo
@@ -26,7 +26,7 @@ check: setup
 	$(BIN)/lint-imports
 
 # Tests of the base dependencies are left to test-base.
-test-all: setup
+test-all: setup browser
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal --ignore tests/base
 
 # The package as it would be installed, in an environment that has nothing but what it asks for, and pytest.
@@ -34,6 +34,17 @@ test-base: setup $(BASE)/.ready
 	$(BIN)/python tools/check_package.py dist
 	$(BASE)/bin/python -m pip install --quiet --no-deps --force-reinstall dist/*.whl
 	OMP_NUM_THREADS=1 $(BASE)/bin/python -m pytest tests/base
+
+# What the tests of stakes label need beside Python: Debian's Chromium, where it may be installed, and axe-core, which
+# checks accessibility, where there is npm. Without them those tests are skipped, and say so.
+browser: setup
+	@if ! command -v chromium > /dev/null && command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ]; then \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium > /dev/null || true; \
+	fi
+	@if command -v npm > /dev/null && [ ! -e $(VENV)/axe ]; then \
+		npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/axe axe-core || true; \
+	fi
+	@command -v chromium > /dev/null || echo "No Chromium: tests of stakes label in a browser are skipped (apt-get install chromium)"
 
 # Libraries that are too large for every make test: without them their tests are skipped.
 integrations: setup

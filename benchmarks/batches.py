@@ -24,7 +24,7 @@ from stakes.tabular.suggestions import fitted
 
 SHAPES = ((Shape(100, 100, 50, 3), 7), (Shape(1000, 100, 100, 10), 20))
 QUICK = ((Shape(12, 8, 6, 3), 3),)
-TABLES, QUICK_TABLES = ((200, 2), (200, 6), (2000, 3)), ((40, 2),)
+TABLES, QUICK_TABLES = ((200, 2), (200, 6), (2000, 3)), ((60, 2),)
 LOSSES = {"log loss": LogLoss(), "Brier": BrierLoss(), "zero-one": ZeroOne()}
 _LABELS = 40
 

@@ -11,7 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import ensembles, gpu_gaussian, honest, measure, members, mixtures, plain, screening, speed_of_peers
+from benchmarks import (
+    batches,
+    ensembles,
+    gpu_gaussian,
+    guard,
+    honest,
+    measure,
+    members,
+    mixtures,
+    normals,
+    plain,
+    screening,
+    small,
+    speed_of_peers,
+)
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
@@ -258,3 +272,46 @@ def test_mixtures(monkeypatch):
     assert all(row.error < 1e-6 for row in found if row.error is not None)
     assert sum(row.job.startswith("small: ") for row in found) == len(mixtures.LOSSES)
     assert all(row.seconds > 0 for row in found)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "jobs"),
+    [
+        (batches, {"log loss of votes", "zero-one of members", "suggest one row, to the fit of the model"}),
+        (normals, {"squared error", "threshold decision", "rank of a forest"}),
+        (small, {"log loss of members", "weight of eight points of a process"}),
+    ],
+)
+def test_benchmarks_of_batches_and_of_normals_run_in_small(benchmark, jobs):
+    found = {row.job: row for row in benchmark.rows(measure.Settings(quick=True, repeats=1))}
+    assert jobs <= found.keys()
+    assert all(found[job].ratio > 0 for job in jobs)
+
+
+def test_the_guard_names_what_fell_and_what_is_gone(tmp_path):
+    path = tmp_path / "ratios.json"
+    assert guard.stored(path) == {}
+    rows = [Row("a", "N=1", 1.0, 2.0), Row("b", "N=1", 1.0, 3.0), Row("memory", "N=1", 1.0)]
+    guard.store({"one": guard.ratios(rows)}, path)
+    guard.store({"two": {"c, N=1": 1.0}}, path)
+    before = guard.stored(path)
+    assert before == {"one": {"a, N=1": 2.0, "b, N=1": 3.0}, "two": {"c, N=1": 1.0}}
+    assert guard.fallen("one", before["one"], {"a, N=1": 2.9, "b, N=1": 1.0}) == []
+    assert guard.fallen("one", before["one"], {"a, N=1": 3.1}) == [
+        "one: a, N=1: 3.1 times its reference, was 2",
+        "one: b, N=1: is gone",
+    ]
+
+
+def test_the_guard_ends_with_an_error_where_something_fell(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(guard, "stored", lambda: {"small": {"log loss of members, N=10 M=5": 1e-9}})
+    arguments = ["guard", "--quick", "--repeats", "1", "--folder", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 1
+    assert "small: log loss of members, N=10 M=5" in capsys.readouterr().out
+    monkeypatch.setattr(guard, "stored", lambda: {"small": {"log loss of members, N=10 M=5": 1e9}})
+    main(arguments)
+    assert "Nothing fell: small." in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="--store wants the names"):
+        main(["guard", "--store"])

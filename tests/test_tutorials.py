@@ -3,15 +3,20 @@
 import re
 import shlex
 import subprocess
+from contextlib import chdir
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from click.testing import CliRunner
 
+from stakes.cli.commands import cli
 from tests.in_process import run_code, run_command
+from tools.record import steps
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-BLOCK = re.compile(r"^```(bash|bash fails|python|text)\n(.*?)^```$", re.S | re.M)
+BLOCK = re.compile(r"^```(bash|bash fails|python|text|console)\n(.*?)^```$", re.S | re.M)
 
 
 def masked(text):
@@ -37,16 +42,35 @@ def run(kind, code, folder):
     return printed
 
 
-def test_there_are_three():
-    assert [page.stem for page in PAGES] == ["prices", "progression", "tumours"]
+def typed(block, folder):
+    """What the commands of a recorded terminal print when they are typed anew, with their answers; all but pip's."""
+    commands = []
+    for prompt, line in steps(block):
+        if prompt == "$ ":
+            commands.append((line, []))
+        else:
+            commands[-1][1].append(line)
+    printed = ""
+    for command, answers in commands:
+        if command.startswith("stakes "):
+            with chdir(folder), patch("stakes.cli.questions.at_terminal", lambda: True):
+                done = CliRunner().invoke(cli, shlex.split(command)[1:], input="".join(f"{each}\n" for each in answers))
+            assert done.exit_code == 0, done.output
+            printed += done.output
+    return printed
+
+
+def test_there_are_five():
+    assert [page.stem for page in PAGES] == ["labelling", "prices", "progression", "spreadsheet", "tumours"]
 
 
 def follow(text, folder):
     """Run the blocks of a page; returns how many lines of what is printed it shows."""
     printed, shown = "", 0
     for kind, code in BLOCK.findall(text):
-        if kind == "text":
-            for line in code.splitlines():
+        if kind in ("text", "console"):
+            printed = printed if kind == "text" else typed(code, folder)
+            for line in (each for each in code.splitlines() if not each.startswith("$ ")):
                 assert masked(line) in masked(printed), f"{line!r} is not what was printed:\n{printed}"
                 shown += 1
         else:
@@ -64,3 +88,13 @@ def test_the_spreadsheet_of_the_readme(tmp_path):
     text = (ROOT / "README.md").read_text()
     section = text[text.index("## From a spreadsheet") : text.index("## An example in Python")]
     assert follow(section, tmp_path) == 4
+
+
+def test_from_installation_to_five_rows_in_three_commands():
+    """The recording of a person with a spreadsheet: nothing but what is asked has to be known."""
+    (block,) = re.findall(r"^```console\n(.*?)^```$", (ROOT / "docs/tutorials/spreadsheet.md").read_text(), re.S | re.M)
+    commands = [line for prompt, line in steps(block) if prompt == "$ "]
+    assert commands == ["pip install stakes", "stakes suggest trials.xlsx"]
+    assert len(re.findall(r"^ [1-5] T-\d{3}  ", block, re.M)) == 5
+    answer = block[block.index("Label these rows next") :].splitlines()
+    assert sum(-(-len(line) // 80) or 1 for line in answer) <= 23  # a screen, with the prompt

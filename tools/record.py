@@ -1,14 +1,15 @@
 """Record what a person sees who follows a page: its `console` blocks, played anew in a terminal of 80 x 24 (tmux).
 
-Run: python tools/record.py docs/tutorials/spreadsheet.md. Lines that begin with "$ " are typed, and so is what stands
-behind the prompt of a question ("Loss [zero-one]: 2"); the rest of each block is replaced by what the terminal shows.
-Blocks of Python and bash before it are run first, in a new folder. Seconds are printed, for each command with its
-questions. `stakes` must be on the PATH; `python tools/record.py PAGE --check` only says whether the page is up to date.
+Run: python tools/record.py docs/tutorials/spreadsheet.md. Lines that begin with "$ " are typed, and so is what follows
+the prompt of a question ("Loss [zero-one]: 2"); the rest of each block is replaced by what the terminal shows. Blocks
+of Python and bash before it are run first, in a new folder. The terminal has a virtual environment with nothing in it,
+and `pip install stakes` there installs this working tree. Seconds are printed, for each command with its questions.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import subprocess
@@ -20,8 +21,9 @@ from pathlib import Path
 
 BLOCK = re.compile(r"^```(bash|python|console)\n(.*?)^```$", re.S | re.M)
 PROMPT = re.compile(r"^(.*\[[^\]]*\]: ?)(.*)$")
+ROOT = Path(__file__).parents[1]
 _SHELL = "$ "
-_PATIENCE = 120.0  # seconds until a prompt is there
+_PATIENCE = 600.0  # seconds until a prompt is there
 
 
 def steps(block: str) -> Iterator[tuple[str, str]]:
@@ -36,9 +38,17 @@ def steps(block: str) -> Iterator[tuple[str, str]]:
 class Terminal:
     """A shell in a window of tmux, on a server of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tools: Path) -> None:
         self.server = ["tmux", "-L", f"record-{time.time_ns()}", "-f", "/dev/null"]
-        shell = f"cd {shlex.quote(str(folder))} && exec env PS1='{_SHELL}' bash --norc --noprofile"
+        known = {
+            "PS1": _SHELL,
+            "PATH": f"{tools / 'venv' / 'bin'}:{os.environ['PATH']}",
+            "PIP_FIND_LINKS": str(tools / "wheels"),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_QUIET": "2",
+        }
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in known.items())
+        shell = f"cd {shlex.quote(str(folder))} && exec env -u PYTHONPATH {settings} bash --norc --noprofile"
         self._tmux("new-session", "-d", "-x", "80", "-y", "24", shell)
 
     def _tmux(self, *words: str) -> str:
@@ -49,13 +59,17 @@ class Terminal:
         return "\n".join(line.rstrip() for line in self._tmux("capture-pane", "-p", "-J", "-S", "-").splitlines())
 
     def wait_for(self, prompt: str) -> None:
-        """Until the last line is this prompt, or begins with it."""
-        end = time.monotonic() + _PATIENCE
-        while not self.shown().rstrip().rpartition("\n")[2].startswith(prompt.rstrip()):
+        """Until the last line is this prompt, with nothing typed yet; what a question proposes may be another."""
+        end, begin = time.monotonic() + _PATIENCE, prompt.partition("[")[0].rstrip()
+        while not self._is_prompt(begin):
             if time.monotonic() > end:
                 raise SystemExit(f"{prompt!r} is not shown:\n{self.shown()}")
             time.sleep(0.1)
         time.sleep(0.2)
+
+    def _is_prompt(self, begin: str) -> bool:
+        last = self.shown().rstrip().rpartition("\n")[2]
+        return last == begin or (last.startswith(f"{begin} [") and last.endswith("]:"))
 
     def type(self, line: str) -> None:
         """A line, and Enter."""
@@ -68,9 +82,16 @@ class Terminal:
         self._tmux("kill-server")
 
 
-def played(block: str, folder: Path) -> str:
+def prepared(tools: Path) -> None:
+    """A virtual environment with nothing in it, and the wheel of this working tree beside it."""
+    wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tools / "wheels")]
+    for words in ([*wheel, str(ROOT)], ["-m", "venv", str(tools / "venv")]):
+        subprocess.run([sys.executable, *words], check=True)
+
+
+def played(block: str, folder: Path, tools: Path) -> str:
     """What a terminal shows when the block is typed anew."""
-    terminal, begun = Terminal(folder), 0.0
+    terminal, begun = Terminal(folder, tools), 0.0
     try:
         for prompt, line in steps(block):
             terminal.wait_for(prompt)
@@ -85,13 +106,13 @@ def played(block: str, folder: Path) -> str:
         terminal.close()
 
 
-def replayed(page: str, folder: Path) -> str:
+def replayed(page: str, folder: Path, tools: Path) -> str:
     """The page with its console blocks as the terminal shows them now."""
     parts, end = [], 0
     for found in BLOCK.finditer(page):
         kind, code = found.groups()
         if kind == "console":
-            parts += [page[end : found.start(2)], played(code, folder)]
+            parts += [page[end : found.start(2)], played(code, folder, tools)]
             end = found.end(2)
         else:
             command = [sys.executable, "-c", code] if kind == "python" else ["bash", "-e", "-c", code]
@@ -100,17 +121,13 @@ def replayed(page: str, folder: Path) -> str:
 
 
 def main() -> None:
-    """Record the page anew, or check it."""
+    """Record the page anew."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("page", type=Path)
-    parser.add_argument("--check", action="store_true")
-    given = parser.parse_args()
-    before = given.page.read_text()
-    with tempfile.TemporaryDirectory() as folder:
-        after = replayed(before, Path(folder))
-    if given.check:
-        sys.exit(before != after)
-    given.page.write_text(after)
+    page = parser.parse_args().page
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as tools:
+        prepared(Path(tools))
+        page.write_text(replayed(page.read_text(), Path(folder), Path(tools)))
 
 
 if __name__ == "__main__":

@@ -43,6 +43,8 @@ def test_members_first_are_refused_with_the_line_that_mends_it(kind):
 def test_one_side_alone(made):
     with pytest.raises(StakesError, match=r"axes are swapped, by their sizes: give (np\.swapaxes|\w+\.T)"):
         made(np.swapaxes(HERE, 0, 1), THERE)
+    with pytest.raises(StakesError, match=r"candidate\w+ must .* axes are swapped, by their sizes: give"):
+        made(HERE, np.swapaxes(THERE, 0, 1))
 
 
 def test_weights_of_members_tell_where_the_pool_is_the_future():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stakes import ExponentialWeight, Linex, SquaredError, Weight
+from stakes import ExponentialWeight, Linex, NormalEnsemble, SquaredError, ThresholdDecision, Weight
 from stakes.beliefs.quadrature import density, modes_and_window, panels, trapezoid, windows
 
 
@@ -51,3 +51,43 @@ def test_a_weight_that_is_zero_everywhere_it_looks_is_no_trouble():
     places, low, high = modes_and_window(nowhere, np.array([0.0]), np.array([1.0]))
     assert np.all(np.isfinite(places))
     assert low[0] <= -9 < 9 <= high[0]
+
+
+class OwnSquare(SquaredError):  # noqa: N818
+    """The same loss, of which nothing is known in closed form."""
+
+
+class OwnThreshold(ThresholdDecision):
+    """The same."""
+
+
+@pytest.mark.parametrize(
+    ("loss", "other"),
+    [
+        (SquaredError(), OwnSquare()),
+        (SquaredError(ExponentialWeight(0.7)), OwnSquare(ExponentialWeight(0.7))),
+        (SquaredError(ExponentialWeight(-3.0)), OwnSquare(ExponentialWeight(-3.0))),
+        (ThresholdDecision(0.4, 5.0, 2.0), OwnThreshold(0.4, 5.0, 2.0)),
+        (ThresholdDecision(-6.0), OwnThreshold(-6.0)),
+    ],
+)
+def test_closed_moments_are_those_of_the_rule(loss, other, xp):
+    rng = np.random.default_rng(0)
+    mean, sd = 1e3 + rng.standard_normal((3, 4)), rng.uniform(0.1, 2.0, (3, 4))
+    mean = mean - 1e3 if loss.finite_actions else mean
+    belief, same = (
+        NormalEnsemble(*(xp.asarray(np.array(each)) for each in (mean[:1], sd[:1], mean, sd))) for _ in range(2)
+    )
+    reference, wanted = belief.reference(loss), same.reference(other)
+    np.testing.assert_allclose(np.asarray(reference.point), np.asarray(wanted.point), rtol=1e-6)
+    closed = np.asarray(belief.member_moments(loss, wanted))
+    np.testing.assert_allclose(closed, np.asarray(same.member_moments(other, wanted)), rtol=1e-9, atol=1e-12)
+
+
+def test_closed_moments_of_targets_without_spread():
+    belief = NormalEnsemble([[0.0, 0.0]], 1.0, [[1.0, -1.0]], 0.0)
+    loss = ThresholdDecision(0.0, 5.0, 2.0)
+    moments = belief.member_moments(loss, belief.reference(loss))
+    np.testing.assert_allclose(moments, [[[5.0, 0.0], [0.0, 2.0]]])
+    plain = belief.member_moments(SquaredError(), belief.reference(SquaredError()))
+    np.testing.assert_allclose(plain[0, :, 1] + belief.reference(SquaredError()).point[0], [1.0, -1.0])

@@ -6,11 +6,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from stakes import Campaign, CostMatrix, LogLoss, SquaredError
+from stakes import Campaign, CostMatrix, LogLoss, SquaredError, rank
 from stakes.exceptions import StakesError
+from stakes.models import Bootstrap
 from stakes.tabular import LossSpec, ModelSpec
 
 X = np.random.default_rng(0).normal(size=(30, 2))
@@ -34,8 +38,9 @@ def test_objects_are_what_their_names_are(tmp_path):
     by_object = Campaign.create(tmp_path / "b.stakes", TABLE, "y", SquaredError(), model=BayesianRidge())
     with by_name, by_object:
         wanted, found = by_name.ask(3), by_object.ask(3)
-        assert found.row_ids == wanted.row_ids
+        assert found.indices == wanted.indices
         assert found.scores == wanted.scores
+        assert found.row_ids == tuple(map(str, found.indices))  # as in the index of the data frame
         assert by_object.table == (tmp_path / "b.csv").resolve()
         assert by_object.brief.model == ModelSpec("sklearn.linear_model:BayesianRidge")
     with Campaign.open(tmp_path / "b.stakes") as again:  # in another process, say
@@ -51,7 +56,7 @@ def test_the_index_names_rows_and_classes_go_by_name():
         with Campaign.create(None, CLASSES, "y", CostMatrix(matrix), model=model) as campaign:
             found = campaign.ask(2)
             asked.append((found.row_ids, found.scores))
-            assert campaign.brief.id_column == "id"
+            assert campaign.brief.id_column == "row"
             recorded = campaign.tell(found.row_ids[0], "good")
             assert recorded.new == found.row_ids[:1]
             with pytest.raises(StakesError, match="Did you mean 'good'"):
@@ -102,3 +107,38 @@ def test_what_is_refused_leaves_nothing_behind(tmp_path):
     with pytest.raises(StakesError, match="which is there"):
         Campaign.create(tmp_path / "c.stakes", CLASSES, "y", LogLoss())
     assert Path(tmp_path, "c.csv").read_text() == "mine"
+
+
+def test_tables_that_are_refused(tmp_path):
+    with pytest.raises(StakesError, match=r"a file or a data frame.*got ndarray"):
+        Campaign.create(tmp_path / "c.stakes", X, "y", "squared-error")
+    twice = pd.concat([NAMED, NAMED.iloc[:1]])
+    with pytest.raises(StakesError, match=r"the index, which has 'r0' more than once: give table.reset_index"):
+        Campaign.create(tmp_path / "c.stakes", twice, "y", "squared-error")
+    Campaign.create(tmp_path / "c.stakes", TABLE, "y", "squared-error", model=BayesianRidge()).close()
+    with pytest.raises(StakesError, match=r"c.stakes is there already; open it"):
+        Campaign.create(tmp_path / "c.stakes", TABLE, "y", "squared-error")
+
+
+def test_a_pipeline_that_chooses_columns_by_name(tmp_path):
+    """The most usual model of a data frame; it was given an array without names."""
+    table = CLASSES.assign(kind=np.where(np.arange(30) % 2, "red", "blue"))
+    columns = make_column_transformer((StandardScaler(), ["b", "a"]), (OneHotEncoder(), ["kind"]))
+    model = make_pipeline(columns, LogisticRegression())
+    with Campaign.create(tmp_path / "c.stakes", table, "y", LogLoss({"good": 1, "bad": 5}), model=model) as campaign:
+        found = campaign.ask(2)
+    notes = " ".join(map(str, found.notes))
+    assert "Columns go to the model by name, as they are in the table." in notes
+    assert "20 copies of LogisticRegression" in notes
+    known = table["y"].notna()
+    wanted = rank(
+        Bootstrap(LogisticRegression(), random_state=0),
+        LogLoss({"good": 1, "bad": 5}),
+        columns.fit(table[known]).transform(table[~known]),
+        labelled=(columns.transform(table[known]), table["y"][known]),
+        n=1,
+        batch=False,
+    )
+    assert int(found.indices[0]) == int(np.flatnonzero(~known)[wanted.indices[0]])
+    with Campaign.open(tmp_path / "c.stakes") as again:  # it is made again from what is kept
+        assert len(again.ask(1)) == 1

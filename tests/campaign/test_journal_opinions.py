@@ -248,3 +248,26 @@ def test_an_interrupt_between_an_event_and_its_hash_is_taken_back(journal):
 
 def said_by(replay, row):
     return set(replay.opinions[row])
+
+
+def test_changes_made_together_are_kept_together_or_not_at_all(journal):
+    with journal.together():
+        tell(journal, "a", "cat", "anna")
+        assert journal.lease(["a", "b"], 1, who="anna") == ("b",)
+    with Journal.open(journal.path) as again:
+        assert again.states() == journal.states()
+    before, events = journal.states(), journal.version()
+    with pytest.raises(StakesError, match="only rows"):
+        three_of_which_the_last_is_refused(journal)
+    assert journal.states() == before
+    assert journal.version() == events
+    tell(journal, "c", "dog", "anna")
+    journal.check()
+    assert journal.records("note") == ()
+
+
+def three_of_which_the_last_is_refused(journal):
+    with journal.together():
+        tell(journal, "c", "cat", "anna")
+        journal.save_record("note", 0, {})
+        journal.release(["f"])

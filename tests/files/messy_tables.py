@@ -36,6 +36,8 @@ class Case:
     """Without these it is refused, and the message names the first of them."""
     said: tuple[str, ...] = ()
     """Words of the notes."""
+    texts: tuple[list[str], ...] = ()
+    """Columns of text beside the names of flats and the parts of the town."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class Maker:
         encoding: str = "utf-8",
         flags: tuple[str, ...] = (),
         said: tuple[str, ...] = (),
+        texts: tuple[list[str], ...] = (),
     ) -> None:
         path = self.folder / name
         if isinstance(content, str):
@@ -147,7 +150,7 @@ class Maker:
         elif content is not None:
             path.write_bytes(content)
         labels = self.labels(kind=loss == "log-loss")
-        self.cases.append(Case(path, target, loss, numbers, labels, flags, said))
+        self.cases.append(Case(path, target, loss, numbers, labels, flags, said, texts))
 
 
 def european(make: Maker) -> None:
@@ -269,7 +272,7 @@ def programs(make: Maker) -> None:
     signed = [v - 2500 for v in t.rent]
     booked = [f"({grouped(-v)})" if v < 0 else grouped(v) for v in signed]
     table = text_of(names, [t.ids, columns[1], booked, make.prices()], ",")
-    make.add("27_accounting.csv", table, {"rent": [float(f"{v:.2f}") for v in signed]})
+    make.add("27_accounting.csv", table, {"area": t.area, "rent": [float(f"{v:.2f}") for v in signed]})
     area = ["." if row % 7 == 3 else str(v) for row, v in enumerate(t.area)]
     rent = ["?" if row % 5 == 1 else str(v) for row, v in enumerate(t.rent)]
     truths = {
@@ -293,14 +296,16 @@ def numbers_and_codes(make: Maker) -> None:
     built = [each.isoformat(" ") for each in moments]
     plain = [str(v) for v in t.area]
     table = text_of(["opens", "built", "area", "price"], [clock, built, plain, make.prices()], ",")
-    years = [float(each.year) for each in moments]
-    truths = {"opens (hours)": hours, "area": t.area, "built (hour)": [6.5] * ROWS, "built (year)": years}
+    parts = parted("built", t.day)
+    parts["built (days)"] = [float(each or 0.0) + 6.5 / 24 for each in parts["built (days)"]]
+    truths = {"opens (hours)": hours, "area": t.area, "built (hour)": [6.5] * ROWS, **parts}
     make.add("30_times.csv", table, truths)
     codes = [[f"A{column}{(row * column) % 4 + 1}" for row in range(ROWS)] for column in range(1, 6)]
     names = [*(f"attribute {column}" for column in range(1, 6)), "area", "flat", "kind"]
     kind = [each or "" for each in t.kind]
     table = text_of(names, [*codes, plain, t.ids, kind], ",")
-    make.add("31_codes.csv", table, {"area": t.area}, target="kind", loss="log-loss", said=("--id flat",))
+    said, texts = ("--id flat",), tuple(codes)
+    make.add("31_codes.csv", table, {"area": t.area}, target="kind", loss="log-loss", said=said, texts=texts)
     thousands = [f"{1 + row % 9}.{100 + 7 * row}" for row in range(ROWS)]
     read = [float(each.replace(".", "")) for each in thousands]
     table = text_of(["flat", "rent", "price"], [t.ids, thousands, make.prices(lambda v: str(round(v)))], ";")
@@ -309,14 +314,16 @@ def numbers_and_codes(make: Maker) -> None:
     open_days = [each.replace(day=each.day % 12 + 1) for each in t.day]
     since = [f"{each:%m/%d/%Y}" for each in open_days]
     table = text_of(["since", "area", "price"], [since, plain, make.prices()], ",")
-    make.add("38_open_date.csv", table, parted("since", open_days), flags=("--date", "mdy"))
+    truths = {"area": t.area, **parted("since", open_days)}
+    make.add("38_open_date.csv", table, truths, flags=("--date", "mdy"))
     flats = [f"квартира {each}" for each in t.ids]
     table = text_of(["квартира", "площадь", "price"], [flats, plain, make.prices()], ";")
-    make.add("39_cyrillic.csv", table, {"площадь": t.area}, encoding="cp1251", flags=("--encoding", "cp1251"))
+    flags = ("--encoding", "cp1251")
+    make.add("39_cyrillic.csv", table, {"площадь": t.area}, encoding="cp1251", flags=flags, texts=(flats,))
     dashes = ["-" if row % 6 == 2 else str(v) for row, v in enumerate(t.area)]
     rent = [str(v) for v in t.rent]
     table = text_of(["flat", "area", "rent", "price"], [t.ids, dashes, rent, make.prices()], ",")
-    truths = {"area": [None if row % 6 == 2 else v for row, v in enumerate(t.area)]}
+    truths = {"area": [None if row % 6 == 2 else v for row, v in enumerate(t.area)], "rent": t.rent}
     make.add("40_dashes.csv", table, truths, flags=("--missing", "-"))
 
 

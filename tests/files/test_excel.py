@@ -75,8 +75,8 @@ def test_a_number_of_a_sheet_is_never_taken_for_thousands(tmp_path):
 
 def test_sheets(tmp_path):
     path = saved(tmp_path / "t.xlsx", {"Info": [["about"], ["flats"]], "Data": [["a", "y"], [1, 2]], "More": []})
-    assert read_table(path).sheet == "Info"
-    assert "--sheet names another: 'Data', 'More'" in read_table(path).notes[0]
+    assert read_table(path).sheet == "Data"  # it holds more
+    assert "--sheet names another: 'Info', 'More'" in read_table(path).notes[0]
     assert read_table(path, having="y").names == ("a", "y")
     assert read_table(path, sheet="Data").notes == ()
     with pytest.raises(StakesError, match=r"has no sheet 'Dta'; it has 'Info', 'Data', 'More'. Did you mean 'Data'\?"):

@@ -1,6 +1,7 @@
 """Losses that know the names of classes: matched by name, whatever order anyone has them in."""
 
-from itertools import permutations
+import re
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
@@ -38,8 +39,10 @@ def test_a_permuted_data_frame_gives_the_same_scores(flowers, rows, columns):
 def test_for_every_order_of_classes_in_the_model(flowers, order):
     model, X, _ = flowers
     wanted = rank(model, CostMatrix(COSTS.to_numpy()), X[1::4], n=5, batch=False)
-    found = rank(model, CostMatrix(COSTS), X[1::4], n=5, batch=False, classes=order)
-    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-9)
+    for rows, columns in product(permutations(NAMES), (NAMES, NAMES[::-1])):
+        costs = COSTS.loc[list(rows), list(columns)]
+        found = rank(model, CostMatrix(costs), X[1::4], n=5, batch=False, classes=order)
+        np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-9)
 
 
 def test_decisions_that_are_no_classes_keep_their_names(flowers):
@@ -139,7 +142,13 @@ def test_elsewhere_too(flowers):
     for metric in ("loss", "other"):
         np.testing.assert_array_equal(found.curves("random", metric), same.curves("random", metric))
     with pytest.raises(StakesError, match="y must be among the classes"):
-        simulate(forest, CostMatrix(COSTS.rename(index={"setosa": "Setosa"})), X, names, **short)
+        simulate(
+            forest,
+            CostMatrix(COSTS.rename(index={"setosa": "Setosa"}, columns={"setosa": "Setosa"})),
+            X,
+            names,
+            **short,
+        )
 
 
 def test_what_cannot_be_names_is_refused():
@@ -166,3 +175,21 @@ def test_a_loss_of_ones_own_with_names_needs_their_order():
     assert align_classes(loss, ["b", "a"]) is loss
     with pytest.raises(StakesError, match="in the order of the loss"):
         align_classes(loss, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("actions", "told"),
+    [
+        (["Good", "Bad"], "a column 'Good', and the classes are 'good', 'bad'. Did you mean 'good'"),
+        (["good", "bda"], "a column 'bda', and the classes are 'good', 'bad'. Did you mean 'bad'"),
+    ],
+)
+def test_an_action_that_is_nearly_a_class_is_refused(actions, told):
+    with pytest.raises(StakesError, match=re.escape(told)):
+        CostMatrix([[0, 1], [5, 0]], classes=["good", "bad"], actions=actions)
+
+
+def test_actions_that_are_no_classes():
+    assert CostMatrix([[0, 1], [5, 0]], classes=["ill", "well"], actions=["treat", "wait"]).actions == ("treat", "wait")
+    both = CostMatrix([[0, 1, 2], [5, 0, 2]], classes=["good", "bad"], actions=["good", "bad", "refer"])
+    assert both.actions == ("good", "bad", "refer")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
@@ -194,3 +194,22 @@ def test_estimators_that_are_fitted_later():
     assert isinstance(ready_to_fit(RandomForestRegressor(5, criterion="absolute_error"), 0), Bootstrap)
     with pytest.raises(TypeError, match="neither a classifier nor a regressor"):
         ready_to_fit(StandardScaler(), 0)
+
+
+def test_progress_is_reported_for_each_stage():
+    """True shows lines on the error stream, once they take long (tests/_utils/test_arguments.py)."""
+    seen = []
+    for progress in (lambda what, share: seen.append(what), True):
+        rank(LogisticRegression(), LogLoss(), ROWS[40:], labelled=KNOWN, n=2, progress=progress)
+    assert "choosing rows together" in seen
+
+
+def test_a_model_that_is_not_fitted_is_given_the_line_to_write():
+    with pytest.raises(NotFittedError, match=r"RandomForestClassifier is not fitted yet.*labelled=\(X, y\)"):
+        rank(RandomForestClassifier(), LogLoss(), ROWS)
+
+
+def test_columns_of_text_are_named_where_a_fit_fails():
+    table = pd.DataFrame({"x": ROWS[:, 0], "town": np.where(ROWS[:, 1] > 0, "A", "B")})
+    with pytest.raises(StakesError, match=r"Columns of text must be encoded \(town\): make_pipeline\("):
+        rank(LogisticRegression(), LogLoss(), table[40:], labelled=(table[:40], LABELS[:40]))

@@ -6,6 +6,8 @@ import pytest
 catboost = pytest.importorskip("catboost", reason="catboost is not installed: make integrations tries it")
 
 from sklearn.base import clone  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from stakes import LogLoss, SquaredError, rank  # noqa: E402
 from stakes.exceptions import StakesError  # noqa: E402
@@ -78,3 +80,18 @@ def test_it_is_an_estimator():
 def test_by_name():
     model = build_model(ModelSpec("catboost:CatBoostClassifier", QUIET), "classes")
     assert isinstance(model[-1], VirtualEnsemble)
+
+
+def test_fewer_members_where_trees_are_few():
+    few = {**QUIET, "iterations": 12}
+    model = VirtualEnsemble(catboost.CatBoostClassifier(**few)).fit(ROWS[:80], TWO[:80])
+    assert "6 virtual ensembles" in model.report_[0]
+    assert belief_of(model, ROWS[:5], ROWS[5:]).candidates.shape == (5, 6, 2)
+    fewest = catboost.CatBoostClassifier(**{**QUIET, "iterations": 2})
+    with pytest.raises(StakesError, match=r"has 2: raise `iterations`, or give Bootstrap\(model\)"):
+        rank(fewest, LogLoss(), ROWS[80:], labelled=(ROWS[:80], TWO[:80]))
+
+
+def test_at_the_end_of_a_pipeline_that_is_fitted():
+    model = make_pipeline(StandardScaler(), catboost.CatBoostClassifier(**QUIET)).fit(ROWS[:80], TWO[:80])
+    assert len(rank(model, LogLoss(), ROWS[80:], labelled=(ROWS[:80], TWO[:80]), n=3)) == 3

@@ -6,7 +6,7 @@ from sklearn.linear_model import BayesianRidge
 
 from stakes import SquaredError, outlook
 from stakes.ranking import Amount, PromisedRound
-from stakes.ranking.promises import Past, change, nearest_share, share_kept, shrunk, with_past
+from stakes.ranking.promises import Past, change, judged_enough, nearest_share, share_kept, shrunk, with_past
 
 
 def rounds(count, share=0.4, error=0.001, judged=30, raw=0.1):
@@ -35,6 +35,12 @@ def test_much_record_is_believed(share):
     found = share_kept(rounds(1000, share))
     assert found.value == pytest.approx(share, abs=0.005)
     assert found.error < 0.02
+
+
+def test_rounds_that_few_labels_judge_do_not_count():
+    some = [*rounds(4, 0.2), *rounds(9, 5.0, judged=7), *rounds(9, 5.0, raw=0.0)]
+    assert judged_enough(some) == rounds(4, 0.2)
+    assert share_kept(some) == share_kept(rounds(4, 0.2))
 
 
 def test_the_share_is_between_none_and_all():
@@ -99,6 +105,21 @@ def test_change_is_a_weighted_mean_with_its_error():
         change(before[rows], after[rows], weights[rows]).value for rows in generator.integers(4000, size=(400, 4000))
     ]
     assert found.error == pytest.approx(np.std(draws), rel=0.15)
+
+
+def test_the_share_that_came_counts_for_all_rows():
+    """Labels where much is expected: the mean there is too high, the share of what is expected is not."""
+    generator = np.random.default_rng(0)
+    expected = generator.exponential(1.0, 2000)
+    saved = 0.3 * expected + generator.normal(0.0, 0.2, 2000)
+    rows = np.argsort(-expected)[:300]
+    losses = (3.0 + saved[rows], np.full(300, 3.0))
+    plain, share = (change(*losses, np.ones(300), each) for each in (None, (expected[rows], float(expected.mean()))))
+    assert plain.value > 2.0 * saved.mean()
+    assert share.value == pytest.approx(saved.mean(), abs=2.0 * share.error)
+    assert share.value == pytest.approx(0.3, abs=0.03)
+    nothing = change(*losses, np.ones(300), (np.zeros(300), 1.0))
+    assert nothing == plain  # no label is where anything is expected
 
 
 def test_no_change_seen_is_not_no_change():

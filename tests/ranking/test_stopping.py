@@ -90,14 +90,16 @@ def test_regrets_are_means_over_what_is_not_known(net):
 
 
 def test_advice_does_not_flicker():
-    """Net savings that go to and fro within the margin leave the advice as it is; beyond, it changes."""
+    """After a stop, net savings that go to and fro within two margins leave the advice as it is."""
     most, history = Amount(9.0, 0.0), []
-    nets = [0.5, 0.05, -0.05, 0.05, -0.05, -0.5, -0.05, 0.05, -0.05, 0.5]
+    nets = [0.5, 0.05, 0.01, -0.05, 0.05, 0.15, -0.05, 0.15, 0.5, 0.05, -0.5, 0.05]
+    said = []
     for net in nets:
         verdict, sentences = advised(offers([1.0 + net]), most, decisions=1.0, history=history, **purchase())
         history.append(verdict)
-        assert ("as before" in sentences[0]) == (abs(net) < 0.1)
-    assert history == ["go on"] * 5 + ["stop"] * 4 + ["go on"]
+        said.append("as before" in sentences[0])
+    assert history == ["go on"] * 3 + ["stop"] * 5 + ["go on"] * 2 + ["stop"] * 2
+    assert said == [False] * 4 + [True] * 4 + [False] * 3 + [True]
     assert advised(offers([1.05]), most, decisions=1.0, **purchase())[0] == "too close to call"
     undecided = advised(offers([1.05]), most, decisions=1.0, history=["too close to call"], **purchase())
     assert undecided[0] == "too close to call"
@@ -121,7 +123,7 @@ def test_it_never_stops_where_a_batch_clearly_pays_nor_goes_on_where_none_might(
     )
     assert sentences[0].lower().startswith(verdict)
     margins = [max(0.25 * decisions * error, 0.1 * offer.cost) for offer in made]
-    if any(offer.net > margin for offer, margin in zip(made, margins, strict=True)):
+    if any(offer.net > 2.0 * margin for offer, margin in zip(made, margins, strict=True)):
         assert verdict == "go on"
     if decisions * (worths[-1] + extra) < 0.5 and all(
         offer.net < -margin for offer, margin in zip(made, margins, strict=True)

@@ -30,7 +30,7 @@ def said(sheet, known=None):
 
 def test_the_columns_that_differ_most_come_first(sheet):
     far, plain, rare, gap = said(sheet("100,0,red", "9,0,red", "9,7,green", ",0,red"))
-    assert far == ["x 100 (4.75 to 14.2)"]
+    assert far == ["x 100 (5 to 14)"]
     assert plain == []
     assert set(rare) == {"z 7 (0 of 20)", "kind green (0 of 20)"}
     assert gap == ["x empty (0 of 20)"]
@@ -38,7 +38,7 @@ def test_the_columns_that_differ_most_come_first(sheet):
 
 def test_the_strength_of_a_number_is_its_distance(sheet):
     (both,) = said(sheet("40,3,green"))
-    assert both[0] == "x 40 (4.75 to 14.2)"  # 4 usual deviations; what no row has is 2.3 off
+    assert both[0] == "x 40 (5 to 14)"  # 4 usual deviations; what no row has is 2.3 off
     assert len(both) == 3
 
 
@@ -55,3 +55,21 @@ def test_cells_are_shown_as_they_are_written_and_not_too_long(sheet):
     (found,) = said(sheet(f"1e2,0,{'very ' * 20}long"))
     assert found[0].startswith("x 1e2 (")
     assert found[1] == "kind very very very very ver… (0 of 20)"
+
+
+def test_the_usual_range_is_written_as_the_cells_are(tmp_path):
+    """Per cent beside per cent, and dates as the table has them; of a date only its day is compared."""
+    lines = [f"{10 + i},5 %;{i + 1:02d}.03.2021;{'ja' if i else 'nein'};{i}" for i in range(LABELLED)]
+    (tmp_path / "t.csv").write_text("\n".join(["anteil;tag;neu;y", *lines, "99,5 %;05.05.2023;nein;"]) + "\n")
+    sheet = read_worksheet(tmp_path / "t.csv", Brief("y", LossSpec("squared-error")))
+    assert said(sheet) == [
+        ["tag 05.05.2023 (06.03.2021 to 15.03.2021)", "anteil 99,5 % (15,5 % to 24,5 %)", "neu nein (1 of 20)"]
+    ]
+
+
+def test_a_number_within_the_middle_half_sets_no_row_apart(tmp_path):
+    """Also where the median is at one end of it."""
+    lines = [f"{x},{x}" for x in [1] * 12 + [50, 60, 70, 80, 90, 95, 97, 99]]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y", *lines, "69,", "100,"]) + "\n")
+    sheet = read_worksheet(tmp_path / "t.csv", Brief("y", LossSpec("squared-error")))
+    assert said(sheet) == [[], ["x 100 (1 to 70)"]]

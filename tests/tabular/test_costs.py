@@ -34,8 +34,9 @@ def test_a_line(line, costs):
     [
         ("", "got ''"),
         ("miss", "got 'miss'"),
-        ("miss=5,5", "got '5'.*A decimal mark is a point"),
+        ("miss=5,5", "got '5'.*Decimals come after a point"),
         ("miss=high", "got 'miss=high'"),
+        ("bad>good=5;good>bad=1", "Put commas between the mistakes"),
         ("miss=inf", "got 'miss=inf'"),
         ("miss=1,MISS=2", "'miss' is given twice"),
         ("a>b=1,a>b=2", "'a>b' is given twice"),
@@ -88,7 +89,7 @@ def test_mistakes_that_are_not_named_cost_1():
         "b": {"a": 1.0, "b": 0.0, "c": 1.0},
         "c": {"a": 0.5, "b": 1.0, "c": 0.0},
     }
-    assert said == "Mistakes that --costs does not name cost 1 (4 of them)."
+    assert said == "Mistakes that --costs leaves out cost 1: a>c, b>a, b>c, c>b."
 
 
 def test_classes_with_a_sign_in_their_names():

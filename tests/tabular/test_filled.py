@@ -169,9 +169,93 @@ def test_an_index_without_a_name_is_the_id(tmp_path):
 
 
 def test_a_column_that_tells_rows_apart_is_proposed_as_the_id(tmp_path):
-    (tmp_path / "t.csv").write_text("sample_id,x,y\n" + "".join(f"{row},{row % 3},{row}\n" for row in range(12)))
-    sheet = read_worksheet(tmp_path / "t.csv", Brief("y", REAL))
-    assert (
-        "Column 'sample_id' tells all rows apart, and is a feature now: --id sample_id makes it the id." in sheet.notes
-    )
-    assert read_worksheet(tmp_path / "t.csv", Brief("y", REAL, id_column="sample_id")).notes == ()
+    note = "No two rows have the same {0!r}: --id {0} calls rows by it, and keeps it from the model."
+    for name, written in (("sample_id", "{}"), ("probe", "P-{:03d}")):  # called so, or texts that all differ
+        rows = "".join(f"{written.format(row)},{row % 3},{row}\n" for row in range(12))
+        (tmp_path / "t.csv").write_text(f"{name},x,y\n{rows}")
+        sheet = read_worksheet(tmp_path / "t.csv", Brief("y", REAL))
+        assert sheet.likely_id == name
+        assert sheet.notes == (note.format(name),)
+        assert read_worksheet(tmp_path / "t.csv", Brief("y", REAL, id_column=name)).notes == ()
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{row},{row}\n" for row in range(12)))
+    assert read_worksheet(tmp_path / "t.csv", Brief("y", REAL)).likely_id is None  # numbers may well be measured
+
+
+PERCENT = "id;x;anteil\n" + "".join(f"r{row};{row};{f'{10 + row},5 %' if row < 6 else ''}\n" for row in range(12))
+
+
+@pytest.fixture
+def percents(tmp_path):
+    (tmp_path / "t.csv").write_text(PERCENT)
+    model = {"id_column": "id", "model": "bayesian-ridge"}
+    with Campaign.create(tmp_path / "c.stakes", tmp_path / "t.csv", "anteil", REAL, **model) as campaign:
+        yield campaign
+
+
+def test_a_label_is_written_as_those_of_the_table(percents):
+    """13 among per cents could be 13 % or 1300 %."""
+    assert percents.brief.unit == "%"
+    with pytest.raises(StakesError, match="the labels in 'anteil' are per cents, and '13' is none: write 13 %"):
+        percents.tell("r8", "13")
+    percents.tell("r8", "13,5 %")
+    percents.tell("r9", 0.14)  # a number is what it is
+    assert [percents.journal.state(row).label for row in ("r8", "r9")] == ["0.135", "0.14"]
+
+
+def test_per_cents_go_out_and_come_back(percents, tmp_path):
+    percents.tell("r8", "13,5 %")
+    percents.export(tmp_path / "all.csv")
+    text = (tmp_path / "all.csv").read_text(encoding="utf-8-sig")
+    assert '"r8","8","13,5 %"' in text
+    (tmp_path / "all.csv").write_text(text.replace('"r9","9",""', '"r9","9","14,25 %"'))
+    assert percents.import_labels(tmp_path / "all.csv").new == ("r9",)
+    assert percents.journal.state("r9").label == "0.1425"
+    (tmp_path / "plain.csv").write_text("id;anteil\nr10;15\n")
+    with pytest.raises(StakesError, match=r"plain.csv, line 2: the labels in 'anteil' are per cents.*Nothing was"):
+        percents.import_labels(tmp_path / "plain.csv")
+
+
+def test_a_sheet_for_per_cents_shows_them(percents, tmp_path):
+    """12, typed into a cell that shows per cents, is stored as 0.12."""
+    percents.export(tmp_path / "rows.xlsx", rows=["r8", "r9"])
+    book = openpyxl.load_workbook(tmp_path / "rows.xlsx")
+    sheet = book.active
+    assert "a per cent, such as 12%" in sheet["A1"].value
+    assert [sheet["C3"].number_format, sheet["B3"].number_format] == ["0.0##%", "General"]
+    sheet["C3"] = 0.12
+    book.save(tmp_path / "rows.xlsx")
+    percents.import_labels(tmp_path / "rows.xlsx")
+    assert percents.journal.state("r8").label == "0.12"
+
+
+def test_signs_that_the_table_does_not_have(tmp_path):
+    cells = [f'"${1000 + row:,}.50"' if row < 6 else "" for row in range(12)]
+    (tmp_path / "t.csv").write_text("x,price,share\n" + "".join(f"{r},{c},{r / 10}\n" for r, c in enumerate(cells)))
+    model = {"model": "bayesian-ridge"}
+    with Campaign.create(tmp_path / "c.stakes", tmp_path / "t.csv", "price", REAL, **model) as campaign:
+        with pytest.raises(StakesError, match=r"the labels in 'price' are in \$; got '€500'"):
+            campaign.tell("8", "€500")
+        campaign.tell("8", "1,500")  # as thousands are written in the table
+        campaign.tell("9", "$1,500.25")
+        assert [campaign.journal.state(row).label for row in "89"] == ["1500", "1500.25"]
+        with pytest.raises(StakesError, match=r"no per cents, so '12 %' may be 0.12 or 12: write the one"):
+            campaign.tell("10", "12 %")
+
+
+def test_a_sheet_that_another_program_has_renamed(tmp_path):
+    rows = [["id", "x", "y"], *([f"r{row}", row, row if row < 6 else None] for row in range(10))]
+    book = openpyxl.Workbook()
+    book.active.title = "Data"
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    model = {"id_column": "id", "model": "bayesian-ridge"}
+    with Campaign.create(tmp_path / "c.stakes", tmp_path / "t.xlsx", "y", REAL, **model) as campaign:
+        book.active.title = "Sheet1"
+        book.active["C9"] = 7.5
+        book.save(tmp_path / "back.xlsx")
+        assert campaign.import_labels(tmp_path / "back.xlsx").new == ("r7",)
+        book.active["C1"] = "z"
+        book.save(tmp_path / "back.xlsx")
+        with pytest.raises(StakesError, match="has no column 'y'"):
+            campaign.import_labels(tmp_path / "back.xlsx")

@@ -179,8 +179,9 @@ def test_frames_of_other_libraries(tmp_path):
     polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     columns = {"x": [1.5, None], "y": ["a", None]}
     for place, table in enumerate((polars.DataFrame(columns), pyarrow.table(columns))):
-        assert write_frame(tmp_path / f"{place}.csv", table, "y", None, of_classes=True) == {"text": ()}
-        assert (tmp_path / f"{place}.csv").read_text().split() == ["x,y", "1.5,a", ","]
+        made = write_frame(tmp_path / f"{place}.csv", table, "y", None, of_classes=True)
+        assert made == {"text": (), "id_column": "row"}
+        assert (tmp_path / f"{place}.csv").read_text().split() == ["row,x,y", "0,1.5,a", "1,,"]
 
 
 def test_frames_whose_rows_or_columns_have_no_single_name(tmp_path):

@@ -432,7 +432,8 @@ register(
 def quadratic_form(block: CategoricalEnsemble | NormalEnsemble, matrix: Array) -> Array:
     """[n]: sum_j u_j' G u_j / P(y_j), less the same of all cells together: 0, but for the rounding of a rule."""
     xp, weights = namespace(matrix), member_shares(block.member_weights)
-    masses = double(block.member_outcomes()) * weights  # [n, J, K]
+    normals = block if isinstance(block, NormalEnsemble) else None
+    masses = double(block.member_outcomes()) * weights if normals is None else normals.member_masses()  # [n, J, K]
     all_cells = xp.sum(masses, axis=1, keepdims=True)  # [n, 1, K]
     split, whole = (_over_mass(each, matrix, weights) for each in (masses, all_cells))
     return xp.clip(split - whole, 0.0, None)

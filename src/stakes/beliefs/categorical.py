@@ -313,7 +313,15 @@ def check_rows_first(sides: dict[str, Array], weights: Array | None) -> None:
     Rows come first, [N, K, ...] and [M, K, ...]: K is the second size of both, not the first, and that of the weights.
     """
     (one, first), (other, second) = sides.items()
-    if first.ndim != second.ndim or first.shape[0] != second.shape[0]:
+    if first.ndim != second.ndim or first.ndim < 2:
+        return
+    if first.shape[0] == second.shape[1] and first.shape[1] not in second.shape[:2]:
+        line = f"{one}.T" if first.ndim == 2 else f"np.swapaxes({one}, 0, 1)"
+        raise StakesError(
+            f"{one} must have shape [N, {second.shape[1]}, ..] for {other} of shape {list(second.shape)}; got "
+            f"{list(first.shape)}. Its axes are swapped, by their sizes: give {line}."
+        )
+    if first.shape[0] != second.shape[0]:
         return
     count, members = first.shape[0], {first.shape[1], second.shape[1]}
     by_weights = weights is not None and weights.ndim == 1 and weights.shape[0] == count and members != {count}

@@ -38,7 +38,7 @@ from stakes.beliefs.gaussian_integration import (
     shared_split,
 )
 from stakes.beliefs.log_moments import LogIntegrand, LogSplit, log_span, normal_log_moments
-from stakes.beliefs.quadrature import Resolved, modes_and_window, normal_moments
+from stakes.beliefs.quadrature import Resolved, normal_moments, weight_modes
 from stakes.beliefs.roughness import resolved
 from stakes.exceptions import StakesError
 from stakes.losses.distributions import Distribution, align_axes
@@ -178,7 +178,7 @@ class GaussianBelief:
     def reference(self, integrand: Integrand) -> Reference:
         """Where w(z) p(z | c) is largest, and how large it is there."""
         mean, sd = self._mean_and_sd()
-        u = modes_and_window(integrand, mean, sd)[0][:, 0]
+        u = weight_modes(integrand, mean, sd)
         return Reference(mean + sd * u, log_weight(mean + sd * u, integrand) - 0.5 * u * u)
 
     def resolved(self, integrand: Integrand) -> Resolved:

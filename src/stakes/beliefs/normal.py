@@ -45,8 +45,8 @@ from stakes.beliefs.quadrature import (
     Resolved,
     is_first_largest,
     member_slices,
-    modes_and_window,
     normal_moments,
+    weight_modes,
     windows,
 )
 from stakes.beliefs.roughness import resolved
@@ -162,8 +162,8 @@ class NormalEnsemble:
     def _reference(self, integrand: Integrand) -> Reference:
         xp = namespace(self.context_mean)
         mean, sd = double(self.context_mean), double(self.context_sd)
-        modes = [modes_and_window(integrand, mean[:, part], sd[:, part])[0] for part in member_slices(mean)]
-        u = xp.concat(modes, axis=1)[..., 0]  # [M, K]
+        modes = [weight_modes(integrand, mean[:, part], sd[:, part]) for part in member_slices(mean)]
+        u = xp.concat(modes, axis=1)  # [M, K]
         z = mean + sd * u  # [M, K]
         height = integrand.log_magnitudes(z)[..., 0] - 0.5 * u * u
         height = xp.where(xp.isnan(height), xp.full_like(height, -xp.inf), height)
@@ -194,7 +194,7 @@ class NormalEnsemble:
         expected = self.member_moments(integrand, reference)  # [M, K, D]
         if integrand.finite_actions:
             return xp.matmul(self._between_switches(expected), expected)
-        return xp.permute_dims(xp.tensordot(self._masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
+        return xp.permute_dims(xp.tensordot(self.member_masses(), expected, axes=([2], [1])), (0, 2, 1, 3))
 
     def log_span(self, integrand: LogIntegrand) -> float:
         """Over how many units log T ranges where the loss may look."""
@@ -249,7 +249,7 @@ class NormalEnsemble:
 
     def member_outcomes(self) -> Array:
         """[N, J, K]: the probability of cell j under member k (0 for a member without weight)."""
-        masses = self._masses()
+        masses = self.member_masses()
         return ratio(masses, double(self.member_weights) + namespace(masses).zeros_like(masses))
 
     def member_log_outcomes(self) -> Array:
@@ -271,10 +271,10 @@ class NormalEnsemble:
         """
         cells = self._cells(integrand, reference, marks)
         if not marks.shape[1]:
-            return cells.over_cells(self._masses(), regret)
+            return cells.over_cells(self.member_masses(), regret)
         loss, rule = cells.integrand.of, self.rule
         if not isinstance(loss, QuantileScore) or not isinstance(rule, Automatic) or not cells.bends():
-            return cells.over_cells(self.refined().refined()._masses(), regret)
+            return cells.over_cells(self.refined().refined().member_masses(), regret)
         columns = [
             self._between_bends(cells.take(slice(m, m + 1)), loss.level, rule, regret) for m in range(self.n_contexts)
         ]
@@ -363,7 +363,7 @@ class NormalEnsemble:
         log_w = integrand.log_magnitudes(z)[..., 0]
         return log_density + log_w - align_axes(reference.log_scale, z)
 
-    def _masses(self) -> Array:
+    def member_masses(self) -> Array:
         """[N, J, K]: the probability of cell j and member k."""
         return self.rule.masses(double(self.candidate_mean), double(self.candidate_sd), double(self.member_weights))
 

@@ -17,9 +17,12 @@ import numpy as np
 from array_api_compat import device
 from numpy.polynomial.legendre import leggauss
 
-from stakes._utils.array import Array, constant, density, namespace, slices
+from stakes._utils.array import Array, constant, density, namespace, normal_tail, slices
 from stakes.beliefs.base import Integrand, Reference, log_weight
+from stakes.losses.actions import ThresholdDecision
+from stakes.losses.bregman import SquaredError
 from stakes.losses.domains import Domain
+from stakes.losses.weights import ExponentialWeight
 
 TAIL = 9.0  # standard deviations kept on each side: the mass beyond is 1e-19
 FAR_TAIL = 14.0  # the same for finite actions, where all that matters may lie that far out: exp(-98)
@@ -169,6 +172,27 @@ def modes_and_window(
     return u, xp.where(below < low, below, low), xp.where(above > high, above, high)
 
 
+def weight_modes(integrand: Integrand, mean: Array, sd: Array) -> Array:
+    """[...]: in standard units, where the weight times the normal density is largest."""
+    rate = _log_rate(integrand)
+    if rate is None or (rate and math.prod(sd.shape) and abs(rate) * float(namespace(sd).max(sd)) > _FURTHEST):
+        return modes_and_window(integrand, mean, sd)[0][..., 0]
+    return rate * sd
+
+
+def _log_rate(integrand: Any) -> float | None:
+    """The slope of the log of the weight, where that is a line: 0 without one; None where it is not known.
+
+    Costs of an action have the magnitudes of their loss.
+    """
+    given = integrand.of if isinstance(integrand, Resolved) else integrand
+    loss = getattr(given.log_magnitudes, "__self__", None)
+    if type(loss) not in (SquaredError, ThresholdDecision):
+        return None
+    weight = getattr(loss, "weight", None)
+    return 0.0 if weight is None else weight.rate if type(weight) is ExponentialWeight else None
+
+
 def is_first_largest(heights: Array) -> Array:
     """[..., G, t]: true at the first of the largest along G."""
     xp = namespace(heights)
@@ -244,6 +268,8 @@ def normal_moments(integrand: Resolved, mean: Array, sd: Array, reference: Refer
     xp = namespace(mean)
     point = reference.point
     assert point is not None
+    if (closed := _closed_moments(integrand.of, mean, sd, reference)) is not None:
+        return closed
     boost = (log_weight(point, integrand) - reference.log_scale)[:, None, None]
     parts = []
     for part in member_slices(mean, integrand):
@@ -252,6 +278,35 @@ def normal_moments(integrand: Resolved, mean: Array, sd: Array, reference: Refer
         statistics = integrand.statistics(centre[..., None] + spread[..., None] * u, point[:, None, None])
         parts.append(xp.sum((weights * density(u, boost))[..., None] * statistics, axis=2))  # [M, k, D]
     return xp.concat(parts, axis=1)
+
+
+def _closed_moments(loss: Any, mean: Array, sd: Array, reference: Reference) -> Array | None:
+    """[M, K, D]: the same in closed form; None where there is none.
+
+    | loss                    | E[S], of N(m, v), about the point p                               |
+    |-------------------------|-------------------------------------------------------------------|
+    | squared error           | (1, m - p), times exp(a (m - p) + a^2 v / 2) for w = exp(a z) ..  |
+    |                         | .. and m + a v in place of m                                      |
+    | threshold decision      | (miss P(z > t), false alarm P(z <= t))                            |
+    """
+    xp, point = namespace(mean), reference.point
+    assert point is not None
+    if type(loss) is ThresholdDecision:
+        boost = -reference.log_scale[:, None]
+        away = standard_units((loss.threshold,), mean, sd)[..., 0]
+        known, above = sd <= 0, xp.astype(mean > loss.threshold, mean.dtype)
+        scale = xp.exp(boost) + xp.zeros_like(mean)
+        parts = (
+            (loss.miss, normal_tail(away, boost), above),
+            (loss.false_alarm, normal_tail(-away, boost), 1.0 - above),
+        )
+        return xp.stack([cost * xp.where(known, scale * sure, tail) for cost, tail, sure in parts], axis=-1)
+    rate = _log_rate(loss) if type(loss) is SquaredError else None
+    if rate is None:
+        return None
+    apart = mean - point[:, None]
+    mass = xp.exp(rate * apart + rate**2 * sd * sd / 2.0 + rate * point[:, None] - reference.log_scale[:, None])
+    return xp.stack([mass, mass * (apart + rate * sd * sd)], axis=-1)
 
 
 def member_slices(mean: Array, integrand: Resolved | None = None) -> Iterator[slice]:

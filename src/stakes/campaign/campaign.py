@@ -560,12 +560,12 @@ class Campaign:
         several = [row for row, each in replay.opinions.items() if len(each) > 1]
         if not several:
             return ()
-        same = self._alike()
+        same = self.alike()
         places = {row: place for place, row in enumerate(replay.rows)}
         return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
 
-    def _alike(self) -> Callable[[str, str], bool]:
-        """Whether two labels are taken for the same."""
+    def alike(self) -> Callable[[str, str], bool]:
+        """A function that tells whether two labels are taken for the same, as `disagreements` does."""
         if not self._numbers:
             return str.__eq__
         values = [float(each.label) for each in self.journal.opinions()]
@@ -1029,12 +1029,12 @@ class Campaign:
         """What came of promises so far, and what was advised last under the prices of today; None at the beginning."""
         if (last := self._last_ranked()) is None:
             return None
-        from stakes.ranking.promises import Past, share_kept
+        from stakes.ranking.promises import Past, judged_enough, share_kept
 
         rounds = self.promises()
         told = None if self._set_since(last) else last.payload["outlook"]
         advice = () if told is None or told["advice"] is None else (told["advice"],)
-        return Past(share_kept(rounds), len(rounds), advice)
+        return Past(share_kept(rounds), len(judged_enough(rounds)), advice)
 
     def _kept_promises(self) -> list[KeptPromise]:
         if not (records := self.journal.records(PROMISE)):
@@ -1047,11 +1047,12 @@ class Campaign:
         """Keep what the model promises and answers, where enough labels are new."""
         from stakes.campaign.promises import is_due, promise_kept, promise_to_keep
 
-        last = self.journal.last_record(PROMISE)
-        if last is not None and not is_due(promise_kept(self.path, last), len(labels)):
+        record = self.journal.last_record(PROMISE)
+        last = None if record is None else promise_kept(self.path, record)
+        if last is not None and not is_due(last, len(labels)):
             return
         unseen = [place for place, row in enumerate(self.sheet.ids) if now.states[row].status != "labelled"]
-        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen)) is not None:
+        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen, last)) is not None:
             self.journal.save_record(PROMISE, now.version, kept)
 
     def promises(self) -> tuple[PromisedRound, ...]:
@@ -1059,9 +1060,11 @@ class Campaign:
 
         Whenever rows are ranked, what the model promises is kept with its answers at rows that it was not fitted to.
         Two models that follow each other are compared on those of these rows that have a label by now, mostly because
-        it was bought later: neither model knew it. Such rows are not like the others; they are weighed by how many
-        rows are nearest to them, which leaves regions that nothing was bought from to the nearest labels. Where 8 or
-        more of them were drawn by an audit, these judge alone, by the probabilities of their draws.
+        it was bought later: neither model knew it. Such rows are not like the others: more is expected of them. So
+        what came is what the later model expects over all rows, times the share of that which came where there are
+        labels, each weighed by how many rows are nearest to it. Regions that nothing was bought from are taken to gain
+        in proportion. Where 8 or more of the labels were drawn by an audit, these judge alone, by the probabilities
+        of their draws.
 
         Returns:
             A round for each two models, in their order; it may have its last label yet to come.

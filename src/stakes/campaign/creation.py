@@ -37,8 +37,15 @@ def begin_campaign(path: Path | None, table: Any, brief: Brief) -> Journal:
 
 def _begin(path: Path, table: Any, brief: Brief, *, remember: bool) -> Journal:
     """The same on the disk; a data frame is written beside it. Nothing is left behind where it is refused."""
-    if not is_frame(table):
+    if isinstance(table, str | os.PathLike):
         return _created(path, table, brief, remember)
+    if not is_frame(table):
+        raise StakesError(
+            "the table of a campaign is a file or a data frame (of pandas, polars or Arrow), whose columns have names; "
+            f"got {type(table).__name__}. Give pandas.DataFrame(table, columns=[...])."
+        )
+    if path.exists():
+        raise StakesError(f"{path} is there already; open it (Campaign.open), or give a new path")
     beside = path.with_suffix(".csv")
     if beside.exists() or beside == path:
         raise StakesError(f"the table is written to {beside}, which is there; name the campaign otherwise, or move it")

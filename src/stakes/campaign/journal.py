@@ -16,7 +16,7 @@ import shlex
 import sqlite3
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -86,7 +86,7 @@ _SENTENCES = {
     sqlite3.SQLITE_READONLY: "it cannot be written to; allow writing to the file and to its folder",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened for this; allow writing to the file and to its folder",
     sqlite3.SQLITE_PERM: "access to it is not allowed; change its permissions",
-    sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path",
+    sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path, or init one",
 }
 
 # What SQLite answers where a file is not what it was; 0: a text that is not UTF-8, which Python finds.
@@ -121,6 +121,7 @@ class Journal:
     connection: sqlite3.Connection
     process: int = field(default_factory=os.getpid)
     replay: Replay = field(default_factory=lambda: Replay.begin([]), repr=False)
+    _together: list[bool] = field(default_factory=list, repr=False)  # not empty within `together`
 
     @staticmethod
     def create(
@@ -649,14 +650,38 @@ class Journal:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """A block whose changes are on the disk together when it ends, or not at all; one at a time."""
-        with self._guarded(), transaction(self.connection, "BEGIN IMMEDIATE"):
+        with self._guarded(), self._transaction("BEGIN IMMEDIATE"):
             self._sync()
             yield
 
     @contextmanager
+    def together(self) -> Iterator[None]:
+        """A block whose calls are on the disk together when it ends, or not at all: it waits for the disk once.
+
+        Raises:
+            StakesError: If the changes cannot be written; none of them was recorded then.
+        """
+        before = None
+        try:
+            with self.writing():
+                before = len(self.replay.hashes), len(self.replay.records)
+                self._together.append(True)
+                try:
+                    yield
+                finally:
+                    self._together.clear()
+        except BaseException:
+            if before is not None:
+                self.replay.back_to(*before)
+            raise
+
+    def _transaction(self, begin: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._together else transaction(self.connection, begin)
+
+    @contextmanager
     def reading(self) -> Iterator[None]:
         """A block whose queries all see the same moment."""
-        with self._guarded(), transaction(self.connection, "BEGIN"):
+        with self._guarded(), self._transaction("BEGIN"):
             yield
 
     @contextmanager

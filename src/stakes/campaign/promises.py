@@ -3,9 +3,11 @@
 When rows are ranked, what the labels to come are said to save is kept, and what the model answers at rows that it was
 not fitted to. Once some of these rows have labels, so that a later model may be compared with it, two models are judged
 by the same labels, of which neither knew any. Nothing is fitted for that. The rows that judge are mostly those that
-were bought later. Where an audit drew 8 or more of them, it judges alone: its draws have known probabilities, and stand
-for all rows without any further assumption. Otherwise rows are weighed by how many rows they are nearest to
-(`stakes.ranking.promises.nearest_share`): regions that were never bought from are judged by what was bought nearest.
+were bought later, and not like the others. So what came is the mean that the later model expects over all rows, times
+the share of it that came at the rows that judge (`stakes.ranking.promises.change`). Where an audit drew 8 or more of
+them, it judges alone: its draws have known probabilities. Otherwise rows are weighed by how many rows they are nearest
+to (`stakes.ranking.promises.nearest_share`). What is weak about it: where regions that were never bought from gain in
+another proportion to what is expected than the others do, nothing tells.
 
 Sizes: N rows that are kept, m labels that judge a round.
 """
@@ -29,7 +31,7 @@ from stakes.exceptions import StakesError
 if TYPE_CHECKING:
     from stakes.ranking import Offer, PromisedRound
     from stakes.tabular import Worksheet
-    from stakes.tabular.suggestions import Suggested
+    from stakes.tabular.suggestions import Answers, Suggested
 
 _NUMBERS = 4000  # that are kept of a model: rows, times classes
 _DIGITS = 6
@@ -54,6 +56,8 @@ class KeptPromise(NamedTuple):
     """[N]: to a number"""
     losses: dict[str, tuple[float | None, ...]] | None
     """of classes: for each, what the answers [N] lose under it; None where that is infinite"""
+    expected: tuple[float | None, ...] | None
+    """[N]: how much more it expects the answers of the model kept before it to lose; None where these are not there"""
 
     def losses_at(self, rows: Collection[int], labels: Mapping[int, str], loss: Callable[[], Any]) -> list[float]:
         """What the answers at rows lost, by their labels; not finite where that is not known."""
@@ -73,9 +77,11 @@ def is_due(last: KeptPromise, labels: int) -> bool:
 
 
 def promise_to_keep(
-    sheet: Worksheet, found: Suggested, share: float, labels: int, unseen: Sequence[int]
+    sheet: Worksheet, found: Suggested, share: float, labels: int, unseen: Sequence[int], last: KeptPromise | None
 ) -> dict[str, Any] | None:
     """What is kept of a model: its promises, and its answers at some of the rows that it was not fitted to.
+
+    Beside them: what it expects of the answers of the `last` model that was kept.
 
     None where it promises nothing yet, or its answers are whole distributions, or have no finite loss.
     """
@@ -89,11 +95,12 @@ def promise_to_keep(
     rows = [row for row in drawn if row in free][: _NUMBERS // len(classes or (1,))]
     try:
         answered = answers_at(sheet, found.fit, rows) if rows else None
+        if answered is None or (classes is None and not (answered[0].ndim == 1 and np.isfinite(answered[0]).all())):
+            return None
+        expected = None if last is None else _expected(answered, last, rows, classes)
     except (StakesError, FloatingPointError):  # a record is no reason to hand out nothing
         return None
-    if answered is None or (classes is None and not (answered[0].ndim == 1 and np.isfinite(answered[0]).all())):
-        return None
-    answers, losses = answered
+    answers, losses, _ = answered
     by_class = None if losses is None or classes is None else dict(zip(classes, losses.T.tolist(), strict=True))
     return {
         "labels": labels,
@@ -102,7 +109,31 @@ def promise_to_keep(
         "rows": rows,
         "answers": [_rounded(each) for each in answers.tolist()] if by_class is None else None,
         "losses": None if by_class is None else {name: list(map(_rounded, line)) for name, line in by_class.items()},
+        "expected": expected,
     }
+
+
+def _expected(
+    answered: Answers, last: KeptPromise, rows: Sequence[int], classes: Sequence[str] | None
+) -> list[float | None] | None:
+    """[N]: how much more a model expects the answers of the last one to lose; None where these are not there."""
+    places = {row: place for place, row in enumerate(last.rows)}
+    there = np.asarray([row in places for row in rows])
+    if answered.losses is None or classes is None:
+        if last.answers is None:
+            return None
+        known = last.answers
+        pairs = zip(rows, answered.answers, strict=True)
+        others = np.asarray([known[places[row]] if row in places else own for row, own in pairs])
+    elif last.losses is None or any(name not in last.losses for name in classes):  # a class that is new since
+        return None
+    else:
+        by_class = [[math.inf if each is None else each for each in last.losses[name]] for name in classes]
+        losses = np.asarray(by_class).T  # [N of the last, C]
+        lines = zip(rows, answered.losses, strict=True)
+        others = np.asarray([losses[places[row]] if row in places else own for row, own in lines])
+    more = answered.expected(others)
+    return [_rounded(each) if known else None for each, known in zip(more.tolist(), there.tolist(), strict=True)]
 
 
 def _shown(offers: Sequence[Offer]) -> list[Offer]:
@@ -123,7 +154,9 @@ def promise_kept(path: Path, record: Record) -> KeptPromise:
         ]
         answers = None if kept["answers"] is None else kept_list(kept["answers"], fits_number)
         losses = None if kept["losses"] is None else {name: _losses(line) for name, line in kept["losses"].items()}
+        expected = None if kept["expected"] is None else _losses(kept["expected"])
         parts = [answers] if losses is None else [*losses.values()]
+        parts += [] if expected is None else [expected]
         sound = (
             fits_whole(kept["labels"])
             and fits_number(kept["share"])
@@ -142,6 +175,7 @@ def promise_kept(path: Path, record: Record) -> KeptPromise:
             tuple(rows),
             None if answers is None else tuple(answers),
             None if losses is None else {name: tuple(line) for name, line in losses.items()},
+            None if expected is None else tuple(expected),
         )
 
 
@@ -223,7 +257,17 @@ def _judged(
     else:
         weights = nearest_share(columns.at(rows), columns.at(sorted(common.difference(rows))))
     losses = np.asarray([pairs[row] for row in rows])  # [m, 2]
-    return change(losses[:, 0], losses[:, 1], weights), len(rows), by_audit
+    return change(losses[:, 0], losses[:, 1], weights, _expected_of(after, rows)), len(rows), by_audit
+
+
+def _expected_of(after: KeptPromise, rows: Sequence[int]) -> tuple[Host, float] | None:
+    """[m] and the mean over all rows: what a model expects to have gained; None where that is not known."""
+    if after.expected is None:
+        return None
+    gains = {row: each for row, each in zip(after.rows, after.expected, strict=True) if each is not None}
+    if any(row not in gains for row in rows):
+        return None
+    return np.asarray([gains[row] for row in rows]), float(np.mean(list(gains.values())))
 
 
 def _audit_weights(sheet: Worksheet, audits: Sequence[KeptAudit]) -> dict[int, float]:

@@ -453,6 +453,11 @@ class Replay(NamedTuple):
         for event in self.events:
             self._happen(event)
 
+    def back_to(self, events: int, records: int) -> None:
+        """Forget all but the first events and records, which others were not kept after."""
+        del self.hashes[events:], self.records[records:]
+        self.drop_half_done()
+
     def state(self, row: str) -> RowState:
         """Where a row stands, with a lease that may have ended: see `RowState.at`."""
         return after(self.last[row]) if row in self.last else _OPEN

@@ -38,7 +38,7 @@ _DAY = 24 * 3600.0
 @click.option(
     "--days", type=click.FloatRange(0, min_open=True), default=7.0, show_default=True, help="Until the rows come back."
 )
-@click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV.")
+@click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV or an .xlsx.")
 @force_option
 @who_option
 @table_moved

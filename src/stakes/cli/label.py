@@ -18,6 +18,10 @@ from stakes.exceptions import StakesError
 _PORT = 8577
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 _MINUTE = 60.0
+_WARNING = (
+    "Warning: other machines can reach the page at {}, and what is sent is not encrypted: whoever can listen there can "
+    "read it, and label in your name. Use --certificate and --key, or a network that you trust."
+)
 
 
 @click.command("label")
@@ -35,6 +39,12 @@ _MINUTE = 60.0
     help="What labels of a person cost, as a multiple of what a label costs; can be repeated.",
 )  # fmt: skip
 @click.option(
+    "--annotator-command", "command", metavar="COMMAND",
+    help="A program that labels rows, too: JSON lines in and out (see the tutorial). Never taken from a campaign.",
+)  # fmt: skip
+@click.option("--command-name", default="command", show_default=True, help="What its labels go by.")
+@click.option("--command-most", type=click.IntRange(1), default=100, show_default=True, help="How many rows it labels.")
+@click.option(
     "--minutes", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
     help="For how long a person has a row to themselves.",
 )  # fmt: skip
@@ -50,6 +60,7 @@ _MINUTE = 60.0
 @json_option
 def label_command(
     campaign: str, media: str | None, unit: str, opinions: int, share: float, prices: tuple[str, ...], minutes: float,
+    command: str | None, command_name: str, command_most: int,
     host: str, port: int, names: tuple[str, ...], certificate: str | None, certificate_key: str | None,
     new_token: bool, browse: bool, table: str | None, trust: bool, as_json: bool,
 ) -> None:  # fmt: skip
@@ -58,8 +69,8 @@ def label_command(
     The rows that are worth most come first, and the model learns from each label while you go on.
     """
     serving = _serving_modules()
+    from stakes.label.command import CommandAnnotator
     from stakes.label.flow import Desk, Rules
-    from stakes.label.guards import patient
     from stakes.label.media import Media
     from stakes.label.server import Label
     from stakes.label.session import Secret
@@ -71,38 +82,41 @@ def label_command(
         if prices:
             opened.set_annotators(dict(map(_price, prices)))
         place = opened.table
-    rules = Rules(minutes * _MINUTE, opinions, share, None if media is None else Media.of(media), unit)
-    listening = _listening(host, port)
-    port = listening.getsockname()[1]
-    scheme = "http" if certificate is None else "https"
-    hosts = _hosts(host, port, names)
+    program = None if command is None else CommandAnnotator(command, command_name, command_most)
+    several = max(opinions, 1 if program is None else 2)  # people tell how reliable a program is
+    rules = Rules(minutes * _MINUTE, several, share, None if media is None else Media.of(media), unit, program)
 
     def desk() -> Desk:
         worker = Worker(path, place, trust)
         worker.start()
         return Desk(Campaign.open(path, trust=trust), rules, worker)
 
-    secret = Secret.of(path, renew=new_token)
-    label = Label(desk, secret, hosts, scheme)
-    address = f"{scheme}://{hosts[0]}/?token={secret.token}"
-    protocol = patient(serving.protocols.http.h11_impl.H11Protocol)
-    config = serving.Config(
-        label.app, http=protocol, ws="none", log_level="warning", access_log=False, server_header=False,
-        date_header=False, proxy_headers=False, ssl_certfile=certificate, ssl_keyfile=certificate_key, lifespan="on",
-        timeout_keep_alive=30, limit_concurrency=200, h11_max_incomplete_event_size=16_384,
-    )  # fmt: skip
+    listening = _listening(host, port)
+    hosts = _hosts(host, listening.getsockname()[1], names)
+    secret, scheme = Secret.of(path, renew=new_token), "http" if certificate is None else "https"
+    label, address = Label(desk, secret, hosts, scheme), f"{scheme}://{hosts[0]}/?token={secret.token}"
     if host not in _LOCAL and certificate is None:
-        click.echo(
-            f"Warning: other machines can reach the page at {host}, and what is sent is not encrypted: whoever "
-            "can listen there can read it, and label in your name. Use --certificate and --key, or a network that you "
-            "trust.",
-            err=True,
-        )
+        click.echo(_WARNING.format(host), err=True)
     kept = "Whoever has this address can label. Ctrl+C ends the server; every label is kept."
     as_json_or(as_json, {"address": address}, [f"Label at {address}", kept])
     sys.stdout.flush()
     if browse:
         webbrowser.open(address)
+    _serve(serving, label.app, listening, certificate, certificate_key, path)
+
+
+def _serve(
+    serving: Any, app: Any, listening: socket.socket, certificate: str | None, key: str | None, path: Path
+) -> None:
+    """Answer requests until the process is told to end."""
+    from stakes.label.guards import patient
+
+    config = serving.Config(
+        app, http=patient(serving.protocols.http.h11_impl.H11Protocol), ws="none", log_level="warning",
+        access_log=False, server_header=False, date_header=False, proxy_headers=False, ssl_certfile=certificate,
+        ssl_keyfile=key, lifespan="on", timeout_keep_alive=30, limit_concurrency=200,
+        h11_max_incomplete_event_size=16_384,
+    )  # fmt: skip
     server = serving.Server(config)
     server.run(sockets=[listening])
     if not server.started:
@@ -122,11 +136,13 @@ def _serving_modules() -> Any:
 
 def _price(given: str) -> tuple[str, float]:
     """A name and a price, from NAME:PRICE."""
-    name, colon, price = given.rpartition(":")
+    name, _, price = given.rpartition(":")
     try:
-        return name.strip(), float(price) if colon and name.strip() else float("nan")
+        if name.strip():
+            return name.strip(), float(price)
     except ValueError:
-        raise StakesError(f"--annotator takes NAME:PRICE, such as expert:5, not {given!r}") from None
+        pass
+    raise StakesError(f"--annotator takes NAME:PRICE, such as expert:5, not {given!r}")
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -66,7 +66,7 @@ def applied(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 reading_options = applied(
     click.option("--missing", multiple=True, help="A mark for missing values, such as NA; can be repeated."),
-    click.option("--sheet", help="The sheet of a spreadsheet; the first that is shown otherwise."),
+    click.option("--sheet", help="The sheet of a spreadsheet; otherwise the one with the target, or the fullest."),
     click.option("--decimal", help="The sign before decimals, . or , where a number such as 1.234 leaves it open."),
     click.option("--thousands", help="The sign between thousands, where numbers leave it open."),
     click.option("--date", help="The order in dates such as 05/06/2024: dmy, mdy or ymd."),

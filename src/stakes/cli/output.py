@@ -37,7 +37,7 @@ _CAUTIONS = {  # kinds of notes that are shown in any case
     *("chosen copies", "fit warning", "trained weights", "out of range", "members agree", "fallback"),
     "promises kept",
 }
-_CAUTIOUS = 4  # of them
+_CAUTIOUS = 4  # lines of them
 _QUIET = 1.0  # seconds before anything is shown
 _TICK = 0.2
 _BAR = 20  # characters of a bar
@@ -152,13 +152,18 @@ def note_lines(notes: Sequence[object], *, verbose: bool) -> list[str]:
     """What was assumed, as a list; where not all is wanted, what is good to know, and how many others there are."""
     if not notes:
         return []
-    shown = list(notes) if verbose else [note for note in notes if getattr(note, "kind", "") in _CAUTIONS][:_CAUTIOUS]
-    lines = [line for each in shown for line in wrapped(str(each), "  ", "- ")]
+    lines: list[str] = []
+    count = 0
+    for note in notes if verbose else [each for each in notes if getattr(each, "kind", "") in _CAUTIONS]:
+        more = wrapped(str(note), "  ", "- ")
+        if count and not verbose and len(lines) + len(more) > _CAUTIOUS:
+            break
+        lines, count = [*lines, *more], count + 1
     if verbose:
         return ["", "Assumed:", *lines]
-    rest = len(notes) - len(shown)
-    more = f"{counted(rest, 'more note' if shown else 'note')} on what was assumed: --verbose shows all."
-    return ["", *lines, *([more] if rest else [])]
+    rest = len(notes) - count
+    folded = f"{counted(rest, 'more note' if count else 'note')} on what was assumed: --verbose shows all."
+    return ["", *lines, *([folded] if rest else [])]
 
 
 def at_terminal() -> bool:

@@ -1,14 +1,13 @@
-"""What a command line did not say of a table: asked at a terminal, proposed elsewhere, and always as flags.
+"""What a command line leaves open about a table: asked at a terminal, proposed elsewhere, and always as flags.
 
-Whatever is answered is echoed as the flag that says the same, and the whole command is printed in the end, so that it
-can be repeated without a question.
+Every answer is shown as the flag for it, and after the last one the whole command is printed, so that it can be
+repeated without a question.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Any
 
 import click
@@ -35,8 +34,8 @@ _LISTED = 8  # columns that are offered for the target
 _NONE = "-"
 
 
-class Unsaid(click.ClickException):
-    """A command that says too little, with the one to run in its message; nothing was done."""
+class Incomplete(click.ClickException):
+    """A command that leaves something open, with the one to run in its message; nothing was done."""
 
     exit_code = 2
 
@@ -45,8 +44,8 @@ class Unsaid(click.ClickException):
         (file or io.StringIO()).write(f"{self.format_message()}\n")
 
 
-def complete(table: str, given: dict[str, Any], *, as_json: bool, gaps: bool = True) -> str | None:
-    """See to it that `given` names a target and a loss.
+def complete(table: str, given: dict[str, Any], *, as_json: bool, gaps: bool = True) -> None:
+    """Make sure that `given` names a target and a loss; whoever sits at the terminal is asked for them.
 
     Args:
         table: The file.
@@ -54,19 +53,19 @@ def complete(table: str, given: dict[str, Any], *, as_json: bool, gaps: bool = T
         as_json: Whether the command answers a program, which is asked nothing.
         gaps: Whether it is about rows without a label, so that a target must have empty cells.
 
-    Returns:
-        The command that says the same without a question; None where nothing was left open.
-
     Raises:
-        Unsaid: If something is left open, and nobody is there to ask.
+        Incomplete: If something is left open, and nobody is there to ask.
     """
     if given["target"] is not None and (given["loss"] is not None or given["costs"] is not None):
-        return None
-    columns = look(_source(table, reading_brief(given)))
-    if not as_json and at_terminal():
-        _ask(table, columns, given, gaps)
-        return command_line(given)
-    raise Unsaid(_proposed(table, columns, given, gaps))
+        return
+    source = _source(table, reading_brief(given))
+    columns = look(source)
+    size = f"{table}{f', sheet {source.sheet!r},' if source.sheet else ''} has {counted(len(source), 'row')}"
+    if not (at_terminal() and not as_json):
+        raise Incomplete(_proposed(f"{size} and {counted(len(columns), 'column')}", columns, given, gaps))
+    _say(f"{size} and {counted(len(columns), 'column')}. Press Enter to accept the answer in brackets.")
+    _ask(columns, given, gaps)
+    click.echo(f"\nThe same without questions:\n  {printable(command_line(given))}\n", err=True)
 
 
 def _source(table: str, brief: Brief) -> Source:
@@ -82,7 +81,7 @@ def command_line(
     arguments: Sequence[str] | None = None,
     without: Sequence[str] = (),
 ) -> str:
-    """A command that says what was said, as flags.
+    """The command with these options, as flags.
 
     Args:
         given: Options by name, as they are now: they may have been answered since.
@@ -91,7 +90,7 @@ def command_line(
         without: Options that are left out.
 
     Returns:
-        A line for a shell; options that are as they always are do not stand there.
+        A line for a shell; options that have their default value are left out.
     """
     context = click.get_current_context()
     now = {**context.params, **given}
@@ -119,13 +118,9 @@ def _column(columns: Sequence[ColumnLook], name: str) -> ColumnLook:
     raise StakesError(f"there is no column {name!r}; there are {listed(names)}.{did_you_mean(name, names)}")
 
 
-def _size(table: str, columns: Sequence[ColumnLook]) -> str:
-    return f"{table} has {counted(columns[0].size, 'row')} and {counted(len(columns), 'column')}"
-
-
-def _proposed(table: str, columns: Sequence[ColumnLook], given: dict[str, Any], gaps: bool) -> str:
+def _proposed(size: str, columns: Sequence[ColumnLook], given: dict[str, Any], gaps: bool) -> str:
     """What the table looks like, and the command to run."""
-    lines = wrapped(f"stakes: {_size(table, columns)}. Nothing was done: say what to predict, and what errors cost.")
+    lines = wrapped(f"stakes: {size}. Nothing was done: say what to predict, and what errors cost.")
     flags: dict[str, str] = {}
     if given["target"] is None:
         target, why = target_proposals(columns)[0]
@@ -141,19 +136,19 @@ def _proposed(table: str, columns: Sequence[ColumnLook], given: dict[str, Any], 
         flags["loss"] = choices[0].name
         lines.append("- The loss, --loss, is one of these (stakes losses has more):")
         for choice in choices:
-            lines += wrapped(f"{choice.words} Example: {choice.example}.", " " * 23, f"    {choice.name:19}")
+            text = f"{choice.words} Example: {choice.example}{choice.flags and f' ({choice.flags})'}."
+            lines += wrapped(text, " " * 23, f"    {choice.name:19}")
     if given.get("id_column") is None and (ids := id_proposals(columns, target.name)):
         flags["id_column"] = ids[0][0].name
         lines += wrapped(f"Rows would be called by {ids[0][0].name!r}, as {ids[0][1]}.", "  ", "- ")
     return "\n".join([*lines, "Run:", f"  {command_line({**given, **flags})}"])
 
 
-_NO_GAP = "No cell of it is empty, so there is no row to choose: leave it empty where the label is not known yet."
+_NO_GAP = "No cell of it is empty, so there is no row to label: leave it empty where the label is not known yet."
 
 
-def _ask(table: str, columns: Sequence[ColumnLook], given: dict[str, Any], gaps: bool) -> None:
+def _ask(columns: Sequence[ColumnLook], given: dict[str, Any], gaps: bool) -> None:
     """Put what somebody at the terminal answers into `given`."""
-    _say(f"{_size(table, columns)}. A few questions; Enter takes what stands in brackets.")
 
     def answer(name: str, flag: str, value: Any) -> None:
         given[name] = value
@@ -181,7 +176,7 @@ def _chosen(names: Sequence[str], more: Sequence[str] = ()) -> Callable[[str], s
             return text
         if text.isdigit() and 1 <= int(text) <= len(names):
             return names[int(text) - 1]
-        raise StakesError(f"a number from 1 to {len(names)} or a name is wanted.{did_you_mean(text, (*names, *more))}")
+        raise StakesError(f"give a number from 1 to {len(names)}, or a name.{did_you_mean(text, (*names, *more))}")
 
     return check
 
@@ -189,13 +184,17 @@ def _chosen(names: Sequence[str], more: Sequence[str] = ()) -> Callable[[str], s
 def _target(columns: Sequence[ColumnLook], gaps: bool) -> str:
     proposals = target_proposals(columns)
     best, why = proposals[0]
-    shown = [column for column, _ in islice(proposals, _LISTED)]
+    able = [column for column, _ in proposals if not gaps or column.filled < column.size] or [best]
+    shown = able[:_LISTED]
     _say("")
     _say("What is to be predicted?")
     width = max(len(column.name) for column in shown)
     for place, column in enumerate(shown, 1):
         line = f"  {place} {column.name.ljust(width)}  {column.filled} of {column.size} filled in: {column.contents}"
         _say(line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…")
+    if gaps and (full := len(columns) - len(able)):
+        what = f"The other {counted(full, 'column')}" if full > 1 else "The other column"
+        _say(f"{what} {'have' if full > 1 else 'has'} no empty cell, so nothing to predict.", "  ")
     if why:
         _say(f"I would take {best.name!r}: {why}.")
     names = [column.name for column in columns]
@@ -228,7 +227,7 @@ def _ask_costs(target: ColumnLook, answer: Callable[[str, str, Any], None]) -> N
         answer("costs", "--costs", cost_line(costs))
         return
     one, other = target.pair
-    _say("Costs as truth>answer=cost, with commas between them; mistakes that are not named cost 1.")
+    _say("Costs as truth>answer=cost, with commas between them. Mistakes that are left out cost 1.")
     answer("costs", "--costs", prompted("Costs", _costs, f"{one}>{other}=5"))
 
 
@@ -243,20 +242,20 @@ def _ask_level(target: ColumnLook, answer: Callable[[str, str, Any], None]) -> N
 
 
 def _ask_limit(target: ColumnLook, answer: Callable[[str, str, Any], None]) -> None:
-    answer("threshold", "--threshold", prompted("Above which value is acting right", _number, usual_limit(target)))
-    answer("miss", "--miss", prompted("Cost of waiting when acting was right", _positive, "5"))
-    answer("false_alarm", "--false-alarm", prompted("Cost of acting when waiting was right", _positive, "1"))
+    answer("threshold", "--threshold", prompted("Act above which value", _number, usual_limit(target)))
+    answer("miss", "--miss", prompted("Cost of not acting when it was right to act", _positive, "5"))
+    answer("false_alarm", "--false-alarm", prompted("Cost of acting when it was not", _positive, "1"))
 
 
 def _number(text: str) -> float:
     if cell_kind(text) != "number":
-        raise StakesError(f"a number is wanted, with a point for the decimal mark; got {text!r}")
+        raise StakesError(f"give a number, with a point before decimals; got {text!r}")
     return float(text)
 
 
 def _positive(text: str) -> float:
     if (value := _number(text)) <= 0.0:
-        raise StakesError(f"a number above 0 is wanted; got {text}")
+        raise StakesError(f"give a number above 0; got {text}")
     return value
 
 
@@ -268,6 +267,6 @@ def _id(columns: Sequence[ColumnLook], target: str) -> str | None:
     names = [column.name for column, _ in proposals]
     _say("")
     _say(f"Which column names the rows? I would take {names[0]!r}: {proposals[0][1]}.")
-    _say(f"A {_NONE} stands for none: rows are then numbered from 1.")
+    _say(f"Type {_NONE} for none: rows are then numbered from 1.")
     chosen = prompted("Column", _chosen(names, [*(column.name for column in columns), _NONE]), names[0])
     return None if chosen == _NONE else chosen

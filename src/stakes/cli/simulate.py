@@ -62,7 +62,7 @@ def simulate_command(
     """
     if plot is not None:
         _check_plot(Path(plot), files_read(table, given), force)
-    again = complete(table, given, as_json=as_json, gaps=False)
+    complete(table, given, as_json=as_json, gaps=False)
     brief, said = brief_from(given, table)
     sheet = read_worksheet(table, brief)
     shown = sys.stderr.isatty() or not as_json
@@ -73,7 +73,6 @@ def simulate_command(
     lines = [*str(found).splitlines()[:-1], "", *wrapped(found.verdict())]
     lines += [line for sentence in said for line in wrapped(sentence)]
     lines += [f"Wrote {plot}."] if plot else []
-    lines += [f"The same without questions: {again}"] if again else []
     as_json_or(as_json, {"verdict": found.verdict(), **found.to_dict(), "notes": list(said)}, lines)
 
 

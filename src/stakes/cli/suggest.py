@@ -49,19 +49,19 @@ _NOT_OF_INIT = ("n", "jobs", "output", "force", "verbose", "as_json")  # options
 @model_options
 @money_options
 @click.option("-n", "n", type=click.IntRange(min=1), default=5, show_default=True, help="How many rows.")
-@click.option("-o", "--output", help="Write the rows, to be filled in, to a CSV.")
+@click.option("-o", "--output", help="Write the rows, to be filled in, to a CSV or an .xlsx.")
 @force_option
 @click.option("--jobs", type=int, help="Workers that score rows; -1 for all cores.")
 @verbose_option
 @json_option
 def suggest_command(table: str, output: str | None, force: bool, verbose: bool, as_json: bool, **given: Any) -> None:
-    """Which rows of TABLE (CSV, Parquet or Arrow) to label next, what they are worth, why, and what was assumed.
+    """Which rows of TABLE (CSV, a spreadsheet, Parquet, Arrow) to label next, what they are worth, and why.
 
     Rows whose target is empty are the pool, the others are the labels. Nothing is kept: see `stakes init` for that.
     TABLE may be larger than memory where it is a Parquet or Arrow file, or a folder of them: every row is then scored.
     """
-    again = complete(table, given, as_json=as_json)
-    keep = command_line(given, "init", [f"{Path(table).stem}.stakes", table], _NOT_OF_INIT)
+    complete(table, given, as_json=as_json)
+    options = dict(given)
     inputs = files_read(table, given)
     if output is not None:
         checked_output(output, inputs=inputs, overwrite=force)
@@ -82,13 +82,16 @@ def suggest_command(table: str, output: str | None, force: bool, verbose: bool, 
         rows = sheet if sheet.stream is None else sheet.stream.worksheet(ranking.indices)
         more = {APART: apart_cells(apart)}
         write_worksheet(output, rows, ranking.row_ids, {}, more, overwrite=force, inputs=inputs)
+    if sheet.stream is None:
+        options["id_column"] = options["id_column"] or sheet.likely_id
+    keep = command_line(options, "init", [f"{Path(table).stem}.stakes", table], _NOT_OF_INIT)
     kept = None if outlook is None else {**outlook.to_dict(), "ranking": None}
     lines = [
         *_head(sheet),
         *ranking_lines(ranking, apart, rows_compared(len(sheet.labels)), verbose=verbose),
         *_worths(outlook, n, verbose),
         *note_lines(notes, verbose=verbose),
-        *_next(brief.target, output, keep, again),
+        *_next(brief.target, output, keep),
     ]
     as_json_or(as_json, {**ranking_json(ranking, apart, notes), "outlook": kept}, lines)
 
@@ -115,8 +118,7 @@ def _worths(outlook: Outlook | None, n: int, verbose: bool) -> list[str]:
     return ["", *(part for line in lines for part in wrapped(line, "  ", ""))]
 
 
-def _next(target: str, output: str | None, keep: str, again: str | None) -> list[str]:
+def _next(target: str, output: str | None, keep: str) -> list[str]:
     """What to do now."""
     filled = f"fill in {target!r} and run this again" if output is None else f"fill in {output}"
-    lines = ["", *wrapped(f"Next: {filled}, or begin a campaign:")]
-    return [*lines, f"  {keep}", *(["This answer again, without questions:", f"  {again}"] if again else [])]
+    return ["", *wrapped(f"Next: {filled}, or begin a campaign:"), f"  {keep}"]

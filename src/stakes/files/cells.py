@@ -165,6 +165,12 @@ def reads_as_number(cell: str) -> bool:
     return bool(_number_ways([cell]))
 
 
+def unit_of(cell: str) -> str | None:
+    """What stands beside a number, "%" or the sign of a currency; "" where nothing does; None for what is no number."""
+    match = _number_parts(cell)
+    return None if match is None else match["percent"] or match["prefix"] or match["suffix"] or ""
+
+
 def are_alike(*cells: str | None) -> bool:
     """Whether cells can be read as numbers in one way."""
     return bool(_number_ways([cell for cell in cells if cell is not None]))
@@ -461,8 +467,10 @@ def _sentence(kind: tuple[str, ...], names: list[str], reading: Reading) -> str:
         return f"Read {cell} as {value} in {where}."
     if kind[0] == "time":
         return f"Read {cell} as {value} hours in {where}."
-    parts = ", ".join(PARTS[kind[0]][1:])
-    return f"Read {cell} as {value} in {where}{why}; the model sees days since 1970, {parts}."
+    sees = f"the model sees days since 1970, {', '.join(PARTS[kind[0]][1:])}"
+    if cell.strip().replace("T", " ") == value:
+        return f"Column{where.removeprefix('column')} hold{'s' * (len(names) == 1)} dates; {sees}."
+    return f"Read {cell} as {value} in {where}{why}; {sees}."
 
 
 def plain_number(text: str, formats: Formats) -> str | None:

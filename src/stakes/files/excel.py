@@ -44,7 +44,7 @@ class Sheet(NamedTuple):
 def read_sheet(path: Path, name: str | None, having: str | None, max_cells: int) -> Sheet:
     """The cells of the sheet of that name.
 
-    Without, of the first that is shown and has a cell `having` near its top; else of the first that holds anything.
+    Without, of the first that is shown and has a cell `having` near its top; else of the one with the most cells.
     """
     check_size(path, max_cells, 0, path.stat().st_size)
     if path.suffix.lower() in (".xlsx", ".xlsm"):
@@ -58,13 +58,15 @@ def read_sheet(path: Path, name: str | None, having: str | None, max_cells: int)
             raise StakesError(
                 f"{path} has no sheet {name!r}; it has {there}.{did_you_mean(name, workbook.sheet_names)}"
             )
-        found: Sheet | None = None
+        found, most = None, 0
         for each in names or workbook.sheet_names if name is None else [name]:
             sheet = workbook.get_sheet_by_name(each)
             check_size(path, max_cells, sheet.height * sheet.width)
             rows = [[_text(value) for value in row] for row in sheet.to_python(skip_empty_area=False)]
+            filled = sum(bool(cell) for row in rows for cell in row)
             right = having is not None and any(having in map(str.strip, row) for row in rows[:_TOP])
-            found = Sheet(rows, list(range(1, len(rows) + 1)), each, ()) if right or (found is None and rows) else found
+            if right or filled > most:
+                found, most = Sheet(rows, list(range(1, len(rows) + 1)), each, ()), filled
             if right:
                 break
     except StakesError:
@@ -163,13 +165,14 @@ def write_sheet(
     choices: Sequence[str] = (),
     title: str | None = None,
     keep: Sequence[str] = (),
+    percent: bool = False,
     overwrite: bool = False,
     inputs: Iterable[str | os.PathLike[str]] = (),
 ) -> None:
     """Write rows to be filled in: a hint above the header, the column `fill` marked, with a drop-down of `choices`.
 
-    Columns to `keep` stay text whatever their cells look like. Without choices the column takes numbers only. Nothing
-    that is written is run as a formula.
+    Columns to `keep` stay text whatever their cells look like. Without choices the column takes numbers only, shown as
+    `percent` where that is wanted: 12, typed there, is 12%. Nothing that is written is run as a formula.
     """
     library = _library("openpyxl")
     book = library.Workbook()
@@ -184,7 +187,7 @@ def write_sheet(
             number = isinstance(cell, int | float) or (isinstance(cell, str) and is_plain_number(cell))
             value = float(cell) if number and cell is not None and name not in keep else cell
             _put(sheet, count, place, value)
-    _mark(library, book, sheet, list(names).index(fill) + 1, count, choices)
+    _mark(library, book, sheet, list(names).index(fill) + 1, count, choices, percent)
     for place, name in enumerate(names, 1):
         letter = library.utils.get_column_letter(place)
         sheet.column_dimensions[letter].width = min(_WIDEST, max(10, len(name) + 4))
@@ -212,11 +215,14 @@ def _refuse_controls(text: str, row: int) -> None:
         )
 
 
-def _mark(library: Any, book: Any, sheet: Any, column: int, last: int, choices: Sequence[str]) -> None:
+def _mark(library: Any, book: Any, sheet: Any, column: int, last: int, choices: Sequence[str], percent: bool) -> None:
     """The column to fill in: coloured, with a drop-down of classes, or for numbers only."""
     letter = library.utils.get_column_letter(column)
     for row in range(2, last + 1):
-        sheet.cell(row, column).fill = library.styles.PatternFill("solid", fgColor="FFF2CC")
+        cell = sheet.cell(row, column)
+        cell.fill = library.styles.PatternFill("solid", fgColor="FFF2CC")
+        if percent:
+            cell.number_format = "0.0##%"
     validation = library.worksheet.datavalidation.DataValidation
     if choices:
         hidden = book.create_sheet(_LIST if sheet.title != _LIST else f"{_LIST} 2")

@@ -35,6 +35,8 @@ MAX_CELLS = 20_000_000
 """Of a table that is read whole, if not told otherwise: rows times columns."""
 MAX_COLUMNS = 20_000
 """Of any table."""
+_WORD = re.compile(r"[^\W_]+")
+_IDS = {"id", "ids", "key", "code", "name", "nr", "no", "nummer", "number", "index", "row", "sample", "uuid"}
 _CHARACTERS = 50  # on average, in each cell of the largest table
 _UNIT = 4  # letters of a sign or a unit that may stand beside a number
 _ENOUGH = 10  # cells, below which it means little that all differ
@@ -285,6 +287,16 @@ def remarks(name: str, cells: Cells) -> list[str]:
             f"they are meant as numbers, take {unit!r} out."
         ]
     return []
+
+
+def words_of(name: str) -> set[str]:
+    """The words of the name of a column, in small letters."""
+    return set(_WORD.findall(name.casefold()))
+
+
+def is_called_id(name: str) -> bool:
+    """Whether a column is called as columns of ids are."""
+    return bool(words_of(name) & _IDS)
 
 
 def all_differ(cells: Cells) -> bool:

@@ -32,6 +32,7 @@ from stakes.files.cells import (
     parts_of,
     sentences,
     settled,
+    unit_of,
     ways_of,
 )
 from stakes.files.excel import EXCEL
@@ -46,6 +47,7 @@ from stakes.files.frame import (
     check_text,
     checked_names,
     either_way,
+    is_called_id,
     not_finite,
     place_of,
     places_of,
@@ -214,6 +216,22 @@ class Source:
         values = (reading.values or {}) if reading.kind == "number" else {}
         return [None if cell is None or cell in reading.gaps else values.get(cell, cell.strip()) for cell in cells]
 
+    def unit(self, name: str) -> str:
+        """What stands beside the numbers of a column.
+
+        Args:
+            name: The column.
+
+        Returns:
+            "%", the sign of a currency, or "" where nothing does.
+
+        Raises:
+            StakesError: If they can be read in two ways, and nothing tells which; or there is no such column.
+        """
+        reading = self.reading(name)
+        cells = reading.values if reading.kind == "number" else None
+        return next(filter(None, map(unit_of, cells or ())), "")
+
     def sentences(self, names: Iterable[str]) -> tuple[str, ...]:
         """How some columns are read, where that is not plain.
 
@@ -246,6 +264,19 @@ class Source:
         said = {name: remarks(name, cells) for name, cells in texts.items()}
         names_only = [name for name, cells in texts.items() if not said[name] and all_differ(cells)]
         return (*(sentence for each in said.values() for sentence in each), *_names_sentence(names_only))
+
+    def likely_ids(self, names: Iterable[str]) -> list[str]:
+        """The columns that could be the id: texts or whole numbers, none empty and none twice.
+
+        Args:
+            names: The columns to look at.
+
+        Returns:
+            Those that are called as ids are, and then, where there are ten rows or more, other texts.
+        """
+        apart = [name for name in names if self.tells_apart(name)]
+        texts = [name for name in apart if self.reading(name).kind == "text" and all_differ(self._marked(name))]
+        return list(dict.fromkeys([*filter(is_called_id, apart), *texts]))
 
     def tells_apart(self, name: str) -> bool:
         """Whether a column could be the id: texts or whole numbers, none empty and none twice.
@@ -467,7 +498,7 @@ def read_table(
         thousands: The sign between thousands, where it can be read in two ways.
         date: The order in dates of digits, "dmy", "mdy" or "ymd", where they can be read in several.
         encoding: Of a CSV; found in its bytes without.
-        sheet: Of a spreadsheet; the first that is shown without.
+        sheet: Of a spreadsheet; without, the one with the target, or with the most cells.
         having: A column that tells which sheet is meant, where no sheet is named.
         unescape: Whether to take back what `write_csv` did to cells that a spreadsheet would run.
         max_cells: How large the table may be, in rows times columns, and in characters 50 times that.

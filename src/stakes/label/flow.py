@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from stakes._utils.text import short
 from stakes.campaign import Campaign, Event, Status, Undone
 from stakes.campaign.campaign import RANKING
 from stakes.campaign.kept import ranking_kept
+from stakes.campaign.states import Replay, checked_clock
+from stakes.label.command import CommandAnnotator
 from stakes.label.media import Media
 from stakes.label.worker import Worker
 from stakes.tabular.worksheet import loss_task
@@ -25,6 +28,8 @@ Act = Literal["later", "unsure", "skip"]
 ACTS: tuple[Act, ...] = ("later", "unsure", "skip")
 _AGAIN = 10  # acts of a person after which a row that they put off comes again
 _HOUR = 3600.0
+_LONG = 40  # letters from which on a column is one of texts
+_ENOUGH = 20  # rows to choose from, of which others may take some meanwhile
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,7 @@ class Rules:
         share: The share of rows that more than one person labels.
         media: The images and texts that cells name; None without.
         unit: Of a target that is a number, such as EUR.
+        command: A program that labels some of the rows; None without.
     """
 
     lease: float = _HOUR
@@ -44,6 +50,7 @@ class Rules:
     share: float = 0.2
     media: Media | None = None
     unit: str = ""
+    command: CommandAnnotator | None = None
 
 
 class Cell(NamedTuple):
@@ -51,6 +58,8 @@ class Cell(NamedTuple):
 
     column: str
     text: str
+    long: bool = False
+    """Whether the column holds texts to be read, rather than values."""
     image: bool = False
     """Whether it names an image that is shown in its place."""
     content: str | None = None
@@ -111,6 +120,8 @@ class Desk:
     """Labels, the expected loss of a decision, and its standard error, of each ranking."""
     problem: str | None = None
     """Why the last ranking failed."""
+    problem_of_command: str | None = None
+    """Why the command is not asked any more."""
     ranked_with: int | None = None
     """Labels that the last ranking knew of."""
 
@@ -149,6 +160,12 @@ class Desk:
         row = held[0].row if held else self._hand_out(name)
         return None if row is None else self._card(row, name)
 
+    def next(self, name: str, change: Callable[[], None]) -> Card | None:
+        """Make a change, and hand out the row that comes next: both are on the disk when this returns, or neither."""
+        with self.campaign.journal.together():
+            change()
+            return self.card(name)
+
     def tell(self, name: str, row: str, label: str, *, new_class: bool = False) -> None:
         """Record what a person says of a row; once more, it changes nothing."""
         self.campaign.tell(row, label, annotator=name, new_class=new_class)
@@ -162,7 +179,7 @@ class Desk:
 
     def undo(self, name: str, number: int) -> Undone | None:
         """Take back what a person did last, if that is still the event that they mean; None where it is not."""
-        acts = self.campaign.journal.replay.acts(name)
+        acts = self._replay.acts(name)
         if not acts or acts[-1].number != number:
             return None
         return self.campaign.journal.undo(name, seconds=self.rules.lease)
@@ -173,13 +190,13 @@ class Desk:
 
     def disputes(self) -> list[str]:
         """The rows to be settled: those on which annotators differ first."""
-        states = self.campaign.journal.states()
-        unsure = (row for row, state in states.items() if state.status == "unsure")
-        return list(dict.fromkeys([*self.campaign.disagreements(), *unsure]))
+        differ = self.campaign.disagreements()
+        unsure = [row for row, event in self._replay.last.items() if event.kind == "unsure"]
+        return list(dict.fromkeys([*differ, *unsure]))
 
     def dispute(self, row: str, name: str) -> Dispute:
         """A row to be settled."""
-        replay = self.campaign.journal.replay
+        replay = self._replay
         given = replay.opinions.get(row, {}).values()
         said = tuple((event.who or "the table", event.label or "") for event in given)
         return Dispute(self._card(row, name), said, tuple(sorted(replay.declined.get(row, ()))))
@@ -195,7 +212,7 @@ class Desk:
 
     def acquired(self) -> tuple[list[str], int]:
         """The labels in the order in which they came, and how many came with the table."""
-        replay = self.campaign.journal.replay
+        replay = self._replay
         first = [(row, next(iter(given.values())).number) for row, given in replay.opinions.items() if given]
         rows = [row for row, _ in sorted(first, key=lambda each: each[1])]
         labels = [label for row in rows if (label := replay.state(row).label) is not None]
@@ -203,7 +220,42 @@ class Desk:
 
     def agreement(self) -> list[str]:
         """How far annotators agree, in words; nothing where no row has two labels."""
-        return []
+        return self._reliability()
+
+    def _reliability(self) -> list[str]:
+        """How often the command says what people say, where both have labelled a row."""
+        command = self.rules.command
+        if command is None:
+            return []
+        same = self.campaign.alike()
+        both = [
+            [same(own.label or "", event.label or "") for who, event in given.items() if who != command.name]
+            for given in self._replay.opinions.values()
+            if (own := given.get(command.name)) is not None and len(given) > 1
+        ]
+        told = [each for row in both for each in row]
+        if not told:
+            return [f"How reliable {command.name} is will be known once people have labelled some of its rows."]
+        share = sum(told) / len(told)
+        return [f"{command.name} says what people say in {sum(told)} of {len(told)} labels ({share:.0%})."]
+
+    def take(self, name: str, row: str, label: str | None) -> None:
+        """Record what the command says of a row; None is that it is not sure."""
+        if label is None:
+            self.put_off(name, row, "unsure")
+        else:
+            self.tell(name, row, label)
+
+    def for_command(self) -> Card | None:
+        """A row for the command to label, as long as that is wanted and pays; None where there is none."""
+        command = self.rules.command
+        if command is None or self.people().get(command.name, 0) >= command.most or self.ranked_with is None:
+            return None
+        if self.status().advice.startswith(("Stop", "Done")):
+            return None
+        held = self.campaign.journal.held(command.name)
+        given = [held[0].row] if held else self.campaign.hand_out(self._ready, 1, who=command.name)
+        return self._card(given[0], command.name) if given else None
 
     def guess(self, row: str) -> str | None:
         """What the model says of a row, as it was last ranked; None where that is not known."""
@@ -244,6 +296,12 @@ class Desk:
     def classes_named(self) -> bool:
         """Whether all classes are known from the start."""
         return bool(self.campaign.brief.classes or self.campaign.brief.loss.cost_matrix)
+
+    @property
+    def _replay(self) -> Replay:
+        """What has happened in the campaign so far, whoever did it."""
+        self.campaign.journal.version()
+        return self.campaign.journal.replay
 
     def _changed(self) -> bool:
         """Whether labels or money have changed since the last ranking was asked for, or there was none."""
@@ -289,16 +347,21 @@ class Desk:
         return None
 
     def _rest(self, put_off: set[str]) -> list[str]:
-        """Open rows beyond those that are ranked, in an order that has nothing to do with that of the table."""
+        """Some open rows beyond those that are ranked."""
         if self.ranked_with is None:  # the first ranking is on its way
             return []
-        states = self.campaign.journal.states()
-        rest = [row for row, state in states.items() if state.status == "open" and row not in put_off]
-        return sorted(rest, key=self._draw)
+        replay, now = self._replay, checked_clock()
+        free = (row for row in self._drawn if row not in put_off and replay.state(row).at(now).status == "open")
+        return list(islice(free, _ENOUGH))
+
+    @cached_property
+    def _drawn(self) -> list[str]:
+        """All rows in an order that has nothing to do with that of the table."""
+        return sorted(self.campaign.journal.ids(), key=self._draw)
 
     def _due(self, name: str) -> list[str]:
         """Rows on which one more opinion is wanted, in the order in which they were labelled."""
-        replay, rules = self.campaign.journal.replay, self.rules
+        replay, rules = self._replay, self.rules
         several = [
             next(iter(given.values()))
             for row, given in replay.opinions.items()
@@ -312,7 +375,7 @@ class Desk:
         return int.from_bytes(hashlib.sha256(seed).digest()[:8]) / 2**64
 
     def _acts_of(self, name: str) -> list[Event]:
-        return self.campaign.journal.replay.acts(name)
+        return self._replay.acts(name)
 
     def _card(self, row: str, name: str) -> Card:
         acts = self._acts_of(name)
@@ -322,8 +385,15 @@ class Desk:
         position, media = self._places[row], self.rules.media
         cells = ((name, cells[position] or "") for name, cells in self._columns)
         if media is None:
-            return tuple(Cell(name, value) for name, value in cells)
-        return tuple(Cell(name, value, media.is_image(value), media.text(value)) for name, value in cells)
+            return tuple(Cell(name, value, name in self._texts) for name, value in cells)
+        return tuple(
+            Cell(name, value, name in self._texts, media.is_image(value), media.text(value)) for name, value in cells
+        )
+
+    @cached_property
+    def _texts(self) -> set[str]:
+        """The columns that hold texts to be read."""
+        return {name for name, cells in self._columns if any(len(cell or "") > _LONG for cell in cells)}
 
     @cached_property
     def _places(self) -> dict[str, int]:

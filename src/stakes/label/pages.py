@@ -24,8 +24,8 @@ ACT_WORDS = {
     "unsure": ("Not sure", "somebody else settles it"),
     "skip": ("Skip for good", "it cannot be labelled; never ask again"),
 }
+_MISTAKES = 6  # that are told
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
-_LONG = 80  # letters from which on a value has a block of its own
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def message_page(heading: str, sentences: Sequence[str], *, link: str | None = N
     onward = [tag("p", tag("a", link, href="/", class_="button"))] if link else []
     refresh = [void("meta", http_equiv="refresh", content=f"0;url={to}")] if to else []
     content = [*refresh, tag("h1", heading), *(tag("p", each) for each in sentences), *onward]
-    return document(heading, tag("main", tag("div", content, class_="sheet narrow"), class_="single"))
+    return document(heading, tag("main", tag("div", content, class_="sheet narrow"), class_="single", id="main"))
 
 
 def name_page(view: View, problem: str | None = None) -> Markup:
@@ -112,7 +112,7 @@ def name_page(view: View, problem: str | None = None) -> Markup:
         "It goes with each of your labels, so that others get other rows. Use the same name on each of your devices."
     )
     content = [tag("h1", "Who is labelling?"), tag("p", words, class_="faint"), *wrong, form]
-    return document(view.title, tag("main", tag("div", content, class_="sheet narrow"), class_="single"))
+    return document(view.title, tag("main", tag("div", content, class_="sheet narrow"), class_="single", id="main"))
 
 
 def label_page(view: View, work: Content, panel: Content) -> Markup:
@@ -121,12 +121,12 @@ def label_page(view: View, work: Content, panel: Content) -> Markup:
         tag("div", work, id="work"),
         tag("aside", panel, id="panel", aria_label="What labels are worth"),
     ]
-    return _framed(view, "label", tag("main", content, class_="desk"))
+    return _framed(view, "label", tag("main", content, class_="desk", id="main"))
 
 
 def settle_page(view: View, work: Content) -> Markup:
     """The page to settle rows on."""
-    return _framed(view, "settle", tag("main", tag("div", work, id="work"), class_="single"))
+    return _framed(view, "settle", tag("main", tag("div", work, id="work"), class_="single", id="main"))
 
 
 def _framed(view: View, here: str, content: Content) -> Markup:
@@ -148,7 +148,7 @@ def _framed(view: View, here: str, content: Content) -> Markup:
         id="lost", role="alert", hidden="hidden",
     )  # fmt: skip
     live = tag("p", "", id="live", role="status", aria_live="polite", class_="unseen")
-    skip = tag("a", "Skip to the row", href="#work", class_="unseen focusable")
+    skip = tag("a", "Skip to the row", href="#main", class_="unseen focusable")
     return document(f"{view.title}: {here}", [skip, header, lost, live, content])
 
 
@@ -242,7 +242,7 @@ def keys_page(view: View, problem: str | None = None, saved: bool = False) -> Ma
     form = tag("form", [_mark(view), *boxes, tag("button", "Save", type="submit", class_="primary")], method="post",
                action="/keys", class_="stack")  # fmt: skip
     content = [tag("h1", "Keys"), tag("p", fixed, class_="faint"), *wrong, *done, form]
-    return _framed(view, "keys", tag("main", tag("div", content, class_="sheet narrow"), class_="single"))
+    return _framed(view, "keys", tag("main", tag("div", content, class_="sheet narrow"), class_="single", id="main"))
 
 
 def _meaning(name: str) -> str:
@@ -262,7 +262,7 @@ def panel(
     ]
     parts = [
         tag("p", ranked, id="ranked", class_="ranked"),
-        *([tag("p", f"The last ranking failed: {problem}", class_="problem")] if problem else []),
+        *([tag("p", f"Something failed: {problem}", class_="problem")] if problem else []),
         tag(
             "dl",
             [tag("div", [tag("dt", name), tag("dd", value)]) for name, value in _money(card, status)],
@@ -270,7 +270,7 @@ def panel(
         ),
         tag("section", [tag("p", status.advice)], class_=f"advice {mood}", aria_label="Advice"),
         tag("div", progress, class_="progress"),
-        tag("p", loss_sentences(view.brief.loss), class_="faint loss"),
+        tag("p", [loss_sentences(view.brief.loss), _mistakes(view.brief.loss.cost_matrix)], class_="faint loss"),
         learning_chart(curve),
         acquired,
     ]
@@ -290,6 +290,16 @@ def panel(
             )
         )
     return parts
+
+
+def _mistakes(matrix: Any) -> str:
+    """What mistakes cost, one after another, where they are few."""
+    if matrix is None:
+        return ""
+    costs = [(truth, name, cost) for truth, line in matrix.items() for name, cost in line.items() if cost]
+    told = [f"{name} where it is {truth} costs {short(cost)}" for truth, name, cost in costs[:_MISTAKES]]
+    more = f", and {len(costs) - _MISTAKES} more" if len(costs) > _MISTAKES else ""
+    return f" To say {'; '.join(told)}{more}." if told else ""
 
 
 def _money(card: Card | None, status: Status) -> list[tuple[str, Content]]:
@@ -335,14 +345,16 @@ def _today(status: Status) -> Content:
 def _values(card: Card) -> Markup:
     """The cells of a row: long ones as paragraphs, files as what they hold, others as a list."""
     short_ones, long_ones = list[Markup](), list[Markup]()
-    for name, value, image, content in card.values:
+    for name, value, long, image, content in card.values:
         if image:
             shown = void("img", src=f"/media/{quote(value)}", alt=f"{name}: {value}")
             long_ones.append(tag("figure", [shown, tag("figcaption", f"{name}: {value}")]))
         elif content is not None:
-            long_ones.append(tag("div", [tag("h3", f"{name}: {value}"), tag("p", content, class_="long")]))
-        elif len(value) > _LONG or "\n" in value:
-            long_ones.append(tag("div", [tag("h3", name), tag("p", value, class_="long")]))
+            long_ones.append(
+                tag("div", [tag("h2", f"{name}: {value}", class_="name"), tag("p", content, class_="long")])
+            )
+        elif long or "\n" in value:
+            long_ones.append(tag("div", [tag("h2", name, class_="name"), tag("p", value, class_="long")]))
         else:
             short_ones.append(tag("div", [tag("dt", name), tag("dd", value or "\N{EN DASH}")]))
     return tag("div", [*long_ones, tag("dl", short_ones, class_="values") if short_ones else ""], class_="row")

@@ -12,6 +12,7 @@ import hmac
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -78,12 +79,16 @@ class Label:
     async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
         self._desk = await self._in_thread(self._open)
         looking = asyncio.create_task(self._look())
+        commanding = asyncio.create_task(self._command())
         try:
             yield
         finally:
-            looking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await looking
+            for task in (looking, commanding):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+            if (command := self._desk.rules.command) is not None:
+                command.stop()
             await self._in_thread(self._desk.close)
             self._thread.shutdown()
 
@@ -98,6 +103,23 @@ class Label:
             await asyncio.sleep(_POLL)
             with contextlib.suppress(StakesError):
                 await self._in_thread(self._the_desk.look)
+
+    async def _command(self) -> None:
+        """Have the command label rows, one after another, beside the people; after a failure it is not asked again."""
+        desk = self._the_desk
+        command = desk.rules.command
+        while command is not None and desk.problem_of_command is None:
+            card = await self._in_thread(desk.for_command)
+            if card is None:
+                await asyncio.sleep(_POLL)
+                continue
+            values = {cell.column: cell.content or cell.text for cell in card.values}
+            classes = () if desk.numbers else await self._in_thread(desk.classes)
+            try:
+                label = await asyncio.to_thread(command.ask, card.row, values, classes)
+                await self._in_thread(partial(desk.take, command.name, card.row, label))
+            except StakesError as error:
+                desk.problem_of_command = str(error)
 
     @property
     def _the_desk(self) -> Desk:
@@ -301,7 +323,7 @@ class Label:
             acquired=acquired_chart(labels, initial, numbers=desk.numbers),
             people=desk.people(),
             agreement=desk.agreement(),
-            problem=desk.problem,
+            problem=desk.problem_of_command or desk.problem,
         )
 
     def _settled(self, browser: Browser, notice: str = "") -> tuple[Content, pages.View]:
@@ -323,14 +345,14 @@ class Label:
         """Make a change, which is on the disk when it returns; then the next row, as a part of the page for scripts."""
 
         def made() -> tuple[Content, bool, str]:
+            desk, said = self._the_desk, list[str]()
+            view = self._view(browser)
             try:
-                notice, good = change(), True
+                card = desk.next(browser.name, lambda: said.append(change()))
             except StakesError as error:
-                notice, good = str(error), False
-            if back == "/settle":
-                return self._settled(browser, notice)[0], good, notice
-            view, desk = self._view(browser), self._the_desk
-            return self._work(view, desk.card(browser.name), notice), good, notice
+                return "", False, str(error)
+            work = self._settled(browser, said[0])[0] if back == "/settle" else self._work(view, card, said[0])
+            return work, True, said[0]
 
         if request.headers.get("x-part") != "1":
             _, good, notice = await self._in_thread(made)

@@ -16,6 +16,7 @@ from array_api_compat import device
 
 from stakes._utils.array import Array, asarrays, check_shape, column, constant, namespace, on_host
 from stakes._utils.tables import plain_label
+from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
 from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels, labels_to_indicators, target_axes
 
@@ -135,6 +136,7 @@ class CostMatrix(FiniteChoice):
             if here is not None and given_names is not None:
                 raise StakesError(f"costs have names already; leave {name} out, or give costs without names")
             object.__setattr__(self, name, distinct_names(name, here if given_names is None else given_names, count))
+        _refuse_slips(self.classes, self.actions)
         if 0 in costs.shape:
             raise StakesError(f"costs must have a row for each class and a column for each action; got {costs.shape}")
         apart = float(np.max(costs / 4.0) - np.min(costs / 4.0))
@@ -175,6 +177,21 @@ def _named_parts(costs: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
     if uneven := [name for name, row in costs.items() if set(row) != set(actions)]:
         raise StakesError(f"costs need one of each action, {actions}, for every class; those of {uneven[0]!r} differ")
     return [[row[action] for action in actions] for row in costs.values()], list(costs), actions
+
+
+def _refuse_slips(classes: Sequence[Any] | None, actions: Sequence[Any] | None) -> None:
+    """Refuse an action that is called nearly as a class that has no column: it would be taken for another decision."""
+    lacking = [str(name) for name in classes or () if name not in (actions or ())]
+    some_match = len(lacking) < len(classes or ())
+    for action in actions or ():
+        if classes is None or action in classes:
+            continue
+        same = [name for name in lacking if name.strip().casefold() == str(action).strip().casefold()]
+        if same or (some_match and did_you_mean(str(action), lacking)):
+            raise StakesError(
+                f"costs have a column {action!r}, and the classes are {listed(map(repr, classes))}."
+                f"{did_you_mean(str(action), same or lacking)} A decision that is no class needs a name less alike."
+            )
 
 
 def distinct_names(what: str, names: Any, count: int) -> tuple[Any, ...] | None:

@@ -206,3 +206,62 @@ def _text(value: Any) -> str:
 def _listed(names: list[str], most: int = 8) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+class NamedColumns(BaseEstimator):  # type: ignore[misc]
+    """A transformer of tables into pandas data frames, for pipelines that choose their columns by name.
+
+    Values stay as they are; gaps are NaN. Needs pandas.
+
+    Examples:
+        >>> import pandas
+        >>> table = pandas.DataFrame({"age": [41.0, 52.0], "sex": ["f", "m"]})
+        >>> NamedColumns().fit(table).transform(table)["sex"].tolist()
+        ['f', 'm']
+    """
+
+    def fit(self, X: Any, y: Any = None, pool: Any = None) -> NamedColumns:  # noqa: N803 (scikit-learn's names)
+        """Learn the names of columns.
+
+        Args:
+            X: A table [N, p] whose columns have names.
+            y: Not used.
+            pool: Not used.
+
+        Returns:
+            The transformer itself.
+
+        Raises:
+            StakesError: If the columns have no names.
+        """
+        self.names_ = column_names(check_table("X", X, allow_nan=True))
+        if self.names_ is None:
+            raise StakesError("columns are chosen by name, and those of the table have none; give a data frame")
+        self.n_features_in_ = len(self.names_)
+        self.report_: tuple[str, ...] = ("Columns go to the model by name, as they are in the table.",)
+        return self
+
+    def transform(self, X: Any) -> Any:  # noqa: N803
+        """The same columns as a data frame.
+
+        Args:
+            X: A table [N, p] with the columns of `fit`.
+
+        Returns:
+            A pandas data frame of N rows.
+
+        Raises:
+            StakesError: If columns are not those of `fit`, or pandas is not installed.
+        """
+        check_is_fitted(self)
+        try:
+            from pandas import DataFrame
+        except ImportError as error:
+            raise StakesError("a pipeline that chooses columns by name needs pandas: pip install pandas") from error
+        check_names("X", column_names(X), self.names_, "those of fit")
+        return DataFrame({name: column_at(X, place) for place, name in enumerate(self.names_ or ())})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = BaseEstimator.__sklearn_tags__(self)
+        tags.input_tags.allow_nan = True
+        return tags

@@ -16,6 +16,7 @@ from sklearn.ensemble import (
     VotingClassifier,
     VotingRegressor,
 )
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multioutput import MultiOutputRegressor
@@ -137,7 +138,17 @@ def check_fitted(model: Any) -> None:
         if isinstance(each, type):
             raise TypeError(f"a fitted model is needed; got the class {each.__name__} itself")
         if isinstance(each, BaseEstimator) and not callable(getattr(_last_step(each), "belief", None)):
-            check_is_fitted(each)
+            _check_fitted(each)
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        check_is_fitted(model)
+    except NotFittedError as error:
+        raise NotFittedError(
+            f"{type(model).__name__} is not fitted yet. Fit it, or give the rows and labels to fit it to: rank(model, "
+            "loss, pool, labelled=(X, y)), or rank(model, loss, X, y=y) where y has gaps."
+        ) from error
 
 
 def check_columns(model: Any, name: str, table: Table) -> None:

@@ -25,8 +25,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.arguments import RandomState, as_seed
 from stakes._utils.array import on_host
-from stakes._utils.tables import Host, check_table, is_gap, n_rows
-from stakes._utils.text import counted
+from stakes._utils.tables import Host, check_table, column_at, column_names, is_gap, is_number, n_rows
+from stakes._utils.text import counted, listed
 from stakes.exceptions import StakesError
 from stakes.models.base import LABELS_SEEN, best_of, has_belief, no_belief
 from stakes.models.bootstrap import Bootstrap, library_of
@@ -120,9 +120,21 @@ def _served(model: Any, rows: Any, labels: Host, seed: int, n_jobs: int | None) 
     except ValueError as error:
         raise StakesError(
             f"copies of {type(model).__name__} could not be fitted to the {len(labels)} labelled rows drawn anew: "
-            f"{error}"
+            f"{error}{_text_columns(rows)}"
         ) from error
     return ensemble, (f"{type(model).__name__} says nothing of how sure it is.", *ensemble.report_)
+
+
+def _text_columns(rows: Any) -> str:
+    """What to do with columns of text, where there are any."""
+    names = column_names(rows)
+    texts = [name for place, name in enumerate(names or ()) if not is_number(column_at(rows, place))]
+    if not texts:
+        return ""
+    return (
+        f". Columns of text must be encoded ({listed(texts)}): make_pipeline(make_column_transformer((OneHotEncoder("
+        f'handle_unknown="ignore"), {texts}), remainder="passthrough"), model)'
+    )
 
 
 def _served_at_the_end(

@@ -40,7 +40,7 @@ class VirtualEnsemble(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 
     Args:
         estimator: A `CatBoostClassifier` or `CatBoostRegressor`.
-        members: The number K of virtual ensembles.
+        members: The number K of virtual ensembles; half as many as there are trees, where these are fewer.
         random_state: The seed of the fit and of the folds.
 
     Examples:
@@ -66,6 +66,7 @@ class VirtualEnsemble(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         """
         labels = on_host(y)
         self.model_ = self._sampling().fit(X, labels)
+        self.members_ = _members(self.model_, self.members)
         if is_classifier(self.model_):
             self.classes_ = np.asarray(self.model_.classes_)
         elif _loss(self.model_) != _NORMAL:
@@ -73,7 +74,7 @@ class VirtualEnsemble(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         return self
 
     def _sampling(self) -> Any:
-        model = as_member(self.estimator.copy())
+        model = as_member(type(self.estimator)(**self.estimator.get_params()))  # a copy of a fitted one takes none
         known = model.get_params()
         seed = {} if {"random_seed", "random_state"} & set(known) else {"random_seed": self.random_state % 2**31}
         return model.set_params(posterior_sampling=True, **seed)
@@ -87,9 +88,9 @@ class VirtualEnsemble(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             np.arange(len(targets))
         ):
             model = self._sampling().fit(_safe_indexing(rows, inside), targets[inside])
-            means = _raw(model, self.members, _safe_indexing(rows, outside))[:, :, 0]
+            means = _raw(model, self.members_, _safe_indexing(rows, outside))[:, :, 0]
             squares.append((targets[outside] - means.mean(axis=1)) ** 2)
-            spreads.append(means.var(axis=1, ddof=1) * (1.0 + 1.0 / self.members))
+            spreads.append(means.var(axis=1, ddof=1) * (1.0 + 1.0 / self.members_))
         return noise_left(np.mean(np.concatenate(squares)), np.mean(np.concatenate(spreads)), 0.0)
 
     @property
@@ -99,8 +100,8 @@ class VirtualEnsemble(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         name = type(self.estimator).__name__
         noise = " The noise of labels is from residuals of three-fold cross-validation." * hasattr(self, "noise_sd_")
         return (
-            f"{name} was fitted to the labelled rows with posterior_sampling=True; {self.members} virtual ensembles of "
-            f"it are its belief: quicker than {self.members} fits, and more alike.{noise}",
+            f"{name} was fitted to the labelled rows with posterior_sampling=True; {self.members_} virtual ensembles "
+            f"of it are its belief: quicker than {self.members_} fits, and more alike.{noise}",
         )
 
     def predict(self, X: Any) -> Array:  # noqa: N803
@@ -138,6 +139,16 @@ class VirtualEnsemble(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 def samples_posterior(model: Any) -> bool:
     """Whether a model of CatBoost is fitted, and was so by sampling from its posterior."""
     return bool(model.is_fitted() and model.get_all_params().get("posterior_sampling"))
+
+
+def _members(model: Any, wanted: int) -> int:
+    """How many virtual ensembles there can be: each needs a tree of its own in the second half."""
+    if model.tree_count_ < 4:
+        raise StakesError(
+            f"virtual ensembles are parts of the second half of the trees, and this {type(model).__name__} has "
+            f"{model.tree_count_}: raise `iterations`, or give Bootstrap(model).fit(X, y)"
+        )
+    return int(min(wanted, model.tree_count_ // 2))
 
 
 def _loss(model: Any) -> str:
@@ -206,13 +217,13 @@ def _catboost(model: Any, contexts: Any, *, target: Any, classes: Any, **_: Any)
             f"a {type(model).__name__} says how sure it is if it is fitted with posterior_sampling=True. Or give the "
             "rows and labels that it was fitted to: rank(model, loss, pool, labelled=(X, y))."
         )
-    return _prepare(model, contexts, _MEMBERS, None, target=target, classes=classes)
+    return _prepare(model, contexts, _members(model, _MEMBERS), None, target=target, classes=classes)
 
 
 def _of_ensemble(model: VirtualEnsemble, contexts: Any, *, target: Any, classes: Any, **_: Any) -> RowsToBelief:
     check_is_fitted(model)
     noise = getattr(model, "noise_sd_", None)
-    return _prepare(model.model_, contexts, model.members, noise, target=target, classes=classes)
+    return _prepare(model.model_, contexts, model.members_, noise, target=target, classes=classes)
 
 
 register_model(VirtualEnsemble, _of_ensemble)

@@ -25,6 +25,7 @@ FEWEST_ROUNDS, FEWEST_LABELS = 3, 8
 _TRUST = 0.5  # standard deviation of the share that is kept, before any record
 _UNEVEN = 0.5  # that of a round about the campaign's share, in units of its promise
 _WORTHS = ("worth", "gain", "together")  # what rows are ranked by, as far as it is a worth
+_FAR = 4.0  # times what is expected where labels are: more is not told by them
 _BLOCK = 4_000_000  # distances at a time
 
 
@@ -71,6 +72,18 @@ class Past(NamedTuple):
     advice: tuple[Verdict, ...] = ()
 
 
+def judged_enough(rounds: Sequence[PromisedRound]) -> list[PromisedRound]:
+    """Those that promised something, and that enough labels have judged.
+
+    Args:
+        rounds: Those of a campaign.
+
+    Returns:
+        The rounds that `share_kept` goes by.
+    """
+    return [each for each in rounds if each.judged >= FEWEST_LABELS and each.raw > 0.0]
+
+
 def share_kept(rounds: Sequence[PromisedRound]) -> Amount | None:
     """Which share of what was promised came, from 0 to 1; None where too little is known to say.
 
@@ -93,7 +106,7 @@ def share_kept(rounds: Sequence[PromisedRound]) -> Amount | None:
         >>> round(share_kept([one] * 40).value, 2)
         0.41
     """
-    usable = [each for each in rounds if each.judged >= FEWEST_LABELS and each.raw > 0.0]
+    usable = judged_enough(rounds)
     if len(usable) < FEWEST_ROUNDS:
         return None
     precision, total = _TRUST**-2, _TRUST**-2
@@ -167,26 +180,35 @@ def _shrunk_ranking(ranking: Ranking, share: float) -> Ranking:
     return replace(ranking, scores=tuple(share * score for score in ranking.scores), reasons=reasons)
 
 
-def change(before: Host, after: Host, weights: Host) -> Amount:
-    """The weighted mean of losses before less after, on the same rows.
+def change(before: Host, after: Host, weights: Host, expected: tuple[Host, float] | None = None) -> Amount:
+    """The mean of losses before less after over all rows, by those that have a label.
 
-    Where few rows change, all of those seen may happen to stay the same: so the error counts one row more, which
-    changes by the mean loss.
+    Without `expected` it is the weighted mean. With it, it is the mean that the later model expects of all rows, times
+    the share of it that came where there are labels (the ratio estimator of surveys). That is right on average if the
+    weights are, and also if what comes is in proportion to what is expected, wherever labels were bought: rows are
+    bought where much is expected, so that their mean alone is too high. Where few rows change, all of those seen may
+    happen to stay the same: so the error counts one row more, which changes by the mean loss.
 
     Args:
         before: [m]: losses of a model.
         after: [m]: losses of another.
         weights: [m]: of the rows, not negative, some positive.
+        expected: [m]: what the later model expects of before less after at these rows; and its mean over all rows.
 
     Returns:
         The mean, and its standard error.
     """
     shares = weights / weights.sum()
-    saved = before - after
-    mean, rows = float(shares @ saved), 1.0 / float(shares @ shares)
-    spread = float(np.sum((shares * (saved - mean)) ** 2)) * rows / max(rows - 1.0, 0.5)
+    saved, rows = before - after, 1.0 / float(shares @ shares)
+    mean = float(shares @ saved)
+    about, scale = np.full(len(saved), mean), 1.0
+    if expected is not None:
+        here, everywhere = float(shares @ expected[0]), expected[1]
+        if 0.0 <= everywhere <= _FAR * here and here > 0.0:
+            about, scale = expected[0] * (mean / here), everywhere / here
+    spread = float(np.sum((shares * (saved - about)) ** 2)) * rows / max(rows - 1.0, 0.5)
     typical = float(shares @ np.maximum(np.abs(before), np.abs(after)))
-    return Amount(mean, math.sqrt(spread + (typical / (rows + 1.0)) ** 2))
+    return Amount(scale * mean, scale * math.sqrt(spread + (typical / (rows + 1.0)) ** 2))
 
 
 def nearest_share(judged: Host, others: Host) -> Host:

@@ -19,6 +19,7 @@ from stakes._utils.text import number, plus_minus, short
 Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
 _SURE = 2.0  # standard errors
 _CLOSE, _SMALL = 0.25, 0.1  # of the error of a net saving, and of a cost: less is too close to call
+_CLEARLY = 2.0  # margins, by which labels must pay after the advice was to stop
 _SURELY = 0.02  # of a net saving: a regret that is smaller is not worth a sentence
 _DOUBLINGS, _STEEPEST, _EACH_DOUBLING = 3, 2.0, 0.5  # beyond what was offered: how far, the power, the relative error
 
@@ -115,8 +116,8 @@ def advised(
     what they cost. The means of both (`Offer.regret_of_buying`, `Offer.regret_of_stopping`) differ by the net saving:
     the advice with the smaller one is to go on if any batch has a positive net saving, and to stop if none has.
     It is too close to call where all net savings are within a margin of 0 (a quarter of their standard error, at
-    least a tenth of the cost), so that both regrets are about the same. A campaign that has been advised before changes
-    its course only where the margin is left on the other side.
+    least a tenth of the cost), so that both regrets are about the same. A campaign that was told to go on is told to
+    stop as soon as no net saving is positive, and then to go on only where one is twice its margin.
 
     The worth of labels need not be concave in their number: one may be worth nothing where ten are worth much. So
     batches of every size count; and where worth grows faster than the number of labels, larger ones than were offered
@@ -135,20 +136,22 @@ def advised(
     """
     if not offers:
         return "stop", ("Stop: the budget covers no label.",)
-    tried, every = offers[-1].size, offers
-    if not any(map(_pays, offers)):
-        every = (*offers, *_further(offers, most, len(costs), budget))
-    best, hope = max(every, key=_net), max(every, key=lambda offer: _net(offer) + _margin(offer))
-    pays, fails = any(map(_pays, every)), _net(hope) < -_margin(hope)
     before = next((verdict for verdict in reversed(history) if verdict != "too close to call"), None)
-    if pays or (before == "go on" and not fails):
-        as_before = "" if pays else "as before, as nothing speaks clearly against it: "
-        return "go on", (f"Go on: {as_before}{_saves(best, tried)}.", *_at_risk(best))
-    if fails or before == "stop":
+    up, down = {"go on": (0.0, 0.0), "stop": (_CLEARLY, 1.0), None: (1.0, 1.0)}[before]  # margins to be left
+    tried, every = offers[-1].size, offers
+    if not any(_net(offer) > up * _margin(offer) for offer in offers):
+        every = (*offers, *_further(offers, most, len(costs), budget))
+    best = max(every, key=_net)
+    pays = any(_net(offer) > up * _margin(offer) for offer in every)
+    fails = all(_net(offer) < -down * _margin(offer) for offer in every)
+    if pays:
+        return "go on", (f"Go on: {_saves(best, tried)}.", *_at_risk(best))
+    if fails or before is not None:
         larger = _cheapest_larger(tried, costs, budget)
         why = _why_stop(every, tried, most, larger, decisions)
-        as_before = "" if fails else "as before, as nothing speaks clearly against it: "
-        return "stop", (f"Stop: {as_before}{why}.", *_at_risk(max(every, key=lambda offer: _regrets(offer)[0])))
+        if before == "stop" and not fails:
+            why = f"as before, since labels do not clearly pay: {_saves(best, tried)}"
+        return "stop", (f"Stop: {why}.", *_at_risk(max(every, key=lambda offer: _regrets(offer)[0])))
     return "too close to call", (f"Too close to call: {_saves(best, tried)}.", *_at_risk(best, always=True))
 
 
@@ -172,10 +175,6 @@ def _further(offers: tuple[Offer, ...], most: Amount, rows: int, budget: float |
         error = worth * math.hypot(last.error / last.worth, _EACH_DOUBLING * double)
         found.append(Offer(size, worth, error, cost, last.decisions))
     return tuple(found)
-
-
-def _pays(offer: Offer) -> bool:
-    return _net(offer) > _margin(offer)
 
 
 def _margin(offer: Offer) -> float:

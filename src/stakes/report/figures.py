@@ -229,8 +229,8 @@ def _judges(rounds: tuple[PromisedRound, ...]) -> str:
         return "All rounds are judged by labels that an audit drew."
     some = "Rounds that no audit judges are" if any(each.audited for each in rounds) else "Rounds are"
     return (
-        f"{some} judged by labels that were bought later, each weighed by how many rows it is nearest to. Regions that "
-        "nothing was bought from are judged by the nearest labels; an audit (stakes audit) would judge better."
+        f"{some} judged by labels that were bought later: by which share of what the later model expects of them came. "
+        "Regions that nothing was bought from are taken to gain in proportion; an audit (stakes audit) judges better."
     )
 
 

@@ -1,9 +1,10 @@
 """What sets a row apart from those that have a label: the few columns in which it differs most.
 
-A number differs by how far it is from the median of the rows with a label, in units of their usual deviation (the
-middle half of a normal distribution is 1.35 of these wide). A category, a gap, and a number in a column that holds the
-same nearly everywhere, differ by how rare they are, at the same scale: what a share p of the rows have is as far off as
-the two tails of a normal distribution that hold p. Without labels, rows are compared with all rows.
+A number outside the middle half of the rows with a label differs by how far it is from their median, in units of their
+usual deviation (the middle half of a normal distribution is 1.35 of these wide). A category, a gap, and a number in a
+column that holds one or two values nearly everywhere, differ by how rare they are, at the same scale: what a share p of
+the rows have is as far off as the two tails of a normal distribution that hold p. Without labels, rows are compared
+with all rows. Cells, and the ends of the middle half, are shown as they are written in the table.
 
 Sizes: n rows that are looked at, m rows with a label.
 """
@@ -11,7 +12,6 @@ Sizes: n rows that are looked at, m rows with a label.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import date, timedelta
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -19,13 +19,15 @@ import numpy as np
 
 from stakes._utils.tables import Host
 from stakes._utils.text import number
+from stakes.files.frame import cell_kind
 from stakes.tabular.worksheet import Worksheet
 
-_DAYS = " (days)"  # how the first of the features ends that a column of dates becomes
+_DAYS, _HOURS = " (days)", " (hours)"  # how the features end that a column of dates, or of times, is compared by
 _NAMED = 3  # columns for each row
 _LEAST = 1.0  # usual deviations, below which a row is like the others
 _MIDDLE = 1.349  # widths of the middle half of a normal distribution, in standard deviations
-_LONG = 24  # letters of a cell that are shown
+_FEW = 2  # values that a column holds, up to which they are compared by how rare they are
+_LONG, _SHORT = 24, 12  # letters of a cell that are shown: its own, and an end of the middle half
 _GAP = "empty"
 
 
@@ -63,21 +65,17 @@ def contrasts(sheet: Worksheet, rows: Sequence[int], known: Collection[int]) -> 
     others = sorted(known) or list(range(len(sheet.ids)))
     found: list[list[tuple[float, Contrast]]] = [[] for _ in rows]
     for place, name in enumerate(sheet.features.names):
+        column = name.removesuffix(_DAYS).removesuffix(_HOURS)
+        if column not in sheet.source.names:
+            continue  # a part of a date, which its day tells
         values, usual = shown.features.arrays[place][places], sheet.features.arrays[place][others]
         if usual.dtype.kind == "O" and len({*sheet.features.arrays[place].tolist()}) > max(2, len(sheet.ids) // 2):
             continue  # nearly all differ, as names and remarks do: that sets no row apart
-        column, cells = _written(shown, name, place)
-        for each, at, (strength, said) in zip(found, places, _compared(values, usual, name), strict=True):
-            each.append((strength, Contrast(column, _shown(cells[at]), said)))
+        cells, written = shown.source.texts(column), sheet.source.texts(column)
+        compared = _compared(values, usual, [written[row] for row in others])
+        for each, at, (strength, beside) in zip(found, places, compared, strict=True):
+            each.append((strength, Contrast(column, _shown(cells[at], _LONG), beside)))
     return [_strongest(each) for each in found]
-
-
-def _written(shown: Worksheet, name: str, place: int) -> tuple[str, Sequence[str | None]]:
-    """The column that a feature is of, and its cells as they are written; parts of dates as numbers."""
-    column = name.removesuffix(_DAYS)
-    if column in shown.source.names:
-        return column, shown.source.texts(column)
-    return name, [None if value != value else number(value, 4) for value in shown.features.arrays[place].tolist()]
 
 
 def _strongest(found: list[tuple[float, Contrast]]) -> tuple[Contrast, ...]:
@@ -85,25 +83,25 @@ def _strongest(found: list[tuple[float, Contrast]]) -> tuple[Contrast, ...]:
     return tuple(contrast for strength, contrast in by_strength[:_NAMED] if strength >= _LEAST)
 
 
-def _compared(values: Host, usual: Host, name: str) -> list[tuple[float, str]]:
-    """[n]: how far each value is from the usual ones, and what those are."""
+def _compared(values: Host, usual: Host, written: Sequence[str | None]) -> list[tuple[float, str]]:
+    """[n]: how far each value is from the usual ones [m], and what those are, as they are `written`."""
     if usual.dtype.kind == "O" or values.dtype.kind == "O":
         return [_by_rarity(value, usual.tolist()) for value in values.tolist()]
-    there = usual[np.isfinite(usual)]
-    low, middle, high = np.quantile(there, [0.25, 0.5, 0.75]) if len(there) else (0.0, 0.0, 0.0)
-    if not high > low:
+    there = np.flatnonzero(np.isfinite(usual))
+    if len(np.unique(usual[there])) <= _FEW:
         return [_by_rarity(value, usual.tolist()) for value in values.tolist()]
-    said = f"{_edge(float(low), name)} to {_edge(float(high), name)}"
-    far = np.abs(values - middle) / (high - low) * _MIDDLE  # [n]
+    order = there[np.argsort(usual[there], kind="stable")]
+    low, high = (int(order[round(share * (len(order) - 1))]) for share in (0.25, 0.75))
+    width = usual[high] - usual[low]
+    if not width > 0:
+        return [_by_rarity(value, usual.tolist()) for value in values.tolist()]
+    beside = f"{_shown(written[low], _SHORT)} to {_shown(written[high], _SHORT)}"
+    outside = (values < usual[low]) | (values > usual[high])
+    far = np.where(outside, np.abs(values - np.median(usual[there])) / width * _MIDDLE, 0.0)  # [n]
     return [
-        (distance, said) if np.isfinite(distance) else _by_rarity(value, usual.tolist())
+        (distance, beside) if np.isfinite(value) else _by_rarity(value, usual.tolist())
         for distance, value in zip(far.tolist(), values.tolist(), strict=True)
     ]
-
-
-def _edge(value: float, name: str) -> str:
-    """An end of the usual range; days since 1970 as a date."""
-    return number(value, 3) if not name.endswith(_DAYS) else str(date(1970, 1, 1) + timedelta(days=round(value)))
 
 
 def _by_rarity(value: object, usual: list[object]) -> tuple[float, str]:
@@ -112,7 +110,11 @@ def _by_rarity(value: object, usual: list[object]) -> tuple[float, str]:
     return -NormalDist().inv_cdf(share / 2.0), f"{same} of {len(usual)}"
 
 
-def _shown(cell: str | None) -> str:
-    if cell is None or not cell.strip():
+def _shown(cell: str | None, most: int) -> str:
+    """A cell as it is written; a number of many digits with four."""
+    text = (cell or "").strip()
+    if not text:
         return _GAP
-    return cell if len(cell) <= _LONG else f"{cell[: _LONG - 1]}…"
+    if len(text) > most and cell_kind(text) == "number":
+        return number(float(text), 4)
+    return text if len(text) <= most else f"{text[: most - 1]}…"

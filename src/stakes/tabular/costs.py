@@ -23,6 +23,7 @@ _MISS, _FALSE_ALARM = "miss", "false-alarm"
 _INLINE = "costs are TRUTH>ANSWER=COST, such as bad>good=5,good>bad=1, or for two classes miss=5,false-alarm=1"
 _POSITIVE = {"1": "0", "yes": "no", "y": "n", "true": "false", "t": "f", "positive": "negative", "pos": "neg", "+": "-"}
 """Names of two classes of which the first is the one that a test looks for."""
+_LISTED = 4  # mistakes that are named in a sentence
 _RARER = 2  # times as many labels as the rarer class, which then is the one that must not be missed
 
 
@@ -134,7 +135,9 @@ def parse_costs(text: str) -> dict[str, float]:
     pairs = [tuple(part.strip() for part in item.rpartition("=")) for item in items]
     bad = [item for item, (what, _, cost) in zip(items, pairs, strict=True) if not what or cell_kind(cost) != "number"]
     if bad or not items:
-        raise StakesError(f"{_INLINE}; got {(bad or [''])[0]!r} in {text!r}. A decimal mark is a point.")
+        raise StakesError(f"{_INLINE}; got {(bad or [''])[0]!r} in {text!r}. Decimals come after a point.")
+    if joined := [what for what, _, _ in pairs if "=" in what and ";" in what]:
+        raise StakesError(f"{_INLINE}; got {joined[0]!r} in {text!r}. Put commas between the mistakes.")
     named = [_plain(what) for what, _, _ in pairs]
     if twice := [what for place, what in enumerate(named) if what in named[:place]]:
         raise StakesError(f"each mistake has one cost; {twice[0]!r} is given twice in {text!r}")
@@ -191,11 +194,11 @@ def costs_of_tests(costs: Mapping[str, float], positive: str, negative: str) -> 
     """The matrix of a miss and a false alarm, and a sentence that says which mistakes those are."""
     miss, alarm = costs.get(_MISS, 1.0), costs.get(_FALSE_ALARM, 1.0)
     table = {positive: {positive: 0.0, negative: miss}, negative: {positive: alarm, negative: 0.0}}
-    said = (
+    note = (
         f"A miss is {positive!r} answered by {negative!r} and costs {short(miss)}; a false alarm is {negative!r} "
         f"answered by {positive!r} and costs {short(alarm)}"
     )
-    return CostTable({name: table[name] for name in sorted(table)}), said
+    return CostTable({name: table[name] for name in sorted(table)}), note
 
 
 def costs_by_class(costs: Mapping[str, float], known: Sequence[str], *, complete: bool) -> tuple[CostTable, str]:
@@ -211,9 +214,10 @@ def costs_by_class(costs: Mapping[str, float], known: Sequence[str], *, complete
     for what, cost in costs.items():
         truth, answer = _mistake(what, classes)
         table[truth][answer] = cost
-    others = len(classes) * (len(classes) - 1) - len(costs)
-    said = f"Mistakes that --costs does not name cost 1 ({others} of them)." if others > 0 else ""
-    return CostTable(table), said
+    named = {_mistake(what, classes) for what in costs}
+    others = [f"{one}>{other}" for one in classes for other in classes if one != other and (one, other) not in named]
+    note = f"Mistakes that --costs leaves out cost 1: {listed(others, _LISTED)}." if others else ""
+    return CostTable(table), note
 
 
 def _mistake(what: str, classes: Sequence[str]) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from stakes.exceptions import StakesError
 from stakes.files.excel import EXCEL, HINT, write_sheet
 from stakes.files.read import Fingerprint, Source, changes, fingerprint
 from stakes.files.write import Cell, write_csv
-from stakes.tabular.worksheet import Brief, Worksheet, classes_of, labels_of, loss_task, read_source
+from stakes.tabular.worksheet import Brief, Worksheet, check_unit, classes_of, labels_of, loss_task, read_source
 
 _ROW = "row"  # the column of ids where the table has none
 
@@ -54,10 +55,20 @@ def write_worksheet(
     if Path(path).suffix.lower() in EXCEL:
         _write_sheet(path, sheet, names, lines, labels, overwrite=overwrite, inputs=read)
         return
-    if sheet.task == "real" and brief.decimal == ",":  # as in all other cells
+    if sheet.task == "real":
         at = names.index(brief.target)
-        lines = [[*line[:at], line[at] and str(line[at]).replace(".", ","), *line[at + 1 :]] for line in lines]
+        lines = [[*line[:at], _as_written(line[at], brief), *line[at + 1 :]] for line in lines]
     write_csv(path, names, lines, overwrite=overwrite, inputs=read)
+
+
+def _as_written(label: Cell, brief: Brief) -> Cell:
+    """A number as the table has its labels: with a decimal comma, as per cent."""
+    if label is None:
+        return None
+    text = str(label)
+    if brief.unit == "%":
+        text = f"{(100 * Decimal(text)).normalize():f} %"
+    return text.replace(".", ",") if brief.decimal == "," else text
 
 
 def _write_sheet(
@@ -73,12 +84,14 @@ def _write_sheet(
     brief, seen = sheet.brief, {*sheet.labels.values(), *filter(None, labels.values())}
     classes = () if sheet.task == "real" else classes_of(brief.classes, brief.loss, seen)
     text = [names[0], *([brief.target] if sheet.task == "classes" else []), *sheet.source.text]
-    what = "a class from the list in each cell" if classes else "a number" if sheet.task == "real" else "a class"
+    numbers = "a per cent, such as 12%" if brief.unit == "%" else "a number"
+    what = "a class from the list in each cell" if classes else numbers if sheet.task == "real" else "a class"
     hint = (
         f"Fill in {brief.target!r}, the yellow column: {what}. Leave a cell empty where you do not know. {HINT} "
         f"CAMPAIGN {Path(path).name}"
     )
     options |= {"fill": brief.target, "choices": classes, "title": brief.sheet, "keep": text}
+    options["percent"] = brief.unit == "%"
     write_sheet(path, names, lines, hint=hint, **options)
 
 
@@ -101,6 +114,8 @@ def read_filled_labels(
     given = {name: value for name, value in (reading or {}).items() if name in ("decimal", "thousands", "missing")}
     known = replace(brief, **given)
     labels = labels_of(source, known, loss_task(brief.loss))
+    if loss_task(brief.loss) == "real" and source.lines is not None and source.sheet is None:
+        _check_units(source, known, labels)
     named = _filled_ids(source, _id_name(brief, tuple(old.columns)), ids if same else None, labels)
     pairs = [(named[place] or "", label, place) for place, label in labels.items()]
     first: dict[str, int] = {}
@@ -117,14 +132,18 @@ def _filled_table(
     path: str | os.PathLike[str], brief: Brief, reading: Mapping[str, Any], *, unescape: bool = False
 ) -> Source:
     """The file with the options of the table where they are of use; ours are UTF-8, with commas."""
-    ours = {"text": (), "sheet": brief.sheet if Path(path).suffix.lower() in EXCEL else None}
+    excel = Path(path).suffix.lower() in EXCEL
+    ways: list[dict[str, Any]] = [
+        {"delimiter": brief.delimiter, "encoding": None},
+        {"delimiter": None, "encoding": None},
+        {"delimiter": brief.delimiter, "encoding": brief.encoding},
+    ]
+    if excel:  # another program may have renamed the sheet
+        ways = [{"sheet": brief.sheet}, {"sheet": None}]
     errors: list[StakesError] = []
-    for delimiter, encoding in dict.fromkeys(
-        [(brief.delimiter, None), (None, None), (brief.delimiter, brief.encoding)]
-    ):
-        options = {"delimiter": delimiter, "encoding": encoding, **ours, **reading, "unescape": unescape}
+    for way in ways:
         try:
-            source = read_source(path, brief, **options)
+            source = read_source(path, brief, **{"text": (), "sheet": None, **way, **reading, "unescape": unescape})
         except StakesError as error:
             errors.append(error)
             continue
@@ -132,7 +151,17 @@ def _filled_table(
             return source
         lacking = f"{path} has no column {brief.target!r}, which holds the labels; nothing was recorded"
         errors.append(StakesError(lacking))
-    raise errors[0]
+    raise errors[-1 if excel else 0]
+
+
+def _check_units(source: Source, brief: Brief, rows: Iterable[int]) -> None:
+    """Refuse labels that are no per cents, or in another currency, where those of the table are."""
+    cells = source.texts(brief.target)
+    for row in rows:
+        try:
+            check_unit(cells[row] or "", brief)
+        except StakesError as error:
+            raise StakesError(f"{source.path}, {source.place(row)}: {error}. Nothing was recorded.") from None
 
 
 def _filled_ids(

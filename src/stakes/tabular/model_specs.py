@@ -181,7 +181,8 @@ def build_model(
 ) -> Any:
     """Build the estimator of a spec, not fitted yet.
 
-    The default model gets the task and all classes; any other gets a `TableEncoder` before it.
+    The default model gets the task and all classes; any other gets a `TableEncoder` before it, unless it chooses its
+    columns by name, as a `ColumnTransformer` does.
 
     Args:
         spec: The model by name.
@@ -202,6 +203,7 @@ def build_model(
     from sklearn.pipeline import Pipeline
 
     from stakes.models import DefaultModel, TableEncoder
+    from stakes.models.encoding import NamedColumns
 
     if task not in ("classes", "real"):
         raise StakesError(f"task must be 'classes' or 'real'; got {task!r}")
@@ -214,7 +216,8 @@ def build_model(
         return constructed(spec.name, kind, {**parameters, **known})
     estimator = _seeded(_made(path, parameters), seed)
     _check_task(spec, estimator, task)
-    return Pipeline([("columns", TableEncoder()), ("model", _with_belief(spec, estimator, seed))])
+    columns = NamedColumns() if _names_columns(estimator) else TableEncoder()
+    return Pipeline([("columns", columns), ("model", _with_belief(spec, estimator, seed))])
 
 
 def _recipe(spec: ModelSpec, task: Task) -> Recipe:
@@ -267,6 +270,17 @@ def _seeded(estimator: Any, seed: int) -> Any:
     parameters = estimator.get_params(deep=True)
     left_open = [name for name, value in parameters.items() if name.split("__")[-1] == "random_state" and value is None]
     return estimator.set_params(**dict.fromkeys(left_open, seed))
+
+
+def _names_columns(estimator: Any) -> bool:
+    """Whether an estimator, or a part of it, chooses columns by name."""
+    from sklearn.compose import ColumnTransformer
+
+    parts = estimator.get_params(deep=True)
+    named = [parts.get(name) for name in ("cat_features", "categorical_features")]
+    if any(isinstance(each, list | tuple) and any(isinstance(one, str) for one in each) for each in named):
+        return True
+    return any(isinstance(each, ColumnTransformer) for each in (estimator, *parts.values()))
 
 
 def _check_task(spec: ModelSpec, estimator: Any, task: Task) -> None:

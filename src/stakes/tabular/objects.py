@@ -25,6 +25,7 @@ from stakes.tabular.loss_specs import LOSSES, LossEntry, LossSpec
 from stakes.tabular.model_specs import ModelSpec
 
 _LOSSES = "stakes.losses"
+_ROW = "row"  # what the column of ids is called where the index has no name
 
 
 def spec_of_loss(loss: Any) -> LossSpec:
@@ -178,18 +179,17 @@ def is_frame(table: Any) -> bool:
 
 
 def write_frame(path: Path, table: Any, target: str, id_column: str | None, of_classes: bool) -> dict[str, Any]:
-    """Write a data frame as a CSV of the same values, and give what has to be said of it: ids and columns of text.
+    """Write a data frame as a CSV of the same values, and give options to read it with: ids and columns of text.
 
-    The index of a pandas frame, unless it only counts, is a column of ids. Labels of classes that gaps have made
-    floating numbers, 1.0, are whole numbers again.
+    Rows are called by the index of a pandas frame, and counted from 0 in other frames. Labels of classes that gaps have
+    made floating numbers, 1.0, are whole numbers again.
     """
     names = column_names(table) or []
     columns = {name: _cells(table, place) for place, name in enumerate(names)}
     if len(columns) != len(names):
         raise StakesError("the columns of the table must have different names; some are there twice")
-    index = _index(table, names) if id_column is None else None
-    if index is not None:
-        id_column, ids = index
+    if id_column is None:
+        id_column, ids = _index(table, names)
         columns = {id_column: ids, **columns}
     if of_classes and target in columns:
         columns[target] = _whole(columns[target])
@@ -198,7 +198,7 @@ def write_frame(path: Path, table: Any, target: str, id_column: str | None, of_c
         writer.writerow(columns)
         writer.writerows(zip(*(map(_as_cell, cells) for cells in columns.values()), strict=True))
     text = [name for name, cells in columns.items() if name not in (target, id_column) and _looks_measured(cells)]
-    return {"text": tuple(text), **({} if id_column is None else {"id_column": id_column})}
+    return {"text": tuple(text), "id_column": id_column}
 
 
 def _cells(table: Any, place: int) -> list[Any]:
@@ -209,19 +209,28 @@ def _cells(table: Any, place: int) -> list[Any]:
     return list(table.column(place).to_pylist())
 
 
-def _index(table: Any, names: Sequence[str]) -> tuple[str, list[Any]] | None:
-    """The name and values of a pandas index; None where it only counts rows."""
+def _index(table: Any, names: Sequence[str]) -> tuple[str, list[Any]]:
+    """A name for the column of ids, and the ids: a pandas index, or numbers from 0."""
     if not hasattr(table, "iloc"):
-        return None
+        return _free(_ROW, names), list(range(n_rows(table)))
     index = table.index
     if getattr(index, "nlevels", 1) > 1:
         raise StakesError("rows must have one name each, and this index has several levels: give table.reset_index()")
-    if index.name is None and index.tolist() == list(range(n_rows(table))):
-        return None
-    name = "id" if index.name is None else str(index.name)
-    if name in names:
-        raise StakesError(f"the index is called {name!r}, as a column is: rename one of them")
-    return name, list(index.tolist())
+    if not index.is_unique:
+        raise StakesError(
+            f"rows are called by the index, which has {index[index.duplicated()][0]!r} more than once: give "
+            "table.reset_index(drop=True), or id_column=..., a column that tells rows apart"
+        )
+    if index.name is None:
+        return _free(_ROW, names), list(index.tolist())
+    if str(index.name) in names:
+        raise StakesError(f"the index is called {str(index.name)!r}, as a column is: rename one of them")
+    return str(index.name), list(index.tolist())
+
+
+def _free(name: str, names: Sequence[str]) -> str:
+    """A name that no column has."""
+    return name if name not in names else _free(f"{name} {_ROW}", names)
 
 
 def _whole(cells: list[Any]) -> list[Any]:

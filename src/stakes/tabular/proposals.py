@@ -1,29 +1,28 @@
-"""What a table looks like before anybody has said what is asked of it: its target, its ids, and losses to choose from.
+"""What to propose for a table before anything is known of it: its target, its ids, and losses to choose from.
 
-Everything here is a guess, and says why; whoever asks decides. Sizes: N rows.
+Everything here is a guess, with its reason; the user decides. Sizes: N rows.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 
 from stakes._utils.text import listed, number
 from stakes.exceptions import StakesError
 from stakes.files.cells import SURE_GAPS
+from stakes.files.frame import is_called_id, words_of
 from stakes.files.read import Source
-from stakes.tabular.costs import positive_class
+from stakes.tabular.costs import cost_line, positive_class
 
 _TARGETS = {"y", "label", "labels", "target", "class", "outcome", "response", "result", "truth", "ziel", "klasse"}
-_IDS = {"id", "ids", "key", "code", "name", "nr", "no", "number", "index", "row", "sample", "uuid"}
 _FEW = 10  # classes that may well be called by numbers
 _SHOWN = 6  # values of a column that are named
-_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,8 @@ class ColumnLook:
         numbers: The numbers that it holds, sorted; None where some cells are no numbers, or none is filled.
         values: What cells hold, the most frequent first.
         last: Whether it is the last column.
+        dates: Whether it holds dates or times.
+        ends: The lowest and the highest cell, as they are written; None where they are no numbers or dates.
     """
 
     name: str
@@ -45,11 +46,8 @@ class ColumnLook:
     numbers: tuple[float, ...] | None
     values: tuple[str, ...]
     last: bool = False
-
-    @property
-    def words(self) -> set[str]:
-        """Those of its name."""
-        return set(_WORD.findall(self.name.casefold()))
+    dates: bool = False
+    ends: tuple[str, str] | None = None
 
     @property
     def all_differ(self) -> bool:
@@ -78,8 +76,8 @@ class ColumnLook:
         """What it holds, in a few words."""
         if not self.filled:
             return "empty"
-        if self.numbers is not None and len(self.values) > _SHOWN:
-            return f"{number(self.numbers[0])} to {number(self.numbers[-1])}"
+        if self.ends is not None and len(self.values) > _SHOWN:
+            return " to ".join(self.ends)
         return listed([value if len(value) <= 20 else f"{value[:19]}…" for value in self.values], _SHOWN)
 
 
@@ -93,13 +91,24 @@ def _look(source: Source, name: str) -> ColumnLook:
     gaps = _gaps(set(texts)) if len(texts) == len(source) else frozenset()
     texts = [text for text in texts if text not in gaps]
     counts = Counter(text.strip() for text in texts)
+    numbers = _numbers(source, name) if texts else None
+    reading = source.reading(name) if numbers else None
+    written = reading.values if reading is not None and reading.kind != "yes or no" else None
+    ends = (number(numbers[0]), number(numbers[-1])) if numbers else None
+    if written:
+        order = sorted(
+            written, key=lambda cell: (isinstance(written[cell], str) and float(written[cell])) or written[cell]
+        )
+        ends = order[0].strip(), order[-1].strip()
     return ColumnLook(
         name,
         len(source),
         len(texts),
-        _numbers(source, name) if texts else None,
+        numbers,
         tuple(text for text, _ in counts.most_common()),
         name == source.names[-1],
+        reading is not None and reading.kind in ("date", "datetime", "time"),
+        ends,
     )
 
 
@@ -126,28 +135,29 @@ def target_proposals(columns: Sequence[ColumnLook]) -> list[tuple[ColumnLook, st
 
 def _as_target(column: ColumnLook) -> tuple[float, str]:
     """How well a column would do for the target, and what speaks for it."""
-    gaps = 1.0 - column.filled / max(column.size, 1)
     points, reasons = 0.0, []
     if 0 < column.filled < column.size:
-        points += 4.0 + gaps
+        points += 4.0 + 0.5 * (1.0 - column.filled / column.size)
         reasons.append(f"{column.filled} of {column.size} rows have a value, the others wait for one")
     elif column.filled == 0:
         points += 2.0
         reasons.append("it is empty")
-    if column.words & _TARGETS:
+    if words_of(column.name) & _TARGETS:
         points += 2.0
         reasons.append("its name says so")
     if column.last:
         points += 1.0
         reasons.append("it is the last column")
-    return points - 5.0 * (column.all_differ and column.numbers is None), "; ".join(reasons)
+    remarks = column.numbers is None and column.filled > _FEW and 2 * len(column.values) > column.filled
+    points -= 5.0 * (column.all_differ and column.numbers is None) + 2.0 * (column.dates or remarks)
+    return points, "; ".join(reasons)
 
 
 def id_proposals(columns: Sequence[ColumnLook], target: str) -> list[tuple[ColumnLook, str]]:
     """The columns that could name rows, the likeliest first, and what speaks for each."""
     found = []
     for place, column in enumerate(columns):
-        named = bool(column.words & _IDS) or not column.name.strip()
+        named = is_called_id(column.name) or not column.name.strip()
         whole = column.numbers is not None and all(value.is_integer() for value in column.numbers)
         if column.name != target and column.all_differ and (column.numbers is None or (named and whole)):
             why = "no two rows have the same" + (", and its name says so" if named and column.name.strip() else "")
@@ -163,11 +173,13 @@ class LossProposal:
         name: Of the loss.
         words: What it means.
         example: The same of this table.
+        flags: What the command line takes beside the name, for this example.
     """
 
     name: str
     words: str
     example: str
+    flags: str = ""
 
 
 def loss_proposals(column: ColumnLook) -> list[LossProposal]:
@@ -178,6 +190,7 @@ def loss_proposals(column: ColumnLook) -> list[LossProposal]:
 
 def _for_classes(column: ColumnLook) -> list[LossProposal]:
     one, other = (repr(value) for value in column.pair)
+    costs = dict(zip(column.pair, ({column.pair[1]: 5.0}, {column.pair[0]: 1.0}), strict=True))
     sure, unsure = (number(-math.log(share), 2) for share in (0.01, 0.4))
     return [
         LossProposal(
@@ -189,20 +202,21 @@ def _for_classes(column: ColumnLook) -> list[LossProposal]:
             "cost-matrix",
             "Some mistakes cost more than others.",
             f"{one} answered by {other} costs 5, {other} answered by {one} costs 1",
+            f"--costs {quote(cost_line(costs))}",
         ),
         LossProposal(
             "log-loss",
-            "Probabilities are wanted; being sure and wrong is very bad.",
+            "You need probabilities; being sure and wrong costs most.",
             f"99% for {one} where it is {other} costs {sure}, 60% costs {unsure}",
         ),
     ]
 
 
 def _for_numbers(column: ColumnLook) -> list[LossProposal]:
-    step, middle = usual_error(column), number(_level(column, 0.5), 3)
+    step = usual_error(column)
     near, far = number(step, 3), number(2 * step, 3)
     return [
-        LossProposal("squared-error", "Large errors are what hurts.", f"{far} off costs 4 times as much as {near} off"),
+        LossProposal("squared-error", "Large errors hurt most.", f"{far} off costs 4 times as much as {near} off"),
         LossProposal(
             "absolute-error", "Every unit of error costs the same.", f"{far} off costs twice as much as {near} off"
         ),
@@ -210,11 +224,13 @@ def _for_numbers(column: ColumnLook) -> list[LossProposal]:
             "pinball",
             "Too low and too high cost differently.",
             f"{near} too low costs 9 times as much as {near} too high",
+            "--tau 0.9",
         ),
         LossProposal(
             "threshold-decision",
-            "Something is done above a limit.",
-            f"act above {middle}, wait below it",
+            "You act above a limit, and not below it.",
+            f"act above {usual_limit(column)}; a miss costs 5, a false alarm costs 1",
+            f"--threshold {usual_limit(column)} --miss 5 --false-alarm 1",
         ),
     ]
 

@@ -24,6 +24,7 @@ from stakes.tabular.worksheet import (
     Worksheet,
     class_gaps,
     feature_names,
+    gap_notes,
     loss_task,
     named_classes,
     unchecked,
@@ -129,10 +130,12 @@ def read_streamed(path: str | os.PathLike[str], brief: Brief) -> Worksheet:
     table = opened_table(where)
     names = tuple(feature_names(where, table.schema.names, brief))
     refuse_types(where, table.schema)
+    given = brief.missing
     brief, labelled = _labelled(where, table, brief)
     others = table.n_rows - len(labelled)
     drawn = np.random.default_rng(brief.random_state).choice(others, min(_SAMPLE, others), replace=False)
-    known = worksheet_of(_some(where, table, np.union1d(labelled, _open_rows(labelled, drawn)), brief), brief)
+    source = _some(where, table, np.union1d(labelled, _open_rows(labelled, drawn)), brief)
+    known = worksheet_of(replace(source, notes=gap_notes(brief.missing[len(given) :], brief.target)), brief)
     costs = _costs(where, table, brief, labelled)
     return replace(known, stream=StreamedRows(table, labelled, costs, names, known.brief, known.source))
 

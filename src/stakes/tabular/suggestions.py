@@ -10,22 +10,24 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from stakes._utils.arguments import Progress, affords, as_progress
-from stakes._utils.array import on_host
+from stakes._utils.array import constant, on_host
 from stakes._utils.tables import Host
-from stakes.beliefs import Distribution
+from stakes.beliefs import Belief, Distribution
 from stakes.evaluation import AuditDraw, audit, bayes_prediction
-from stakes.evaluation.audit import class_losses
+from stakes.evaluation.audit import class_losses, moments_of
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
-from stakes.losses import AnyLoss, CostMatrix
+from stakes.losses import AnyLoss, CostMatrix, LogLoss
 from stakes.models import DefaultModel, belief_of
 from stakes.models.inspection import trained_weights
 from stakes.ranking import (
@@ -278,13 +280,21 @@ def draw_audit(
     return found.draw, on_host(found.answers)[list(found.draw.rows)], classes, loss
 
 
+class Answers(NamedTuple):
+    """What a model answers at rows of a table, and what it expects answers to lose there."""
+
+    answers: Host
+    """[M]"""
+    losses: Host | None
+    """[M, C]: of classes, what each answer loses under each class"""
+    expected: Callable[[Host], Host]
+    """of other answers [M], or of their losses [M, C] under each class: how much more they lose than its own [M]"""
+
+
 def answers_at(
     sheet: Worksheet, fit: tuple[Any, AnyLoss, tuple[str, ...] | None], rows: Sequence[int]
-) -> tuple[Host, Host | None] | None:
-    """What a model answers at rows of a table: the answers, and of classes what each loses under each class [M, C].
-
-    None where answers are whole distributions, which are not kept.
-    """
+) -> Answers | None:
+    """The answers of a model at rows of a table; None where they are whole distributions, which are not kept."""
     model, loss, classes = fit
     table = sheet.features.take(list(rows))
     with explained(sheet, len(rows)):
@@ -293,7 +303,24 @@ def answers_at(
         if isinstance(answers, Distribution):
             return None
         found = np.asarray(on_host(answers), dtype=float)
-        return found, None if classes is None else class_losses(loss, answers, len(rows), len(classes))
+        if classes is None:
+            return Answers(found, None, partial(_expected_beyond, loss, belief, answers))
+        losses = class_losses(loss, answers, len(rows), len(classes))
+        likely = np.asarray(on_host(bayes_prediction(LogLoss(), belief)), dtype=float)
+        own = _mean_losses(likely, losses)
+        return Answers(found, losses, lambda others: _mean_losses(likely, others) - own)
+
+
+def _mean_losses(likely: Host, losses: Host) -> Host:
+    """[M]: what is impossible loses nothing, not even where it would be infinite."""
+    return np.asarray(np.sum(likely * np.where(likely > 0.0, losses, 0.0), axis=1))
+
+
+def _expected_beyond(loss: AnyLoss, belief: Belief, answers: Any, others: Host) -> Host:
+    """[M]: how much more other answers to a number are expected to lose."""
+    given = constant(others, belief.like)
+    own = moments_of(loss, belief, answers).expected
+    return np.asarray(moments_of(loss, belief, given).expected - own, dtype=float)
 
 
 def whys(ranking: Ranking) -> tuple[str, ...]:
@@ -380,7 +407,10 @@ def fitted(
 
 def _report(name: str, model: Any) -> tuple[str, ...]:
     """What was done to columns, and what the model says of itself."""
-    return (f"The model is {name}.", *model[0].report_, *getattr(model[-1], "report_", ()))
+    last = model[-1]
+    while isinstance(last, Pipeline):
+        last = last[-1]
+    return (f"The model is {name}.", *model[0].report_, *getattr(last, "report_", ()))
 
 
 def _as_many_as_seconds_allow(sheet: Worksheet, spec: ModelSpec, labels: Mapping[int, str]) -> Mapping[int, str]:

@@ -8,7 +8,6 @@ Sizes: N rows, n labels.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 from stakes._utils.arguments import as_seed, as_texts_of, is_positive
 from stakes._utils.text import did_you_mean
 from stakes.exceptions import StakesError
-from stakes.files.cells import GAPS, SURE_GAPS, Formats, checked_formats, plain_number
+from stakes.files.cells import GAPS, SURE_GAPS, Formats, checked_formats, plain_number, unit_of
 from stakes.files.frame import MAX_CELLS, Frame, Host, cell_kind, check_size, place_of
 from stakes.files.read import Source, read_table, row_ids
 from stakes.tabular.costs import CostTable
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 _POSITIVE = ("label_cost", "decisions", "budget")
 _OPTIONS = ("delimiter", "sheet", "decimal", "thousands", "encoding", "date")
-_TEXTS = ("target", "id_column", "cost_column", *_OPTIONS)
+_TEXTS = ("target", "id_column", "cost_column", *_OPTIONS, "unit")
 _LISTS = ("ignore", "classes", "missing", "text")
 _KEPT: dict[str, tuple[tuple[type, ...], bool, bool]] = {  # kinds of values, whether in a list, whether None will do
     "target": ((str,), False, False),
@@ -43,9 +42,10 @@ _KEPT: dict[str, tuple[tuple[type, ...], bool, bool]] = {  # kinds of values, wh
     "random_state": ((int,), False, False),
     **dict.fromkeys(("loss", "model"), ((dict,), False, False)),
 }
-_LATER: dict[str, tuple[tuple[type, ...], bool, bool]] = dict.fromkeys(_OPTIONS[1:], ((str,), False, True))  # optional
+_LATER: dict[str, tuple[tuple[type, ...], bool, bool]] = dict.fromkeys(
+    (*_OPTIONS[1:], "unit"), ((str,), False, True)
+)  # those that a brief may lack
 _FEW = 10  # classes that may well be called by numbers
-_ID = re.compile(r"(^|[\W_])(id|ids|key|index|uuid|name|nr|nummer|number|code)($|[\W_])")  # what ids are called
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,13 @@ class Brief:
         missing: Marks that stand for gaps, among labels too, but for those named among the `classes`.
         text: Columns that are text although they look like numbers.
         delimiter: What stands between the cells of a CSV; found in its lines without.
-        sheet: Of a spreadsheet; the first that is shown without.
+        sheet: Of a spreadsheet; without, the one with the target, or with the most cells.
         decimal: The sign before decimals, "." or ",", where a number can be read both ways.
         thousands: The sign between thousands, where a number can be read both ways.
         encoding: Of a CSV; found in its bytes without.
         date: The order in dates of digits, "dmy", "mdy" or "ymd", where they can be read in several.
+        unit: What stands beside the labels of a CSV, "%" or the sign of a currency, "" for nothing; found in the table
+            without. Labels that are given as text later must be written so.
         max_cells: How large a table may be that is read whole, in rows times columns, and in characters 50 times that.
 
     Raises:
@@ -104,6 +106,7 @@ class Brief:
     thousands: str | None = None
     encoding: str | None = None
     date: str | None = None
+    unit: str | None = None
     max_cells: int = MAX_CELLS
 
     def __post_init__(self) -> None:
@@ -263,8 +266,8 @@ def domain_of(loss: LossSpec) -> Any:
 def checked_real(label: str, loss: LossSpec, domain: Any) -> str:
     """A number that the loss can judge, as it was written; `domain` is that of the loss, None for all numbers."""
     if cell_kind(label) != "number":
-        point = " Write it with a decimal point." if "," in label else ""
-        raise StakesError(f"{label!r} is no number, and {loss.name} is about numbers.{point}")
+        advice = "Write it with a decimal point." if "," in label else "For classes take another, such as zero-one."
+        raise StakesError(f"{label!r} is no number, and {loss.name} is about numbers. {advice}")
     if domain is not None and not _holds(domain, float(label)):
         raise StakesError(f"{label} is not among {domain}, what {loss.name} is about.")
     return label
@@ -326,19 +329,30 @@ class Worksheet:
         return len(self.ids) - len(self.labels) if self.stream is None else self.stream.n_rows
 
     @property
+    def likely_id(self) -> str | None:
+        """The column that most likely is the id, where none is given; None where there is none."""
+        if self.brief.id_column is not None:
+            return None
+        return next(iter(self.source.likely_ids(_feature_columns(self.source, self.brief))), None)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on what was taken for granted in reading."""
         source, brief = self.source, self.brief
         names = _feature_columns(source, brief)
         numbers = [*names, brief.cost_column, brief.target if self.task == "real" else None]
-        gaps = _class_notes(source, brief) if self.task == "classes" else ()
-        said = (
+        named = [name] if (name := self.likely_id) is not None else []
+        return (
+            *(
+                f"No two rows have the same {name!r}: --id {quote(name)} calls rows by it, and keeps it from the model."
+                for name in named
+            ),
+            *(_class_notes(source, brief) if self.task == "classes" else ()),
+            *source.notes,
             *source.sentences(filter(None, numbers)),
-            *gaps,
-            *source.remarks(names),
-            *_id_note(source, brief, names),
+            *source.remarks(name for name in names if name not in named),
+            *self._numbers_as_classes(),
         )
-        return (*source.notes, *said, *self._numbers_as_classes())
 
     def classes(self, labels: Mapping[int, str]) -> tuple[str, ...] | None:
         """All classes, as far as the brief and some labels tell them.
@@ -425,8 +439,10 @@ def unchecked(source: Source, brief: Brief) -> Worksheet:
     feature_names(source.path, source.names, brief)
     task = loss_task(brief.loss)
     known = _settled(source, brief, task)
-    if known.missing != brief.missing:
-        source = replace(source, missing=frozenset(known.missing))
+    if gaps := known.missing[len(brief.missing) :]:
+        source = replace(
+            source, missing=frozenset(known.missing), notes=(*source.notes, *gap_notes(gaps, brief.target))
+        )
     names = _feature_columns(source, known)
     named, features = row_ids(source, known.id_column), source.features(names)
     return Worksheet(source, known, task, named, features, labels_of(source, known, task), _costs(source, known))
@@ -444,11 +460,26 @@ def _settled(source: Source, brief: Brief, task: Task) -> Brief:
         found["id_column"] = source.index
     if brief.sheet is None and source.sheet is not None:
         found["sheet"] = source.sheet
-    if brief.decimal is None and brief.thousands is None and source.lines is not None and source.decimal == ",":
-        found["decimal"] = ","
+    if source.lines is not None:
+        found |= _label_formats(source, brief, task)
     if task == "classes" and (gaps := _gaps_among_classes(source, brief)):
         found["missing"] = (*brief.missing, *sorted(gaps))
     return replace(brief, **found) if found else brief
+
+
+def _label_formats(source: Source, brief: Brief, task: Task) -> dict[str, Any]:
+    """How labels that come later are written, as far as the cells of a CSV or a spreadsheet tell."""
+    found: dict[str, Any] = {}
+    reading = source.reading(brief.target) if task == "real" else None
+    if brief.decimal is None and brief.thousands is None:
+        if source.decimal == ",":
+            found["decimal"] = ","
+        elif reading is not None and reading.kind == "number" and any("," in cell for cell in reading.values or ()):
+            found["thousands"] = ","
+    plain = reading is not None and reading.kind == "number" and source.sheet is None  # a sheet shows 0.12 as 12 %
+    if brief.unit is None and plain and any(cell is not None for cell in source.numbers(brief.target)):
+        found["unit"] = source.unit(brief.target)
+    return found
 
 
 def labels_of(source: Source, brief: Brief, task: Task) -> dict[int, str]:
@@ -473,13 +504,32 @@ def _by_itself(cell: str, brief: Brief) -> str:
 def written_label(label: str | float, brief: Brief, *, numbers: bool) -> str:
     """A label that somebody gives, as it is kept: 1,5 as 1.5; what is no number as it is.
 
-    A number that may be two, as 1,234 where nothing tells which, is refused.
+    A number that may be two is refused: 1,234 where nothing tells which, and 5 or 5 % where other labels are per cents
+    or are not.
     """
     text = str(label).strip()
     if not numbers or not isinstance(label, str):
         return text
+    check_unit(text, brief)
     found = plain_number(text, Formats(brief.decimal, brief.thousands))
     return text if found is None or (cell_kind(text) == "number" and float(text) == float(found)) else found
+
+
+def check_unit(text: str, brief: Brief) -> None:
+    """Refuse a label with another sign beside it than the labels of the table have."""
+    unit = unit_of(text)
+    if brief.unit is None or unit is None or unit == brief.unit:
+        return
+    if brief.unit == "%":
+        raise StakesError(f"the labels in {brief.target!r} are per cents, and {text!r} is none: write {text} %, if so")
+    if unit == "%":
+        raise StakesError(
+            f"the labels in {brief.target!r} are no per cents, so {text!r} may be "
+            f"{plain_number(text, Formats(brief.decimal, brief.thousands))} or {text.replace('%', '').strip()}: write "
+            "the one that is meant"
+        )
+    if unit and brief.unit:
+        raise StakesError(f"the labels in {brief.target!r} are in {brief.unit}; got {text!r}")
 
 
 def class_gaps(brief: Brief) -> frozenset[str]:
@@ -499,27 +549,20 @@ def _gaps_among_classes(source: Source, brief: Brief) -> set[str]:
     return set() if None in cells or len(found) == len(cells) else found - named_classes(brief) - {*brief.missing}
 
 
-def _class_notes(source: Source, brief: Brief) -> tuple[str, ...]:
-    """What became of NA and the like among the classes."""
-    seen = {cell.strip() for cell in source.texts(brief.target) if cell is not None}
-    marks = sorted(cell for cell in seen - named_classes(brief) if cell.lower() in SURE_GAPS)
-    gaps = class_gaps(brief)
+def gap_notes(gaps: Iterable[str], target: str) -> tuple[str, ...]:
+    """That marks among classes were taken for gaps, which nobody had said."""
     return tuple(
-        f"{cell!r} in {brief.target!r} is taken for a gap; if it is a class, name all classes (--classes)."
-        if cell in gaps
-        else f"{cell!r} in {brief.target!r} is taken for a class; if it stands for a gap: --missing {quote(cell)}."
-        for cell in marks
+        f"{cell!r} in {target!r} is taken for a gap; if it is a class, name all classes (--classes)." for cell in gaps
     )
 
 
-def _id_note(source: Source, brief: Brief, names: Sequence[str]) -> tuple[str, ...]:
-    """A column that tells all rows apart and is called so is proposed as the id, where there is none."""
-    if brief.id_column is not None:
-        return ()
-    called = [name for name in names if _ID.search(name.lower()) and source.tells_apart(name)]
+def _class_notes(source: Source, brief: Brief) -> tuple[str, ...]:
+    """NA and the like among the classes that were taken for classes."""
+    seen = {cell.strip() for cell in source.texts(brief.target) if cell is not None}
     return tuple(
-        f"Column {name!r} tells all rows apart, and is a feature now: --id {quote(name)} makes it the id."
-        for name in called[:1]
+        f"{cell!r} in {brief.target!r} is taken for a class; if it stands for a gap: --missing {quote(cell)}."
+        for cell in sorted(seen - named_classes(brief) - class_gaps(brief))
+        if cell.lower() in SURE_GAPS
     )
 
 

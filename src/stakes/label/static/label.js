@@ -78,7 +78,6 @@ async function change(form, button) {
   if (button) button.classList.add("pressed");
   freeze(true);
   const response = await send(address, sending.body);
-  sending = null;
   sessionStorage.removeItem("stakes:sending");
   if (!(response.headers.get("Content-Type") || "").startsWith("application/json")) {
     location.reload();
@@ -102,6 +101,7 @@ async function change(form, button) {
   const title = by("row-title");
   say(answer.notice + (answer.good && title ? ` Now: ${title.textContent}` : ""));
   recall();
+  sending = null; // keys that were pressed before the next card was there are not for it
   look();
 }
 

@@ -192,8 +192,9 @@ def _wanted(output: Any) -> str:
         return f"{said}; got a dict of {keys}. Wrap it in a module whose forward gives the one that is meant."
     if isinstance(output, tuple | list):
         return (
-            f"{said}; got {len(output)} of {sorted({type(each).__name__ for each in output})}. If they are a mean and "
-            "a variance, give NetworkEnsemble(..., output='normal'); else wrap it in a module that gives one."
+            f"{said}; got {len(output)} values ({listed(type(each).__name__ for each in output)}). If they are a mean "
+            "and a variance, give NetworkEnsemble(networks, output='normal'), where networks may be Dropout(network), "
+            "too; else wrap it in a module that gives one."
         )
     return f"{said}; got {type(output).__name__}"
 
