@@ -63,7 +63,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         >>> model.predict(X[:3]).shape
         (3,)
         >>> model.report[0]
-        '8 labels, 1 column. The target is a number, as was said.'
+        '8 labels, 1 column. The target is a number, as given.'
     """
 
     def __init__(
@@ -345,9 +345,9 @@ def infer_task(labels: Host, task: Task | None, classes: Sequence[Any] | None) -
             raise StakesError("a real target has no classes: leave out task='real' or classes")
         if not is_number(labels) and labels.dtype.kind != "b":
             raise TypeError(f"a real target must be numbers; y holds {labels.dtype}")
-        return "real", "The target is a number, as was said."
+        return "real", "The target is a number, as given."
     if task == "classes" or classes is not None:
-        return "classes", "The target is a class, as was said."
+        return "classes", "The target is a class, as given."
     if not is_number(labels):
         return "classes", "The target is a class: y holds no numbers."
     if labels.dtype.kind == "f":
