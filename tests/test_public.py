@@ -38,7 +38,7 @@ NAMES = {
         GaussianMixtureBelief
         Integrand LogMomentBelief LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule
         Reference SoftplusWarp SymmetricNodes
-        VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief reference_at
+        VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief noisy_labels reference_at
     """,
     "stakes.acquisition": """
         ANY AccuracyWarning Best Form HonestReduction Reduction Selection Total best best_streamed
@@ -53,8 +53,9 @@ NAMES = {
     "stakes.campaign": "Campaign Event Journal Opinion Recorded RowState Status Undone",
     "experiments.datasets": "Dataset DatasetError Synthetic load synthetic",
     "stakes.evaluation": """
-        Audit AuditDraw AuditedLoss BiasVariance Calibration ClassCalibration Decomposition RealisedLoss audit
-        bayes_prediction bias_variance calibration decompose realised_loss
+        Agreement Annotators Audit AuditDraw AuditedLoss BiasVariance Calibration ClassAnnotator ClassCalibration
+        Decomposition NumberAnnotator RealisedLoss agreement audit bayes_prediction bias_variance calibration decompose
+        estimate_annotators realised_loss
     """,
     "stakes.exchange": """
         Exported FORMATS Task TaskList argilla_records argilla_settings doccano_labels doccano_lines export_tasks
@@ -65,14 +66,15 @@ NAMES = {
     """,
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
-        Hyperparameters OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief register_model
+        Hyperparameters LabelDraws OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief
+        register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
     """,
     "stakes.ranking": """
-        Amount HelpedContext Note Offer Outlook Pool PromisedRound Ranking Reason TrainedWeightWarning cold_start
-        outlook rank
+        Amount HelpedContext Note Offer OpinionFit OpinionOffer Outlook Pool PromisedRound Ranking Reason
+        TrainedWeightWarning cold_start fit_to_opinions outlook rank rank_opinions
     """,
     "stakes.report": "write_report",
     "stakes.simulation": """

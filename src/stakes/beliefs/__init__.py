@@ -12,6 +12,7 @@ from stakes.beliefs.base import (
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.mixture import GaussianMixtureBelief
+from stakes.beliefs.noisy import noisy_labels
 from stakes.beliefs.normal import NormalEnsemble
 from stakes.beliefs.outcomes import Automatic, MemberNodes, MemberPanels, MixtureGrid, OutcomeRule
 from stakes.beliefs.vector import VectorGaussianBelief
@@ -47,5 +48,6 @@ __all__ = [
     "VoteEnsemble",
     "Warp",
     "WarpedGaussianBelief",
+    "noisy_labels",
     "reference_at",
 ]

@@ -36,6 +36,7 @@ from stakes.campaign.kept import (
     money_changes,
     purchases,
     ranking_kept,
+    reliability,
 )
 from stakes.campaign.states import (
     Event,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from stakes.campaign.promises import KeptPromise
     from stakes.evaluation import AuditedLoss
     from stakes.losses import AnyLoss
-    from stakes.ranking import PromisedRound, Ranking
+    from stakes.ranking import OpinionOffer, PromisedRound, Ranking
     from stakes.ranking.promises import Past
     from stakes.tabular.suggestions import Suggested
 
@@ -340,6 +341,59 @@ class Campaign:
                 done = f"others took the rows {in_vain} times while they were ranked; ask again"
         return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
 
+    def ask_annotator(self, name: str, n: int = 1, *, lease: float = WEEK) -> tuple[OpinionOffer, ...]:
+        """Hand out the rows on which the opinion of one annotator is worth most for its price.
+
+        Labels of others may be wrong, as often as `reliability` finds: a row that one of them has labelled is among the
+        candidates. Labels without a name, and rows that were settled, are taken to be right.
+
+        Args:
+            name: Who is to label them.
+            n: How many rows.
+            lease: For how many seconds.
+
+        Returns:
+            What was handed out, best first: `row` is the position in the table (`sheet.ids` has the id), `before` how
+            many opinions there are on it.
+
+        Raises:
+            StakesError: If there is no label yet, no row is left for them, or a number cannot be used.
+        """
+        checked_id(name)
+        checked_count(n, "the number of rows", 1)
+        now, ids = self._now(), self.sheet.ids
+        from stakes.tabular.opinions import rank_for_annotator
+
+        place = {row: position for position, row in enumerate(ids)}
+        opinions, known = self.opinions(), self._beyond_doubt()
+        out = [place[row] for row in now.those("asked", "skipped", "testing", "tested", "unsure")]
+        found: list[OpinionOffer] = []
+        offers = rank_for_annotator(
+            self.sheet,
+            name,
+            n + 8,  # some may be taken by others in the meantime
+            opinions=[(place[each.row], each.annotator, each.label) for each in opinions if each.annotator is not None],
+            known={place[row]: label for row, label in known.items()},
+            excluded=out,
+            price=self.annotators().get(name, 1.0),
+        )
+        for offer in offers:
+            if len(found) == n:
+                break
+            row = ids[offer.row]
+            if offer.before:
+                got = self.journal.consult([row], 1, name, opinions=offer.before + 1, seconds=lease)
+            else:
+                got = tuple(self.hand_out([row], 1, lease=lease, who=name))
+            found += [offer] if got else []
+        return tuple(found)
+
+    def _beyond_doubt(self) -> dict[str, str]:
+        """By row: labels that came without a name, or were settled."""
+        known = {each.row: each.label for each in self.opinions() if each.annotator is None}
+        settled = self.journal.replay.settled
+        return known | {row: event.label for row, event in settled.items() if event.label is not None}
+
     def rank(self, n: int = 8, *, progress: bool | Progress = False) -> Ranking:
         """Rank the open rows by the model as it is now, keep the ranking, and hand nothing out.
 
@@ -564,6 +618,28 @@ class Campaign:
         places = {row: place for place, row in enumerate(replay.rows)}
         return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
 
+    def reliability(self) -> tuple[str, ...]:
+        """How reliable annotators are, each with a standard error, and how far they agree.
+
+        Rows that were settled, and labels that came without a name, are taken to be right. See `stakes.evaluation`.
+
+        Returns:
+            Sentences; none where nothing tells, as no row has two opinions.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(9), "kind": ["cat", "dog", *[None] * 7]}, index=list("abcdefghi"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     for row in "cdefgh":
+            ...         _ = campaign.tell(row, "cat" if row < "f" else "dog", annotator="anna")
+            ...         _ = campaign.tell(row, "cat" if row in "cdeh" else "dog", annotator="ben")
+            ...     print(campaign.reliability()[-1])
+            Krippendorff's alpha 0.69 (-0.22 to 1.00), 6 rows.
+        """
+        classes = tuple(self.brief.classes or ())
+        return reliability(self.opinions(), self._beyond_doubt(), classes, numbers=self._numbers)
+
     def alike(self) -> Callable[[str, str], bool]:
         """A function that tells whether two labels are taken for the same, as `disagreements` does."""
         if not self._numbers:
@@ -691,6 +767,7 @@ class Campaign:
             self._audit_status(now),
             counts["unsure"],
             len(self.disagreements()),
+            self.reliability(),
         )
 
     def advice(self) -> str | None:

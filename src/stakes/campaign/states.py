@@ -229,6 +229,7 @@ class Status:
         audit: What the model loses, as the last audit tells, or how far that is; None where there was none.
         unsure: How many wait to be settled, as somebody was not sure.
         disagreements: How many labelled rows have opinions that differ, and are not settled.
+        annotators: How reliable annotators are, and how far they agree, in sentences; none where nothing tells.
 
     Examples:
         >>> Status(3, 1, 1, 0, 1, 2.0, 1.0, 5.0, None, None, None, "Ask for rows.").budget_left
@@ -252,6 +253,7 @@ class Status:
     audit: dict[str, Any] | None = None
     unsure: int = 0
     disagreements: int = 0
+    annotators: tuple[str, ...] = ()
 
     @property
     def budget_left(self) -> float | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stakes._utils.text import counted, number
 from stakes.campaign import Campaign
 from stakes.campaign.campaign import LEASE, NO_MORE, STALE
 from stakes.cli.options import force_option, json_option, table_moved, trust_option, verbose_option, who_option
@@ -22,6 +23,7 @@ from stakes.cli.output import (
     waiting,
     wrapped,
 )
+from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +40,11 @@ _DAY = 24 * 3600.0
 @click.option(
     "--days", type=click.FloatRange(0, min_open=True), default=7.0, show_default=True, help="Until the rows come back."
 )
+@click.option(
+    "--annotator",
+    metavar="NAME",
+    help="Rows on which the opinion of NAME is worth most, also those that others have labelled.",
+)
 @click.option("-o", "--output", help="Write the rows, to be filled in and imported, to a CSV or an .xlsx.")
 @force_option
 @who_option
@@ -49,6 +56,7 @@ def ask_command(
     campaign: str,
     n: int,
     days: float,
+    annotator: str | None,
     output: str | None,
     force: bool,
     who: str | None,
@@ -58,6 +66,11 @@ def ask_command(
     as_json: bool,
 ) -> None:
     """Hand out the rows of CAMPAIGN to label next. Nobody else gets them until they come back."""
+    if annotator is not None:
+        if output is not None:
+            raise StakesError("--annotator shows the rows and writes no file: leave --output out")
+        _ask_annotator(campaign, annotator, n, days, table, trust=trust, as_json=as_json)
+        return
     with Campaign.open(campaign, table, trust=trust) as opened, waiting("reading the table") as progress:
         if output is not None:
             opened.check_output(output, overwrite=force)
@@ -77,6 +90,29 @@ def ask_command(
     answer = {**ranking_json(asked, apart, rest), **more}
     shown = ranking_lines(asked, apart, rows_compared(labels), verbose=verbose)
     as_json_or(as_json, answer, _lines(asked, shown, more, note_lines(rest, verbose=verbose), campaign, output))
+
+
+def _ask_annotator(
+    campaign: str, name: str, n: int, days: float, table: str | None, *, trust: bool, as_json: bool
+) -> None:
+    """Rows for one annotator, new ones and such as others have labelled."""
+    with Campaign.open(campaign, table, trust=trust) as opened, waiting("ranking rows"):
+        offers = opened.ask_annotator(name, n, lease=days * _DAY)
+        ids = [opened.sheet.ids[each.row] for each in offers]
+    rows = [
+        {"row": row, "worth": each.worth, "price": each.price, "opinions": each.before}
+        for row, each in zip(ids, offers, strict=True)
+    ]
+    if not rows:
+        as_json_or(as_json, {"annotator": name, "rows": []}, [f"There is no row to hand out to {name}."])
+        return
+    before = ["none yet" if each.before == 0 else counted(each.before, "opinion") for each in offers]
+    lines = [
+        f"  {row}: worth {number(each.worth)} a decision; {known}"
+        for row, each, known in zip(ids, offers, before, strict=True)
+    ]
+    told = f"Next: stakes tell {shell_word(campaign)} {shell_word(ids[0])} LABEL --annotator {shell_word(name)}"
+    as_json_or(as_json, {"annotator": name, "rows": rows}, [f"Rows for {name} to label:", "", *lines, "", told])
 
 
 def _apart(campaign: Campaign, asked: Ranking) -> tuple[list[tuple[Contrast, ...]], int]:

@@ -48,6 +48,7 @@ def _status_lines(status: Status) -> list[str]:
         f"{counts}{status.open} open{tests}",
         money,
         *([_to_settle(status.disagreements)] if status.disagreements else []),
+        *status.annotators,
         *(wrapped(status.audit["text"], "  ", "") if status.audit else []),
         *(_outlook_lines(status.outlook, status.outlook_labels or 0) if status.outlook else []),
         *(wrapped(f"Stale: {status.stale}", "  ", "") if status.stale else []),

@@ -220,8 +220,8 @@ class Desk:
         return labels, sum(number <= self.campaign.n_initial for _, number in first)
 
     def agreement(self) -> list[str]:
-        """How far annotators agree, in words; nothing where no row has two labels."""
-        return self._reliability()
+        """How reliable annotators are and how far they agree, in words; nothing where no row has two labels."""
+        return [*self.campaign.reliability(), *self._reliability()]
 
     def _reliability(self) -> list[str]:
         """How often the command says what people say, where both have labelled a row."""

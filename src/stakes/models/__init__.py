@@ -12,6 +12,7 @@ from stakes.models.default_model import DefaultModel, default
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 from stakes.models.gaussian_process import FollowedProcess, GaussianProcess, Hyperparameters, follow
+from stakes.models.label_draws import LabelDraws
 from stakes.models.on_device import OnDevice
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "FollowedProcess",
     "GaussianProcess",
     "Hyperparameters",
+    "LabelDraws",
     "OnDevice",
     "TableEncoder",
     "belief_of",

@@ -1,5 +1,6 @@
 """One call from a fitted model and a loss to the rows worth labelling, and why."""
 
+from stakes.ranking.annotators import OpinionFit, OpinionOffer, fit_to_opinions, rank_opinions
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.outlook import Outlook, outlook
 from stakes.ranking.promises import PromisedRound
@@ -13,6 +14,8 @@ __all__ = [
     "HelpedContext",
     "Note",
     "Offer",
+    "OpinionFit",
+    "OpinionOffer",
     "Outlook",
     "Pool",
     "PromisedRound",
@@ -20,6 +23,8 @@ __all__ = [
     "Reason",
     "TrainedWeightWarning",
     "cold_start",
+    "fit_to_opinions",
     "outlook",
     "rank",
+    "rank_opinions",
 ]

@@ -169,6 +169,7 @@ def advice(evidence: Evidence) -> Content:
     mood = next((name for start, name in _MOODS.items() if status.advice.startswith(start)), "ask")
     lines = [tag("p", status.advice), *(tag("p", sentence, class_="faint") for sentence in _outlook(evidence))]
     lines += [tag("p", status.audit["text"])] if status.audit else []
+    lines += [tag("p", sentence, class_="faint") for sentence in status.annotators]
     lines += [tag("p", status.stale)] if status.stale else []
     lines += [tag("p", f"The rows could not be ranked: {evidence.failure}")] if evidence.failure else []
     return tag("section", lines, class_=f"advice {mood}", aria_label="advice")

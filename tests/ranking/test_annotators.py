@@ -1,0 +1,170 @@
+"""Whom to ask about which row."""
+
+import numpy as np
+import pytest
+
+from stakes import LogLoss, SquaredError, ZeroOne, score
+from stakes.beliefs import noisy_labels
+from stakes.exceptions import StakesError
+from stakes.models import GaussianProcess, LabelDraws
+from stakes.ranking import OpinionOffer, fit_to_opinions, rank_opinions
+from stakes.ranking.annotators import annotator_noise, opinion_belief
+
+CLASSES = ["no", "yes"]
+MODEL = LabelDraws(copies=40, rounds=3)
+
+
+def crowd(seed=0, rows=120, right=(("student", 0.8), ("expert", 0.97))):
+    rng = np.random.default_rng(seed)
+    truth = np.repeat([0, 1], rows // 2)
+    X = rng.normal(size=(rows, 2)) + 2.0 * truth[:, None]
+    said = {name: np.where(rng.random(rows) < share, truth, 1 - truth) for name, share in right}
+    return X, truth, said
+
+
+def opinions_of(said, rows):
+    return [(int(row), name, CLASSES[each[row]]) for row in rows for name, each in said.items()]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, truth, said = crowd()
+    known = {row: CLASSES[truth[row]] for row in range(0, 120, 12)}
+    opinions = opinions_of(said, [*known, *range(1, 120, 4)])
+    return fit_to_opinions(X, opinions, known=known, classes=CLASSES, model=MODEL)
+
+
+def test_annotators_are_told_apart(fitted):
+    student, expert = fitted.annotators["student"], fitted.annotators["expert"]
+    assert expert.accuracy > student.accuracy
+    assert abs(student.accuracy - 0.8) < 0.15
+    assert student.opinions == 40
+
+
+def test_pairs_are_ranked_by_worth_for_their_price(fitted):
+    prices = {"student": 1.0, "expert": 5.0}
+    ranked = rank_opinions(fitted, LogLoss(), prices=prices, n=5, choice="best")
+    assert all(isinstance(each, OpinionOffer) for each in ranked)
+    value = [each.worth / each.price for each in ranked]
+    assert value == sorted(value, reverse=True)
+    assert len({each.row for each in ranked}) == 5
+    assert not {each.row for each in ranked} & fitted.known
+    best = ranked[0].row
+    assert best not in {
+        each.row for each in rank_opinions(fitted, LogLoss(), prices=prices, n=5, choice="best", excluded=[best])
+    }
+    belief = opinion_belief(fitted, np.array([ranked[0].row]), fitted.table)
+    noise = annotator_noise(fitted, ranked[0].annotator)
+    assert ranked[0].worth == pytest.approx(float(score(LogLoss(), noisy_labels(belief, noise))[0]))
+
+
+def test_the_price_decides(fitted):
+    cheap = rank_opinions(fitted, LogLoss(), prices={"student": 1.0, "expert": 1.0}, n=4, choice="best")
+    dear = rank_opinions(fitted, LogLoss(), prices={"student": 1.0, "expert": 500.0}, n=4, choice="best")
+    assert {each.annotator for each in cheap} == {"expert"}  # better and no more expensive
+    assert {each.annotator for each in dear} == {"student"}
+
+
+def test_asking_again_competes_with_asking_anew():
+    """All rows have an opinion of the student: the expert is asked about those that are in doubt."""
+    X, truth, said = crowd(rows=60)
+    opinions = [(row, "student", CLASSES[said["student"][row]]) for row in range(60)]
+    known = {row: CLASSES[truth[row]] for row in (0, 1, 2, 57, 58, 59)}
+    fit = fit_to_opinions(X, opinions, known=known, classes=CLASSES, model=MODEL)
+    ranked = rank_opinions(fit, LogLoss(), prices={"expert": 1.0, "student": 1.0}, n=10, choice="best")
+    assert {each.annotator for each in ranked} == {"expert"}  # the student would say the same again
+    assert all(each.before == 1 for each in ranked)
+    place = {row: at for at, row in enumerate(fit.rows.tolist())}
+    doubt = 1.0 - fit.model.posterior_.max(axis=1)
+    assert np.mean([doubt[place[each.row]] for each in ranked]) > np.mean(doubt)
+    again = rank_opinions(fit, LogLoss(), prices={"student": 1.0}, n=3, repeat=True)
+    assert len(again) == 3
+    with pytest.raises(StakesError, match="student labelled all rows"):
+        rank_opinions(fit, LogLoss(), prices={"student": 1.0})
+
+
+def test_a_settled_row_is_worth_less_than_a_doubtful_one():
+    """Two opinions that agree leave little to ask, two that differ much."""
+    X, truth, said = crowd(rows=60, right=(("a", 0.8), ("b", 0.8)))
+    known = {row: CLASSES[truth[row]] for row in range(0, 60, 3)}
+    opinions = opinions_of(said, [row for row in range(60) if row not in known])
+    fit = fit_to_opinions(X, opinions, known=known, classes=CLASSES, model=MODEL)
+    rows = np.array([row for row in range(60) if row not in known])
+    worth = score(LogLoss(), opinion_belief(fit, rows, X))
+    differ = said["a"][rows] != said["b"][rows]
+    assert worth[differ].mean() > worth[~differ].mean()
+
+
+@pytest.mark.parametrize("choice", ["together", "drawn", "best"])
+def test_budgets(fitted, choice):
+    ranked = rank_opinions(
+        fitted, ZeroOne(), prices={"student": 1.0, "expert": 5.0}, n=20, budget=7.0, choice=choice, max_contexts=30
+    )
+    assert 0 < sum(each.price for each in ranked) <= 7.0
+
+
+def test_known_noise_takes_the_place_of_estimates(fitted):
+    blind = {"student": np.full((2, 2), 0.5)}
+    ranked = rank_opinions(fitted, LogLoss(), prices={"student": 1.0, "expert": 50.0}, n=3, choice="best", noise=blind)
+    assert {each.annotator for each in ranked} == {"expert"}
+
+
+def test_a_fit_goes_on_from_the_one_before(fitted):
+    X, truth, said = crowd()
+    more = [*fitted.opinions, *opinions_of(said, range(3, 120, 8))]
+    known = {row: CLASSES[truth[row]] for row in fitted.known}
+    fit = fit_to_opinions(X, more, known=known, classes=CLASSES, model=MODEL, previous=fitted)
+    place = {row: at for at, row in enumerate(fit.rows.tolist())}
+    right = [fit.model.posterior_[place[row], truth[row]] for row in fit.rows.tolist()]
+    assert np.mean(right) > 0.85
+
+
+def test_numbers():
+    rng = np.random.default_rng(0)
+    X = np.linspace(0.0, 3.0, 40)[:, None]
+    truth = np.sin(2 * X[:, 0])
+    opinions = [
+        (row, name, float(truth[row] + bias + sd * rng.normal()))
+        for row in range(0, 40, 2)
+        for name, bias, sd in (("ann", 0.2, 0.05), ("amy", 0.0, 0.05), ("bob", -0.2, 0.5))
+    ]
+    fit = fit_to_opinions(X, opinions, model=GaussianProcess())
+    assert fit.annotators["bob"].sd > 3 * fit.annotators["ann"].sd
+    ranked = rank_opinions(fit, SquaredError(), prices={"ann": 1.0, "bob": 1.0}, n=4)
+    assert {each.annotator for each in ranked} == {"ann"}
+    sds = [each.sd for each in fit.annotators.by_name.values()]
+    assert annotator_noise(fit, "carl") == pytest.approx(np.median(sds) ** 2)
+
+
+def test_numbers_without_second_opinions():
+    X = np.linspace(0.0, 3.0, 10)[:, None]
+    fit = fit_to_opinions(X, [(0, "ann", 1.0), (5, "bob", 2.0)], known={9: 0.5}, model=GaussianProcess())
+    assert fit.annotators is None
+    assert len(rank_opinions(fit, SquaredError(), prices={"ann": 1.0}, n=2)) == 2
+
+
+def test_labels_that_are_known_and_no_opinions():
+    X, truth, _ = crowd()
+    known = {row: CLASSES[truth[row]] for row in range(0, 120, 12)}
+    fit = fit_to_opinions(X, [], known=known, classes=CLASSES, model=MODEL)
+    assert fit.annotators is None
+    assert np.diagonal(annotator_noise(fit, "new")) == pytest.approx([0.8, 0.8])
+    assert str(rank_opinions(fit, LogLoss(), prices={"new": 2.0}, n=1)[0]).startswith("row ")
+
+
+def test_refusals(fitted):
+    X, _, _ = crowd()
+    with pytest.raises(StakesError, match="there is no label to fit a model to"):
+        fit_to_opinions(X, [], classes=CLASSES)
+    with pytest.raises(StakesError, match="must be on rows 0 to 119"):
+        fit_to_opinions(X, [(120, "a", "no")], classes=CLASSES)
+    with pytest.raises(StakesError, match="labels must be among the classes"):
+        fit_to_opinions(X, [(0, "a", "maybe")], classes=CLASSES)
+    with pytest.raises(StakesError, match="prices must hold a number above 0"):
+        rank_opinions(fitted, LogLoss(), prices={"student": 0.0})
+    with pytest.raises(StakesError, match="choice must be"):
+        rank_opinions(fitted, LogLoss(), prices={"student": 1.0}, choice="worst")
+    X = np.array([[0.0], [1.0]])
+    sure = fit_to_opinions(X, [], known={0: "no", 1: "yes"}, classes=CLASSES)
+    with pytest.raises(StakesError, match="beyond doubt, or are left out"):
+        rank_opinions(sure, LogLoss(), prices={"a": 1.0})
