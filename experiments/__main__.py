@@ -4,7 +4,8 @@ A run that was stopped goes on where it was, from its store. Summaries go to the
 `python -m experiments report` makes the report again without running anything. `python -m experiments labels_saved` is
 a study of its own, with options of its own: how many labels beliefs and strategies save on real tables; so is
 `python -m experiments audits`: whether audits tell what a model loses, `python -m experiments promises`: whether
-what `outlook` promises comes, and `python -m experiments stopping`: what following its advice costs.
+what `outlook` promises comes, `python -m experiments stopping`: what following its advice costs, and
+`python -m experiments choices`: other ways to choose and to believe beside the default.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments import audits, stopping
+from experiments import audits, choices, stopping
 from experiments.datasets import DatasetError
 from experiments.labels_saved import command as labels_saved
 from experiments.paper import classification, linex, regression, table2
@@ -48,6 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if words[:1] == ["audits"]:
         audits.main(words[1:])
+        return
+    if words[:1] == ["choices"]:
+        choices.main(words[1:])
         return
     if words[:1] == ["promises"]:
         promises.main(words[1:])

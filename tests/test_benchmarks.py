@@ -25,6 +25,7 @@ from benchmarks import (
     screening,
     small,
     speed_of_peers,
+    suggest,
 )
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
@@ -272,6 +273,36 @@ def test_mixtures(monkeypatch):
     assert all(row.error < 1e-6 for row in found if row.error is not None)
     assert sum(row.job.startswith("small: ") for row in found) == len(mixtures.LOSSES)
     assert all(row.seconds > 0 for row in found)
+
+
+def test_the_table_that_suggest_is_timed_on_has_labels_first(tmp_path):
+    for target in ("y", "kind"):
+        lines = suggest.written(tmp_path, target, open_rows=4).read_text().splitlines()
+        cells = [line.split(",")[-1] for line in lines[1:]]
+        assert len(cells) == suggest.LABELLED + 4
+        assert all(cells[: suggest.LABELLED])
+        assert not any(cells[suggest.LABELLED :])
+
+
+def test_suggest_is_timed_in_turns_and_the_least_counts(monkeypatch, capsys):
+    calls = []
+
+    def seconds(*given):
+        calls.append(given[-1])
+        return (4.0 if given[-1] == "old" else 6.0) + (len(calls) <= 2)
+
+    monkeypatch.setattr(suggest, "seconds_of", seconds)
+    suggest.main(["--before", "old", "--now", "new", "--repeats", "2"])
+    assert calls[:4] == ["old", "new", "old", "new"]
+    assert capsys.readouterr().out.count("| 1.5 |") == len(suggest.JOBS)
+
+
+def test_a_suggestion_is_a_command_of_its_own(tmp_path):
+    table = suggest.written(tmp_path, "y", open_rows=3)
+    target, *options = suggest.JOBS["squared error"]
+    assert suggest.seconds_of(table, target, options, None) > 0
+    with pytest.raises(SystemExit, match="no-such-loss"):
+        suggest.seconds_of(table, target, ["--loss", "no-such-loss"], None)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The pictures of docs/tutorials/labelling.md, from a page that is really labelled on: `python tools/label_pictures.py`.
+"""The pictures of docs/tutorials/labelling.md, from a page that is labelled on: `python tools/label_pictures.py`.
 
 It runs the first block of the tutorial, starts `stakes label`, and labels as two people in Chromium.
 """
@@ -91,7 +91,7 @@ def _desk(browser: Any, address: str) -> None:
 def _settle(browser: Any, address: str) -> None:
     page = _enter(browser, address, "Ben", DESK)
     for _ in range(6):
-        _press(page, "12"["1" == _answer(page)])  # Ben says the contrary
+        _press(page, "12"[_answer(page) == "1"])  # Ben says the contrary
     page.goto(f"{address.split('?')[0]}settle")
     page.wait_for_selector("html[data-ready] #card")
     page.screenshot(path=ROOT / "docs" / "tutorials" / "labelling_settle.png")

@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments.labels_saved.beliefs import DEFAULT
 from experiments.labels_saved.densities import gaussian_log_densities, nearest
-from experiments.labels_saved.loop import LOSS, RANDOM, counted, keys_of, settings_of
+from experiments.labels_saved.loop import LOSS, RANDOM, counted, keys_of, missing_runs, settings_of
 from experiments.labels_saved.problems import Problem, problems
 from experiments.labels_saved.rivals import K_CENTRE, k_centre, random_order
 from experiments.labels_saved.splits import split
@@ -43,10 +43,8 @@ def carry_out_in_bulk(
     """Do all runs of the default belief on a table of numbers that the store has not."""
     settings = settings_of(table, bought)
     keys = [key for key in keys_of(table, DEFAULT) if strategies is None or key.strategy in strategies]
-    there = {key: store.load(key, settings) for key in keys}
-    done = {key: set() if kept is None else set(kept.runs.tolist()) for key, kept in there.items()}
-    missing = {run: tuple(key for key in keys if run not in done[key]) for run in range(runs)}
-    for which in sorted({each for each in missing.values() if each}, key=len):
+    missing = {run: tuple(which) for run, which in missing_runs(store, keys, settings, runs).items()}
+    for which in sorted(set(missing.values()), key=len):
         wanted = [run for run, each in missing.items() if each == which]
         for key, record in _records(table, which, wanted, bought, device).items():
             store.add(key, record, settings)

@@ -90,9 +90,8 @@ def carry_out(
     """
     settings = settings_of(table, bought)
     keys = [key for key in keys_of(table, belief) if strategies is None or key.strategy in strategies]
-    done = {key: _runs_of(store.load(key, settings)) for key in keys}
-    wanted = {run: [key for key in keys if run not in done[key]] for run in range(runs)}
-    tasks = [delayed(one_run)(table, run, which, bought) for run, which in wanted.items() if which]
+    wanted = missing_runs(store, keys, settings, runs)
+    tasks = [delayed(one_run)(table, run, which, bought) for run, which in wanted.items()]
     left_out: dict[str, str] = {}
     for count, outcome in enumerate(Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks), 1):
         for key, record in outcome.records.items():
@@ -102,8 +101,12 @@ def carry_out(
     return left_out
 
 
-def _runs_of(record: Record | None) -> set[int]:
-    return set() if record is None else set(record.runs.tolist())
+def missing_runs(store: Store, keys: Sequence[Key], settings: Mapping[str, Any], runs: int) -> dict[int, list[Key]]:
+    """What the store has not of runs 0 to `runs` - 1: by run, the keys to be done."""
+    there = {key: store.load(key, settings) for key in keys}
+    done = {key: set() if kept is None else set(kept.runs.tolist()) for key, kept in there.items()}
+    wanted = {run: [key for key in keys if run not in done[key]] for run in range(runs)}
+    return {run: which for run, which in wanted.items() if which}
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ Sizes: P problems (a table and a loss), B labels bought.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from experiments.markdown import number, table
 from stakes._utils.text import counted
 from stakes.simulation import Estimate
 
+_NOT_REACHED = 1.2  # where a picture has what was never reached
+_TICKS = (0.4, 0.5, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 5, 10)
 _TASKS: dict[Task, str] = {"numbers": "Numbers", "classes": "Classes"}
 _ABOUT = """# Labels saved
 
@@ -246,13 +248,22 @@ def draw(summaries: Sequence[Summary], folder: Path) -> list[str]:
 
 
 def _panels(task: Task, summaries: Sequence[Summary], path: Path, drawer: Callable[..., None]) -> None:
-    """One panel for each loss."""
+    """One panel for each loss; a pair of belief and strategy has one colour and one place in all of them."""
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, len(DRIVERS[task]), figsize=(4.2 * len(DRIVERS[task]), 4.4), layout="constrained")
-    for axis, loss in zip(np.atleast_1d(axes), DRIVERS[task], strict=True):
-        drawer(axis, [each for each in summaries if each.counts[loss]], loss)
+    losses = DRIVERS[task]
+    pairs = max((_shown(summaries, loss) for loss in losses), key=len)
+    colours = dict(zip(pairs, ("0.45", "#30638e", "#e09f3e", "#d1495b", "#6a994e", "#7b2cbf"), strict=False))
+    size = (4.2 * len(losses), 4.4)
+    figure, axes = pyplot.subplots(1, len(losses), figsize=size, layout="constrained", sharey=drawer is _draw_shares)
+    for axis, loss in zip(np.atleast_1d(axes), losses, strict=True):
+        drawer(axis, [each for each in summaries if each.counts[loss]], loss, colours)
         axis.set_title(loss)
+    if drawer is _draw_curves:
+        np.atleast_1d(axes)[0].set_ylabel("loss, of (reference, random) at the end")
+        lines = {line.get_label(): line for axis in np.atleast_1d(axes) for line in axis.lines}
+        known = [pair for pair in colours if pair in lines]
+        figure.legend([lines[pair] for pair in known], known, loc="outside lower center", ncols=len(known), fontsize=10)
     figure.savefig(path, dpi=80)
     pyplot.close(figure)
 
@@ -263,20 +274,24 @@ def _shown(summaries: Sequence[Summary], loss: str) -> list[str]:
     return [pair for pair in _pairs(summaries, loss) if pair in wanted]
 
 
-def _draw_shares(axis: Any, summaries: Sequence[Summary], loss: str) -> None:
-    """A dot for each table, a line at the median; what was never reached is at 110%."""
-    pairs = _shown(summaries, loss)
+def _draw_shares(axis: Any, summaries: Sequence[Summary], loss: str, colours: Mapping[str, str]) -> None:
+    """A dot for each table, a line at the median; what was never reached is beside 100%."""
+    pairs = list(colours)
     for place, pair in enumerate(pairs):
-        values = np.asarray([min(case.share.value, 1.1) for _, case in _cases(summaries, loss, pair)])
-        axis.plot(values, np.full(len(values), place), "o", color="#30638e", alpha=0.5, ms=6)
-        axis.plot([np.median(values)] * 2, [place - 0.3, place + 0.3], color="#d1495b", lw=2)
+        values = np.asarray([min(case.share.value, _NOT_REACHED) for _, case in _cases(summaries, loss, pair)])
+        if len(values):
+            axis.plot(values, np.full(len(values), place), "o", color=colours[pair], alpha=0.5, ms=6)
+            axis.plot([np.median(values)] * 2, [place - 0.3, place + 0.3], color="0.1", lw=2)
     axis.axvline(1.0, color="0.3", lw=0.8)
-    axis.set(yticks=range(len(pairs)), yticklabels=pairs, xlim=(-0.05, 1.15), xlabel="labels needed, of those bought")
-    axis.invert_yaxis()
+    axis.set(yticks=range(len(pairs)), yticklabels=pairs, xlim=(-0.05, 1.3), xlabel="labels needed, of those bought")
+    axis.set_xticks([0, 0.25, 0.5, 0.75, 1.0, _NOT_REACHED], ["0", "25%", "50%", "75%", "100%", "never"])
+    axis.set_ylim(len(pairs) - 0.5, -0.5)
 
 
-def _draw_curves(axis: Any, summaries: Sequence[Summary], loss: str) -> None:
+def _draw_curves(axis: Any, summaries: Sequence[Summary], loss: str, colours: Mapping[str, str]) -> None:
     """The geometric mean over tables of smoothed curves, in units of what (reference, random) has at the end."""
+    from matplotlib.ticker import NullFormatter, ScalarFormatter
+
     for pair in _shown(summaries, loss):
         logs = []
         for each, case in _cases(summaries, loss, pair):
@@ -286,8 +301,10 @@ def _draw_curves(axis: Any, summaries: Sequence[Summary], loss: str) -> None:
                 logs.append(np.log(curve / end))
         lengths = {len(each) for each in logs}
         if len(lengths) == 1:
-            axis.plot(np.exp(np.mean(logs, axis=0)), label=pair)
+            axis.plot(np.exp(np.mean(logs, axis=0)), label=pair, color=colours[pair], lw=1.8)
     axis.axhline(1.0, color="0.3", lw=0.8)
-    axis.set(xlabel="labels bought", ylabel="loss, of (reference, random) at the end")
-    if axis.lines[:-1]:
-        axis.legend(fontsize=7)
+    axis.set(xlabel="labels bought", yscale="log")
+    low, high = axis.get_ylim()
+    axis.set_yticks([value for value in _TICKS if low <= value <= high])
+    axis.yaxis.set_major_formatter(ScalarFormatter())
+    axis.yaxis.set_minor_formatter(NullFormatter())

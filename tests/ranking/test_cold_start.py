@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from stakes import cold_start
 from stakes.exceptions import StakesError
@@ -37,3 +38,53 @@ def test_budgets_and_costs_are_checked(wrong):
 
 def test_costs_without_a_budget_change_nothing():
     assert cold_start(POOL, n=3, costs=[3.0, 1.0, 4.0, 1.0, 5.0]) == cold_start(POOL, n=3)
+
+
+# groups
+
+
+def groups(spread=1.0):
+    """Three groups of five rows around a middle, and one row far out."""
+    corners = np.asarray([[0.0, 0.0], [20.0, 0.0], [0.0, 20.0]])
+    offsets = spread * np.asarray([[0.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    return (corners[:, None] + offsets).reshape(-1, 2)
+
+
+def test_rows_in_the_middle_of_groups_stand_for_them():
+    for seed in range(5):
+        assert sorted(cold_start(groups(), n=3, random_state=seed).indices) == [0, 5, 10]
+
+
+def test_a_group_that_is_known_needs_no_other_row():
+    found = cold_start(groups(), n=2, known=groups()[:1])
+    assert sorted(found.indices) == [5, 10]
+    assert all(np.isfinite(found.scores))
+
+
+def test_the_largest_group_comes_first_and_then_the_furthest():
+    rows = np.concatenate([groups(), [[0.5, 0.5]]])
+    found = cold_start(rows, n=3)
+    assert found.indices[0] in (0, 15)
+    assert found.scores[0] == np.inf
+    assert found.scores[1] >= found.scores[2]
+
+
+def test_rows_that_are_equal_are_chosen_once_each():
+    for n in (2, 4, 6):
+        found = cold_start(np.asarray([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), n=n)
+        assert len(set(found.indices)) == n
+
+
+def test_a_middle_that_costs_more_does_not_take_the_place_of_one_within_the_budget():
+    costs = np.ones(15)
+    costs[[0, 5, 10]] = 5.0
+    found = cold_start(groups(), n=3, costs=costs, budget=3.0)
+    assert len(found) == 3
+    assert not {0, 5, 10} & set(found.indices)
+    assert sorted(cold_start(groups(), n=3, costs=costs).indices) != sorted(found.indices)
+
+
+def test_sparse_features_are_grouped_as_dense_ones_are():
+    dense = groups()
+    alike = dense / dense.std(axis=0)  # a sparse matrix is taken as it is
+    assert sorted(cold_start(csr_matrix(alike), n=3).indices) == sorted(cold_start(alike, n=3).indices)

@@ -364,9 +364,9 @@ def settled(
     """
     if len(ways.values) == 1:
         return next(iter(ways.values)), ""
-    told = formats.sign if ways.kind == "number" else formats.date
-    if told in ways.values:
-        return str(told), ""
+    given = formats.sign if ways.kind == "number" else formats.date
+    if given in ways.values:
+        return str(given), ""
     seen = others()
     found = [way for way in ways.values if way in seen]
     if len(found) == 1:
@@ -437,7 +437,7 @@ def sentences(readings: Mapping[str, Reading]) -> list[str]:
 
 
 def _kinds_of(reading: Reading) -> Iterator[tuple[str, ...]]:
-    """What is to be said of a column; columns with the same are named together."""
+    """The notes that a column needs; columns with the same one are named together."""
     if reading.gaps and reading.kind != "text":
         yield "gaps", *sorted(reading.gaps)
     if reading.kind == "number" and reading.why:

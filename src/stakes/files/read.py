@@ -1,8 +1,8 @@
 """A table as it is in a file: raw text for ids, targets and classes; columns of numbers and categories for a model.
 
 CSV, spreadsheets, and Parquet and Arrow where pyarrow is installed. Cells stay as they are written; what a column of
-them is read as (`stakes.files.cells`) is found once, and said. A fingerprint, a few hashes, tells later whether a table
-is still what it was. Sizes: N rows.
+them is read as (`stakes.files.cells`) is found once. A fingerprint, a few hashes, tells later whether a table is still
+what it was. Sizes: N rows.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class Source:
     @property
     def decimal(self) -> str | None:
         """The sign before decimals that all numbers with one have; None where there is none, or there are two."""
-        signs = self._told() & {".", ","}
+        signs = self._settled_ways() & {".", ","}
         return signs.pop() if len(signs) == 1 else None
 
     def remarks(self, names: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -324,12 +324,12 @@ class Source:
             gaps = self._all_gaps(name) if values is None else nans
             return Reading("number" if values is not None or gaps else "text", None, gaps)
         try:
-            way, why = settled(name, ways, self.formats, self.delimiter, lambda: self._told(name))
+            way, why = settled(name, ways, self.formats, self.delimiter, lambda: self._settled_ways(name))
         except StakesError as error:
             raise StakesError(f"{self.path}: {error}") from None
         return Reading(ways.kind, ways.values[way], ways.gaps | nans, why)
 
-    def _told(self, but: str = "") -> set[str]:
+    def _settled_ways(self, but: str = "") -> set[str]:
         """Signs before decimals, and orders of dates, that columns tell by themselves."""
         found: set[str] = set()
         for name in self.names:

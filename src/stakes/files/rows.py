@@ -126,7 +126,7 @@ def _header(rows: list[list[str]]) -> tuple[int, list[str]]:
     for place, row in enumerate(rows[:_TITLES]):
         if filled[place] > 1 and 2 * filled[place] > width:
             whole = len(row) in (width, width - 1) and _names_columns(row)
-            return (place, _said(rows[:place])) if whole else (0, [])
+            return (place, _titles(rows[:place])) if whole else (0, [])
         if width < 2:
             return 0, []
     return 0, []
@@ -140,7 +140,7 @@ def _names_columns(row: list[str]) -> bool:
     return all(inner) and not any(map(reads_as_number, inner))
 
 
-def _said(rows: list[list[str]]) -> list[str]:
+def _titles(rows: list[list[str]]) -> list[str]:
     texts = (" ".join(cell.strip() for cell in row if cell.strip()) for row in rows)
     return [text for text in texts if text]
 

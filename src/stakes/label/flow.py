@@ -116,6 +116,7 @@ class Desk:
     _guesses: dict[str, str] = field(default_factory=dict, repr=False)
     _record: int = 0
     _known: int = -1  # the last event that a ranking was asked with
+    _standing: tuple[tuple[int, int, int], Status] | None = field(default=None, repr=False)
     curve: list[tuple[int, float, float]] = field(default_factory=list, repr=False)
     """Labels, the expected loss of a decision, and its standard error, of each ranking."""
     problem: str | None = None
@@ -262,8 +263,11 @@ class Desk:
         return self._guesses.get(row)
 
     def status(self) -> Status:
-        """Where the campaign stands, by the last ranking."""
-        return self.campaign.status(refresh=False)
+        """Where the campaign stands, by the last ranking; looked up when anything has happened, and every minute."""
+        moment = (self.campaign.journal.version(), self._record, int(checked_clock() // 60))
+        if self._standing is None or self._standing[0] != moment:
+            self._standing = (moment, self.campaign.status(refresh=False))
+        return self._standing[1]
 
     def why_none(self) -> str:
         """Why a person gets no row."""

@@ -10,7 +10,7 @@ Sizes: n labels, p columns, N rows, C classes, t hyperparameters, as logarithms.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -63,7 +63,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         >>> model.predict(X[:3]).shape
         (3,)
         >>> model.report[0]
-        '8 labels, 1 column. The target is a number, as was said.'
+        '8 labels, 1 column. The target is a number, as given.'
     """
 
     def __init__(
@@ -194,23 +194,38 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
 
 
 def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> float:
-    """How much each tree gives to class frequencies: what makes labels most probable that are left out in turn.
+    """How much each tree gives to class frequencies, by what it says of its rows without their labels."""
+
+    def own(asked: Host) -> Host:
+        said = np.zeros((len(asked), len(prior)))
+        said[:, forest.classes_] = (
+            forest.oob_decision_function_[asked]
+            if forest.bootstrap
+            else without_own_label(forest, features[asked], targets[asked])
+        )
+        return said
+
+    return likeliest_share(own, targets, len(prior))
+
+
+def likeliest_share(own: Callable[[Host], Host], targets: Host, n_classes: int) -> float:
+    """The share of class frequencies that makes labels most probable that are left out in turn.
 
     Trees are sure of rows that they have seen. Where the same rows have different labels, they should not be; where
     they foretell the labels that they were not shown, the least share is right. Labels that are alone in their class
     say nothing: without them the class is unknown.
+
+    Args:
+        own: From positions among the labels to [a, C]: what the trees say of these rows without their labels.
+        targets: [n], the class of each label.
+        n_classes: C.
     """
-    counts = np.bincount(targets, minlength=len(prior))
+    counts = np.bincount(targets, minlength=n_classes)
     asked = np.flatnonzero(counts[targets] > 1)[:: max(1, len(targets) // _ROWS_ASKED)]
     if len(asked) == 0:
         return _SHARES[0]
-    own = np.zeros((len(asked), len(prior)))
-    out_of_bag = forest.oob_decision_function_[asked] if forest.bootstrap else None
-    own[:, forest.classes_] = (
-        without_own_label(forest, features[asked], targets[asked]) if out_of_bag is None else out_of_bag
-    )
-    seen = np.take_along_axis(own, targets[asked, None], axis=1)[:, 0]
-    rate = counts[targets[asked]] / (len(targets) + len(prior) - 1.0)  # of the class, among all other labels
+    seen = np.take_along_axis(own(asked), targets[asked, None], axis=1)[:, 0]
+    rate = counts[targets[asked]] / (len(targets) + n_classes - 1.0)  # of the class, among all other labels
     likelihoods = [float(np.log((1.0 - share) * seen + share * rate).sum()) for share in _SHARES]
     return _SHARES[int(np.argmax(likelihoods))]
 
@@ -345,9 +360,9 @@ def infer_task(labels: Host, task: Task | None, classes: Sequence[Any] | None) -
             raise StakesError("a real target has no classes: leave out task='real' or classes")
         if not is_number(labels) and labels.dtype.kind != "b":
             raise TypeError(f"a real target must be numbers; y holds {labels.dtype}")
-        return "real", "The target is a number, as was said."
+        return "real", "The target is a number, as given."
     if task == "classes" or classes is not None:
-        return "classes", "The target is a class, as was said."
+        return "classes", "The target is a class, as given."
     if not is_number(labels):
         return "classes", "The target is a class: y holds no numbers."
     if labels.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Where to begin without a label: rows that are spread over the pool.
+"""Where to begin without a label: rows that stand for groups of the pool.
 
 Sizes: N rows, n rows chosen, q encoded features.
 """
@@ -18,6 +18,7 @@ from stakes.ranking.query import Pool, at_least_one, checked_pool, pool_rows, po
 from stakes.ranking.result import Note, Ranking, Reason
 
 _MOST = 100_000  # rows of a file that are looked at: all of them must be in memory at once
+_ROUNDS, _WORK, _LOOKED = 20, 10**10, 500  # of groups; products that they may take; rows of a group that are looked at
 DISTANCE = "distance to the rows before"
 
 
@@ -30,24 +31,25 @@ def cold_start(
     budget: float | None = None,
     random_state: RandomState = 0,
 ) -> Ranking:
-    """`n` rows to label first, when there is no label and so no model: the k-centre rule.
+    """`n` rows to label first, when there is no label and so no model: the middles of `n` groups of the pool.
 
-    Each is the row furthest from those before, in standardised columns (`stakes.models.TableEncoder`: categories as
-    indicators, gaps filled); equals by the random state. No loss has a say. Of a file that is read in chunks, 100,000
-    rows are looked at.
+    Groups begin at rows that are far from each other, in standardised columns (`stakes.models.TableEncoder`: categories
+    as indicators, gaps filled). Each row belongs to the nearest, and the row to which the others of a group are nearest
+    in sum (its medoid) stands for it, in turns until nothing changes. They come furthest first; equals by the random
+    state. No loss has a say. Of a file that is read in chunks, 100,000 rows are looked at.
 
     Args:
         pool: [N, p]: rows that could be labelled, as in `rank`.
         n: How many rows to choose.
-        known: [k, p]: rows that have labels or will have them; they count as before all others. Without any, the first
-            row is drawn with the random state.
+        known: [k, p]: rows that have labels or will have them; they count as before all others, and rows near them need
+            no other.
         costs: What a label costs, one number or one for each row of the pool; 1 each without.
         budget: What all labels may cost together; rows that the rest of it does not pay for are passed over.
         random_state: A whole number or a `numpy.random.Generator`.
 
     Returns:
-        The rows, spread over the pool. Scores are the distance to the nearest row before, infinite for one that was
-        drawn.
+        The rows, each furthest from those before. Scores are the distance to the nearest row before, infinite for the
+        first where no row is known: it stands for the largest group.
 
     Raises:
         StakesError: If an argument is refused.
@@ -68,7 +70,7 @@ def cold_start(
     order = generator(seed, TIES).permutation(size)
     before = None if known is None else encoder.transform(known)
     features = encoder.transform(pool)[order]
-    places, distances = _furthest(features, before, min(wanted, size), prices[looked[order]], budget)
+    places, distances = _representatives(features, before, min(wanted, size), prices[looked[order]], budget)
     rows = looked[order[places]]
     notes = [
         Note("cold start", {"seed": seed, "known": None if before is None else int(before.shape[0])}),
@@ -94,18 +96,34 @@ def _looked_at(pool: Any, seed: int) -> tuple[Host, list[Note]]:
     return drawn, [Note("drawn rows", {"count": _MOST, "size": size, "seed": seed})]
 
 
-def _furthest(features: Any, before: Any, n: int, costs: Host, budget: float | None) -> tuple[list[int], list[float]]:
-    """Positions and distances of n rows of [N, q], each furthest from those before among those within the budget.
+def _representatives(
+    features: Any, before: Any, n: int, costs: Host, budget: float | None
+) -> tuple[list[int], list[float]]:
+    """Positions and distances of n rows of [N, q] in the middle of groups, furthest first.
 
-    Of equals the first.
+    The extremes that groups begin with are often outliers, which say little of the others. A row may take the place of
+    another only if it costs no more, so that the budget holds.
     """
     squares = _squares(features)
-    nearest: Host = np.full(features.shape[0], np.inf)  # [N]: the squared distance to the nearest before
+    known: Host = np.full(features.shape[0], np.inf)  # [N]: the squared distance to the nearest row that is known
     for row in range(0 if before is None else before.shape[0]):
-        nearest = np.minimum(nearest, _distances(features, squares, before[[row], :]))
-    places: list[int] = []
-    distances: list[float] = []
-    spent = 0.0
+        known = np.minimum(known, _distances(features, squares, before[[row], :]))
+    places = _furthest(features, squares, known, n, costs, budget)
+    sizes, limits = np.ones(len(places)), costs if budget is not None else np.zeros_like(costs)
+    work = max(1, features.shape[1] * len(places) * (features.shape[0] + _LOOKED**2))
+    for _ in range(min(_ROUNDS, max(1, _WORK // work))):
+        groups = _groups(features, squares, known, places)
+        sizes = np.asarray([len(group) for group in groups])
+        moved = [_middle(features, squares, group, limits, place) for group, place in zip(groups, places, strict=True)]
+        if moved == places:
+            break
+        places = moved
+    return _in_order(features, squares, known, places, sizes)
+
+
+def _furthest(features: Any, squares: Host, known: Host, n: int, costs: Host, budget: float | None) -> list[int]:
+    """Positions of n rows, each furthest from those before among those within the budget; of equals the first."""
+    nearest, places, spent = known, list[int](), 0.0
     while len(places) < n:
         within = np.where(costs <= left_to_spend(budget, spent), nearest, -1.0)
         place = int(np.argmax(within))
@@ -113,10 +131,49 @@ def _furthest(features: Any, before: Any, n: int, costs: Host, budget: float | N
             break
         spent += float(costs[place])
         places.append(place)
-        distances.append(float(np.sqrt(nearest[place])))
-        nearest = np.minimum(nearest, _distances(features, squares, features[[places[-1]], :]))
+        nearest = np.minimum(nearest, _distances(features, squares, features[[place], :]))
         nearest[places] = -1.0
-    return places, distances
+    return places
+
+
+def _groups(features: Any, squares: Host, known: Host, places: list[int]) -> list[Host]:
+    """Positions of the rows that are nearest to each place; those nearest to a known row are in none."""
+    nearest, owner = known.copy(), np.full(len(known), -1)
+    for number, place in enumerate(places):
+        distances = _distances(features, squares, features[[place], :])
+        closer = distances < nearest
+        nearest[closer], owner[closer] = distances[closer], number
+    owner[places] = np.arange(len(places))  # also where rows are equal
+    return [np.flatnonzero(owner == number) for number in range(len(places))]
+
+
+def _middle(features: Any, squares: Host, group: Host, costs: Host, place: int) -> int:
+    """The row of a group to which the others are nearest in sum, of those that cost no more than the one at `place`.
+
+    Of a large group some rows are looked at, evenly; outliers weigh less in sums of distances than in a mean.
+    """
+    some = group[:: max(1, len(group) // _LOOKED)]
+    allowed = np.append(some[costs[some] <= costs[place]], place)
+    product = features[allowed] @ features[some].T
+    product = product.toarray() if issparse(product) else np.asarray(product)
+    distances = np.sqrt(np.maximum(squares[allowed][:, None] + squares[some] - 2.0 * product, 0.0)).sum(axis=1)
+    best = int(np.argmin(distances))
+    return place if distances[-1] <= distances[best] else int(allowed[best])
+
+
+def _in_order(
+    features: Any, squares: Host, known: Host, places: list[int], sizes: Host
+) -> tuple[list[int], list[float]]:
+    """The places, each furthest from those before, and these distances; the largest group first if no row is known."""
+    left, ordered, distances = list(places), list[int](), list[float]()
+    nearest = known
+    while left:
+        far = nearest[left]
+        first = int(np.argmax(far if np.isfinite(far).all() else sizes))
+        ordered.append(left.pop(first))
+        distances.append(float(np.sqrt(far[first])))
+        nearest = np.minimum(nearest, _distances(features, squares, features[[ordered[-1]], :]))
+    return ordered, distances
 
 
 def _squares(features: Any) -> Host:

@@ -123,9 +123,9 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "cold start": lambda seed, known: (
         "A cold start: no model, so no row has a worth. "
         + (
-            f"The first row is drawn with random_state {seed}, each after it is the one furthest from those before."
+            f"Each row is in the middle of a group of the pool, the largest first (random_state {seed})."
             if known is None
-            else f"Each row is the one furthest from those before it and from {counted(known, 'known row')}."
+            else f"Each row is in the middle of a group of the pool that is away from {counted(known, 'known row')}."
         )
     ),
     "drawn rows": lambda count, size, seed: (
