@@ -232,10 +232,23 @@ class ClassBatch:
         found, size = np.zeros(len(places)), self.table.expected.shape[0] * self.table.expected.shape[2]
         cells = self.belief.n_classes if count == 1 else math.comb(count + self.belief.n_classes - 1, count)
         step = max(1, _NUMBERS // (cells * max(len(self.shares), size if self.masses is None else 1)))
+        if self._by_votes:
+            assert self.masses is not None
+            gains, before = self._vote_gains(self.masses, places, self.rows), abs(self.masses.before(self.rows))
+            return np.asarray(check_finite(np.where(gains > _ROUNDING * before, gains, 0.0)))
         for part in slices(len(places), step):
             outcomes = self._outcomes(places[part], count)
             found[part] = self._regret_sums(outcomes) if self.quick is None else self._quick_gains(outcomes)
         return np.asarray(check_finite(found))
+
+    @property
+    def _by_votes(self) -> bool:
+        """Whether gains are sums over groups of trees that vote alike."""
+        return isinstance(self.belief, VoteEnsemble) and self.quick is not None and self.quick is self.masses
+
+    def _vote_gains(self, measure: Any, places: Host, rows: Host) -> Host:
+        """[n]: what candidates add under configurations [Q, K] of votes."""
+        return np.asarray(measure.vote_gains(np.asarray(self.belief.candidates)[places], rows))
 
     def _quick_gains(self, outcomes: Host) -> Host:
         """[n]: by masses, or by regrets where these would lose digits."""
@@ -273,7 +286,8 @@ class ClassBatch:
     def _products(self, count: int) -> int:
         """How many products it takes to know what so many candidates add."""
         width = self.table.expected.shape[2] * len(self.places) if self.quick is None else self.quick.width
-        return int(count * self.belief.n_classes * (self.rows > 0).sum() * width)
+        cells = 1 if self._by_votes else self.belief.n_classes
+        return int(count * cells * (self.rows > 0).sum() * width)
 
     def _finalists(self, prices: Host) -> Host:
         """Positions of a few candidates, of which one is likely the best for its price."""
@@ -313,6 +327,8 @@ class ClassBatch:
 
     def _gains_by(self, measure: Uncertainty | QuadraticGain, places: Host, rows: Host) -> Host:
         """[n]: what candidates add under configurations [Q, K]."""
+        if self._by_votes:
+            return self._vote_gains(measure, places, rows)
         step = max(1, _NUMBERS // (self.belief.n_classes * len(self.shares)))
         return np.concatenate([measure.gains(self._outcomes(places[part]), rows) for part in slices(len(places), step)])
 
@@ -385,6 +401,26 @@ class Uncertainty(NamedTuple):
     def gains(self, outcomes: Host, rows: Host) -> Host:
         """[n]: by how much labels with `outcomes` [n, J, K] lower what configurations [Q, K] leave."""
         return np.maximum(self.before(rows) - self.left(outcomes, rows), 0.0)
+
+    def vote_gains(self, votes: Host, rows: Host) -> Host:
+        """[n]: the same for votes [n, K] of candidates: a member is in one configuration, and has one label."""
+        rows = rows[(rows > 0).sum(axis=1) > 1]  # where one member is left there is nothing to learn
+        members = np.flatnonzero(rows.any(axis=0))
+        found, contexts = np.zeros(len(votes)), self.columns.shape[2]
+        if not len(members):
+            return found
+        group, shares = rows[:, members].argmax(axis=0), rows[:, members].max(axis=0)
+        flat = self.columns.reshape(len(self.columns), -1)[members] * shares[:, None].astype(self.columns.dtype)
+        labels = votes[:, members].astype(np.intp)
+        for place, keys in enumerate([group, *(group * (int(labels.max()) + 1) + labels)], -1):
+            order = np.argsort(keys, kind="stable")
+            starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0))
+            left = float(self.kind.summed(np.add.reduceat(flat[order], starts, axis=0), contexts).sum())
+            if place < 0:
+                before = left
+            else:
+                found[place] = before - left
+        return np.maximum(found, 0.0)
 
     def before(self, rows: Host) -> float:
         """The uncertainty that configurations [Q, K] leave."""

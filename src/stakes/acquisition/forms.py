@@ -573,8 +573,12 @@ def _cell_numbers(loss: Loss, belief: Belief) -> int:
     """J D for the split moments, and as much for each of the few temporaries of the regret."""
     if by_logarithms(loss, belief) is not None:
         return _LOG_NUMBERS
-    one = belief.take(slice(None), slice(0, 1))
-    n_statistics = one.moments(loss, one.reference(loss)).shape[-1]
+    if isinstance(belief.domain, Classes) and belief.domain.count is not None:
+        one_class = filled((1, belief.domain.count), 1.0 / belief.domain.count, double(belief.like))
+        n_statistics = loss.statistics(one_class, None).shape[-1]
+    else:
+        one = belief.take(slice(None), slice(0, 1))
+        n_statistics = one.moments(loss, one.reference(loss)).shape[-1]
     return int(8 * belief.n_cells(loss) * n_statistics)
 
 

@@ -387,8 +387,13 @@ def _of_either(both: Array, powers: Array, which: slice) -> Array:
 PotentialLike = Potential | Callable[[Array], Array]
 
 
+_OWN = (Square, NegativeEntropy, NegativeLog)
+
+
 def as_potential(potential: PotentialLike) -> Potential:
     """A potential as it is; a plain convex function wrapped."""
+    if isinstance(potential, _OWN):  # asking for the protocol takes as long as a small integral
+        return potential
     if isinstance(potential, Potential) and not isinstance(potential, type):
         return potential
     if callable(potential) and not isinstance(potential, type):

@@ -341,8 +341,13 @@ def _log_ratio(z: Array, reference: Array | float) -> Array:
 TransformLike = Transform | Callable[[Array], Array]
 
 
+_OWN = (Identity, Indicator, Power, Exponential)
+
+
 def as_transform(transform: TransformLike) -> Transform:
     """A transform as it is; a plain function wrapped."""
+    if isinstance(transform, _OWN):  # asking for the protocol takes as long as a small integral
+        return transform
     if isinstance(transform, Transform) and not isinstance(transform, type):
         return transform
     if callable(transform) and not isinstance(transform, type):
