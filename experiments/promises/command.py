@@ -1,4 +1,9 @@
-"""`python -m experiments promises`: campaigns that the store has not, one run of every table before the next run."""
+"""`python -m experiments promises`: campaigns that the store has not, one run of every table before the next run.
+
+`--first-round` stops each campaign after the batches at 20 labels, which takes a third of the time. `--report` runs
+nothing: it summarises what the stores have, draws the picture of docs/promises.md, and prints what must be shown.
+`--write FOLDER` writes the two tables of docs/promises.md.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,9 @@ from pathlib import Path
 from experiments.datasets import DatasetError
 from experiments.labels_saved.problems import problems
 from experiments.labels_saved.tables import CLASSES, NUMBERS, Table, load
-from experiments.promises.rounds import Bench, append, campaign, load_rounds
+from experiments.promises import first_tables, summary
+from experiments.promises.picture import draw
+from experiments.promises.rounds import ROUNDS, Bench, append, campaign, load_rounds
 
 LOSSES = ("squared error", "threshold", "exponential weight", "pinball", "cost of a miss", "weighted log loss")
 STORE = Path("build/promises")
@@ -19,21 +26,30 @@ STORE = Path("build/promises")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(arguments)
-    run_all(given.tables, given.losses, range(given.first, given.runs), given.store)
+    if given.write:
+        print(*first_tables.write(given.write), sep="\n")
+    elif given.report:
+        _report(given.store, given.results)
+    else:
+        rounds = ROUNDS[:1] if given.first_round else ROUNDS
+        run_all(given.tables, given.losses, range(given.first, given.runs), given.store[0], rounds)
 
 
-def run_all(names: Sequence[str], losses: Sequence[str], runs: Sequence[int], store: Path) -> None:
+def run_all(
+    names: Sequence[str], losses: Sequence[str], runs: Sequence[int], store: Path, rounds: Sequence[int] = ROUNDS
+) -> None:
     """All campaigns that are not there, run by run."""
     tables = loaded(names)
     done = {(each.table, each.loss, each.run) for each in load_rounds(store)}
     for run in runs:
         for table in tables:
             wanted = [each for each in losses if each in problems(table) and (table.name, each, run) not in done]
-            began, bench = time.process_time(), Bench(table, run) if wanted else None
-            for loss in wanted if bench is not None else ():
-                append(store, campaign(bench, problems(table)[loss]))
-            if wanted:
-                print(f"{table.name}, run {run}: {time.process_time() - began:.1f} s", file=sys.stderr, flush=True)
+            if not wanted:
+                continue
+            began, bench = time.process_time(), Bench(table, run)
+            for loss in wanted:
+                append(store, campaign(bench, problems(table)[loss], rounds))
+            print(f"{table.name}, run {run}: {time.process_time() - began:.1f} s", file=sys.stderr, flush=True)
 
 
 def loaded(names: Sequence[str]) -> list[Table]:
@@ -47,11 +63,30 @@ def loaded(names: Sequence[str]) -> list[Table]:
     return found
 
 
+def _report(stores: Sequence[Path], results: Path) -> None:
+    campaigns = [each for store in stores for each in load_rounds(store)]
+    if not campaigns:
+        sys.exit(f"there are no campaigns in {', '.join(map(str, stores))}: run some first")
+    cases = summary.summarised(summary.promises_of(campaigns))
+    summary.write(cases, results)
+    try:
+        draw(cases, results.with_suffix(".png"))
+    except ImportError:
+        print("there is no picture: it needs matplotlib, pip install 'stakes[plot]'", file=sys.stderr)
+    print(summary.page_table(cases))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments promises", description=__doc__)
     parser.add_argument("--tables", nargs="+", metavar="TABLE", default=[*NUMBERS, *CLASSES], help="by default all 32")
     parser.add_argument("--losses", nargs="+", choices=LOSSES, default=list(LOSSES), help="by default all")
     parser.add_argument("--runs", type=int, default=30, help="of each table and loss")
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
-    parser.add_argument("--store", type=Path, default=STORE, help="folder of finished campaigns")
+    parser.add_argument("--first-round", action="store_true", help="no further than the batches at 20 labels")
+    parser.add_argument(
+        "--store", type=Path, nargs="+", default=[STORE], help="folder of campaigns; several to report on"
+    )
+    parser.add_argument("--report", action="store_true", help="summarise what there is, and run nothing")
+    parser.add_argument("--results", type=Path, default=Path("build/promises.json"), help="the summary to write")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the two tables of docs/promises.md")
     return parser

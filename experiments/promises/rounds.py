@@ -35,6 +35,7 @@ from stakes import outlook
 from stakes.evaluation import realised_loss
 from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
+from stakes.ranking.outlook import of_gaussian, of_members
 from stakes.simulation import Trial
 from stakes.simulation.problem import FIT, random_stream
 from stakes.simulation.runner import refitted
@@ -76,16 +77,36 @@ class Round:
     """by the number of rows bought aside: what they saved of `loss`, and the standard error over test rows"""
     seconds: float = 0.0
     """of processor time, batches aside included"""
+    promised: bool = False
+    """whether the offers are promises as they are made since they include a learning curve; those of the study that
+    the promises were made from are what the model said, with the truth left out of members"""
 
     def offer(self, size: int) -> dict[str, float | None]:
-        """The offer of that many rows."""
+        """The offer of that many rows, as it was kept."""
         return next(each for each in self.offers if each["size"] == size)
 
+    def promises(self) -> dict[int, tuple[float, float]]:
+        """By size: the worth that `outlook` promises of these rows today, and its standard error."""
+        sizes = [int(each["size"] or 0) for each in self.offers]
+        worths, errors, joint = (self._column(name) for name in ("worth", "error", "joint"))
+        if not self.promised and self.offers[0]["joint"] is None:
+            worths, errors = of_gaussian(worths, errors, self.today[0], self.labels)
+        elif not self.promised:
+            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels)
+        return {size: (float(worths[size - 1]), float(errors[size - 1])) for size in sizes}
+
+    def _column(self, name: str) -> Host:
+        """[n]: of offers of 1, 2, .. n rows; between those that were kept, as straight lines."""
+        sizes = [float(each["size"] or 0) for each in self.offers]
+        kept = [float(each[name] or 0.0) for each in self.offers]
+        return np.asarray(np.interp(np.arange(1, sizes[-1] + 1), sizes, kept))
+
     def as_offers(self, cost: float | None = None, decisions: float | None = None) -> tuple[Offer, ...]:
-        """The offers as `outlook` would give them with a price of a label and a number of decisions."""
+        """The offers as `outlook` makes them today, with a price of a label and a number of decisions."""
+        promises = self.promises()
         return tuple(
-            Offer(each["size"], each["worth"], each["error"], cost and cost * each["size"], decisions, each["joint"])  # type: ignore[arg-type]
-            for each in self.offers
+            Offer(size, *promises[size], None if cost is None else cost * size, decisions, self.offer(size)["joint"])
+            for size in promises
         )
 
     def as_most(self) -> Amount:
@@ -173,10 +194,10 @@ class Bench:
         return np.asarray(realised_loss(problem.loss, answers, self.trial.y[test]).each) / problem.unit
 
 
-def campaign(bench: Bench, problem: Problem) -> Campaign:
-    """Run one."""
+def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Campaign:
+    """Run one, with rounds at some numbers of labels, the first 20."""
     rows, rounds = bench.first.tolist(), []
-    for labels, following in zip(ROUNDS, [*ROUNDS[1:], ROUNDS[-1]], strict=True):
+    for labels, following in zip(at, [*at[1:], at[-1]], strict=True):
         began = time.process_time()
         ahead = max(BATCHES) if labels in ASIDE else max(_AHEAD, following - labels)
         ranked, found = bench.outlook(problem, rows, ahead)
@@ -189,7 +210,9 @@ def campaign(bench: Bench, problem: Problem) -> Campaign:
         today, most = ((each.value / unit, each.error / unit) for each in (found.today, found.most))
         loss, error = _mean(losses)
         seconds = round(time.process_time() - began, 2)
-        rounds.append(Round(labels, list(rows), ranked, offers, today, most, loss, error, after, seconds))
+        rounds.append(
+            Round(labels, list(rows), ranked, offers, today, most, loss, error, after, seconds, promised=True)
+        )
         rows = [*rows, *ranked[: following - labels]]
     bench.forget()
     return Campaign(bench.table.name, problem.name, bench.run, rounds)

@@ -94,7 +94,11 @@ def test_ratios_of_costs_that_are_nothing():
 
 def test_the_page_shows_the_results():
     """Its table is made from the results in the repository."""
-    assert summary(read()) in PAGE.read_text()
+    cases, text = read(), PAGE.read_text()
+    assert summary(cases) in text
+    assert f"half of the cases cost at most {np.median([case.ratio for case in cases]):.2f} times" in text
+    assert f"on {len({case.table for case in cases})} real tables" in text
+    assert f"{len(cases) // 3} pairs of a table and a loss, {min(c.runs for c in cases)} to " in text
 
 
 def test_the_results_hold_what_the_issue_asks():

@@ -12,7 +12,7 @@ from sklearn.linear_model import BayesianRidge
 import stakes
 from stakes._utils.text import number
 from stakes.models import EnsembleOf, belief_of
-from stakes.ranking.outlook import _with_free_disposal
+from stakes.ranking.outlook import MEMBER_RATE, MEMBER_SHARE, _with_free_disposal, curve
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_the_most_of_an_ensemble_is_knowing_the_member(forest, features):
 
 
 def test_offers_of_members_leave_the_truth_out(forest, features):
-    """Worths, errors and advice are those with the truth left out; the joint ones are beside them, and called so."""
+    """Worths and errors are made of those with the truth left out; the joint ones are beside them, and called so."""
     loss, pool = stakes.CostMatrix([[0.0, 1.0, 1.0], [5.0, 0.0, 1.0], [5.0, 1.0, 0.0]]), features[20:]
     found = stakes.outlook(forest, loss, pool, n=5, costs=0.01, decisions=100)
     belief = belief_of(forest, pool, pool, joint=True)
@@ -85,20 +85,21 @@ def test_offers_of_members_leave_the_truth_out(forest, features):
     honest = [stakes.honest_reduction(loss, belief, chosen.indices[:size]) for size in (1, 2, 4, 5)]
     worths = [found.offers[size - 1].worth for size in (1, 2, 4, 5)]
     best = np.maximum.accumulate(np.maximum([each.reduction for each in honest], 0.0))
-    assert worths == pytest.approx(best, abs=0.02)
-    assert worths[-1] < 0.8 * found.offers[-1].joint
-    assert found.offers[0].error >= 0.8 * honest[0].member_error
+    beside = curve(MEMBER_RATE, found.today.value, 15, 5)[[0, 1, 3, 4]]
+    assert worths == pytest.approx(MEMBER_SHARE * best + beside, abs=0.01)
+    assert worths[-1] < 0.5 * found.offers[-1].joint
+    assert found.offers[0].error >= 0.8 * MEMBER_SHARE * honest[0].member_error
     assert found.ranking.ranked_by == "together"
     total = [offer.worth / offer.cost for offer in found.offers]
     assert found.ranking.scores == pytest.approx(total)
     assert all(reason.worth is None for reason in found.ranking.reasons)  # what one adds to others is not its own
     kinds = [note.kind for note in found.ranking.notes]
-    assert "left out" in kinds
+    assert "learning curve" in kinds
     assert "joint worth of members" not in kinds
     ranked = stakes.rank(forest, loss, pool, n=5, batch=True)
     assert any("if one of the 20 members of the model is right" in str(note) for note in ranked.notes)
     assert "if one of the members of the model is right" in str(found)
-    assert f"{number(found.offers[-1].joint)}" in str(found.ranking.notes[kinds.index("left out")])
+    assert f"{number(found.offers[-1].joint)}" in str(found.ranking.notes[kinds.index("learning curve")])
 
 
 def test_labels_of_members_that_have_nothing_in_common():

@@ -65,7 +65,7 @@ def test_many_weak_labels_pay_where_a_few_do_not():
     many = outlook(model, ThresholdDecision(2.0, 1.0, 1.0), rows[1:], n=64, **given)
     assert all(offer.net < 0 for offer in few.offers)
     assert many.offers[31].net > 0
-    assert (few.advice, many.advice) == ("go on", "go on")
+    assert "stop" not in (few.advice, many.advice)  # one label says little of how wrong the model is
     assert "if worth grows as it does up to 8" in few.sentences[0]
     assert "if worth grows" not in many.sentences[0]
 

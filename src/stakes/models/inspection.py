@@ -110,6 +110,28 @@ def known_classes(model: Any) -> Sequence[Any] | None:
     return getattr(model, "classes_", None)
 
 
+def n_labels(model: Any) -> int | None:
+    """How many labels a model was fitted to, where it keeps that, or a step or a part of it does; None elsewhere."""
+    found = (_n_labels(each) for each in _members(model))
+    return next((each for each in found if each is not None), None)
+
+
+def _n_labels(model: Any) -> int | None:
+    if isinstance(model, Pipeline):
+        return n_labels([step for _, step in model.steps])
+    if (seen := getattr(model, LABELS_SEEN, None)) is not None:
+        return int(np.max(seen))  # of a scaler by column, where there were gaps
+    if hasattr(model, "tree_"):
+        return round(float(model.tree_.weighted_n_node_samples[0]))  # a row counts as often as it was drawn
+    if isinstance(model, Bootstrap | BaggingClassifier | BaggingRegressor) and hasattr(model, "estimators_"):
+        return len(model.estimators_samples_[0])
+    for name in ("labels_", "X_train_", "X_"):  # of Gaussian processes
+        if isinstance(rows := getattr(model, name, None), np.ndarray):
+            return len(rows)
+    inside = [getattr(model, name, None) for name in ("pipeline_", "model", "best_estimator_", "regressor_")]
+    return n_labels([*(each for each in inside if each is not None), *list(getattr(model, "estimators_", ()))])
+
+
 def check_fitted(model: Any) -> None:
     """Refuse a scikit-learn model, or a list with one, that has not been fitted."""
     for each in _members(model):

@@ -1,5 +1,21 @@
 """What batches of every size would save, beside what they cost: the offers of `outlook`.
 
+A model that is wrong in a way that it does not know of is wrong about what labels are worth, too. Whatever models
+believe, their mean loss falls with n labels towards what cannot be learned, about as L + c / n; so b labels beside n
+save, by a learning curve,
+
+    curve = rate * today * b / (n + b),           rate: the share of today's expected loss that labels can save at all.
+
+Where the model is known by members (trees, networks, copies), a few labels tell which *member* is right, and joint
+worths promise the loss of certainty; worths with the truth left out say less, but after a few labels too few members
+are left to act on. The promise is the curve and a share of these worths, and no more than the labels would save if one
+of the members were right. A Gaussian belief says itself how fast it learns: its promise is what it says.
+
+The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is a
+share (SPREAD) of the promise, or where it is larger of what the curve says (under a Gaussian belief, of the geometric
+mean of both), since a model that sees little left to learn may be wrong about that. Shares and rates are what fits 28
+tables (docs/promises.md); no model can know them from a few labels.
+
 Sizes: M contexts, n rows chosen.
 """
 
@@ -36,6 +52,12 @@ from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
+MEMBER_SHARE = 0.25
+"""Of what members none of which is the truth expect to save."""
+MEMBER_RATE, GAUSSIAN_RATE = 0.25, 1.0
+"""The share of today's expected loss that labels can save in the end."""
+SPREAD = 1.0
+"""The standard deviation of what came about what was promised, over the promise."""
 TOGETHER = "together"
 """What the rows of an outlook are ranked by where the model is known by members: the worth with all rows above."""
 _MOST_DRAWS, _FEWEST_DRAWS = 800, 8  # labels of a batch, of all members and of each, where the truth is left out
@@ -159,8 +181,9 @@ def outlook(
 
     With `decisions` and `costs`, the advice is to go on if any of the batches saves more than it costs, and to stop
     only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. Where the model is
-    known by members, worths are those with the truth left out (`stakes.honest_reduction`): labels that tell which
-    member is right do not tell the truth. Rows are still chosen for their joint worth. Forests of a real target have no
+    known by members, worths are made of those with the truth left out (`stakes.honest_reduction`), since labels that
+    tell which member is right do not tell the truth, and of a learning curve from the labels so far (docs/promises.md).
+    Rows are still chosen for their joint worth. Errors include not knowing the model. Forests of a real target have no
     joint batches: rows are then ranked alone, and one offer is made.
 
     Args:
@@ -231,7 +254,8 @@ def outlook(
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
     query = make_query(model, loss, pool, **asked)
     ranking, errors = choose(query)
-    offers, today, most = _offers(query, ranking, errors, decisions), expected_loss(query), most_saved(query)
+    today, most = expected_loss(query), most_saved(query)
+    offers = _offers(query, ranking, errors, decisions, today)
     ranking = _with_members(query, ranking, offers)
     verdict: Verdict | None = None
     sentences: tuple[str, ...] = ()
@@ -241,7 +265,9 @@ def outlook(
     return Outlook(ranking, today, most, offers, decisions, budget, verdict, sentences)
 
 
-def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: float | None) -> tuple[Offer, ...]:
+def _offers(
+    query: Query, ranking: Ranking, errors: Host | None, decisions: float | None, today: Amount
+) -> tuple[Offer, ...]:
     """One for each number of rows from the top; the first alone where joint worths are not known."""
     if len(ranking) == 0:
         return ()
@@ -249,14 +275,61 @@ def _offers(query: Query, ranking: Ranking, errors: Host | None, decisions: floa
     worths = np.cumsum([reason.worth for reason in ranking.reasons])
     if errors is None:
         worths, errors = _joint_worths(query, rows) or _single_worth(query, ranking)
-    joint: list[Any] = [None] * len(worths)
-    if (honest := _honest_worths(query, rows[: len(worths)])) is not None:
-        joint, (worths, errors) = worths.tolist(), _with_free_disposal(*honest, worths)
+    worths, errors, joint = _promises(query, rows[: len(worths)], worths, errors, today)
     costs = None if query.costs is None else np.cumsum(query.costs[rows])
     return tuple(
         Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions, together)
         for size, (worth, error, together) in enumerate(zip(worths.tolist(), errors.tolist(), joint, strict=True), 1)
     )
+
+
+def _promises(
+    query: Query, rows: Host, worths: Host, errors: Host, today: Amount
+) -> tuple[Host, Host, list[float | None]]:
+    """[n] each: promises of the first rows, their errors, and worths if a member is right (None without members).
+
+    Worths and errors are given as the model sees them.
+    """
+    belief, joint = query.first(), worths
+    labels = None if query.labels is None else query.labels + len(query.pending)
+    if n_members(belief) < 2:
+        return *of_gaussian(worths, errors, today.value, labels), [None] * len(rows)
+    if (found := _honest_worths(query, rows)) is not None:
+        worths, errors = _with_free_disposal(*found, joint)
+    if _is_mixture(belief):
+        known = joint.tolist() if found is not None else [None] * len(rows)
+        return *of_gaussian(worths, errors, today.value, labels), known
+    honest = (worths, errors) if found is not None else None
+    return *of_members(honest, joint, today.value, labels), joint.tolist()
+
+
+def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None) -> tuple[Host, Host]:
+    """[n], [n]: promises of 1, 2, .. n labels of a model that is known by members, and standard errors.
+
+    Args:
+        honest: Worths [n] where no member is the truth, and errors of members and contexts; None where not known.
+        joint: [n]: worths if one of the members is right.
+        today: The expected loss of a decision.
+        labels: How many labels the model has or waits for; None where that is not known.
+    """
+    nothing = np.zeros(len(joint))
+    said = honest or (joint if labels is None else nothing, nothing)
+    beside = curve(MEMBER_RATE, today, labels, len(joint))
+    worths = np.clip(MEMBER_SHARE * said[0] + beside, 0.0, np.maximum(joint, 0.0))
+    worths = np.maximum.accumulate(worths)
+    return worths, np.hypot(MEMBER_SHARE * said[1], SPREAD * np.maximum(worths, beside))
+
+
+def of_gaussian(worths: Host, errors: Host, today: float, labels: int | None) -> tuple[Host, Host]:
+    """[n], [n]: promises of a Gaussian belief and standard errors, from those of contexts and sampling."""
+    between = np.sqrt(np.maximum(worths, 0.0) * curve(GAUSSIAN_RATE, today, labels, len(worths)))
+    return worths, np.hypot(errors, SPREAD * np.maximum(np.abs(worths), between))
+
+
+def curve(rate: float, today: float, labels: int | None, count: int) -> Host:
+    """[n]: what 1, 2, .. n labels save by a learning curve beside `labels`; 0 where these are not known."""
+    sizes = np.arange(1, count + 1)
+    return np.zeros(count) if labels is None else np.asarray(rate * today * sizes / (labels + sizes))
 
 
 def _honest_worths(query: Query, rows: Host) -> tuple[list[int], Host, Host] | None:
@@ -298,13 +371,18 @@ def _with_free_disposal(sizes: list[int], worths: Host, errors: Host, joint: Hos
     return np.asarray([value for value, _ in found]), np.asarray([value for _, value in found])
 
 
+def _is_mixture(belief: Belief) -> bool:
+    """Whether members are hypotheses of a mixture, also a warped one."""
+    return isinstance(simplest(belief), GaussianMixtureBelief | WarpedGaussianBelief)
+
+
 def _draws(query: Query, belief: Belief, count: int) -> int | None:
     """How many labels are drawn from each member for each of `count` batches; None without members, or for too long."""
     if (members := n_members(belief)) < 2:
         return None
     statistics = _NODES if isinstance(query.loss, DistributionLoss) else 2
     numbers = count * members * belief.n_contexts * statistics
-    if isinstance(simplest(belief), GaussianMixtureBelief | WarpedGaussianBelief):
+    if _is_mixture(belief):
         numbers *= 2 * members if type(query.loss) is SquaredError else _INTEGRATED * members
     draws = min(_MOST_DRAWS // members + _FEWEST_DRAWS, _NUMBERS // numbers)
     return draws if draws >= 2 else None
@@ -350,8 +428,11 @@ def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> 
     last = offers[-1]
     note = Note("members", {"count": count})
     if last.joint is not None:
+        values = {"count": count, "size": last.size, "joint": last.joint}
         used = next(offer.size for offer in offers if offer.worth == last.worth) if last.worth > 0 else 0
-        note = Note("left out", {"count": count, "size": last.size, "joint": last.joint, "used": used})
+        note = Note("left out", {**values, "used": used})
+        if query.labels is not None and not _is_mixture(query.first()):
+            note = Note("learning curve", {**values, "labels": query.labels, "worth": last.worth})
     kept = [
         each
         for each in ranking.notes

@@ -71,6 +71,7 @@ from stakes.models.inspection import (
     check_columns,
     check_fitted,
     known_classes,
+    n_labels,
     served_by_own_belief,
     taken_for_granted,
 )
@@ -221,6 +222,7 @@ class Query:
         shortlist: How many rows are looked at together, those that are worth most alone.
         most_rows: How many rows are scored.
         scored: Positions of the rows that are scored; None: all.
+        labels: How many the model was fitted to; None where that is not known.
         made: What was made of the model so that a belief can be had of it: sentences for the notes.
         summarised: Whether an ensemble of normals is summarised by one normal distribution.
         chunk: Rows that are read and scored at a time.
@@ -252,6 +254,7 @@ class Query:
     chunk: int
     n_jobs: int | None
     scored: Host | None = None
+    labels: int | None = None
     made: tuple[str, ...] = ()
     summarised: bool = False
     prepared: dict[Any, Any] = field(default_factory=dict)
@@ -493,6 +496,7 @@ def make_query(
         pool_size(rows) if max_rows is None else at_least_one("max_rows", max_rows),
         at_least_one("chunk", chunk),
         jobs,
+        labels=n_labels(model) if labelled is None else n_rows(labelled[0]),
         made=made,
     )
     contexts = None if contexts is None else check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))

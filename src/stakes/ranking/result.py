@@ -105,6 +105,11 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"The model is known by {count} members, and none of them is the truth: worths are what the others save with "
         f"the labels of each in turn. {_if_one_were_right(size, joint, used)}"
     ),
+    "learning curve": lambda count, labels, size, joint, worth: (
+        f"The model is known by {count} members, and none of them is the truth: worths are made of what "
+        f"the others save with the labels of each in turn, and a learning curve from {counted(labels, 'label')} on. "
+        f"{_if_one_were_right(size, joint, size if worth > 0 else 0)}"
+    ),
     "promises kept": lambda share, error, rounds: (
         f"Worths are {share:.0%} (± {2 * error:.0%}) of what the model says: in this campaign, {rounds} rounds of "
         "labels have saved that share of what they promised (report shows them)."

@@ -50,10 +50,11 @@ class Offer:
 
     Attributes:
         size: How many rows.
-        worth: What their labels are expected to save together, for one decision; below 0 where they would make answers
-            worse. Where the model is known by members (an ensemble, hypotheses of a mixture), none of these is taken
-            for the truth (`stakes.honest_reduction`).
-        error: Its standard error: over contexts, over members, and of sampling where labels of a batch are sampled.
+        worth: What their labels are expected to save together, for one decision. Where the model is known by members
+            (an ensemble, hypotheses of a mixture), none of these is taken for the truth (`stakes.honest_reduction`);
+            for an ensemble a learning curve has a say, too (docs/promises.md).
+        error: Its standard error: over contexts, over members, of sampling where labels of a batch are sampled, and of
+            not knowing the model.
         cost: What all of them cost, in units of the loss; None where that is not known.
         decisions: How many decisions will be taken; None where that is not known.
         joint: What they would save if one of the members were the truth; None where there are no members.

@@ -1,0 +1,108 @@
+"""Promises: halfway between members and a learning curve, with errors that include the model."""
+
+import numpy as np
+import pytest
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+
+import stakes
+from stakes.ranking.outlook import (
+    GAUSSIAN_RATE,
+    MEMBER_RATE,
+    MEMBER_SHARE,
+    SPREAD,
+    curve,
+    of_gaussian,
+    of_members,
+)
+
+JOINT = np.array([0.1, 0.2, 0.3, 0.4])
+HONEST = np.array([0.02, 0.05, 0.05, 0.05]), np.full(4, 0.01)
+BESIDE = curve(MEMBER_RATE, 0.5, 20, 4)
+
+
+def test_a_curve_by_hand():
+    """With a loss of L + c / n today, of which c / n can be saved, b labels more leave L + c / (n + b)."""
+    can_be_saved = 0.7 * 2.0
+    assert curve(0.7, 2.0, 20, 5)[-1] == pytest.approx(can_be_saved * (1 - 20 / 25))
+    three = curve(0.7, 2.0, 20, 3)[-1]
+    assert three + curve(1.0, can_be_saved - three, 23, 2)[-1] == pytest.approx(curve(0.7, 2.0, 20, 5)[-1])
+    assert (curve(0.7, 2.0, None, 5) == 0).all()
+
+
+def test_members_beside_the_curve():
+    worths, errors = of_members(HONEST, JOINT, 0.5, 20)
+    assert worths == pytest.approx(MEMBER_SHARE * HONEST[0] + BESIDE)
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * worths))
+    assert of_members(None, JOINT, 0.5, 20)[0] == pytest.approx(BESIDE)
+
+
+def test_no_promise_is_above_what_it_would_be_if_a_member_were_right():
+    """But the model may be wrong about that: the error stays."""
+    worths, errors = of_members(HONEST, np.zeros(4), 0.5, 20)
+    assert (worths == 0).all()
+    assert (errors >= SPREAD * BESIDE).all()
+    worths, _ = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20)
+    assert worths[:2] == pytest.approx([0.0, 0.001])
+    assert (np.diff(worths) >= 0).all()
+
+
+def test_without_a_count_of_labels_members_alone_speak():
+    worths, errors = of_members(HONEST, JOINT, 0.5, None)
+    assert worths == pytest.approx(MEMBER_SHARE * HONEST[0])
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * HONEST[1], SPREAD * worths))
+    assert of_members(None, JOINT, 0.5, None)[0] == pytest.approx(MEMBER_SHARE * JOINT)
+
+
+def test_a_loss_of_nothing_promises_nothing():
+    worths, errors = of_members(None, JOINT, 0.0, 20)
+    assert (worths == 0).all()
+    assert (errors == 0).all()
+
+
+def test_a_gaussian_belief_is_taken_at_its_word_but_not_for_sure():
+    worths, errors = of_gaussian(np.array([0.2, 0.01]), np.array([0.3, 0.0]), 0.5, 20)
+    assert worths == pytest.approx([0.2, 0.01])
+    between = np.sqrt(0.01 * GAUSSIAN_RATE * 0.5 * 2 / 22)  # where the model sees less to learn than a curve does
+    assert errors == pytest.approx([np.hypot(0.3, 0.2 * SPREAD), SPREAD * between])
+    assert of_gaussian(worths, np.zeros(2), 0.5, None)[1] == pytest.approx(SPREAD * worths)
+
+
+@pytest.fixture
+def rows(rng):
+    return rng.standard_normal((80, 3))
+
+
+def test_outlook_promises_less_with_more_labels(rows):
+    """A forest promises by how many labels it has, wherever it keeps them."""
+    y = (rows[:, 0] + 0.5 * np.sin(5 * rows[:, 1]) > 0).astype(int)
+    shares = []
+    for count in (12, 40):
+        model = ExtraTreesClassifier(30, random_state=0).fit(rows[:count], y[:count])
+        found = stakes.outlook(model, stakes.CostMatrix([[0.0, 1.0], [10.0, 0.0]]), rows[40:], n=8)
+        offers = found.offers
+        bound = MEMBER_SHARE * np.asarray([offer.joint for offer in offers])
+        bound = bound + curve(MEMBER_RATE, found.today.value, count, 8)
+        assert all(offer.worth <= most + 1e-12 for offer, most in zip(offers, bound, strict=True))
+        assert all(offer.error >= SPREAD * offer.worth for offer in offers)
+        assert (np.diff([offer.worth for offer in offers]) >= 0).all()
+        kinds = {note.kind: str(note) for note in found.ranking.notes}
+        assert f"a learning curve from {count} labels on" in kinds["learning curve"]
+        shares.append(offers[-1].worth / found.today.value)
+    assert shares[0] > shares[1]
+
+
+def test_labels_on_their_way_flatten_the_curve(rows):
+    y = (rows[:, 0] > 0).astype(int)
+    model = ExtraTreesClassifier(30, random_state=0).fit(rows[:12], y[:12])
+    loss = stakes.CostMatrix([[0.0, 1.0], [10.0, 0.0]])
+    now = stakes.outlook(model, loss, rows[40:], n=4)
+    later = stakes.outlook(model, loss, rows[40:], n=4, pending=range(20))
+    assert later.offers[-1].worth < now.offers[-1].worth
+
+
+def test_outlook_of_a_process_is_not_sure_of_itself(rows):
+    model = GaussianProcessRegressor(RBF() + WhiteKernel(0.04), optimizer=None).fit(rows[:10], np.sin(rows[:10, 0]))
+    found = stakes.outlook(model, stakes.SquaredError(), rows[10:], n=4)
+    assert all(offer.error > SPREAD * offer.worth > 0 for offer in found.offers)
