@@ -121,7 +121,7 @@ class Journal:
     connection: sqlite3.Connection
     process: int = field(default_factory=os.getpid)
     replay: Replay = field(default_factory=lambda: Replay.begin([]), repr=False)
-    _together: list[bool] = field(default_factory=list, repr=False)  # not empty within `together`
+    _together: list[bool] = field(default_factory=list, init=False, repr=False)  # not empty within `together`
 
     @staticmethod
     def create(
