@@ -150,12 +150,12 @@ def worth_picture(evidence: Evidence) -> Picture:
     if outlook is None or not outlook["offers"] or not evidence.open_ids:
         why = "What labels are worth is not known yet." if evidence.open_ids else "No row is open."
         return Picture(heading, None, "", (why,))
-    offers, notes = outlook["offers"], ["Bars are ± 2 standard errors, for rows such as those that are open."]
+    offers, notes = outlook["offers"], ["Bars are ± 2 standard errors, and allow for a model that is wrong."]
     ids = () if evidence.ranking is None else evidence.ranking.row_ids
     asked = sum(row not in evidence.open_ids for row in ids[: len(offers)])
     notes += [f"{asked} of these rows are asked for already, or have been labelled since."] if asked else []
     if any(each.get("joint") is not None for each in offers):
-        notes += ["The model is known by members, none of which is taken for the truth; bars are over members, too."]
+        notes += ["The model is known by members, none of which is taken for the truth."]
     paid = offers[0]["net"] is not None
     times = offers[0]["decisions"] if paid else 1.0
 
