@@ -7,9 +7,10 @@ import pytest
 
 from stakes import Campaign
 from stakes.exceptions import StakesError
-from stakes.label.flow import Desk, Rules
+from stakes.label.flow import Desk, Rules, label_worths
 from stakes.label.media import Media
 from stakes.label.worker import ranked
+from stakes.ranking import Ranking
 from tests.label.label_cases import classes_campaign, numbers_campaign
 
 
@@ -193,3 +194,18 @@ def test_files_that_cells_name_are_shown(desk_of, tmp_path):
     for at in (12, 13):
         (tmp_path / "media" / f"part number {at}").write_text("no known kind")
     assert all(not cell.image for cell in desk_of(path, media=Media.of(str(tmp_path / "media"))).card("anna").values)
+
+
+def ranking(ranked_by, scores):
+    rows = tuple(f"r{place}" for place in range(len(scores)))
+    places = tuple(range(len(scores)))
+    return Ranking(places, rows, tuple(scores), per_cost=False, ranked_by=ranked_by, reasons=(), notes=())
+
+
+def test_a_label_is_worth_what_is_promised_of_it():
+    alone = label_worths(ranking("worth", [0.4, 0.2]), {}, [0.1, 0.15])
+    assert alone == pytest.approx({"r0": 0.1, "r1": 0.05})  # shares of the first
+    assert label_worths(ranking("worth", [0.4]), {}, [0.9]) == pytest.approx({"r0": 0.4})  # never more than the score
+    assert label_worths(ranking("gain", [0.4]), {"r0": 2.0}, []) == pytest.approx({"r0": 0.8})
+    assert label_worths(ranking("together", [0.1, 0.3]), {}, [0.1, 0.3]) == pytest.approx({"r0": 0.1, "r1": 0.15})
+    assert label_worths(ranking("predictive entropy", [2.0]), {}, []) == {}

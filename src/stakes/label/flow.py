@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -22,6 +22,7 @@ from stakes.campaign.states import Replay, checked_clock
 from stakes.label.command import CommandAnnotator
 from stakes.label.media import Media
 from stakes.label.worker import Worker
+from stakes.ranking import Ranking
 from stakes.tabular.worksheet import loss_task
 
 Act = Literal["later", "unsure", "skip"]
@@ -30,6 +31,31 @@ _AGAIN = 10  # acts of a person after which a row that they put off comes again
 _HOUR = 3600.0
 _LONG = 40  # letters from which on a column is one of texts
 _ENOUGH = 20  # rows to choose from, of which others may take some meanwhile
+
+
+def label_worths(
+    ranking: Ranking, costs: Mapping[str, float | None], promised: Sequence[float | None]
+) -> dict[str, float]:
+    """What the label of each row saves of a decision, no more than is promised of the first 1, 2, .. labels together.
+
+    A score is what a label is worth if one of the members of the model is right; promises know better. So scores are
+    taken as shares of the first one, whose worth is promised. Rows that are ranked together share what is promised of
+    them and those above.
+    """
+    if ranking.ranked_by == "together":
+        pairs = zip(ranking.row_ids, promised, strict=False)
+        each = {row: worth / count for count, (row, worth) in enumerate(pairs, 1) if worth is not None}
+    elif ranking.ranked_by in ("worth", "gain"):
+        scores = [
+            score * (costs.get(row) or 1.0) * math.exp(min(ranking.log_scale, 700.0))
+            for row, score in zip(ranking.row_ids, ranking.scores, strict=True)
+        ]
+        first = promised[0] if promised else None
+        share = min(first / scores[0], 1.0) if first is not None and scores and scores[0] > 0.0 else 1.0
+        each = {row: share * score for row, score in zip(ranking.row_ids, scores, strict=True)}
+    else:  # by what stands in for a worth where no label has any
+        return {}
+    return {row: worth for row, worth in each.items() if math.isfinite(worth)}
 
 
 @dataclass(frozen=True)
@@ -325,10 +351,8 @@ class Desk:
         ranking = ranking_kept(self.campaign.path, last)
         self._record, self._ready, self.ranked_with = last.number, ranking.row_ids, last.payload["labels"]
         costs = self.campaign.journal.costs() if ranking.per_cost else {}
-        for row, score in zip(ranking.row_ids, ranking.scores, strict=True):
-            worth = score * (costs.get(row) or 1.0)
-            if math.isfinite(worth):
-                self._scores[row] = worth
+        offers = (last.payload["outlook"] or {}).get("offers") or []
+        self._scores |= label_worths(ranking, costs, [offer["worth"] for offer in offers])
 
     def _take_curve(self, kept: dict[str, Any]) -> None:
         outlook = kept["outlook"]

@@ -20,6 +20,7 @@ Verdict: TypeAlias = Literal["go on", "stop", "too close to call"]
 _SURE = 2.0  # standard errors
 _CLOSE, _SMALL = 0.25, 0.1  # of the error of a net saving, and of a cost: less is too close to call
 _CLEARLY = 2.0  # margins, by which labels must pay after the advice was to stop
+_ROUNDING = 1e-12  # of a saving: an error that is smaller is none
 _SURELY = 0.02  # of a net saving: a regret that is smaller is not worth a sentence
 _DOUBLINGS, _STEEPEST, _EACH_DOUBLING = 3, 2.0, 0.5  # beyond what was offered: how far, the power, the relative error
 
@@ -85,13 +86,18 @@ class Offer:
 
     @property
     def regret_of_buying(self) -> float | None:
-        """What buying loses if it is wrong, on average: the mean of cost less saving, where that is positive."""
-        return None if self.net is None else _mean_above_zero(-self.net, self.net_error or 0.0)
+        """What buying loses if it is wrong, on average: the mean of cost less saving, where that is positive.
+
+        No more than the cost, as labels that are worth something save no less than nothing.
+        """
+        return None if self.net is None or (forgone := self.regret_of_stopping) is None else forgone - self.net
 
     @property
     def regret_of_stopping(self) -> float | None:
         """What stopping forgoes if it is wrong, on average: the mean of saving less cost, where that is positive."""
-        return None if self.net is None else _mean_above_zero(self.net, self.net_error or 0.0)
+        if self.cost is None or self.decisions is None:
+            return None
+        return _mean_above(self.cost, self.decisions * self.worth, self.decisions * self.error)
 
     @property
     def break_even(self) -> float | None:
@@ -111,7 +117,7 @@ def advised(
 ) -> tuple[Verdict, tuple[str, ...]]:
     """Whether to buy, and why.
 
-    What a batch saves is known as a normal distribution, worth ± error; so is its net saving, and either advice may
+    What a batch saves is known as worth ± error, a log-normal distribution as it is not below 0; so either advice may
     turn out wrong: buying loses what the labels cost beyond what they save, stopping forgoes what they save beyond
     what they cost. The means of both (`Offer.regret_of_buying`, `Offer.regret_of_stopping`) differ by the net saving:
     the advice with the smaller one is to go on if any batch has a positive net saving, and to stop if none has.
@@ -233,10 +239,20 @@ def _net(offer: Offer) -> float:
     return offer.net
 
 
-def _mean_above_zero(mean: float, error: float) -> float:
-    """E[max(v, 0)] of a normal v."""
-    if error <= 0.0:
-        return max(mean, 0.0)
-    z = mean / error
-    density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-    return max(error * (density + z * 0.5 * math.erfc(-z / math.sqrt(2.0))), 0.0)
+def _mean_above(cost: float, mean: float, error: float) -> float:
+    """E[max(s - cost, 0)] of a log-normal saving s with this mean and standard deviation.
+
+    A saving has a long tail upwards and none below 0: a normal one of mean 46 and error 75 would lose 14 where labels
+    for 4 are bought in vain.
+    """
+    if mean <= 0.0 or error <= _ROUNDING * mean or cost <= 0.0:
+        return max(mean - cost, 0.0)
+    ratio = min(error / mean, 1e150)  # whose square is a number
+    spread = math.sqrt(math.log1p(ratio**2))
+    distance = (math.log(mean) - math.log(cost)) / spread + spread / 2.0
+    return max(mean * _below(distance) - cost * _below(distance - spread), mean - cost, 0.0)
+
+
+def _below(z: float) -> float:
+    """The normal distribution function."""
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
