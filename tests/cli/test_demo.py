@@ -63,7 +63,7 @@ def test_the_campaign_holds_what_was_told(told):
 def test_the_pictures_are_there(told):
     files, _ = told
     assert files.curve.read_bytes().startswith(b"\x89PNG")
-    assert files.report.read_text(encoding="utf-8").count("<img ") == 4
+    assert files.report.read_text(encoding="utf-8").count("<img ") == 5
     assert {path.name for path in files.table.parent.iterdir()} == {path.name for path in vars(files).values()}
 
 

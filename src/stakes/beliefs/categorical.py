@@ -315,7 +315,7 @@ def check_rows_first(sides: dict[str, Array], weights: Array | None) -> None:
     (one, first), (other, second) = sides.items()
     if first.ndim != second.ndim or first.ndim < 2:
         return
-    if first.shape[0] == second.shape[1] and first.shape[1] not in second.shape[:2]:
+    if 1 < first.shape[0] == second.shape[1] and first.shape[1] not in second.shape[:2]:
         line = f"{one}.T" if first.ndim == 2 else f"np.swapaxes({one}, 0, 1)"
         raise StakesError(
             f"{one} must have shape [N, {second.shape[1]}, ..] for {other} of shape {list(second.shape)}; got "

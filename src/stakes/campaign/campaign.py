@@ -637,8 +637,11 @@ class Campaign:
             ...     print(campaign.reliability()[-1])
             Krippendorff's alpha 0.69 (-0.22 to 1.00), 6 rows.
         """
+        opinions = self.opinions()
+        if all(each.annotator is None for each in opinions):  # nobody to tell of
+            return ()
         classes = tuple(self.brief.classes or ())
-        return reliability(self.opinions(), self._beyond_doubt(), classes, numbers=self._numbers)
+        return reliability(opinions, self._beyond_doubt(), classes, numbers=self._numbers)
 
     def alike(self) -> Callable[[str, str], bool]:
         """A function that tells whether two labels are taken for the same, as `disagreements` does."""
@@ -1341,6 +1344,7 @@ class Campaign:
 
     @cached_property
     def _numbers(self) -> bool:
+        self._refuse_untrusted(model=False)  # a loss of one's own is imported to tell
         return loss_task(self.brief.loss) == "real"
 
     @cached_property

@@ -271,7 +271,11 @@ def _table(path: Path, delimiter: str) -> list[Any] | None:
     """The lines of a CSV that is from one of the tools, by its columns; None for any other."""
     with path.open("rb") as file:
         head = file.readline(_HEAD).decode("utf-8-sig", errors="replace")
-    if _reader([dict.fromkeys(next(csv.reader([head], delimiter=delimiter), []), "")]) is None:
+    try:
+        columns = next(csv.reader([head], delimiter=delimiter), [])
+    except csv.Error:  # lines that end otherwise: no tool writes them
+        return None
+    if _reader([dict.fromkeys(columns, "")]) is None:
         return None
     try:
         return list(csv.DictReader(io.StringIO(_text(path), newline=""), delimiter=delimiter))
