@@ -13,5 +13,5 @@ print(f"diagnose rows {ranking.indices} of the pool")
 print(ranking.reasons[0])
 saved = outlook(model, costs, pool=X[40:], n=3).offers[-1]
 print(
-    f"together they save {saved.worth:.3f} (± {2 * saved.error:.3f}) a decision; {saved.joint:.3f} if a tree is right"
+    f"together they save {saved.worth:.3f} (± {2 * saved.error:.2f}) a decision; {saved.joint:.3f} if a tree is right"
 )
