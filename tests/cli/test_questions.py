@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import shlex
+import signal
 import subprocess
 import sys
 import termios
@@ -184,6 +185,12 @@ def test_the_message_is_shown_as_it_is():
     assert Incomplete("x").exit_code == 2
 
 
+def _as_at_a_terminal():
+    """Ctrl-C reaches the command, also where the tests run in the background, which ignores it."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """A command at a real pseudo-terminal."""
 
@@ -196,7 +203,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C reaches it
+            preexec_fn=_as_at_a_terminal,
         )
         os.close(slave)
         self.shown = ""
