@@ -139,7 +139,7 @@ def test_a_second_opinion_is_asked_of_another_who_is_not_told_the_first(desk_of,
     assert desk.card("anna").row != row
     desk.tell("ben", row, "bad")
     assert desk.disputes() == [row]
-    assert desk.dispute(row, "cleo").said == (("anna", "good"), ("ben", "bad"))
+    assert desk.dispute(row, "cleo").opinions == (("anna", "good"), ("ben", "bad"))
     assert desk.card("cleo").row != row
 
 

@@ -115,12 +115,12 @@ class Dispute:
 
     Attributes:
         card: The row.
-        said: Who said what; empty where somebody was not sure.
+        opinions: Annotators and their labels; empty where somebody was not sure.
         unsure: Who was not sure.
     """
 
     card: Card
-    said: tuple[tuple[str, str], ...]
+    opinions: tuple[tuple[str, str], ...]
     unsure: tuple[str, ...]
 
 
@@ -225,8 +225,8 @@ class Desk:
         """A row to be settled."""
         replay = self._replay
         given = replay.opinions.get(row, {}).values()
-        said = tuple((event.who or "the table", event.label or "") for event in given)
-        return Dispute(self._card(row, name), said, tuple(sorted(replay.declined.get(row, ()))))
+        opinions = tuple((event.who or "the table", event.label or "") for event in given)
+        return Dispute(self._card(row, name), opinions, tuple(sorted(replay.declined.get(row, ()))))
 
     def shown(self, row: str, name: str) -> Card | None:
         """A row as a card, whoever has it; None where there is no such row."""
@@ -260,11 +260,11 @@ class Desk:
             for given in self._replay.opinions.values()
             if (own := given.get(command.name)) is not None and len(given) > 1
         ]
-        told = [each for row in both for each in row]
-        if not told:
+        agree = [each for row in both for each in row]
+        if not agree:
             return [f"How reliable {command.name} is will be known once people have labelled some of its rows."]
-        share = sum(told) / len(told)
-        return [f"{command.name} says what people say in {sum(told)} of {len(told)} labels ({share:.0%})."]
+        share = sum(agree) / len(agree)
+        return [f"{command.name} says what people say in {sum(agree)} of {len(agree)} labels ({share:.0%})."]
 
     def take(self, name: str, row: str, label: str | None) -> None:
         """Record what the command says of a row; None is that it is not sure."""

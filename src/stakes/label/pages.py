@@ -24,7 +24,7 @@ ACT_WORDS = {
     "unsure": ("Not sure", "somebody else settles it"),
     "skip": ("Skip for good", "it cannot be labelled; never ask again"),
 }
-_MISTAKES = 6  # that are told
+_MISTAKES = 6  # that are shown
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
 
 
@@ -203,7 +203,7 @@ def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None
             tag("div", shown, class_="sheet empty"),
             tag("div", _undo(undo, view, "/settle"), class_="beside"),
         ]
-    said = [tag("li", [tag("b", who), " says ", tag("b", label)]) for who, label in dispute.said]
+    said = [tag("li", [tag("b", who), " says ", tag("b", label)]) for who, label in dispute.opinions]
     said += [tag("li", [tag("b", who), " was not sure"]) for who in dispute.unsure]
     form = [
         _mark(view),
@@ -297,9 +297,9 @@ def _mistakes(matrix: Any) -> str:
     if matrix is None:
         return ""
     costs = [(truth, name, cost) for truth, line in matrix.items() for name, cost in line.items() if cost]
-    told = [f"{name} where it is {truth} costs {short(cost)}" for truth, name, cost in costs[:_MISTAKES]]
+    shown = [f"{name} where it is {truth} costs {short(cost)}" for truth, name, cost in costs[:_MISTAKES]]
     more = f", and {len(costs) - _MISTAKES} more" if len(costs) > _MISTAKES else ""
-    return f" To say {'; '.join(told)}{more}." if told else ""
+    return f" To say {'; '.join(shown)}{more}." if shown else ""
 
 
 def _money(card: Card | None, status: Status) -> list[tuple[str, Content]]:
