@@ -1,4 +1,4 @@
-"""What make integrations tries: the same list in the Makefile, in pyproject.toml and in the workflow, a page for each."""
+"""What make integrations tries: one list in the Makefile, pyproject.toml and the workflow, a page for each."""
 
 import re
 import tomllib
