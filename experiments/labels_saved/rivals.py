@@ -65,7 +65,7 @@ def expected_error_reduction(trial: Trial, n_classes: int, count: int, seconds: 
     """[B]: by scikit-activeml's `MonteCarloEER` with its `ParzenWindowClassifier`, which can be refitted N C times.
 
     Raises:
-        NotFinishedError: If scikit-activeml is not installed, or the labels so far took longer than `seconds` would be.
+        NotFinishedError: If scikit-activeml is not installed, or a run would take more than `seconds` of processor time.
     """
     try:
         from skactiveml.classifier import ParzenWindowClassifier
@@ -77,12 +77,12 @@ def expected_error_reduction(trial: Trial, n_classes: int, count: int, seconds: 
     labels = np.where(np.arange(len(rows)) < len(trial.initial), truth, np.nan)
     query = MonteCarloEER(method="misclassification_loss", random_state=random_state)
     classifier = ParzenWindowClassifier(classes=list(range(n_classes)), random_state=random_state)
-    start, order = time.perf_counter(), []
+    start, order = time.process_time(), []
     for bought in range(count):
         place = int(query.query(features, labels, classifier)[0])
         labels[place] = truth[place]
         order.append(rows[place])
-        took = (time.perf_counter() - start) / (bought + 1) * count
+        took = (time.process_time() - start) / (bought + 1) * count
         if took > seconds:
             raise NotFinishedError(f"a run would take about {took:.0f} s, more than {seconds:.0f}")
     return np.asarray(order, dtype=np.intp)
