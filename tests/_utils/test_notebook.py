@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from stakes._utils.notebook import COLOURS, Curve, advice, bar, cell, curves, parts_bar, table
+from stakes._utils.notebook import COLOURS, Curve, advice_box, bar, cell, curves, parts_bar, table
 
 
 def luminance(colour):
@@ -24,7 +24,7 @@ def test_colours_are_seen_on_white_and_on_black(colour):
 
 def test_nothing_else_has_a_colour_or_a_style_sheet():
     shown = cell(
-        advice(["Go on: it pays."]),
+        advice_box(["Go on: it pays."]),
         table(["a", "b"], [("1", "x")], numbers=[0]),
         bar(0.5),
         parts_bar([("labelled", 3), ("open", 5)]),
@@ -71,7 +71,7 @@ def test_numbers_that_are_hard_to_draw(points):
 def test_nothing_to_draw():
     assert curves([Curve("a", [(0, 1.0, 1.0, 1.0)]), Curve("b", [])], "labels", "Loss") == ""
     assert bar(math.nan) == ""
-    assert advice([]) == ""
+    assert advice_box([]) == ""
     assert "open" not in parts_bar([("labelled", 3), ("open", 0)])
 
 

@@ -43,7 +43,7 @@ def cell(*parts: Content) -> str:
     return str(tag("div", parts, class_="stakes", style="max-width:60rem;line-height:1.45"))
 
 
-def heading(words: str) -> Markup:
+def title(words: str) -> Markup:
     """What the pieces below are about."""
     return tag("p", tag("strong", words), style="margin:.6em 0 .3em")
 
@@ -53,7 +53,7 @@ def lines(sentences: Sequence[str]) -> list[Markup]:
     return [tag("p", sentence, style="margin:.2em 0") for sentence in sentences]
 
 
-def advice(sentences: Sequence[str]) -> Content:
+def advice_box(sentences: Sequence[str]) -> Content:
     """Whether to go on, with a bar beside it whose colour says the same; nothing where nothing is said."""
     if not sentences:
         return ""
@@ -66,7 +66,7 @@ def folded(summary: str, content: Content) -> Markup:
     return tag("details", [tag("summary", summary, style="cursor:pointer"), content], style="margin:.4em 0")
 
 
-def bullets(sentences: Sequence[str]) -> Markup:
+def bullet_list(sentences: Sequence[str]) -> Markup:
     """A list."""
     return tag("ul", [tag("li", each) for each in sentences], style="margin:.3em 0;padding-left:1.4em")
 

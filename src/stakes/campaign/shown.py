@@ -24,12 +24,12 @@ def campaign_text(campaign: Campaign) -> str:
 
 def campaign_html(campaign: Campaign) -> str:
     """The same with pictures: which rows have labels, and how the expected loss fell."""
-    from stakes._utils.notebook import advice, cell, folded, heading, lines, parts_bar, table
+    from stakes._utils.notebook import advice_box, cell, folded, lines, parts_bar, table, title
 
     try:
         status = _status(campaign)
     except StakesError as error:
-        return cell(heading(f"Campaign {campaign.path.name}"), lines([str(error)]))
+        return cell(title(f"Campaign {campaign.path.name}"), lines([str(error)]))
     counts = [
         ("labelled", status.labelled), ("asked for", status.asked), ("skipped", status.skipped),
         ("tested", status.testing + status.tested), ("somebody was not sure of", status.unsure),
@@ -41,9 +41,9 @@ def campaign_html(campaign: Campaign) -> str:
     ]
     next_rows = _next_rows(campaign)
     return cell(
-        heading(_title(campaign)),
+        title(_title(campaign)),
         parts_bar([*counts, ("open", status.open)]),
-        advice([status.advice]),
+        advice_box([status.advice]),
         lines([*_standing(status), *_audit_and_today(status), *([f"Stale: {status.stale}"] if status.stale else [])]),
         table(["next labels", "saved of a decision", "cost"], rows, numbers=(0, 1, 2)) if rows else "",
         _learning(campaign),

@@ -130,7 +130,7 @@ class Outlook:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from stakes._utils.notebook import Curve, advice, cell, curves, folded, lines, table
+        from stakes._utils.notebook import Curve, advice_box, cell, curves, folded, lines, table
 
         condition = if_a_member_is_right(offer.joint for offer in self.offers)
         head, rows = _offers_table(self.offers)
@@ -147,7 +147,7 @@ class Outlook:
             f"The most that labels can save of it{condition}: {self.most}",
         ]
         return cell(
-            advice(self.sentences),
+            advice_box(self.sentences),
             lines(sentences),
             table(head, rows, numbers=range(len(head))) if rows else "",
             curves(drawn, "labels", "Saved of a decision"),

@@ -372,7 +372,7 @@ class Ranking:
         return "\n".join([*table, "", *(f"- {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        from stakes._utils.notebook import bar, bullets, cell, folded, table  # here, as only notebooks need it
+        from stakes._utils.notebook import bar, bullet_list, cell, folded, table  # here, as only notebooks need it
 
         top = max((score for score in self.scores if math.isfinite(score)), default=0.0)
         rows = [
@@ -381,7 +381,7 @@ class Ranking:
                 zip(self.scores, self._cells(), strict=True), 1
             )
         ]
-        notes = [folded(counted(len(self.notes), "note"), bullets([str(note) for note in self.notes]))]
+        notes = [folded(counted(len(self.notes), "note"), bullet_list([str(note) for note in self.notes]))]
         head = ("", "row", "id", self._score_name(), "why")
         return cell(table(head, rows, numbers=(0, 1, 2, 3)), notes if self.notes else "")
 
