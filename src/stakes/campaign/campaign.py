@@ -797,6 +797,16 @@ class Campaign:
         self._project.refuse_bad_labels(read, new_class)
         return read
 
+    def __str__(self) -> str:
+        from stakes.campaign.shown import campaign_text
+
+        return campaign_text(self)
+
+    def _repr_html_(self) -> str:
+        from stakes.campaign.shown import campaign_html
+
+        return campaign_html(self)
+
     def close(self) -> None:
         """Let go of the file."""
         self.journal.close()
