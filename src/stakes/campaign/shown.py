@@ -150,8 +150,7 @@ def _learning(campaign: Campaign) -> Content:
 
 def _next_rows(campaign: Campaign) -> Content:
     from stakes._utils.markup import Markup
-    from stakes.campaign.kept import RANKING
-    from stakes.campaign.kept import ranking_kept
+    from stakes.campaign.kept import RANKING, ranking_kept
 
     last = campaign.journal.last_record(RANKING)
     ranking = None if last is None else ranking_kept(campaign.path, last)
