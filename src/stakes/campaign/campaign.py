@@ -35,14 +35,17 @@ from stakes.campaign.opinions import (
     reliability_of,
     rows_in_dispute,
     same_labels,
+    trained_on,
 )
 from stakes.campaign.project import Project
 from stakes.campaign.rankings import (
     advice_now,
     ask_for_opinions,
     ask_for_rows,
+    hand_out_offer,
     label_changes,
     last_ranked,
+    opinion_offers,
     rank_open_rows,
     set_since,
     shown_time,
@@ -280,6 +283,77 @@ class Campaign:
             StakesError: If there is no label yet, no row is left for them, or a number cannot be used.
         """
         return ask_for_opinions(self._project, name, n, lease=lease)
+
+    def opinion_offers(self, names: Sequence[str], n: int = 8) -> dict[str, tuple[OpinionOffer, ...]]:
+        """The rows on which an opinion of each annotator is worth most for its price; nothing is handed out.
+
+        Asking again competes with asking anew: a row that others have labelled is among the candidates.
+
+        Args:
+            names: The annotators, each at the price that was set, or 1.
+            n: How many rows for each, at most.
+
+        Returns:
+            By name, what could be asked for, best first: `row` is the position in the table, `before` how many opinions
+            there are on it. Nothing for those who have labelled all that is in doubt.
+
+        Raises:
+            StakesError: If there is no label yet.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> kinds = ["cat"] * 3 + ["dog"] * 3 + [None] * 4
+            >>> table = pd.DataFrame({"x": range(10), "kind": kinds}, index=list("abcdefghij"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     campaign.set_annotators({"expert": 5.0})
+            ...     _ = campaign.tell("g", "cat", annotator="student")
+            ...     offers = campaign.opinion_offers(["student", "expert"], 4)
+            >>> [offer.price for offer in offers["expert"]], 6 in [offer.row for offer in offers["student"]]
+            ([5.0, 5.0, 5.0, 5.0], False)
+        """
+        checked_count(n, "the number of rows", 1)
+        found = opinion_offers(self._project, [checked_id(name) for name in names], n)
+        return {name: tuple(offers) for name, offers in found.items()}
+
+    def hand_out_offer(self, offer: OpinionOffer, *, lease: float = WEEK) -> bool:
+        """Hand out the row of an offer to its annotator: to be labelled, or for an opinion beside others.
+
+        Args:
+            offer: One that `opinion_offers` gave.
+            lease: For how many seconds.
+
+        Returns:
+            Whether it was handed out; not where others have it by now, or the budget does not pay for it.
+
+        Raises:
+            StakesError: If a number cannot be used.
+        """
+        return hand_out_offer(self._project, offer, lease)
+
+    def training_labels(self) -> dict[str, str]:
+        """The labels that the model is fitted to, by row.
+
+        Where opinions on a row differ and nobody has settled it, that is what they come to by the reliability of those
+        who gave them; labels of audits are kept apart.
+
+        Returns:
+            Labels as text.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(6), "y": [1.0, 2.0] + [None] * 4}, index=list("abcdef"))
+            >>> with Campaign.create(None, table, "y", "squared-error") as campaign:
+            ...     for row, first, second in (("c", 3.0, 3.2), ("d", 4.0, 4.4), ("e", 5.0, 5.3)):
+            ...         _ = campaign.tell(row, first, annotator="anna")
+            ...         _ = campaign.tell(row, second, annotator="ben")
+            ...     labels = campaign.training_labels()
+            >>> labels["a"], 3.0 < float(labels["c"]) < 3.2
+            ('1.0', True)
+        """
+        ids = self.sheet.ids
+        return {ids[place]: label for place, label in trained_on(self._project, standing_of(self._project)).items()}
 
     def rank(self, n: int = 8, *, progress: bool | Progress = False) -> Ranking:
         """Rank the open rows by the model as it is now, keep the ranking, and hand nothing out.
