@@ -73,6 +73,7 @@ from stakes.tabular.filled import read_filled_labels, write_worksheet
 from stakes.tabular.worksheet import written_label
 
 if TYPE_CHECKING:
+    from stakes.campaign.functions import LabelFunction
     from stakes.evaluation import AuditedLoss
     from stakes.losses import AnyLoss
     from stakes.ranking import OpinionOffer, PromisedRound, Ranking
@@ -330,6 +331,56 @@ class Campaign:
             StakesError: If a number cannot be used.
         """
         return hand_out_offer(self._project, offer, lease)
+
+    def label_with(
+        self,
+        function: LabelFunction,
+        n: int = 10,
+        *,
+        name: str,
+        price: float | None = None,
+        lease: float = WEEK,
+    ) -> Recorded:
+        """Have a Python function label rows, as an annotator with a price whose reliability is measured.
+
+        It gets the rows on which its opinion is worth most for its price, those that others have labelled among them;
+        its labels are opinions of its own (see `reliability`). What it does not know waits to be settled by people.
+
+        Args:
+            function: From the id of a row, its cells by column, and the classes (none for numbers) to a label, or None
+                where it does not know.
+            n: How many rows, at most.
+            name: What its labels go by.
+            price: What one of them costs, as a multiple of what a label costs; None: as it was set before, or 1.
+            lease: For how many seconds it has the rows.
+
+        Returns:
+            What became of its labels.
+
+        Raises:
+            StakesError: If it fails or answers what is no label: what it labelled before is recorded, and the other
+                rows are given back. If no row is left for it.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> kinds = ["cat"] * 3 + ["dog"] * 3 + [None] * 4
+            >>> table = pd.DataFrame({"x": range(10), "kind": kinds}, index=list("abcdefghij"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     by_rule = lambda row, cells, classes: "cat" if float(cells["x"]) < 7.5 else "dog"
+            ...     recorded = campaign.label_with(by_rule, 2, name="rule", price=0.1)
+            ...     spent = campaign.status(refresh=False).spent
+            >>> len(recorded.new), spent
+            (2, 0.2)
+        """
+        from stakes.campaign.functions import label_rows, rows_for_function  # here, as few need it
+
+        checked_id(name)
+        checked_count(n, "the number of rows", 1)
+        if price is not None:
+            self.set_annotators({name: price})
+        rows = rows_for_function(self._project, name, n, lease)
+        return label_rows(self._project, function, rows, name, self.tell)
 
     def training_labels(self) -> dict[str, str]:
         """The labels that the model is fitted to, by row.
