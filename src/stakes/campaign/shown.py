@@ -137,7 +137,7 @@ def _amount(value: float | None, error: float | None) -> str:
 def _learning(campaign: Campaign) -> Content:
     """The expected loss of a decision by each ranking that was kept, with two standard errors."""
     from stakes._utils.notebook import Curve, curves
-    from stakes.campaign.campaign import RANKING
+    from stakes.campaign.kept import RANKING
 
     points: dict[int, tuple[float, float, float, float]] = {}
     for record in campaign.journal.records(RANKING):
@@ -150,8 +150,7 @@ def _learning(campaign: Campaign) -> Content:
 
 def _next_rows(campaign: Campaign) -> Content:
     from stakes._utils.markup import Markup
-    from stakes.campaign.campaign import RANKING
-    from stakes.campaign.kept import ranking_kept
+    from stakes.campaign.kept import RANKING, ranking_kept
 
     last = campaign.journal.last_record(RANKING)
     ranking = None if last is None else ranking_kept(campaign.path, last)
