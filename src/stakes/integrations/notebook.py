@@ -162,24 +162,24 @@ class _Clerk:
             self.thread.shutdown()
 
     def _answered(self, act: str, form: Mapping[str, str]) -> dict[str, Any]:
-        desk, said, page = self.visit.desk, list[str](), dict[str, str]()
+        desk, notes, page = self.visit.desk, list[str](), dict[str, str]()
         desk.look()
         try:
             if act == "guess":
                 guess = desk.guess(form.get("row", ""))
-                said = [f"The model's guess: {guess}" if guess else "The model has no guess for this row yet."]
+                notes = [f"The model's guess: {guess}" if guess else "The model has no guess for this row yet."]
             elif act in ("look", *_PLACES):
                 self._settling = act == "to settle" if act in _PLACES else self._settling
                 page = self._page("")
             else:
                 change = self.visit.change(act, form)
-                desk.next(self.visit.name, lambda: said.append(change()))
-                page = self._page(said[0])
+                desk.next(self.visit.name, lambda: notes.append(change()))
+                page = self._page(notes[0])
             good = True
         except StakesError as error:
-            said, good = [str(error)], False
+            notes, good = [str(error)], False
         waiting = desk.refitting or desk.ranked_with is None
-        return {**page, "act": act, "good": good, "notice": said[0] if said else "", "waiting": waiting}
+        return {**page, "act": act, "good": good, "notice": notes[0] if notes else "", "waiting": waiting}
 
     def _page(self, notice: str) -> dict[str, str]:
         visit = self.visit
