@@ -131,8 +131,26 @@ def plain_text(app: Any, what: str, name: str, value: Any, options: Any, lines: 
             lines[i] = "".join(parts)
 
 
+def links_to_the_repository(app: Any, name: str, content: list[str]) -> None:
+    """A relative link to a file beside docs becomes a download, one to a folder plain text."""
+    folder = (DOCS / name).parent
+
+    def rewritten(found: re.Match[str]) -> str:
+        text, target = found["text"], found["target"]
+        path = (folder / target.partition("#")[0]).resolve()
+        if path.is_relative_to(DOCS) and not path.is_dir():
+            return found[0]
+        return f"[{text}](path:{target.partition('#')[0]})" if path.is_file() else text
+
+    link = r"(?<!!)\[(?P<text>[^\[\]]*)\]\((?P<target>(?!\w+:)[^()#\s][^()\s]*)\)"
+    parts = re.split(r"(^```.*?^```$)", content[0], flags=re.S | re.M)
+    parts[::2] = [re.sub(link, rewritten, part) for part in parts[::2]]
+    content[0] = "".join(parts)
+
+
 def setup(app: Any) -> None:
     """Register what is particular to this site."""
+    app.connect("source-read", links_to_the_repository)
     app.connect("autodoc-process-docstring", plain_text, priority=400)
     empty = lambda record: getattr(record, "subtype", None) != "empty_glob"  # noqa: E731
     logging.getLogger("sphinx.sphinx.directives.other").addFilter(empty)  # folders that fill later

@@ -81,11 +81,20 @@ def _described(module: str, name: str) -> str:
     full = f"{module}.{name}"
     if inspect.isclass(value):
         others = ", ".join(base.__name__ for base in value.__mro__ if not base.__module__.startswith("stakes"))
-        lines = [f".. autoclass:: {full}", "   :members:", f"   :inherited-members: {others}", f"   :exclude-members: {_SKLEARN}"]
+        lines = [
+            f".. autoclass:: {full}",
+            "   :members:",
+            f"   :inherited-members: {others}",
+            f"   :exclude-members: {_SKLEARN}",
+        ]
     elif inspect.isroutine(value):
         lines = [f".. autofunction:: {full}"]
     elif isinstance(value, dict):
-        lines = [f".. py:data:: {full}", "", "   A table with the keys " + ", ".join(f"``{key}``" for key in value) + "."]
+        lines = [
+            f".. py:data:: {full}",
+            "",
+            "   A table with the keys " + ", ".join(f"``{key}``" for key in value) + ".",
+        ]
     else:
         lines = [f".. py:data:: {full}", "", f"   ``{re.sub(r' at 0x[0-9a-f]+', '', str(value))}``"]
     return "\n".join(["```{eval-rst}", *lines, "```"])
@@ -102,7 +111,7 @@ def pages() -> dict[str, str]:
             f"| [`{name}`]({anchor(module, name)}.md) | {first_sentence(getattr(package, name))} |" for name in names
         ]
         own = [anchor(module, name) for name in names if home(module, name) == module]
-        found[f"{module}.md"] = "\n".join(
+        found[f"{module}-module.md"] = "\n".join(
             [
                 f"# {module}",
                 "",
@@ -123,7 +132,7 @@ def pages() -> dict[str, str]:
         for name in names:
             if home(module, name) == module:
                 found[f"{anchor(module, name)}.md"] = f"# {name}\n\n{_described(module, name)}\n"
-    table = [f"| [`{module}`]({module}.md) | {line} |" for module, line in listed.items()]
+    table = [f"| [`{module}`]({module}-module.md) | {line} |" for module, line in listed.items()]
     found["index.md"] = "\n".join(
         [
             "# API reference",
@@ -139,7 +148,7 @@ def pages() -> dict[str, str]:
             "```{toctree}",
             ":hidden:",
             "",
-            *listed,
+            *(f"{module}-module" for module in listed),
             "```",
             "",
         ]

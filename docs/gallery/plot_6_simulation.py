@@ -28,7 +28,9 @@ for name, colour in (("random", "0.5"), ("plain", "#edae49"), ("loss", "#30638e"
     mean, error = curves.mean(axis=0), curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
     labels = np.arange(curves.shape[1])
     axis.fill_between(labels, mean - error, mean + error, color=colour, alpha=0.25, lw=0)
-    axis.plot(labels, mean, color=colour, lw=2, label={"plain": "plain uncertainty", "loss": "your loss"}.get(name, name))
+    axis.plot(
+        labels, mean, color=colour, lw=2, label={"plain": "plain uncertainty", "loss": "your loss"}.get(name, name)
+    )
 axis.set(xlabel="labels bought", ylabel="weighted squared error on test rows", xlim=(0, 20), yscale="log")
 axis.legend(frameon=False)
 plt.show()
