@@ -10,6 +10,7 @@ from stakes import Campaign
 from stakes.exceptions import StakesError
 from stakes.integrations.notebook import label
 from stakes.label.worker import Ranked, Worker, ranked
+from tests.integrations.pages import run_page
 from tests.label.label_cases import CHROMIUM, NO_BROWSER, PATIENCE, classes_campaign, numbers_campaign, state_of
 
 PIXEL = bytes.fromhex(
@@ -171,6 +172,11 @@ def test_rows_are_ranked_in_a_process_of_its_own(tmp_path):
             time.sleep(0.05)
         assert row_in(card.shown)
         card.close()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_the_page_runs(tmp_path):
+    run_page("notebooks", tmp_path)
 
 
 PAGE = """<!doctype html><meta charset="utf-8"><body style="background: %s; margin: 2rem"><h1>A notebook</h1>

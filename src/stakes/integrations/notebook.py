@@ -34,6 +34,8 @@ from stakes.label.session import checked_name
 from stakes.label.visit import Visit
 from stakes.label.worker import Worker
 
+__all__ = ["LabelCard", "label"]
+
 _IMAGE = re.compile(r'src="/media/([^"]*)"')  # a quotation mark in a text is escaped, so this is no text
 _PLACES = ("label", "to settle")
 
