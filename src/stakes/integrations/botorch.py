@@ -94,23 +94,27 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
         random_state: int = 0,
     ) -> None:
         AcquisitionFunction.__init__(self, model)
-        self.loss, self.log, self.random_state = loss, log, random_state
+        self.loss, self.log, self.n_draws, self.random_state, self.mixture = loss, log, n_draws, random_state, None
         like = next(model.parameters())
         there = rows_beside(like, _contexts(contexts, bounds, n_contexts, random_state))
         belief: Any = belief_of(model, there[:1], there, target=target)
+        latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
+        if not isinstance(latent, GaussianBelief) and not isinstance(belief, GaussianMixtureBelief):
+            raise TypeError(
+                f"LossDrivenReduction wants a model of one output with a Gaussian posterior or a mixture of these; a "
+                f"{type(model).__name__} has a {type(belief).__name__}. `stakes.rank` chooses from a table for it."
+            )
         self.contexts = there
         self.shares = checked_context_weights(context_weights, belief).double()  # [M]
         self.covariances = _covariances(model, there, belief)
         self.set_X_pending(X_pending)
-        latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
         if isinstance(latent, GaussianBelief):
             self.variance = latent.variance.double()  # [M]
             warped = latent is not belief
             under = (lambda table: WarpedGaussianBelief(table, LogWarp())) if warped else (lambda table: table)
             self.at_once = max(1, _CACHED // belief.n_contexts)
             self.curves = Curves.of(loss, latent.mean, latent.variance, under)
-            self.log_worth = self._gaussian
-        elif isinstance(belief, GaussianMixtureBelief):
+        else:
             if isinstance(loss, DistributionLoss):
                 raise TypeError(
                     f"{type(loss).__name__} needs the whole distribution of a target, which is not served under a "
@@ -119,17 +123,11 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
                 )
             if not 1 <= n_draws <= 4096:
                 raise StakesError(f"n_draws must be from 1 to 4096 labels of each hypothesis; got {n_draws}")
-            self.n_draws, self.mixture = n_draws, belief
+            self.mixture = belief
             smallest = belief.noise_variance.min() if target == "label" else belief.variance.min() * 0.0
             sds = (float(each.sqrt()) for each in (belief.variance.max(), smallest))
             self.moments = Moments.of(loss, belief.mean, *sds)
             self.at_once = max(1, _CACHED // (n_draws * belief.n_hypotheses**2 * belief.n_contexts))
-            self.log_worth = self._mixture
-        else:
-            raise TypeError(
-                f"LossDrivenReduction wants a model of one output with a Gaussian posterior or a mixture of these; a "
-                f"{type(model).__name__} has a {type(belief).__name__}. `stakes.rank` chooses from a table for it."
-            )
 
     @concatenate_pending_points  # type: ignore[untyped-decorator]
     @t_batch_mode_transform(assert_output_shape=False)  # type: ignore[untyped-decorator]
@@ -145,8 +143,12 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
         if self.model.training:
             self.model.eval()
         parts = X.reshape(-1, *X.shape[-2:]).split(self.at_once)
-        found = torch.cat([self.log_worth(part) for part in parts]).reshape(X.shape[:-2]).to(X.dtype)
+        found = torch.cat([self._log_worth(part) for part in parts]).reshape(X.shape[:-2]).to(X.dtype)
         return found if self.log else found.exp()
+
+    def _log_worth(self, X: Tensor) -> Tensor:  # noqa: N803
+        """[b]: the log of the worth of each batch."""
+        return self._gaussian(X) if self.mixture is None else self._mixture(X)
 
     def _gaussian(self, X: Tensor) -> Tensor:  # noqa: N803
         """[b]: the log of E_c[EUR_c(rho)]."""

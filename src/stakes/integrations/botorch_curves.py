@@ -15,29 +15,40 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import torch
-from scipy.ndimage import spline_filter1d
+from scipy.linalg import solve_banded
 from scipy.special import expit
 
 from stakes.acquisition import expected_reduction
 from stakes.beliefs import Belief, GaussianBelief, Reference
 from stakes.beliefs.base import reference_at
+from stakes.losses import ThresholdDecision
 
 Tensor: TypeAlias = Any
 """One of torch."""
 
-_FURTHEST, _STEP = 23.0, 0.125  # of log(rho / (1 - rho)): from 1e-10 to 1 - 1e-10; splines are then right to 1e-6
-_BESIDE = 12  # nodes beyond each end: a wrong slope there fades by 0.27 a node
+_FURTHEST, _STEP = 23.0, 0.125  # of log(rho / (1 - rho)): from 1e-10 to 1 - 1e-10; splines are then right to 1e-6 ..
+_NEARER, _COARSE = 14.0, 0.5  # .. or 1e-4, where each value is an integral between the switches of several actions
 _NOTHING = 80.0  # logarithms below the largest reduction: as good as none
 
 
-def _padded(start: float, end: float, count: int) -> tuple[np.ndarray[Any, Any], float]:
-    """Even nodes from start to end, with some more on either side, and their spacing."""
-    step = (end - start) / (count - 1)
-    return start + step * np.arange(-_BESIDE, count + _BESIDE), step
+def _spline(values: np.ndarray[Any, Any], axis: int) -> np.ndarray[Any, Any]:
+    """Coefficients, two more along the axis, of the cubic B-spline through values at even nodes.
+
+    (c[i-1] + 4 c[i] + c[i+1]) / 6 = f[i], and no fourth difference at either end.
+    """
+    rows = np.moveaxis(values, axis, 0)
+    count = len(rows) + 2
+    bands = np.zeros((9, count))  # bands[4 + i - j, j] is what equation i has for c[j]
+    bands[5, : count - 2], bands[4, 1 : count - 1], bands[3, 2:] = 1.0 / 6.0, 4.0 / 6.0, 1.0 / 6.0
+    for k, weight in enumerate((1.0, -4.0, 6.0, -4.0, 1.0)):
+        bands[4 - k, k] = bands[4 + k, count - 1 - k] = weight
+    sides = np.concatenate([np.zeros_like(rows[:1]), rows, np.zeros_like(rows[:1])]).reshape(count, -1)
+    found = solve_banded((4, 4), bands, sides).reshape(count, *rows.shape[1:])
+    return np.moveaxis(found, 0, axis)
 
 
 def _places(x: Tensor, first: float, step: float, count: int) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The first of the four nodes that a cubic B-spline has at x, and the weights of the four."""
+    """The first of the four coefficients that a cubic B-spline has at x, and the weights of the four."""
     t = (x - first) / step
     at = t.detach().floor().clamp(1, count - 3)
     s = t - at
@@ -54,11 +65,17 @@ class Curves:
     """[K, M]"""
     slope: Tensor
     """[M]: below the first node, where EUR_c is a power of rho"""
+    step: float
+    """Between nodes"""
+    furthest: float
+    """The first and the last node but those beside them, from 0"""
 
     @classmethod
     def of(cls, loss: Any, mean: Tensor, variance: Tensor, under: Callable[[GaussianBelief], Belief]) -> Curves:
         """Of targets with `mean` and `variance` [M]; `under` makes a belief about a warped target of a Gaussian one."""
-        nodes, _ = _padded(-_FURTHEST, _FURTHEST, round(2.0 * _FURTHEST / _STEP) + 1)
+        slow = loss.finite_actions and not isinstance(loss, ThresholdDecision)
+        furthest, step = (_NEARER, _COARSE) if slow else (_FURTHEST, _STEP)
+        nodes = np.linspace(-furthest, furthest, round(2.0 * furthest / step) + 1)
         centre, spread = (each.detach().cpu().double().numpy() for each in (mean, variance))
         share = np.sqrt(expit(nodes))[:, None] * np.sqrt(spread)
         values = np.asarray(expected_reduction(loss, under(GaussianBelief(centre, spread, np.ones(len(nodes)), share))))
@@ -66,18 +83,19 @@ class Curves:
             logs = np.log(values)
         floor = (logs.max() if values.max() > 0.0 else 0.0) - _NOTHING
         logs = np.maximum(logs, floor)
-        slope = (logs[_BESIDE + 1] - logs[_BESIDE]) / _STEP
-        slope = np.where(logs[_BESIDE] > floor, slope, 1.0)
-        found = spline_filter1d(logs, order=3, axis=0, mode="mirror")
+        slope = (logs[1] - logs[0]) / step
+        slope = np.where(logs[0] > floor, slope, 1.0)
+        found = _spline(logs, 0)
         like = {"dtype": torch.double, "device": mean.device}
-        return cls(torch.as_tensor(found, **like), torch.as_tensor(slope, **like))
+        return cls(torch.as_tensor(found, **like), torch.as_tensor(slope, **like), step, furthest)
 
     def log_reduction(self, rho: Tensor) -> Tensor:
         """[..., M]: log EUR_c(rho), for rho [..., M]."""
         rho = rho.clamp(1e-300, 1.0 - 1e-16)
         u = torch.log(rho) - torch.log1p(-rho)
-        inside = u.clamp(-_FURTHEST, _FURTHEST)
-        first, weights = _places(inside, -_FURTHEST - _BESIDE * _STEP, _STEP, len(self.coefficients))
+        inside = u.clamp(-self.furthest, self.furthest)
+        start = -self.furthest - self.step
+        first, weights = _places(inside, start, self.step, len(self.coefficients))
         rows = first.reshape(-1, first.shape[-1])
         parts = [self.coefficients.gather(0, rows + k).reshape(first.shape) * each for k, each in enumerate(weights)]
         return sum(parts) + self.slope * (u - inside).clamp(max=0.0)
@@ -106,20 +124,19 @@ class Moments:
         low, high = (float(mean.min()) - _TAIL * largest_sd, float(mean.max()) + _TAIL * largest_sd)
         rough = bool(loss.finite_actions or loss.breakpoints)
         count = min(_MOST_MEANS, math.ceil((high - low) / (_FINEST * smallest))) if rough else _MEANS
-        means, step = _padded(low, high, max(count, _MEANS))
-        log_sds = math.log(smallest), math.log(1.01 * largest_sd)
-        spreads, sd_step = _padded(*log_sds, _SDS)
+        means = np.linspace(low, high, max(count, _MEANS))
+        log_sds = math.log(smallest), math.log(1.2 * largest_sd)
+        spreads = np.linspace(*log_sds, _SDS)
         centre, sd = (each.ravel() for each in np.meshgrid(means, np.exp(spreads), indexing="ij"))
         belief = GaussianBelief(centre, sd**2, np.ones(0), np.ones((0, len(centre))))
         reference = reference_at(np.full(1, float(mean.mean())), loss)
         everywhere = Reference(*(np.broadcast_to(each, centre.shape) for each in reference))
         found = belief.moments(loss, everywhere).reshape(len(means), len(spreads), -1)
-        for axis in (0, 1):
-            found = spline_filter1d(found, order=3, axis=axis, mode="mirror")
-        tensor = torch.as_tensor(found, dtype=torch.double, device=mean.device)
+        tensor = torch.as_tensor(_spline(_spline(found, 0), 1), dtype=torch.double, device=mean.device)
         point = torch.as_tensor(reference.point, dtype=torch.double, device=mean.device)
         kept = Reference(point, reference.log_scale)
-        return cls(tensor, (means[0], spreads[0]), (step, sd_step), kept, log_sds)
+        steps = means[1] - means[0], spreads[1] - spreads[0]
+        return cls(tensor, (means[0] - steps[0], spreads[0] - steps[1]), steps, kept, log_sds)
 
     def __call__(self, mean: Tensor, variance: Tensor) -> Tensor:
         """[..., D], for means [...] and variances that broadcast to them."""
