@@ -1,7 +1,7 @@
 """`python -m experiments continuous`: candidates anywhere in a cube, by one's own loss or by the integrated variance.
 
-Three functions of two or three numbers, each with a loss. A process of BoTorch is fitted to a few labels with noise, and
-`optimize_acqf` chooses four more at a time with the same settings, by `LossDrivenReduction` or by BoTorch's
+Three functions of two or three numbers, each with a loss. A process of BoTorch is fitted to 10 d labels with noise,
+and `optimize_acqf` chooses four more at a time with the same settings, by `LossDrivenReduction` or by BoTorch's
 `qNegIntegratedPosteriorVariance` over the same contexts. What counts is the loss of the best answers at other places of
 the cube, after the last round. Functions are standardised; runs that are in the results already are not run again.
 """
@@ -13,7 +13,6 @@ import json
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -58,7 +57,6 @@ class Problem:
         """[2, d]."""
         return torch.tensor([[0.0] * self.d, [1.0] * self.d], dtype=torch.double)
 
-    @cache
     def scale(self) -> tuple[float, float]:
         """Mean and standard deviation over the cube."""
         values = self._raw(draw_sobol_samples(self.cube, 4096, 1, seed=1)[:, 0])
@@ -79,7 +77,9 @@ PROBLEMS = {
     "Hartmann-3: squared error, weight exp(1.5 z)": Problem(
         lambda: Hartmann(dim=3), 3, -1.0, SquaredError(ExponentialWeight(1.5))
     ),
-    "Styblinski-Tang-2: squared error, near z = 0.5": Problem(StyblinskiTang, 2, -1.0, SquaredError(Weight(_near_half))),
+    "Styblinski-Tang-2: squared error, near z = 0.5": Problem(
+        StyblinskiTang, 2, -1.0, SquaredError(Weight(_near_half))
+    ),
 }
 
 
@@ -118,7 +118,7 @@ def run(problem: Problem, method: str, seed: int) -> list[float]:
 
 
 def _observed(problem: Problem, rows: torch.Tensor, noise: torch.Generator) -> torch.Tensor:
-    """[n, 1]"""
+    """Labels with noise [n, 1]."""
     errors = torch.randn(len(rows), generator=noise, dtype=torch.double)
     return (problem(rows) + _NOISE * errors)[:, None]
 
@@ -153,7 +153,10 @@ def _written(found: dict[str, dict[str, dict[str, list[float]]]]) -> str:
 
 def summary(found: dict[str, dict[str, dict[str, list[float]]]]) -> str:
     """A table: the median final loss by each method, the median of the ratio, and how many runs were better."""
-    lines = ["| problem | runs | own loss | integrated variance | ratio, median | better |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| problem | runs | own loss | integrated variance | ratio | better |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, methods in found.items():
         own, other = (methods[each] for each in METHODS)
         seeds = [seed for seed in own if seed in other]

@@ -64,6 +64,7 @@ NAMES = {
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
+    "stakes.integrations.botorch": "LossDrivenReduction",
     "stakes.integrations.notebook": "LabelCard label",
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
@@ -90,7 +91,11 @@ NAMES = {
 }
 
 
-NEEDS = {"stakes.integrations.notebook": "anywidget", "stakes.models.networks": "torch"}
+NEEDS = {
+    "stakes.integrations.botorch": "botorch",
+    "stakes.integrations.notebook": "anywidget",
+    "stakes.models.networks": "torch",
+}
 
 
 @pytest.fixture

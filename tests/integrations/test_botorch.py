@@ -114,7 +114,7 @@ def test_mixtures_as_score_has_them(loss):
     """Labels also tell which of the processes is right, so the worth is not the mean of theirs."""
     model, pool, contexts = Mixture([_process(0.3), _process(0.9)]), _rows(15, 1), _rows(6, 2)
     wanted = score(loss, belief_of(model, pool, contexts))
-    worth = LossDrivenReduction(model, loss, contexts, n_draws=32)
+    worth = LossDrivenReduction(model, loss, contexts, n_draws=128 if loss.finite_actions else 32)
     found = worth(pool[:, None]).detach()
     np.testing.assert_allclose(found, wanted, rtol=0.02, atol=1e-2 * float(wanted.max()))
     assert int(found.argmax()) == int(wanted.argmax())

@@ -61,7 +61,9 @@ def test_curves_under_a_warp():
 
     curves = Curves.of(SquaredError(), torch.as_tensor(MEAN), torch.as_tensor(VARIANCE), under)
     wanted = expected_reduction(SquaredError(), _pairs(under))
-    np.testing.assert_allclose(curves.log_reduction(torch.as_tensor(RHO)[:, None].expand(-1, 3)).exp(), wanted, rtol=1e-5)
+    np.testing.assert_allclose(
+        curves.log_reduction(torch.as_tensor(RHO)[:, None].expand(-1, 3)).exp(), wanted, rtol=1e-5
+    )
 
 
 def test_nothing_is_learned_of_a_target_that_is_known():
@@ -70,7 +72,9 @@ def test_nothing_is_learned_of_a_target_that_is_known():
     np.testing.assert_allclose(found, [[0.0, 0.5]], atol=1e-12, rtol=1e-6)
 
 
-@pytest.mark.parametrize("loss", [SquaredError(), SquaredError(ExponentialWeight(1.0)), ThresholdDecision(0.7, miss=5.0)])
+@pytest.mark.parametrize(
+    "loss", [SquaredError(), SquaredError(ExponentialWeight(1.0)), ThresholdDecision(0.7, miss=5.0)]
+)
 def test_moments_are_those_of_numpy_with_their_gradients(loss):
     moments = Moments.of(loss, torch.as_tensor(MEAN)[None], 1.5, 0.4)
     point, log_scale = float(moments.reference.point[0]), float(moments.reference.log_scale[0])

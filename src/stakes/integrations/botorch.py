@@ -1,8 +1,8 @@
 """BoTorch: candidates anywhere in a continuous space, chosen by `optimize_acqf` for what their labels save in a loss.
 
-Under a Gaussian belief the worth of a batch at context c is EUR_c(rho), with rho the share of the variance of the target
-there that all labels of the batch explain together: covariances are all that it takes, no label is fantasised, and
-gradients go through them to the candidates. Under a mixture, as of a fully Bayesian model, labels also tell which
+Under a Gaussian belief the worth of a batch at context c is EUR_c(rho), with rho the share of the variance of the
+target there that all labels of the batch explain together: covariances are all that it takes, no label is fantasised,
+and gradients go through them to the candidates. Under a mixture, as of a fully Bayesian model, labels also tell which
 hypothesis is right: some are drawn from each hypothesis, the same for all candidates. Wants the extra `botorch`.
 Sizes: b batches of q candidates, d features, M contexts, S hypotheses, n labels so far, J draws of labels.
 """
@@ -29,6 +29,8 @@ from stakes.losses import AnyLoss, DistributionLoss
 from stakes.models import belief_of
 from stakes.models.botorch import is_plain, scaling
 from stakes.models.gpytorch import asking, has_default_prediction, rows_beside
+
+__all__ = ["LossDrivenReduction"]
 
 Covariances: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 """From rows [b, q, d] to the means [b, S, q] and covariances [b, S, q, q] of f there, and those with f at contexts,
@@ -159,7 +161,8 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
 
     def _mixture(self, X: Tensor) -> Tensor:  # noqa: N803
         """[b]: the log of the regret of today's answers once the labels are known, E_c E_y."""
-        belief, loss = self.mixture, self.loss
+        belief: Any = self.mixture
+        loss: Any = self.loss
         mean, labels, cross = (each.double() for each in self.covariances(X))
         root = psd_safe_cholesky(labels)  # [b, S, q, q]
         white = torch.linalg.solve_triangular(root, cross, upper=False)  # [b, S, q, M]
@@ -210,7 +213,7 @@ def _contexts(contexts: Any, bounds: Any, count: int, seed: int) -> Any:
 
 
 def _covariances(model: Any, contexts: Tensor, belief: Any) -> Covariances:
-    """From the kernel where that is all the model is made of, from its posterior of candidates and contexts otherwise."""
+    """From the kernel where that is all the model is made of, otherwise from its posterior."""
     several = isinstance(belief, GaussianMixtureBelief)
     made_of_kernel = type(model).forward is AbstractFullyBayesianSingleTaskGP.forward if several else is_plain(model)
     if made_of_kernel and scaling(model) is not None:

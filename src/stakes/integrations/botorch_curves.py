@@ -1,7 +1,7 @@
 """What a loss makes of a Gaussian, as functions of tensors that gradients go through.
 
-Values are computed by `stakes` as ever, in NumPy, on even nodes, and become cubic splines: the derivative is that of the
-spline, exact and continuous. `Curves` is EUR_c(rho), all that the worth of labels depends on under a Gaussian belief;
+Values are computed by `stakes` as ever, in NumPy, on even nodes, and become cubic splines: the derivative is that of
+the spline, exact and continuous. `Curves` is EUR_c(rho), all that worths depend on under a Gaussian belief;
 `Moments` is E[S(z)] for z ~ N(mean, sd^2), of which worths under a mixture are made.
 Sizes: M contexts, K nodes, D statistics.
 """
@@ -130,7 +130,7 @@ class Moments:
         centre, sd = (each.ravel() for each in np.meshgrid(means, np.exp(spreads), indexing="ij"))
         belief = GaussianBelief(centre, sd**2, np.ones(0), np.ones((0, len(centre))))
         reference = reference_at(np.full(1, float(mean.mean())), loss)
-        everywhere = Reference(*(np.broadcast_to(each, centre.shape) for each in reference))
+        everywhere = Reference(*(np.broadcast_to(np.asarray(each), centre.shape) for each in reference))
         found = belief.moments(loss, everywhere).reshape(len(means), len(spreads), -1)
         tensor = torch.as_tensor(_spline(_spline(found, 0), 1), dtype=torch.double, device=mean.device)
         point = torch.as_tensor(reference.point, dtype=torch.double, device=mean.device)
