@@ -18,8 +18,8 @@ NAMES = {
         Campaign CategoricalEnsemble CostMatrix CountProcess ExponentialLinearWeight ExponentialWeight FiniteActions
         GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
         LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
-        SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief
-        Weight ZeroOne audit cold_start default effective_context_weights elicit expected_posterior_uncertainty
+        SquaredError Stream ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
+        WarpedGaussianBelief Weight ZeroOne audit cold_start default effective_context_weights elicit expected_posterior_uncertainty
         expected_reduction
         expected_regret find_form honest_reduction honest_scores integration_error outlook rank register score select
         simulate uncertainty
@@ -80,6 +80,7 @@ NAMES = {
     "stakes.simulation": """
         Comparison Estimate MetricLike PromiseRecord Reached Simulation StrategyLike Trial simulate simulate_trials
     """,
+    "stakes.stream": "Decision Stream",
     "stakes.tabular": """
         Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet build_loss build_model
         build_problem decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet

@@ -159,7 +159,8 @@ def _at_leaves(forest: Any, trees: Trees, values: Array) -> Callable[[Any], Arra
     table = cache(lambda: _walked_table(nodes, roots))  # made when it is first worth it
 
     def found(rows: Any) -> Array:
-        if not has_jit() or issparse(rows) or len(roots) * n_rows(rows) < _WORTH_COMPILING:
+        few = len(roots) * n_rows(rows) < _WORTH_COMPILING and not table.cache_info().currsize
+        if few or not has_jit() or issparse(rows):
             return values[forest.apply(rows) + roots]
         finite = "allow-nan" if get_tags(forest).input_tags.allow_nan else True
         checked = validate_data(forest, rows, dtype=np.float32, order="C", reset=False, ensure_all_finite=finite)
