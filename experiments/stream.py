@@ -65,9 +65,15 @@ def _order(trial: Trial, run: int) -> Host:
 
 def _fitted(data: Table, trial: Trial, acquired: Sequence[int], run: int, others: Host) -> Any:
     rows = [*trial.initial, *acquired]
-    task, classes = ("classes", range(len(data.classes))) if data.task == "classes" else ("real", None)
-    asked = {"task": task, "classes": None if classes is None else list(classes), "random_state": run}
-    return default(trial.X[rows], data.y[rows], pool=trial.X[others], **asked)
+    of_classes = data.task == "classes"
+    return default(
+        trial.X[rows],
+        data.y[rows],
+        pool=trial.X[others],
+        task="classes" if of_classes else "real",
+        classes=list(range(len(data.classes))) if of_classes else None,
+        random_state=run,
+    )
 
 
 def from_pool(data: Table, problem: Problem, trial: Trial, run: int, bought: int) -> list[int]:

@@ -294,11 +294,11 @@ class Stream:
     def _checked(self, row: Any) -> Any:
         """A row as it is kept: a mapping, or an array."""
         if hasattr(row, "to_dict") or isinstance(row, Mapping):
-            values = dict(row.to_dict() if hasattr(row, "to_dict") else row)
+            named = dict(row.to_dict() if hasattr(row, "to_dict") else row)
             known = self._columns()
-            if known is not None and set(values) != set(known):
-                raise StakesError(f"a row must have the columns {list(known)}; got {list(values)}")
-            return values
+            if known is not None and set(named) != set(known):
+                raise StakesError(f"a row must have the columns {list(known)}; got {list(named)}")
+            return named
         values = np.asarray(row)
         before = self._any_row()
         if isinstance(before, dict):
