@@ -163,7 +163,7 @@ class OrderedProbit(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 below = ndtr(draw.cuts[None, None, :] - values[..., None])  # [N, R, C + 1]
                 here = slice(draw.s * _FUNCTIONS, (draw.s + 1) * _FUNCTIONS)
                 found[part, here] = np.maximum(np.diff(below, axis=2), 0.0)
-        return found / found.sum(axis=2, keepdims=True)
+        return np.asarray(found / found.sum(axis=2, keepdims=True))
 
     def predict_proba(self, X: Any) -> Host:  # noqa: N803
         """Class probabilities: the mean of the members.

@@ -355,11 +355,11 @@ def promise_of_one(query: Query, row: int) -> Amount:
     today = query.prepared.setdefault("today", None) or expected_loss(query)
     query.prepared["today"] = today
     rows = np.asarray([row], dtype=np.intp)
-    found = _joint_worths(query, rows) if query.pending else None
-    if found is None:
+    beside = _joint_worths(query, rows) if query.pending else None
+    if beside is None:
         each = np.exp(log_reductions(query, query.belief(rows))[0])  # [M]: p(c) times what is saved
-        found = np.asarray([each.sum()]), np.asarray([_error(each, query.weights)])
-    worths, errors, _ = _promises(query, rows, *found, today)
+        beside = np.asarray([each.sum()]), np.asarray([_error(each, query.weights)])
+    worths, errors, _ = _promises(query, rows, beside[0], beside[1], today)
     return Amount(float(worths[0]), float(errors[0]))
 
 
