@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -203,9 +203,9 @@ class MultiLabelScore:
     losses: tuple[Loss, ...]
     weights: tuple[float, ...]
     labels: tuple[str, ...]
-    finite_actions: bool = False
-    breakpoints: tuple[float, ...] = ()
-    weight: None = None
+    finite_actions: ClassVar[bool] = False
+    breakpoints: ClassVar[tuple[float, ...]] = ()
+    weight: ClassVar[None] = None
 
     @property
     def domain(self) -> Classes:
