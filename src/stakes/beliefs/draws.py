@@ -69,7 +69,7 @@ class DrawsBelief:
         ...     log_likelihood=lambda y, rows: poisson.logpmf(y[:, :, None], rates[rows][:, None, :]),
         ... )
         >>> print(score(SquaredError(), belief).round(1))  # exactly: 16 / (1 + 1 / 2) = 10.7, and 0
-        [10.5  0. ]
+        [10.8  0. ]
     """
 
     labels: Any

@@ -345,14 +345,14 @@ class Label:
         """Make a change, which is on the disk when it returns; then the next row, as a part of the page for scripts."""
 
         def made() -> tuple[Content, bool, str]:
-            desk, said = self._the_desk, list[str]()
+            desk, notes = self._the_desk, list[str]()
             view = self._view(browser)
             try:
-                card = desk.next(browser.name, lambda: said.append(change()))
+                card = desk.next(browser.name, lambda: notes.append(change()))
             except StakesError as error:
                 return "", False, str(error)
-            work = self._settled(browser, said[0])[0] if back == "/settle" else self._work(view, card, said[0])
-            return work, True, said[0]
+            work = self._settled(browser, notes[0])[0] if back == "/settle" else self._work(view, card, notes[0])
+            return work, True, notes[0]
 
         if request.headers.get("x-part") != "1":
             _, good, notice = await self._in_thread(made)
