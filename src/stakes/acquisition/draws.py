@@ -68,7 +68,7 @@ def sampling_error(loss: AnyLoss, belief: DrawsBelief, *, context_weights: Any =
         >>> belief = DrawsBelief(f + rng.normal(size=f.shape), f, likelihood)
         >>> estimate, error = score(SquaredError(), belief)[0], sampling_error(SquaredError(), belief)[0]
         >>> print(f"{estimate:.2f} +- {error:.2f}")  # exactly 0.5
-        
+        0.53 +- 0.04
     """
     if not isinstance(belief, DrawsBelief):
         raise TypeError(f"sampling_error is for beliefs of draws, DrawsBelief; got {type(belief).__name__}")
