@@ -19,10 +19,10 @@ NAMES = {
         ExponentialLinearWeight ExponentialWeight FiniteActions
         GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
         LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
-        SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief
-        Weight ZeroOne audit cold_start default effective_context_weights elicit expected_posterior_uncertainty
-        expected_reduction
-        expected_regret find_form honest_reduction honest_scores integration_error outlook rank register
+        SquaredError Stream ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
+        WarpedGaussianBelief Weight ZeroOne audit cold_start default effective_context_weights elicit
+        expected_posterior_uncertainty expected_reduction expected_regret find_form
+        honest_reduction honest_scores integration_error outlook rank register
         sampling_error score select simulate uncertainty
     """,
     "stakes.losses": """
@@ -32,7 +32,8 @@ NAMES = {
         Function Identity Indicator InterpolatedWeight Interval ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis
         NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE Pinball PoissonDeviance Potential Power Quadratic REAL
         ScoringRule SphericalLoss Square SquaredError ThresholdDecision Transform VectorIdentity Vectors Weight
-        Question WeightFunction WeightedBregman ZeroOne align_classes elicit
+        MultiLabelScore Question WeightFunction WeightedBregman ZeroOne align_classes elicit label_set_names label_sets
+        multi_label ordinal_costs
     """,
     "stakes.beliefs": """
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
@@ -72,8 +73,8 @@ NAMES = {
     "stakes.integrations.wandb": "log_campaign log_progress log_simulation",
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
-        Hyperparameters LabelDraws OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief
-        register_model
+        Hyperparameters LabelDraws OnDevice OrderedProbit TableEncoder belief_of default follow
+        out_of_bag_noise prepare_belief register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
@@ -86,6 +87,7 @@ NAMES = {
     "stakes.simulation": """
         Comparison Estimate MetricLike PromiseRecord Reached Simulation StrategyLike Trial simulate simulate_trials
     """,
+    "stakes.stream": "Decision Stream",
     "stakes.tabular": """
         Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet build_loss build_model
         build_problem decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
