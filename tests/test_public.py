@@ -64,6 +64,7 @@ NAMES = {
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
+    "stakes.integrations.notebook": "LabelCard label",
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
         Hyperparameters LabelDraws OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief
@@ -89,7 +90,7 @@ NAMES = {
 }
 
 
-NEEDS = {"stakes.models.networks": "torch"}
+NEEDS = {"stakes.integrations.notebook": "anywidget", "stakes.models.networks": "torch"}
 
 
 @pytest.fixture

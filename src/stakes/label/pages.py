@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from stakes._utils.markup import Content, Markup, tag, text
 from stakes._utils.text import counted, number, short
 from stakes.campaign import Status
 from stakes.label.charts import learning_chart
 from stakes.label.flow import Card, Dispute
-from stakes.report.page import Content, Markup, loss_sentences, tag, text
+from stakes.report.page import loss_sentences
 from stakes.tabular import Brief
 
 ACT_KEYS = {"later": "l", "unsure": "u", "skip": "s"}

@@ -1,7 +1,4 @@
-"""The report of a campaign: gather, draw, and write one HTML page, whole or not at all.
-
-Whatever people wrote is text there: every string is escaped unless it is markup already.
-"""
+"""The report of a campaign: gather, draw, and write one HTML page, whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from typing import Any
 
 import stakes
 from stakes._utils.arguments import Progress, as_progress
-from stakes._utils.markup import Content as Content
-from stakes._utils.markup import Markup as Markup
-from stakes._utils.markup import tag as tag
-from stakes._utils.markup import text as text
+from stakes._utils.markup import Content, Markup, tag, text
 from stakes._utils.text import counted, if_a_member_is_right, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
 from stakes.campaign.states import checked_clock
