@@ -64,7 +64,10 @@ NAMES = {
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
+    "stakes.integrations.datasets": "DatasetRows as_table ranked_rows with_labels",
+    "stakes.integrations.mlflow": "log_campaign log_progress log_simulation",
     "stakes.integrations.notebook": "LabelCard label",
+    "stakes.integrations.wandb": "log_campaign log_progress log_simulation",
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
         Hyperparameters LabelDraws OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief
@@ -90,7 +93,13 @@ NAMES = {
 }
 
 
-NEEDS = {"stakes.integrations.notebook": "anywidget", "stakes.models.networks": "torch"}
+NEEDS = {
+    "stakes.integrations.datasets": "datasets",
+    "stakes.integrations.mlflow": "mlflow",
+    "stakes.integrations.notebook": "anywidget",
+    "stakes.integrations.wandb": "wandb",
+    "stakes.models.networks": "torch",
+}
 
 
 @pytest.fixture
