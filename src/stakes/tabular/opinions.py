@@ -43,10 +43,10 @@ def rank_for_annotator(
     if not labels:
         raise StakesError("there is no label yet, and so nothing to rank by: ask for the first rows without a name")
     _, loss, _, _, classes = build_problem(sheet, labels)
-    said: list[tuple[int, str, str | float]] = [
+    given: list[tuple[int, str, str | float]] = [
         (row, who, label if classes is not None else float(label)) for row, who, label in opinions
     ]
     sure = {row: label if classes is not None else float(label) for row, label in known.items()}
     seed = sheet.brief.random_state
-    fit = fit_to_opinions(sheet.features, said, known=sure, classes=classes, random_state=seed)
+    fit = fit_to_opinions(sheet.features, given, known=sure, classes=classes, random_state=seed)
     return rank_opinions(fit, loss, prices={name: price}, n=n, choice="best", excluded=excluded, random_state=seed)
