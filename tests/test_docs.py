@@ -12,8 +12,11 @@ from tests.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(  # tests/test_architecture.py tries the blocks of that page on a copy of the source
-    page for page in (ROOT / "docs").glob("*.md") if page.name != "architecture.md"
+    page
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "concepts").glob("*.md")]
+    if page.name != "architecture.md"
 )
+INTEGRATIONS = sorted((ROOT / "docs" / "integrations").glob("*.md"))  # run by the tests of their packages
 OWN = ("readme.py", "one_call.py", "gallery.py", "digits.py")  # have tests of what they print
 NEEDED = {"torch_processes.md": ("torch", "gpytorch", "botorch")}  # libraries, for the blocks of a page
 SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name not in OWN)
@@ -71,18 +74,18 @@ def test_every_python_block_is_found(page):
     assert page.read_text().count("```python") == len(BLOCK.findall(page.read_text()))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [*PAGES, *INTEGRATIONS], ids=lambda path: path.name)
 def test_pages_stand_alone(page):
     assert "shared/" not in page.read_text()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [*PAGES, *INTEGRATIONS], ids=lambda path: path.name)
 def test_links_lead_to_pages(page):
     for link in re.findall(r"\]\(([^)#]+\.md)\)", page.read_text()):
         assert (page.parent / link).is_file(), f"{page.name} links to {link}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", [*PAGES, *INTEGRATIONS], ids=lambda path: path.name)
 def test_formulas_and_names_end_on_their_line(page):
     text = re.sub(r"^```.*?^```$|\$\$.*?\$\$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for line in text.splitlines():
@@ -96,7 +99,7 @@ def test_theory_is_numbered_in_order(pattern):
     assert found
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *INTEGRATIONS, ROOT / "README.md"], ids=lambda page: page.name)
 def test_names_of_the_package_on_a_page_are_there(page):
     named = sorted(set(re.findall(r"`(stakes(?:\.\w+)+)[`(]", page.read_text())))
     assert [name for name in named if not is_there(name)] == []
