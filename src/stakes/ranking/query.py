@@ -475,13 +475,10 @@ def make_query(
     loss = _checked_loss(loss, classes, model)
     check_budget(budget)
     head = pool_rows(rows := checked_pool(pool, model, gaps, show), np.arange(1))
-    given: Any = loss
-    if isinstance(given, PerContext):
-        given = given.at(partial(_row, head), range(1), None)
     check_columns(model, "pool", head)
     query = Query(
         model,
-        given,
+        _at_first(loss, head),
         rows,
         head,
         head,
@@ -555,6 +552,11 @@ def _about(query: Query, contexts: Table, positions: Host | None, weights: Host,
     granted = (Note("model", {"text": text}) for text in (*query.made, *taken_for_granted(query.model)))
     notes = (note, target, *granted)
     return replace(query, loss=loss, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
+
+
+def _at_first(loss: Any, head: Table) -> Any:
+    """A loss for each context with that of the first row, until contexts are known; any other as it is."""
+    return loss.at(partial(_row, head), range(1), None) if isinstance(loss, PerContext) else loss
 
 
 def _row(table: Table, place: int) -> Any:
