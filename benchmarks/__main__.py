@@ -27,6 +27,7 @@ BENCHMARKS = {
     "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
     "screening": ("benchmarks.screening", "of too many rows some are scored: what the rows chosen are worth"),
+    "continuous": ("benchmarks.continuous", "`optimize_acqf` by one's own loss, beside BoTorch's integrated variance"),
     "peers": ("benchmarks.speed_of_peers", "other libraries on the same job; see --python"),
     "label": (
         "benchmarks.label",

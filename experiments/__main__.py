@@ -6,7 +6,8 @@ a study of its own, with options of its own: how many labels beliefs and strateg
 `python -m experiments audits`: whether audits tell what a model loses, `python -m experiments promises`: whether
 what `outlook` promises comes, `python -m experiments stopping`: what following its advice costs, `python -m experiments
 choices`: other ways to choose and to believe beside the default, `python -m experiments annotators`: what it costs
-to reach a loss with annotators who err, and `python -m experiments stream`: rows that come one by one against a pool.
+to reach a loss with annotators who err, `python -m experiments continuous`: candidates anywhere in a cube, and
+`python -m experiments stream`: rows that come one by one against a pool.
 """
 
 from __future__ import annotations
@@ -59,6 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if words[:1] == ["promises"]:
         promises.main(words[1:])
+        return
+    if words[:1] == ["continuous"]:
+        from experiments import continuous  # wants BoTorch
+
+        continuous.main(words[1:])
         return
     if words[:1] == ["stopping"]:
         stopping.main(words[1:])

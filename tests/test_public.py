@@ -15,13 +15,15 @@ ROOT = Path(__file__).parents[1]
 NAMES = {
     "stakes": """
         AbsoluteError AccuracyWarning BayesianProcess Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS
-        Campaign CategoricalEnsemble CostMatrix CountProcess ExponentialLinearWeight ExponentialWeight FiniteActions
+        Campaign CategoricalEnsemble CostMatrix CountProcess DrawsBelief
+        ExponentialLinearWeight ExponentialWeight FiniteActions
         GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
         LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
         SquaredError Stream ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
         WarpedGaussianBelief Weight ZeroOne audit cold_start default effective_context_weights elicit
         expected_posterior_uncertainty expected_reduction expected_regret find_form
-        honest_reduction honest_scores integration_error outlook rank register score select simulate uncertainty
+        honest_reduction honest_scores integration_error outlook rank register
+        sampling_error score select simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
@@ -35,7 +37,7 @@ NAMES = {
     """,
     "stakes.beliefs": """
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
-        GaussianMixtureBelief
+        DrawsBelief GaussianMixtureBelief
         Integrand LogMomentBelief LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule
         Reference SoftplusWarp SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief noisy_labels reference_at
@@ -44,7 +46,8 @@ NAMES = {
         ANY AccuracyWarning Best Form HonestReduction Reduction Selection Total best best_streamed
         effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret
         fallback_scores find_form fused_form
-        honest_reduction honest_scores integration_error register score select uncertainty
+        honest_reduction honest_scores integration_error register sampling_error score select
+        uncertainty
     """,
     "stakes.baselines": """
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
@@ -64,6 +67,7 @@ NAMES = {
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
+    "stakes.integrations.botorch": "LossDrivenReduction",
     "stakes.integrations.datasets": "DatasetRows as_table ranked_rows with_labels",
     "stakes.integrations.mlflow": "log_campaign log_progress log_simulation",
     "stakes.integrations.notebook": "LabelCard label",
@@ -95,6 +99,7 @@ NAMES = {
 
 
 NEEDS = {
+    "stakes.integrations.botorch": "botorch",
     "stakes.integrations.datasets": "datasets",
     "stakes.integrations.mlflow": "mlflow",
     "stakes.integrations.notebook": "anywidget",
