@@ -418,7 +418,7 @@ def read_source(path: str | os.PathLike[str], brief: Brief, **changed: Any) -> S
     labels = tuple(brief.model.parameters.get("labels", ()))  # of rows that may have several
     having = labels[0] if labels else brief.target or None
     source = read_table(path, **{**options, "having": having, **changed})
-    if labels_in(",".join(labels), source.names):
+    if labels and labels_in(",".join(labels), source.names):
         return with_label_sets(source, labels, brief.target)
     return source
 
