@@ -17,7 +17,7 @@ from stakes import (  # noqa: E402
     expected_reduction,
 )
 from stakes.beliefs import LogWarp, WarpedGaussianBelief  # noqa: E402
-from stakes.integrations.botorch_curves import Curves, Moments  # noqa: E402
+from stakes.integrations.botorch import MomentSplines, WorthCurves  # noqa: E402
 
 MEAN, VARIANCE = np.array([0.0, 1.0, -0.5]), np.array([1.0, 0.5, 2.0])
 RHO = np.array([1e-6, 1e-3, 0.05, 0.31, 0.77, 0.99, 1.0 - 1e-7])
@@ -46,7 +46,7 @@ def _pairs(under=lambda belief: belief):
 def test_curves_are_those_of_numpy(loss, error):
     count = 1 if isinstance(loss, FiniteActions) else 3
     mean, variance = (torch.as_tensor(each[:count]) for each in (MEAN, VARIANCE))
-    curves = Curves.of(loss, mean, variance, lambda belief: belief)
+    curves = WorthCurves.of(loss, mean, variance, lambda belief: belief)
     rho = torch.as_tensor(RHO)[:, None].expand(-1, count)
     wanted = expected_reduction(loss, _pairs().take(slice(None), slice(0, count)))
     found = curves.log_reduction(rho).exp().numpy()
@@ -59,7 +59,7 @@ def test_curves_under_a_warp():
     def under(belief):
         return WarpedGaussianBelief(belief, LogWarp())
 
-    curves = Curves.of(SquaredError(), torch.as_tensor(MEAN), torch.as_tensor(VARIANCE), under)
+    curves = WorthCurves.of(SquaredError(), torch.as_tensor(MEAN), torch.as_tensor(VARIANCE), under)
     wanted = expected_reduction(SquaredError(), _pairs(under))
     np.testing.assert_allclose(
         curves.log_reduction(torch.as_tensor(RHO)[:, None].expand(-1, 3)).exp(), wanted, rtol=1e-5
@@ -67,7 +67,7 @@ def test_curves_under_a_warp():
 
 
 def test_nothing_is_learned_of_a_target_that_is_known():
-    curves = Curves.of(SquaredError(), torch.zeros(2), torch.tensor([0.0, 1.0]), lambda belief: belief)
+    curves = WorthCurves.of(SquaredError(), torch.zeros(2), torch.tensor([0.0, 1.0]), lambda belief: belief)
     found = curves.log_reduction(torch.tensor([[0.0, 0.5]], dtype=torch.double)).exp()
     np.testing.assert_allclose(found, [[0.0, 0.5]], atol=1e-12, rtol=1e-6)
 
@@ -76,7 +76,7 @@ def test_nothing_is_learned_of_a_target_that_is_known():
     "loss", [SquaredError(), SquaredError(ExponentialWeight(1.0)), ThresholdDecision(0.7, miss=5.0)]
 )
 def test_moments_are_those_of_numpy_with_their_gradients(loss):
-    moments = Moments.of(loss, torch.as_tensor(MEAN)[None], 1.5, 0.4)
+    moments = MomentSplines.of(loss, torch.as_tensor(MEAN)[None], 1.5, 0.4)
     point, log_scale = float(moments.reference.point[0]), float(moments.reference.log_scale[0])
     mean, variance = np.array([0.3, -1.7, 2.2, 0.71]), np.array([1.0, 0.17, 0.3, 2.2])
     belief = GaussianBelief(mean, variance, np.ones(0), np.ones((0, 4)))
