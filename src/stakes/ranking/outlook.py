@@ -175,6 +175,7 @@ def outlook(
     max_rows: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
+    client: Any = None,
     progress: bool | Progress = False,
 ) -> Outlook:
     """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
@@ -207,6 +208,7 @@ def outlook(
         max_rows: The most rows that are scored, as in `rank`.
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them, as in `rank`.
+        client: Of a Dask cluster whose workers open the pool themselves, as in `rank`.
         progress: True shows a line on the error stream; a callable is called with what is being done and the share
             that is done.
 
@@ -246,6 +248,7 @@ def outlook(
         "max_rows": max_rows,
         "chunk": chunk,
         "n_jobs": n_jobs,
+        "client": client,
         "progress": progress,
     }
     if y is not None:
