@@ -1,6 +1,7 @@
 """A cluster that reads its own rows: a scheduler and two workers on this machine, and Parquet files made for them.
 
-Processor time is that of client, scheduler and workers together, from the call of `stakes.rank` to its end; bytes are
+Processor time is that of client, scheduler and workers together, from the call of `stakes.rank` to its end, with all
+imported and compiled before; bytes are
 those that the client writes to its connections. Each line has a cluster of its own, so that memory is that of the line.
 
     python -m benchmarks cluster            # 1e6 and 3e7 rows
@@ -84,20 +85,28 @@ def ranked(files: Path, kill: bool) -> Run:
     """Rank the rows of a folder on a cluster of its own; with `kill` a worker is ended in the middle."""
     model = fitted()
     with started() as (client, others), _bytes_sent() as sent:
+        client.run(warm)
+        warm()
         before, clock = _processor(client, others), time.perf_counter()
         killed: list[int] = []
 
-        def end_one(what: str, share: float | None) -> None:
+        def watch(what: str, share: float | None) -> None:
+            print(f"{what}: {share or 0.0:.1%} after {time.perf_counter() - clock:.0f} s", file=sys.stderr, flush=True)
             if kill and not killed and what == "scoring rows" and share:
                 killed.append(next(iter(client.run(os.getpid).values())))
                 os.kill(killed[0], signal.SIGKILL)
 
         sent.clear()
-        ranking = rank(model, LogLoss(), str(files), n=10, max_contexts=CONTEXTS, client=client, progress=end_one)
+        ranking = rank(model, LogLoss(), str(files), n=10, max_contexts=CONTEXTS, client=client, progress=watch)
         seconds, total = time.perf_counter() - clock, sum(sent)
         processor = _processor(client, others) - before
         peaks = client.run(_peak).values()
         return Run(ranking.indices, seconds, processor, total, _peak(), tuple(peaks))
+
+
+def warm() -> None:
+    """Import and compile what is needed."""
+    rank(fitted(), LogLoss(), np.random.default_rng(2).standard_normal((500, COLUMNS)), n=2, max_contexts=50)
 
 
 def fitted() -> RandomForestClassifier:
@@ -139,7 +148,8 @@ def started() -> Iterator[tuple[Any, list[int]]]:
         commands = [[*dask, "scheduler", "--port", "0", "--scheduler-file", file, *here]]
         worker = [*dask, "worker", "--nthreads", "1", "--nworkers", "1", "--memory-limit", MEMORY, *here]
         commands += [[*worker, "--scheduler-file", file, "--local-directory", folder]] * WORKERS
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        paths = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
         processes = [subprocess.Popen(command, **quiet) for command in commands]
         try:

@@ -382,11 +382,9 @@ def _opened(path: AnyPath, names: Sequence[str] = ()) -> Iterator[Any]:
     `names` are the columns that come as dictionaries, of Parquet; those that are read at all, of Arrow (all without).
     """
     if _is_parquet(path):
-        source = path.open() if isinstance(path, RemotePath) else path
-        with closing(source) if isinstance(path, RemotePath) else nullcontext():
-            file = library().parquet.ParquetFile(
-                source, pre_buffer=isinstance(path, RemotePath), read_dictionary=list(names)
-            )
+        remote = isinstance(path, RemotePath)
+        with closing(path.open()) if isinstance(path, RemotePath) else nullcontext(path) as source:
+            file = library().parquet.ParquetFile(source, pre_buffer=remote, read_dictionary=list(names))
             with file:
                 yield file
         return

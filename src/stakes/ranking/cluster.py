@@ -10,8 +10,10 @@ Sizes: N rows, n rows of a fragment, M contexts.
 from __future__ import annotations
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
@@ -195,8 +197,9 @@ class ClusterPool:
         Tasks are given out as there is room for them. What workers were sent lies on all of them; where all are lost at
         once it is sent again.
         """
-        from distributed import as_completed
+        import distributed
 
+        as_completed: Any = distributed.as_completed
         carried, lost = self._scattered(sent), Counter[int]()
         given: dict[Any, tuple[int, tuple[Any, ...]]] = {}
         left, finished = iter(tasks), as_completed()
@@ -231,7 +234,7 @@ class ClusterPool:
 
     def _room(self) -> int:
         """How many tasks may be under way."""
-        return _AHEAD * max(2, sum(self.client.nthreads().values()))
+        return _AHEAD * max(2, int(sum(self.client.nthreads().values())))
 
     def _scattered(self, sent: Sent | None) -> Any:
         """What workers are told once, on all of them."""
@@ -239,7 +242,7 @@ class ClusterPool:
 
 
 class Sent:
-    """What all tasks on a worker share, as bytes until the first of them asks for it."""
+    """What all tasks on a worker share, as compressed bytes until the first of them asks for it."""
 
     def __init__(self, payload: bytes, versions: dict[str, str]) -> None:
         self._payload, self._versions = payload, versions
@@ -250,7 +253,7 @@ class Sent:
         """A value, and the versions of libraries here."""
         import cloudpickle
 
-        return Sent(cloudpickle.dumps(value), _versions_here()())
+        return Sent(zlib.compress(cloudpickle.dumps(value)), _versions_here()())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Sent, (self._payload, self._versions)
@@ -262,7 +265,7 @@ class Sent:
             import cloudpickle
 
             try:
-                self._loaded = cloudpickle.loads(self._payload)
+                self._loaded = cloudpickle.loads(zlib.decompress(self._payload))
             except (ImportError, AttributeError) as error:
                 raise StakesError(
                     f"a worker cannot load the model: {error}. Install what it is made of on all workers, or send a "
@@ -310,24 +313,32 @@ def _tallied(
     sent: Sent, rows: Any, start: int, count: int, first: bool, costs: Host | None, scored: Host | None
 ) -> tuple[int, Any]:
     """On a worker: how many rows of a fragment were scored, and what the tally has kept of them."""
-    query, function, empty, gaps, shapes = sent.value()
-    tally, done = deepcopy(empty), 0
     with _as_seen_here():
         if pool_size(rows) != count:
             raise StakesError(
                 f"a fragment of the pool had {count} rows when they were counted, and has {pool_size(rows)} now. Make "
                 "its partitions the same each time they are computed, or persist() them first."
             )
-        for begin, chunk in pool_chunks(rows, query.chunk):
-            places = np.arange(begin, begin + n_rows(chunk))
-            check_table("pool", chunk, gaps, start + places, shapes)
-            if scored is not None:
-                places = np.intersect1d(places, scored, assume_unique=True)
-                chunk = take_rows(chunk, places - begin)
-            if len(places):
-                found = by_itself((function, (query, start + places, chunk, first and not done)))
-                tally.add(start + places, found, None if costs is None else np.broadcast_to(costs, count)[places])
-                done += len(places)
+        found: tuple[int, Any] = by_itself((_added, (sent.value(), rows, start, count, first, costs, scored)))
+        return found
+
+
+def _added(
+    told: tuple[Any, ...], rows: Any, start: int, count: int, first: bool, costs: Host | None, scored: Host | None
+) -> tuple[int, Any]:
+    """The rows of a fragment, chunk by chunk."""
+    query, function, empty, gaps, shapes = told
+    tally, done = deepcopy(empty), 0
+    for begin, chunk in pool_chunks(rows, query.chunk):
+        places = np.arange(begin, begin + n_rows(chunk))
+        check_table("pool", chunk, gaps, start + places, shapes)
+        if scored is not None:
+            places = np.intersect1d(places, scored, assume_unique=True)
+            chunk = take_rows(chunk, places - begin)
+        if len(places):
+            found = function(query, start + places, chunk, first and not done)
+            tally.add(start + places, found, None if costs is None else np.broadcast_to(costs, count)[places])
+            done += len(places)
     return done, tally
 
 
@@ -364,22 +375,21 @@ def _each_file(client: Any, function: Callable[[Any], Any], paths: Sequence[Any]
     return [each for number in range(len(groups)) for each in found[number]]
 
 
-class _as_seen_here:
+@contextmanager
+def _as_seen_here() -> Iterator[None]:
     """A block on a worker in which a file that is missing is refused with who missed it."""
+    try:
+        yield
+    except (StakesError, FileNotFoundError) as error:
+        if not isinstance(error, FileNotFoundError) and not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        from distributed import get_worker
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        missing = isinstance(error, StakesError) and isinstance(error.__cause__, FileNotFoundError)
-        if missing or isinstance(error, FileNotFoundError):
-            from distributed import get_worker
-
-            raise StakesError(
-                f"{error}, says the worker at {get_worker().address}. Workers read their rows themselves: put the "
-                "files where all of them find them under the same path, or give an address such as s3://..., and take "
-                "no file away while they are at it."
-            ) from error
+        raise StakesError(
+            f"{error}, says the worker at {get_worker().address}. Workers read their rows themselves: put the files "
+            "where all of them find them under the same path, or give an address such as s3://..., and take no file "
+            "away while they are at it."
+        ) from error
 
 
 def _partitions(pool: Any, columns: list[str] | None) -> tuple[list[Any], list[int] | None]:
@@ -414,8 +424,9 @@ def _stacked(tables: Sequence[Table]) -> Table:
         return np.concatenate(tables)
     if hasattr(first, "column_names"):
         return library().concat_tables(tables)
-    from dask.dataframe.dispatch import concat
+    import dask.dataframe.dispatch
 
+    concat: Any = dask.dataframe.dispatch.concat
     return concat(list(tables))
 
 
@@ -430,8 +441,8 @@ def _connected(client: Any) -> Any:
             return distributed.get_client()
         except ValueError as error:
             raise StakesError(
-                "a Dask collection is read by the workers of a cluster: give client=dask.distributed.Client(...), which "
-                "without an address starts one on this machine; or pool.compute(), if it fits into memory"
+                "a Dask collection is read by the workers of a cluster: give client=dask.distributed.Client(...), "
+                "which without an address starts one on this machine; or pool.compute(), if it fits into memory"
             ) from error
     if not isinstance(client, distributed.Client):
         raise TypeError(f"client must be a dask.distributed.Client; got {type(client).__name__}")
@@ -487,15 +498,15 @@ def _was_cancelled(future: Any) -> bool:
 
 def _gone(times: int) -> str:
     return (
-        f"workers were lost {times} times while they had the same rows. If memory is short there: fewer threads for each "
-        "worker, a smaller chunk=, or files with smaller row groups."
+        f"workers were lost {times} times while they had the same rows. If memory is short there: fewer threads for "
+        "each worker, a smaller chunk=, or files with smaller row groups."
     )
 
 
 def _result(future: Any) -> Any:
     """What a worker made; an error of its own as it is, and one of the cluster in words."""
     from distributed import KilledWorker
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     try:
         return future.result()

@@ -36,9 +36,9 @@ from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
+from stakes.ranking.cluster import ClusterPool
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.labels import open_rows
-from stakes.ranking.cluster import ClusterPool
 from stakes.ranking.pools import Pool, pool_labels, pool_rows
 from stakes.ranking.query import (
     CONFIGURATIONS,
@@ -208,6 +208,8 @@ def rank(
         rows = open_rows(pool, y, loss, labelled)
         return rows.renumbered(rank(model, loss, rows.pool, **rows.arguments(asked)), contexts is None)
     if model is None:
+        if client is not None:
+            raise StakesError("a cold start looks at 100,000 rows, which are read here: leave out client")
         return _cold(pool, n, random_state, costs, budget, labelled)
     query = make_query(model, loss, pool, **asked)
     query = replace(query, notes=(*query.notes, *warn_of_trained_weights(model, loss)))
