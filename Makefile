@@ -3,6 +3,7 @@
 #   make test   sets up and runs every check
 # A third runs the paper's experiments again, for hours, and a fourth the tests that need large libraries:
 #   make reproduce
+# make docs builds the site into build/site, make dist the package into dist.
 #   make integrations
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 BASE ?= .venv-base
 LOWEST := constraints-lowest.txt
 
-.PHONY: run test check test-all test-base browser integrations reproduce setup clean
+.PHONY: run test check test-all test-base browser integrations reproduce docs dist setup clean
 
 run: setup
 	rm -rf stakes-demo
@@ -64,6 +65,21 @@ $(INTEGRATIONS:%=.venv-integration-%/.ready): .venv-integration-%/.ready: pyproj
 	.venv-integration-$*/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	.venv-integration-$*/bin/python -m pip install --quiet --group integration-$* --editable .
 	touch $@
+
+# The site, from nothing: warnings are errors, nothing is fetched but the tools that build it.
+docs: $(VENV)/.docs
+	rm -rf build/site
+	MPLBACKEND=agg OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+	@echo "The site is in build/site: open build/site/index.html"
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
+
+# The wheel and the source archive, each installed in an empty environment and tried.
+dist: setup
+	$(BIN)/python tools/check_package.py dist
+	$(BIN)/python tools/try_package.py dist
 
 reproduce: setup
 	$(BIN)/python -m experiments all

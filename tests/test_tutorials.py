@@ -86,7 +86,7 @@ def test_a_tutorial(page, tmp_path):
 
 def test_the_spreadsheet_of_the_readme(tmp_path):
     text = (ROOT / "README.md").read_text()
-    section = text[text.index("## From a spreadsheet") : text.index("## An example in Python")]
+    section = text[text.index("## Three commands") : text.index("## Set up")]
     assert follow(section, tmp_path) == 4
 
 

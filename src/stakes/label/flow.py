@@ -16,8 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from stakes._utils.text import short
 from stakes.campaign import Campaign, Event, Status, Undone
-from stakes.campaign.campaign import RANKING
-from stakes.campaign.kept import ranking_kept
+from stakes.campaign.kept import RANKING, ranking_kept
 from stakes.campaign.states import Replay, checked_clock
 from stakes.label.command import CommandAnnotator
 from stakes.label.media import Media

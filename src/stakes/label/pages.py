@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from stakes._utils.markup import Content, Markup, tag, text
 from stakes._utils.text import counted, number, short
 from stakes.campaign import Status
 from stakes.label.charts import learning_chart
 from stakes.label.flow import Card, Dispute
-from stakes.report.page import Content, Markup, loss_sentences, tag, text
+from stakes.report.page import loss_sentences
 from stakes.tabular import Brief
 
 ACT_KEYS = {"later": "l", "unsure": "u", "skip": "s"}
@@ -153,7 +154,7 @@ def _framed(view: View, here: str, content: Content) -> Markup:
 
 
 def work_on(card: Card, view: View, notice: str = "") -> Content:
-    """A row, and what can be said of it."""
+    """A row, and what can be answered."""
     form = [
         _mark(view),
         void("input", type="hidden", name="row", value=card.row),
@@ -203,16 +204,16 @@ def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None
             tag("div", shown, class_="sheet empty"),
             tag("div", _undo(undo, view, "/settle"), class_="beside"),
         ]
-    said = [tag("li", [tag("b", who), " says ", tag("b", label)]) for who, label in dispute.opinions]
-    said += [tag("li", [tag("b", who), " was not sure"]) for who in dispute.unsure]
+    opinions = [tag("li", [tag("b", who), " says ", tag("b", label)]) for who, label in dispute.opinions]
+    opinions += [tag("li", [tag("b", who), " was not sure"]) for who in dispute.unsure]
     form = [
         _mark(view),
         void("input", type="hidden", name="row", value=dispute.card.row),
         tag("p", f"To be settled; {counted(left, 'row')} left", class_="eyebrow"),
         tag("h1", dispute.card.row, id="row-title", tabindex="-1"),
         _values(dispute.card),
-        tag("h2", "What was said", class_="question"),
-        tag("ul", said, class_="said"),
+        tag("h2", "Opinions", class_="question"),
+        tag("ul", opinions, class_="opinions"),
         tag("h2", ["What is ", tag("em", view.brief.target), " really?"], class_="question", id="question"),
         _answers(view),
     ]

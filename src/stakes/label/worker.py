@@ -1,7 +1,7 @@
 """Ranking in a process of its own, so that a page answers at once while a model is fitted.
 
-The worker has the campaign open as any other process, and keeps its rankings in the file. It is told to rank, ranks the
-campaign as it is then, and answers with what it found; it ends when the other end of the pipe is gone.
+The worker has the campaign open as any other process, and keeps its rankings in the file. When it is asked to, it ranks
+the campaign as it is then, and answers with what it found; it ends when the other end of the pipe is gone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Ranked(NamedTuple):
 
 @dataclass
 class Worker:
-    """A process that ranks a campaign when it is told to.
+    """A process that ranks a campaign when it is asked to.
 
     Attributes:
         path: The campaign.
@@ -108,7 +108,7 @@ class Worker:
 
 
 def _serve(path: str, table: str, trusted: bool, pipe: Connection) -> None:
-    """Rank whenever told to, until the other end is closed."""
+    """Rank whenever asked to, until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which ends this process
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICE)

@@ -29,6 +29,7 @@ import numpy as np
 
 from stakes._utils.arguments import TIES, Progress, RandomState, generator, is_positive
 from stakes._utils.array import on_host
+from stakes._utils.markup import Markup
 from stakes._utils.tables import Host
 from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
@@ -128,11 +129,54 @@ class Outlook:
         ]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from stakes._utils.notebook import Curve, advice_box, cell, curves, folded, lines, table
+
+        condition = if_a_member_is_right(offer.joint for offer in self.offers)
+        head, rows = _offers_table(self.offers)
+        worths = [
+            (offer.size, offer.worth, offer.worth - 2.0 * offer.error, offer.worth + 2.0 * offer.error)
+            for offer in self.offers
+        ]
+        drawn = [Curve("what labels save", worths)]
+        if self.decisions is not None and all(offer.cost is not None for offer in self.offers):
+            each = [(offer.size, (offer.cost or 0.0) / self.decisions) for offer in self.offers]
+            drawn.append(Curve("what they cost", [(size, cost, cost, cost) for size, cost in each]))
+        sentences = [
+            f"Expected loss of a decision today: {self.today}",
+            f"The most that labels can save of it{condition}: {self.most}",
+        ]
+        return cell(
+            advice_box(self.sentences),
+            lines(sentences),
+            table(head, rows, numbers=range(len(head))) if rows else "",
+            curves(drawn, "labels", "Saved of a decision"),
+            folded("The rows, best first", Markup(self.ranking._repr_html_())) if len(self.ranking) else "",
+        )
+
 
 def shown(offers: tuple[Offer, ...]) -> list[Offer]:
     """Sizes 1, 2, 4, .. and the last."""
     last = len(offers)
     return [offer for offer in offers if offer.size == last or offer.size & (offer.size - 1) == 0]
+
+
+def _offers_table(offers: tuple[Offer, ...]) -> tuple[list[str], list[list[str]]]:
+    """What `_line` says of each offer, in columns."""
+    head, rows = ["labels", "saved of a decision"], list[list[str]]()
+    last = offers[-1] if offers else None
+    if last is not None and last.cost is not None:
+        over = "pays from" if last.net is None else f"net over {short(last.decisions or 0.0)} decisions"
+        head += ["cost", over]
+    for offer in shown(offers):
+        row = [str(offer.size), str(Amount(offer.worth, offer.error))]
+        if offer.cost is not None:
+            row += [
+                short(offer.cost),
+                _count(offer) if offer.net is None else plus_minus(offer.net, offer.net_error or 0.0),
+            ]
+        rows.append(row)
+    return head, rows
 
 
 def _line(offer: Offer) -> str:
