@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from joblib import parallel_config
 from sklearn.ensemble import RandomForestClassifier
 
 import stakes
+from stakes._utils.top_k import TopK
 from stakes.exceptions import StakesError
 from stakes.models import GaussianProcess
 from stakes.ranking import cluster
@@ -118,13 +118,29 @@ def test_workers_read_files_themselves_with_the_ranking_of_one_process(client, f
     assert [each.contexts[0].index for each in there.reasons] == [each.contexts[0].index for each in here.reasons]
 
 
-def test_where_nothing_is_worth_anything_the_fallback_ranks_as_in_one_process(client, folder, rows):
-    agreed = RandomForestClassifier(5, random_state=0).fit(rows[:60], [0] * 30 + [1] * 30)
-    loss = stakes.CostMatrix([[0.0, 1.0], [1000.0, 0.0]])
-    here = stakes.rank(agreed, loss, folder, batch=False, **OPTIONS)
-    there = stakes.rank(agreed, loss, folder, client=client, batch=False, **OPTIONS)
-    assert here.ranked_by != "worth"
-    assert (there.indices, there.ranked_by, there.notes) == (here.indices, here.ranked_by, here.notes)
+def test_where_nothing_is_worth_anything_fragments_are_merged_as_one():
+    """Chunks need two labels, one or none that would help; the fewest count, in whichever order fragments come."""
+    rng, ranking = np.random.default_rng(0), importlib.import_module("stakes.ranking.rank")
+    needed = [None, 3, 2, 3, 2, None]
+    chunks = [
+        (np.arange(20) + 20 * place, np.round(rng.standard_normal(20), 1), labels)
+        for place, labels in enumerate(needed)
+    ]
+
+    def tally(some):
+        kept = ranking._BestFallback(TopK(25, 0))
+        for rows, logs, labels in some:
+            kept.add(rows, (logs, labels), np.ones(20))
+        return kept
+
+    whole = tally(chunks)
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        merged = tally([])
+        for part in order:
+            merged.merge(tally(chunks[2 * part : 2 * part + 2]))
+        assert set(merged.by_labels) == {None, 2, 3}
+        for labels, best in merged.by_labels.items():
+            assert list(best.ordered())[:25] == list(whole.by_labels[labels].ordered())[:25]
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -194,10 +210,11 @@ def test_a_fragment_that_is_gone_is_named_with_who_missed_it(client, forest, fol
 
 
 def test_rows_that_the_model_cannot_take_are_named_by_their_place_in_the_pool(client, forest, folder):
-    table = parquet.read_table(folder / "part-2.parquet").to_pydict()
-    table["x1"][321] = float("nan")
-    parquet.write_table(pyarrow.table(table), folder / "part-2.parquet", row_group_size=250)
-    with pytest.raises(StakesError, match=r"finite numbers; the first that is not is nan at row 1321, column 1"):
+    names, table = [f"x{place}" for place in range(5)], parquet.read_table(folder / "part-2.parquet")
+    columns = {name: table.column(name).to_numpy().copy() for name in names}
+    columns["x1"][321] = np.inf  # NaN is taken by forests
+    parquet.write_table(pyarrow.table(columns), folder / "part-2.parquet", row_group_size=250)
+    with pytest.raises(StakesError, match=r"finite numbers; the first that is not is inf at row 1321, column 1"):
         stakes.rank(forest, stakes.LogLoss(), folder, client=client, contexts=np.zeros((3, 5)), batch=False, n=2)
 
 
@@ -237,20 +254,3 @@ def test_a_model_that_a_worker_cannot_load_is_refused(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "nowhere")
     with pytest.raises(StakesError, match=r"a worker cannot load the model: No module named 'nowhere'. Install"):
         sent.value()
-
-
-def test_addresses(forest, folder):
-    """Files in the memory of this process, by fsspec, are ranked as those on its disk."""
-    fsspec = pytest.importorskip("fsspec", reason="addresses need fsspec")
-    memory = fsspec.filesystem("memory")
-    for path in folder.iterdir():
-        memory.pipe(f"/pool/{path.name}", Path(path).read_bytes())
-    try:
-        here = stakes.rank(forest, stakes.LogLoss(), folder, **OPTIONS)
-        assert stakes.rank(forest, stakes.LogLoss(), "memory://pool", **OPTIONS) == here
-    finally:
-        memory.rm("/pool", recursive=True)
-    with pytest.raises(StakesError, match=r"memory://pool must be the address of a folder, .* there is nothing"):
-        stakes.rank(forest, stakes.LogLoss(), "memory://pool")
-    with pytest.raises(StakesError, match=r"nowhere://x/y.parquet cannot be opened by fsspec: Protocol not known"):
-        stakes.rank(forest, stakes.LogLoss(), "nowhere://x/y.parquet")
