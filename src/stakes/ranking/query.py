@@ -573,10 +573,10 @@ def row_costs(costs: Any, size: int) -> Host | None:
     if np.asarray(costs).dtype == bool:
         raise StakesError(f"costs must be positive numbers: what it takes to label each row; got {costs!r:.100}")
     given = np.asarray(costs, dtype=float)
-    (prices,) = asarrays(costs=np.broadcast_to(given, size) if given.ndim == 0 else given)
-    check_shape("costs", prices, (size,))
+    (prices,) = asarrays(costs=given[None] if given.ndim == 0 else given)
+    check_shape("costs", prices, (1,) if given.ndim == 0 else (size,))
     check_all(prices > 0, "costs must be positive: what it takes to label each row")
-    return np.asarray(prices)
+    return np.broadcast_to(np.asarray(prices), size)  # one number takes no memory for each row
 
 
 def _checked_pending(pending: Sequence[int], size: int) -> tuple[int, ...]:
