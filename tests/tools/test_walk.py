@@ -36,7 +36,10 @@ def test_no_module_is_there_for_one_other_alone(counted):
 
 
 def test_a_public_name_has_one_home(counted):
-    assert counted["tree"]["public names in more than one module"] == {}
+    """Trackers of experiments apart: who changes from one to the other changes the import alone."""
+    trackers = ["stakes.integrations.mlflow", "stakes.integrations.wandb"]
+    shared = counted["tree"]["public names in more than one module"]
+    assert {name: where for name, where in shared.items() if where != trackers} == {}
 
 
 def test_functions_fit_on_a_screen(counted):

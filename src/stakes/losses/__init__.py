@@ -16,6 +16,8 @@ from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
 from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Interval, Vectors
 from stakes.losses.elicitation import Elicited, ElicitedLoss, Question, elicit
+from stakes.losses.multi_label import MultiLabelScore, label_set_names, label_sets, multi_label
+from stakes.losses.ordinal import ordinal_costs
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
 from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform, VectorIdentity
 from stakes.losses.weights import (
@@ -62,6 +64,7 @@ __all__ = [
     "LogScore",
     "Loss",
     "Mahalanobis",
+    "MultiLabelScore",
     "NegativeEntropy",
     "NegativeLog",
     "Norm",
@@ -85,4 +88,8 @@ __all__ = [
     "ZeroOne",
     "align_classes",
     "elicit",
+    "label_set_names",
+    "label_sets",
+    "multi_label",
+    "ordinal_costs",
 ]

@@ -350,6 +350,22 @@ def _promises(
     return *of_members(honest, joint, today.value, labels), joint.tolist()
 
 
+def promise_of_one(query: Query, row: int) -> Amount:
+    """What the label of the row at one position of the pool is promised to save, beside those that are pending.
+
+    What the contexts lose today is computed once for all queries that share their `prepared`.
+    """
+    today = query.prepared.setdefault("today", None) or expected_loss(query)
+    query.prepared["today"] = today
+    rows = np.asarray([row], dtype=np.intp)
+    beside = _joint_worths(query, rows) if query.pending else None
+    if beside is None:
+        each = np.exp(log_reductions(query, query.belief(rows))[0])  # [M]: p(c) times what is saved
+        beside = np.asarray([each.sum()]), np.asarray([_error(each, query.weights)])
+    worths, errors, _ = _promises(query, rows, beside[0], beside[1], today)
+    return Amount(float(worths[0]), float(errors[0]))
+
+
 def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None) -> tuple[Host, Host]:
     """[n], [n]: promises of 1, 2, .. n labels of a model that is known by members, and standard errors.
 

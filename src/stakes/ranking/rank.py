@@ -33,7 +33,7 @@ from stakes.acquisition.scores import bayes_prediction, blocks, prepare_score
 from stakes.beliefs import Belief, NormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
-from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, ZeroOne
+from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, MultiLabelScore, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cluster import ClusterPool
@@ -712,6 +712,8 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
         return _decision(loss, prediction, names)
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
+    if isinstance(loss, MultiLabelScore) and isinstance(prediction, tuple):
+        return ", ".join(f"{name} {share:.0%}" for name, share in zip(loss.labels, prediction, strict=True))
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
         best = int(np.argmax(prediction))
         return f"class {(names or range(len(prediction)))[best]!r} at {prediction[best]:.0%}"
