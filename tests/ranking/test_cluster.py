@@ -2,9 +2,11 @@
 
 import importlib
 import os
+import re
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -254,3 +256,20 @@ def test_a_model_that_a_worker_cannot_load_is_refused(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "nowhere")
     with pytest.raises(StakesError, match=r"a worker cannot load the model: No module named 'nowhere'. Install"):
         sent.value()
+
+
+def test_the_plan_follows_from_what_was_measured():
+    """Every line of the plan on docs/clusters.md, from the measured line above it and the sizes that it names."""
+    page = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
+    each = float(re.search(r"^\| 1e6 \| ([\d.]+) \|", page, re.MULTILINE)[1])
+    on_disk, fragment = (int(re.search(text, page)[1]) for text in (r"(\d+) bytes a row on disk", r"takes (\d+) bytes"))
+    lines = re.findall(
+        r"^\| (1e\d+) \| ([\d,.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d,]+) \| ([\d.]+) \|$", page, re.MULTILINE
+    )
+    assert [line[0] for line in lines] == ["1e9", "1e10", "1e11"]
+    for line in lines:
+        rows, *quoted = (float(text.replace(",", "")) for text in line)
+        hours, groups = each * 1e-6 * rows / 3600, rows / 250_000
+        np.testing.assert_allclose(
+            quoted, [hours, hours / 100, on_disk * rows / 1e12, groups, groups * fragment / 1e6], rtol=0.03
+        )
