@@ -7,7 +7,7 @@ import pytest
 
 from stakes.exceptions import StakesError
 from stakes.files import open_pool
-from stakes.files.remote import RemotePath, path_of
+from stakes.files.remote import RemotePath, located
 
 fsspec = pytest.importorskip("fsspec", reason="addresses need fsspec")
 pyarrow = pytest.importorskip("pyarrow", reason="files of Parquet need pyarrow")
@@ -28,12 +28,12 @@ def folder():
 
 
 def test_what_is_an_address():
-    assert path_of("file:///a/b%20c.parquet") == Path("/a/b c.parquet")
-    assert path_of("a/b.parquet") == Path("a/b.parquet")
-    found = path_of("s3://bucket/folder/rows.parquet")
+    assert located("file:///a/b%20c.parquet") == Path("/a/b c.parquet")
+    assert located("a/b.parquet") == Path("a/b.parquet")
+    found = located("s3://bucket/folder/rows.parquet")
     assert isinstance(found, RemotePath)
     assert (str(found), found.name, found.suffix) == ("s3://bucket/folder/rows.parquet", "rows.parquet", ".parquet")
-    assert path_of(found) is found
+    assert located(found) is found
 
 
 def test_a_folder_at_an_address_is_read_as_one_on_disk(folder):

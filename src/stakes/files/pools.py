@@ -19,7 +19,7 @@ from stakes.exceptions import StakesError
 from stakes.files.arrow import ArrowPool, Each, library, open_arrow
 from stakes.files.frame import Frame, Host
 from stakes.files.read import ARROW, checked_path, read_table
-from stakes.files.remote import AnyPath, RemotePath, path_of
+from stakes.files.remote import AnyPath, RemotePath, located
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def open_pool(
         ...     open_pool(f"{folder}/pool.npy").n_rows
         3
     """
-    where = path_of(path)
+    where = located(path)
     columns = None if columns is None else as_texts_of("columns", columns)
     if isinstance(where, RemotePath) or where.is_dir() or where.suffix.lower() in ARROW:
         return open_fragments(where, columns, plain)

@@ -79,7 +79,7 @@ class RemotePath:
 AnyPath = Path | RemotePath
 
 
-def path_of(path: str | os.PathLike[str] | RemotePath) -> AnyPath:
+def located(path: str | os.PathLike[str] | RemotePath) -> AnyPath:
     """A path on this machine, or an address: a text with ://."""
     if isinstance(path, RemotePath):
         return path

@@ -28,7 +28,7 @@ from stakes._utils.tables import Host, Table, check_table, n_rows, row_labels, t
 from stakes.exceptions import StakesError
 from stakes.files.arrow import library
 from stakes.files.pools import open_fragments
-from stakes.files.remote import path_of
+from stakes.files.remote import located
 from stakes.models.inspection import accepts_shapes
 from stakes.ranking.pools import fitted_columns, pool_chunks, pool_rows, pool_size
 
@@ -40,17 +40,13 @@ _KEPT = 4  # sets of rows that were fetched and are remembered: contexts, the sh
 _PLACES = 40  # bits for the place of a row within its partition
 
 
-def on_cluster(
-    pool: Any, model: Any, client: Any, gaps: bool, seed: int, most: int, progress: Progress
-) -> ClusterPool | None:
-    """The pool as workers read it; None where there is no client and no Dask collection.
+def on_cluster(pool: Any, model: Any, client: Any, gaps: bool, seed: int, most: int, progress: Progress) -> ClusterPool:
+    """The pool as workers read it; without a client those of the one in use, for a Dask collection.
 
     Of a collection whose partitions do not say how long they are, rows are counted, and in the same pass `most` of them
     drawn, from which contexts are taken.
     """
     collection = hasattr(pool, "__dask_graph__") and hasattr(pool, "to_delayed")
-    if client is None and not collection:
-        return None
     connected = _connected(client)
     _check_workers(connected)
     columns, plain = fitted_columns(model)
@@ -58,7 +54,7 @@ def on_cluster(
     if collection:
         fragments, counts = _partitions(pool, columns)
     elif isinstance(pool, str | os.PathLike):
-        fragments = open_fragments(path_of(pool), columns, plain, partial(_each_file, connected)).fragments()
+        fragments = open_fragments(located(pool), columns, plain, partial(_each_file, connected)).fragments()
     elif hasattr(pool, "fragments"):
         fragments = list(pool.fragments())
     else:

@@ -292,14 +292,13 @@ def outlook(
         "max_rows": max_rows,
         "chunk": chunk,
         "n_jobs": n_jobs,
-        "client": client,
         "progress": progress,
     }
     if y is not None:
         rows = open_rows(pool, y, loss, labelled)
         found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
-    query = make_query(model, loss, pool, **asked)
+    query = make_query(model, loss, pool, client=client, **asked)
     ranking, errors = choose(query)
     today, most = expected_loss(query), most_saved(query)
     offers = _offers(query, ranking, errors, decisions, today)

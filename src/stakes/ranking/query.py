@@ -373,9 +373,8 @@ def make_query(
     check_fitted(model)
     loss = _checked_loss(loss, classes, model)
     check_budget(budget)
-    most = _CONTEXTS if max_contexts is None else at_least_one("max_contexts", max_contexts)
-    rows = on_cluster(pool, model, client, gaps, seed, most if contexts is None else 0, show)
-    rows = checked_pool(pool, model, gaps, show) if rows is None else rows
+    most = 0 if contexts is not None else _CONTEXTS if max_contexts is None else max_contexts
+    rows = _rows_of(pool, model, gaps, show, client, seed, most)
     head = pool_rows(rows, np.arange(1))
     check_columns(model, "pool", head)
     query = Query(
@@ -407,6 +406,13 @@ def make_query(
     about = partial(_with_some_contexts, given=contexts, weights=context_weights, most=max_contexts)
     query = _within_seconds(about(query), about) if max_rows is None else about(query)
     return query if batch is False else _with_shortlist(query, given=shortlist is not None)
+
+
+def _rows_of(pool: Any, model: Any, gaps: bool, progress: Progress, client: Any, seed: int, most: int) -> Any:
+    """A table or a `Pool`, checked here, or one that workers of a cluster read and check."""
+    if client is None and not hasattr(pool, "__dask_graph__"):
+        return checked_pool(pool, model, gaps, progress)
+    return on_cluster(pool, model, client, gaps, seed, most and at_least_one("max_contexts", most), progress)
 
 
 def _with_shortlist(query: Query, given: bool) -> Query:
