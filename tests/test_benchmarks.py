@@ -25,6 +25,7 @@ from benchmarks import (
     plain,
     screening,
     small,
+    soft,
     speed_of_peers,
     suggest,
 )
@@ -313,6 +314,7 @@ def test_a_suggestion_is_a_command_of_its_own(tmp_path):
         (batches, {"log loss of votes", "zero-one of members", "suggest one row, to the fit of the model"}),
         (normals, {"squared error", "threshold decision", "rank of a forest"}),
         (small, {"log loss of members", "weight of eight points of a process"}),
+        (soft, {"members: plain log loss", "trees: zero-one, not compiled"}),
     ],
 )
 def test_benchmarks_of_batches_and_of_normals_run_in_small(benchmark, jobs):

@@ -172,6 +172,7 @@ SINGLE, HALF = 1e-5, 3e-3
 TOLERANCES = {
     "products of centred members in float32, compiled": SINGLE,
     "products of centred members in float32, in blocks": SINGLE,
+    "products of centred members in float32, in compiled blocks": SINGLE,
     "fused kernel over centred members in float32": 3 * SINGLE,
     "fused kernel over centred members in float16": HALF,
     "fused kernel over counts of votes": SINGLE,
@@ -184,6 +185,7 @@ FOR_LARGE = frozenset(TOLERANCES) | {"counts of packed votes", "one matrix over 
 COMPILED = frozenset(
     {
         "products of centred members in float32, compiled",
+        "products of centred members in float32, in compiled blocks",
         "counts of packed votes",
         "normal probabilities along even labels",
         "normal probabilities along even labels, warped",

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stakes._utils.arguments import Progress, affordable, as_progress
 from stakes._utils.text import counted
 from stakes.campaign.kept import AUDIT, fits_number, fits_text, fits_whole, kept_list
+from stakes.campaign.opinions import trained_on
 from stakes.campaign.project import Project
 from stakes.campaign.rankings import IN_VAIN
 from stakes.campaign.sqlite import damaged, kept_in
-from stakes.campaign.standing import Standing, budget_left, standing_of, trained_on
+from stakes.campaign.standing import Standing, budget_left, standing_of
 from stakes.campaign.states import Record
 from stakes.exceptions import StakesError
 

@@ -35,14 +35,17 @@ from stakes.campaign.opinions import (
     reliability_of,
     rows_in_dispute,
     same_labels,
+    trained_on,
 )
 from stakes.campaign.project import Project
 from stakes.campaign.rankings import (
     advice_now,
     ask_for_opinions,
     ask_for_rows,
+    hand_out_offer,
     label_changes,
     last_ranked,
+    opinion_offers,
     rank_open_rows,
     set_since,
     shown_time,
@@ -70,6 +73,7 @@ from stakes.tabular.filled import read_filled_labels, write_worksheet
 from stakes.tabular.worksheet import written_label
 
 if TYPE_CHECKING:
+    from stakes.campaign.functions import LabelFunction
     from stakes.evaluation import AuditedLoss
     from stakes.losses import AnyLoss
     from stakes.ranking import OpinionOffer, PromisedRound, Ranking
@@ -280,6 +284,127 @@ class Campaign:
             StakesError: If there is no label yet, no row is left for them, or a number cannot be used.
         """
         return ask_for_opinions(self._project, name, n, lease=lease)
+
+    def opinion_offers(self, names: Sequence[str], n: int = 8) -> dict[str, tuple[OpinionOffer, ...]]:
+        """The rows on which an opinion of each annotator is worth most for its price; nothing is handed out.
+
+        Asking again competes with asking anew: a row that others have labelled is among the candidates.
+
+        Args:
+            names: The annotators, each at the price that was set, or 1.
+            n: How many rows for each, at most.
+
+        Returns:
+            By name, what could be asked for, best first: `row` is the position in the table, `before` how many opinions
+            there are on it. Nothing for those who have labelled all that is in doubt.
+
+        Raises:
+            StakesError: If there is no label yet.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> kinds = ["cat"] * 3 + ["dog"] * 3 + [None] * 4
+            >>> table = pd.DataFrame({"x": range(10), "kind": kinds}, index=list("abcdefghij"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     campaign.set_annotators({"expert": 5.0})
+            ...     _ = campaign.tell("g", "cat", annotator="student")
+            ...     offers = campaign.opinion_offers(["student", "expert"], 4)
+            >>> [offer.price for offer in offers["expert"]], 6 in [offer.row for offer in offers["student"]]
+            ([5.0, 5.0, 5.0, 5.0], False)
+        """
+        checked_count(n, "the number of rows", 1)
+        found = opinion_offers(self._project, [checked_id(name) for name in names], n)
+        return {name: tuple(offers) for name, offers in found.items()}
+
+    def hand_out_offer(self, offer: OpinionOffer, *, lease: float = WEEK) -> bool:
+        """Hand out the row of an offer to its annotator: to be labelled, or for an opinion beside others.
+
+        Args:
+            offer: One that `opinion_offers` gave.
+            lease: For how many seconds.
+
+        Returns:
+            Whether it was handed out; not where others have it by now, or the budget does not pay for it.
+
+        Raises:
+            StakesError: If a number cannot be used.
+        """
+        return hand_out_offer(self._project, offer, lease)
+
+    def label_with(
+        self,
+        function: LabelFunction,
+        n: int = 10,
+        *,
+        name: str,
+        price: float | None = None,
+        lease: float = WEEK,
+    ) -> Recorded:
+        """Have a Python function label rows, as an annotator with a price whose reliability is measured.
+
+        It gets the rows on which its opinion is worth most for its price, those that others have labelled among them;
+        its labels are opinions of its own (see `reliability`). What it does not know waits to be settled by people.
+
+        Args:
+            function: From the id of a row, its cells by column, and the classes (none for numbers) to a label, or None
+                where it does not know.
+            n: How many rows, at most.
+            name: What its labels go by.
+            price: What one of them costs, as a multiple of what a label costs; None: as it was set before, or 1.
+            lease: For how many seconds it has the rows.
+
+        Returns:
+            What became of its labels.
+
+        Raises:
+            StakesError: If it fails or answers what is no label: what it labelled before is recorded, and the other
+                rows are given back. If no row is left for it.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> kinds = ["cat"] * 3 + ["dog"] * 3 + [None] * 4
+            >>> table = pd.DataFrame({"x": range(10), "kind": kinds}, index=list("abcdefghij"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     by_rule = lambda row, cells, classes: "cat" if float(cells["x"]) < 7.5 else "dog"
+            ...     recorded = campaign.label_with(by_rule, 2, name="rule", price=0.1)
+            ...     spent = campaign.status(refresh=False).spent
+            >>> len(recorded.new), spent
+            (2, 0.2)
+        """
+        from stakes.campaign.functions import label_rows, rows_for_function  # here, as few need it
+
+        checked_id(name)
+        checked_count(n, "the number of rows", 1)
+        if price is not None:
+            self.set_annotators({name: price})
+        rows = rows_for_function(self._project, name, n, lease)
+        return label_rows(self._project, function, rows, name, self.tell)
+
+    def training_labels(self) -> dict[str, str]:
+        """The labels that the model is fitted to, by row.
+
+        Where opinions on a row differ and nobody has settled it, that is what they come to by the reliability of those
+        who gave them; labels of audits are kept apart.
+
+        Returns:
+            Labels as text.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(6), "y": [1.0, 2.0] + [None] * 4}, index=list("abcdef"))
+            >>> with Campaign.create(None, table, "y", "squared-error") as campaign:
+            ...     for row, first, second in (("c", 3.0, 3.2), ("d", 4.0, 4.4), ("e", 5.0, 5.3)):
+            ...         _ = campaign.tell(row, first, annotator="anna")
+            ...         _ = campaign.tell(row, second, annotator="ben")
+            ...     labels = campaign.training_labels()
+            >>> labels["a"], 3.0 < float(labels["c"]) < 3.2
+            ('1.0', True)
+        """
+        ids = self.sheet.ids
+        return {ids[place]: label for place, label in trained_on(self._project, standing_of(self._project)).items()}
 
     def rank(self, n: int = 8, *, progress: bool | Progress = False) -> Ranking:
         """Rank the open rows by the model as it is now, keep the ranking, and hand nothing out.

@@ -336,6 +336,36 @@ class Journal:
         ours = [event for event in (*asked, *consults) if event.who == who and at < (event.until or 0.0)]
         return tuple(sorted(ours, key=lambda event: (-(event.batch or 0), event.number)))
 
+    def renew(self, row: str, who: str, *, seconds: float = WEEK, now: float | None = None) -> bool:
+        """Let a person have a row for longer, if they have it in hand.
+
+        Args:
+            row: Its id.
+            who: The person.
+            seconds: For how long from now.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            Whether they have it; nothing is recorded where they do not.
+
+        Raises:
+            StakesError: If there is no such row, or a number cannot be used.
+        """
+        (one,), at, by = checked_ids([row]), checked_clock(now), checked_text(who, "who it is")
+        until = checked_lease(seconds, at)
+        self._refuse_unknown([one])
+        with self.writing():
+            state, consult = self._state(one).at(at), self.replay.consults.get(one, {}).get(by)
+            if state.status == "asked" and state.who == by:
+                back = Event(0, at, "release", one, who=by)
+                self._append([back, Event(0, at, "ask", one, None, until, state.batch, by)])
+            elif consult is not None and at < (consult.until or 0.0):
+                again = Event(0, at, "consult", one, None, until, consult.batch, by)
+                self._append([self.replay.checked(again)])
+            else:
+                return False
+        return True
+
     def put_off(self, row: str, kind: Kind, who: str, *, now: float | None = None) -> None:
         """Record what a person does with a row in hand other than labelling it.
 
@@ -404,7 +434,11 @@ class Journal:
             consult = Event(0, at, "consult", row, None, until, batch, by)
             back = Event(0, at, "release" if act.kind in ("skip", "unsure") else "retract", row, who=by)
             given = self.replay.opinions.get(row, {})
-            if act.kind in ("label", "opinion"):
+            before = next((each for each in reversed(self.replay.events[: act.number - 1]) if each.row == row), None)
+            if act.kind == "result" or (act.kind == "skip" and before is not None and before.kind == "test"):
+                taken: Kind = "withdraw" if act.kind == "result" else "release"
+                events = [Event(0, at, taken, row, who=by), Event(0, at, "test", row, who=by)]
+            elif act.kind in ("label", "opinion"):
                 events = [back, consult if given.keys() - {by} or row in self.replay.settled else again]
             elif act.kind == "settle":
                 events = [back] if given else [back, Event(0, at, "unsure", row, who=by)]

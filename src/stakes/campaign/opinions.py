@@ -5,13 +5,17 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stakes.campaign.kept import annotators_kept
 from stakes.campaign.project import Project
 from stakes.campaign.sqlite import kept_in
-from stakes.campaign.standing import standing_of
+from stakes.campaign.standing import Standing, standing_of
 from stakes.campaign.states import Opinion
+from stakes.exceptions import StakesError
+
+if TYPE_CHECKING:
+    from stakes.evaluation import Annotators
 
 
 def prices_of_annotators(project: Project) -> dict[str, float]:
@@ -26,6 +30,46 @@ def beyond_doubt(project: Project) -> dict[str, str]:
     known = {each.row: each.label for each in project.journal.opinions() if each.annotator is None}
     settled = project.journal.replay.settled
     return known | {row: event.label for row, event in settled.items() if event.label is not None}
+
+
+def believed_labels(project: Project) -> dict[str, str]:
+    """By row: what opinions that differ come to, where the row has several and nobody has settled it.
+
+    Of classes, the most probable one by the confusion matrices of all annotators; of numbers, the mean of opinions less
+    biases, weighted by precision. A row whose opinions are alike keeps its label, and so does one whose mean the loss
+    cannot judge.
+    """
+    replay = project.journal.replay
+    several = {row for row, given in replay.opinions.items() if len(given) > 1 and row not in replay.settled}
+    differ = {row for row in several if len({event.label for event in replay.opinions[row].values()}) > 1}
+    if not differ:
+        return {}
+    found = _estimated(project.journal.opinions(), beyond_doubt(project), (), numbers=project.numbers)
+    if project.numbers:
+        means = zip(found.rows, found.truth.tolist(), strict=True)
+        return {row: repr(value) for row, value in means if row in differ and _can_be_label(project, repr(value))}
+    best = found.truth.argmax(axis=1)
+    return {row: found.classes[at] for row, at in zip(found.rows, best, strict=True) if row in differ}
+
+
+def _can_be_label(project: Project, label: str) -> bool:
+    try:
+        project.check_label(label, ())
+    except StakesError:
+        return False
+    return True
+
+
+def trained_on(project: Project, now: Standing) -> dict[int, str]:
+    """The labels that a model is fitted to, by position in the table: those of tests are kept apart.
+
+    Where opinions on a row differ, it is what they come to by the reliability of those who gave them.
+    """
+    labelled = {row: state.label for row, state in now.states.items() if state.status == "labelled"}
+    labelled |= {row: label for row, label in believed_labels(project).items() if row in labelled}
+    return {
+        position: label for position, row in enumerate(project.sheet.ids) if (label := labelled.get(row)) is not None
+    }
 
 
 def rows_in_dispute(project: Project) -> tuple[str, ...]:
@@ -77,16 +121,25 @@ def describe_reliability(
     twice = any(count > 1 for count in several.values())
     if not twice and (numbers or not any(row in known for row in several)):
         return ()
-    from stakes.evaluation import agreement, estimate_annotators  # with NumPy and scikit-learn
+    from stakes.evaluation import agreement  # with NumPy and scikit-learn
 
-    found: list[str] = []
+    found = str(_estimated(opinions, known, classes, numbers=numbers)).splitlines()
     if numbers:
-        values = [(row, name, float(label)) for row, name, label in named]
-        found += str(estimate_annotators(values, task="real")).splitlines()
-        return (*found, f"{agreement(values, level='interval')}.")
-    names = sorted({*classes, *known.values(), *(label for _, _, label in named)})
-    sure: dict[Any, list[float]] = {row: [float(name == label) for name in names] for row, label in known.items()}
-    found += str(estimate_annotators(named, classes=names, task="classes", row_probabilities=sure)).splitlines()
-    if twice:
+        found.append(f"{agreement([(row, who, float(label)) for row, who, label in named], level='interval')}.")
+    elif twice:
         found.append(f"{agreement(named, level='nominal')}.")
     return tuple(found)
+
+
+def _estimated(
+    opinions: Sequence[Opinion], known: Mapping[str, str], classes: Sequence[str], *, numbers: bool
+) -> Annotators:
+    """All annotators with a name, and what their opinions together say of each row."""
+    from stakes.evaluation import estimate_annotators  # with NumPy and scikit-learn
+
+    named = [(each.row, each.annotator, each.label) for each in opinions if each.annotator is not None]
+    if numbers:
+        return estimate_annotators([(row, who, float(label)) for row, who, label in named], task="real")
+    names = sorted({*classes, *known.values(), *(label for _, _, label in named)})
+    sure: dict[Any, list[float]] = {row: [float(name == label) for name in names] for row, label in known.items()}
+    return estimate_annotators(named, classes=names, task="classes", row_probabilities=sure)

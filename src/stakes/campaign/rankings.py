@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from stakes._utils.arguments import Progress, affordable, as_progress
 from stakes.campaign.kept import FAILURE, RANKING, check_ranking_kept, failure_kept, money_changes, ranking_kept
-from stakes.campaign.opinions import beyond_doubt, prices_of_annotators
+from stakes.campaign.opinions import beyond_doubt, prices_of_annotators, trained_on
 from stakes.campaign.project import Project
 from stakes.campaign.standing import (
     Standing,
     budget_left,
     hand_out_rows,
     standing_of,
-    trained_on,
     why_none,
     within_budget,
 )
@@ -71,32 +70,44 @@ def ask_for_opinions(project: Project, name: str, n: int, *, lease: float) -> tu
     """Hand out the rows on which the opinion of one annotator is worth most for its price."""
     checked_id(name)
     checked_count(n, "the number of rows", 1)
-    now, ids = standing_of(project), project.sheet.ids
-    from stakes.tabular.opinions import rank_for_annotator
-
-    place = {row: position for position, row in enumerate(ids)}
-    opinions, known = project.journal.opinions(), beyond_doubt(project)
-    out = [place[row] for row in now.those("asked", "skipped", "testing", "tested", "unsure")]
+    offers = opinion_offers(project, [name], n + 8)[name]  # some may be taken by others in the meantime
+    if not offers:
+        raise StakesError(f"{name} labelled all rows that are not beyond doubt, or others have them: nothing to ask")
     found: list[OpinionOffer] = []
-    offers = rank_for_annotator(
-        project.sheet,
-        name,
-        n + 8,  # some may be taken by others in the meantime
-        opinions=[(place[each.row], each.annotator, each.label) for each in opinions if each.annotator is not None],
-        known={place[row]: label for row, label in known.items()},
-        excluded=out,
-        price=prices_of_annotators(project).get(name, 1.0),
-    )
     for offer in offers:
         if len(found) == n:
             break
-        row = ids[offer.row]
-        if offer.before:
-            got = project.journal.consult([row], 1, name, opinions=offer.before + 1, seconds=lease)
-        else:
-            got = tuple(hand_out_rows(project, [row], 1, lease=lease, who=name))
-        found += [offer] if got else []
+        found += [offer] if hand_out_offer(project, offer, lease) else []
     return tuple(found)
+
+
+def hand_out_offer(project: Project, offer: OpinionOffer, lease: float) -> bool:
+    """Hand out the row of an offer to its annotator, as a label or beside others; whether it was still to be had."""
+    row, name = project.sheet.ids[offer.row], offer.annotator
+    if offer.before:
+        return bool(project.journal.consult([row], 1, name, opinions=offer.before + 1, seconds=lease))
+    return bool(hand_out_rows(project, [row], 1, lease=lease, who=name))
+
+
+def opinion_offers(project: Project, names: Sequence[str], n: int) -> dict[str, list[OpinionOffer]]:
+    """By annotator, the rows on which an opinion is worth most for its price; nothing is handed out."""
+    from stakes.tabular.opinions import rank_for_annotators
+
+    now, ids = standing_of(project), project.sheet.ids
+    place = {row: position for position, row in enumerate(ids)}
+    prices = prices_of_annotators(project)
+    return rank_for_annotators(
+        project.sheet,
+        {name: prices.get(name, 1.0) for name in names},
+        n,
+        opinions=[
+            (place[each.row], each.annotator, each.label)
+            for each in project.journal.opinions()
+            if each.annotator is not None
+        ],
+        known={place[row]: label for row, label in beyond_doubt(project).items()},
+        excluded=[place[row] for row in now.those("asked", "skipped", "testing", "tested", "unsure")],
+    )
 
 
 def rank_open_rows(project: Project, now: Standing, n: int, progress: Progress) -> tuple[Ranking, str | None]:
@@ -236,7 +247,7 @@ def last_ranked(project: Project) -> Record | None:
 
 def label_changes(project: Project, record: Record) -> int:
     """How many labels were recorded, replaced or withdrawn since a record."""
-    changed = ("label", "replace", "withdraw", "settle", "retract")
+    changed = ("label", "replace", "withdraw", "settle", "retract", "opinion")
     return sum(event.kind in changed for event in project.journal.history(since=record.version))
 
 

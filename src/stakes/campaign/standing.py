@@ -84,11 +84,3 @@ def hand_out_rows(project: Project, wanted: Sequence[str], n: int, *, lease: flo
     """Hand out the first of some rows that are open, as far as the budget goes, without ranking them."""
     leased = project.journal.lease(wanted, n, seconds=lease, who=who)
     return list(leased) if project.brief.budget is None else within_budget(project, leased, who)
-
-
-def trained_on(project: Project, now: Standing) -> dict[int, str]:
-    """The labels that a model is fitted to, by position in the table: those of tests are kept apart."""
-    labelled = {row: state.label for row, state in now.states.items() if state.status == "labelled"}
-    return {
-        position: label for position, row in enumerate(project.sheet.ids) if (label := labelled.get(row)) is not None
-    }

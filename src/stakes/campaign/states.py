@@ -61,7 +61,7 @@ OF_SEVERAL: frozenset[Kind] = frozenset({"opinion", "consult", "later", "unsure"
 """Kinds of events that came with several annotators: a file without them is read by earlier versions, too."""
 _LABELS: frozenset[Kind] = frozenset({"label", "replace", "result", "opinion", "settle"})  # that have a label
 _LEASES: frozenset[Kind] = frozenset({"ask", "consult"})  # that have an end and a batch
-_ACTS: tuple[Kind, ...] = ("label", "opinion", "skip", "later", "unsure", "settle")  # of a person, to be undone
+_ACTS: tuple[Kind, ...] = ("label", "result", "opinion", "skip", "later", "unsure", "settle")  # that can be undone
 _OTHERS_ASIDE: tuple[Kind, ...] = (
     "opinion",
     "consult",

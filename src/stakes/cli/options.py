@@ -138,8 +138,8 @@ def brief_from(given: dict[str, Any], table: str) -> tuple[Brief, tuple[str, ...
     if line is None or given["loss"] == _THRESHOLD:
         return Brief(loss=_loss(given, line), model=model, classes=names, **known), ()
     unread = Brief(loss=LossSpec(_ALL_ALIKE), model=model, classes=names, **known)
-    matrix, said = _matrix(line, read_worksheet(table, unread, stream=True))  # once more than is read anyway
-    return replace(unread, loss=_loss(given, matrix=matrix)), said
+    matrix, notes = _matrix(line, read_worksheet(table, unread, stream=True))  # once more than is read anyway
+    return replace(unread, loss=_loss(given, matrix=matrix)), notes
 
 
 def reading_brief(given: dict[str, Any]) -> Brief:
@@ -165,8 +165,8 @@ def _matrix(line: dict[str, float], sheet: Worksheet) -> tuple[CostTable, tuple[
     named = sheet.brief.classes
     classes = sorted(counts) if named is None else named
     if not is_miss_and_false_alarm(line):
-        table, said = costs_by_class(line, classes, complete=named is not None or len(classes) > 1)
-        return table, (said,) if said else ()
+        table, note = costs_by_class(line, classes, complete=named is not None or len(classes) > 1)
+        return table, (note,) if note else ()
     if len(classes) != 2:
         raise StakesError(
             f"--costs miss=..,false-alarm=.. is for two classes, and column {sheet.brief.target!r} has "
@@ -175,8 +175,8 @@ def _matrix(line: dict[str, float], sheet: Worksheet) -> tuple[CostTable, tuple[
         )
     found = positive_class({name: counts[name] for name in classes}, None if named is None else named[0])
     positive, why = found or _asked_positive(classes)
-    table, said = costs_of_tests(line, positive, next(name for name in classes if name != positive))
-    return table, (f"{said}: {positive!r} is taken for the class that must not be missed, as {why}.",)
+    table, note = costs_of_tests(line, positive, next(name for name in classes if name != positive))
+    return table, (f"{note}: {positive!r} is taken for the class that must not be missed, as {why}.",)
 
 
 def _asked_positive(classes: Sequence[str]) -> tuple[str, str]:

@@ -25,6 +25,7 @@ ACT_WORDS = {
     "unsure": ("Not sure", "somebody else settles it"),
     "skip": ("Skip for good", "it cannot be labelled; never ask again"),
 }
+_AUDIT = "Drawn at random to test the model: your label tells what it loses today, and is not used to train it."
 _MISTAKES = 6  # that are shown
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
 
@@ -158,12 +159,13 @@ def work_on(card: Card, view: View, notice: str = "") -> Content:
     form = [
         _mark(view),
         void("input", type="hidden", name="row", value=card.row),
-        tag("p", "Row", class_="eyebrow"),
+        tag("p", "Row of an audit" if card.audit else "Row", class_="eyebrow"),
         tag("h1", card.row, id="row-title", tabindex="-1"),
+        *([tag("p", _AUDIT, class_="faint", id="audit")] if card.audit else []),
         _values(card),
         tag("h2", ["What is ", tag("em", view.brief.target), " here?"], class_="question", id="question"),
         _answers(view),
-        _put_offs(view),
+        _put_offs(view, audit=card.audit),
     ]
     return [
         _notice(notice),
@@ -311,7 +313,8 @@ def _money(card: Card | None, status: Status) -> list[tuple[str, Content]]:
     times = decisions or 1.0
     rows: list[tuple[str, Content]] = []
     if card is not None:
-        worth = "not known yet" if card.worth is None else [number(card.worth * times), tag("small", f" {per}")]
+        worth: Content = "nothing: it tests the model" if card.audit else "not known yet"
+        worth = worth if card.worth is None else [number(card.worth * times), tag("small", f" {per}")]
         rows.append(("This label saves about", worth))
     offer = next((each for each in offers if each["size"] == 8), offers[-1] if offers else None)
     if offer is not None and offer["worth"] is not None:
@@ -389,11 +392,12 @@ def _answers(view: View) -> Markup:
     return Markup(choices + tag("details", [tag("summary", "Another class"), tag("div", other, class_="other")]))
 
 
-def _put_offs(view: View) -> Markup:
+def _put_offs(view: View, *, audit: bool) -> Markup:
     buttons = [
         tag("button", [_kbd(view.keys.get(act)), tag("span", words)], type="submit", formaction="/off", name="act",
             value=act, formnovalidate="formnovalidate", title=meaning, class_="quiet", **_key(view.keys.get(act)))
         for act, (words, meaning) in ACT_WORDS.items()
+        if not (audit and act == "unsure")  # a test has one label for each row, or none
     ]  # fmt: skip
     return tag("div", buttons, class_="acts", role="group", aria_label="No label now")
 

@@ -213,6 +213,8 @@ class Label:
         def panel() -> dict[str, Any]:
             desk = self._the_desk
             desk.look()
+            if row and desk.shown(row, browser.name) is not None:
+                desk.renew(browser.name, row)
             card, visit = desk.shown(row, browser.name) if row else None, self._visit(browser)
             view = visit.view()
             return {

@@ -240,13 +240,13 @@ def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> floa
     """How much each tree gives to class frequencies, by what it says of its rows without their labels."""
 
     def own(asked: Host) -> Host:
-        said = np.zeros((len(asked), len(prior)))
-        said[:, forest.classes_] = (
+        probabilities = np.zeros((len(asked), len(prior)))
+        probabilities[:, forest.classes_] = (
             forest.oob_decision_function_[asked]
             if forest.bootstrap
             else without_own_label(forest, features[asked], targets[asked])
         )
-        return said
+        return probabilities
 
     return likeliest_share(own, targets, len(prior))
 

@@ -375,11 +375,11 @@ def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labe
         labels: How many labels the model has or waits for; None where that is not known.
     """
     nothing = np.zeros(len(joint))
-    said = honest or (joint if labels is None else nothing, nothing)
+    believed = honest or (joint if labels is None else nothing, nothing)
     beside = curve(MEMBER_RATE, today, labels, len(joint))
-    worths = np.clip(MEMBER_SHARE * said[0] + beside, 0.0, np.maximum(joint, 0.0))
+    worths = np.clip(MEMBER_SHARE * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
     worths = np.maximum.accumulate(worths)
-    return worths, np.hypot(MEMBER_SHARE * said[1], SPREAD * np.maximum(worths, beside))
+    return worths, np.hypot(MEMBER_SHARE * believed[1], SPREAD * np.maximum(worths, beside))
 
 
 def of_gaussian(worths: Host, errors: Host, today: float, labels: int | None) -> tuple[Host, Host]:

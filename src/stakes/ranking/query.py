@@ -503,13 +503,13 @@ def enough_rows(query: Query) -> int:
     form = find_form(query.loss, belief)
     if form.total is not None:
         each = form.total.numbers(query.loss, belief) * (_PER_DENSITY if isinstance(belief, NormalEnsemble) else 1)
-        return _MAX_NUMBERS // max(1, each)
-    each = form.numbers(query.loss, belief)
+    else:
+        each = form.numbers(query.loss, belief) * belief.n_contexts
     if isinstance(belief, CategoricalEnsemble):
-        return _MAX_NUMBERS * _FOR_EACH_NUMBER // max(1, each * belief.n_contexts)
+        return _MAX_NUMBERS * _FOR_EACH_NUMBER // max(1, each)
     if isinstance(belief, NormalEnsemble) and getattr(query.loss, "finite_actions", False):
         each *= _PER_SWITCH
-    return _MAX_NUMBERS // max(1, each * belief.n_contexts)
+    return _MAX_NUMBERS // max(1, each)
 
 
 def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:

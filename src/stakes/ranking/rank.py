@@ -442,8 +442,8 @@ def _in_turn(
             begin, end = places[row]
             if begin + turn < end:
                 copy = int(copies.rows[begin + turn])
-                dearer = 0.0 if costs is None else math.log(costs[row]) - math.log(costs[copy])
-                yield copy, log + dearer, as_good + end - begin - 1
+                log_price = 0.0 if costs is None else math.log(costs[row]) - math.log(costs[copy])
+                yield copy, log + log_price, as_good + end - begin - 1
 
 
 def _chosen_copies(query: Query, rows: Host, joint: bool) -> list[Note]:
