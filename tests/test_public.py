@@ -18,7 +18,8 @@ NAMES = {
         Campaign CategoricalEnsemble CostMatrix CountProcess DrawsBelief
         ExponentialLinearWeight ExponentialWeight FiniteActions
         GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
-        LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
+        LogWarp Mahalanobis NormalEnsemble PerContext
+        Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
         SquaredError Stream ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
         WarpedGaussianBelief Weight ZeroOne audit cold_start default effective_context_weights elicit
         expected_posterior_uncertainty expected_reduction expected_regret find_form
@@ -30,7 +31,8 @@ NAMES = {
         DistributionLoss Domain Elicited ElicitedLoss
         Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice
         Function Identity Indicator InterpolatedWeight Interval ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis
-        NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE Pinball PoissonDeviance Potential Power Quadratic REAL
+        NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE PerContext
+        Pinball PoissonDeviance Potential Power Quadratic REAL
         ScoringRule SphericalLoss Square SquaredError ThresholdDecision Transform VectorIdentity Vectors Weight
         MultiLabelScore Question WeightFunction WeightedBregman ZeroOne align_classes elicit label_set_names label_sets
         multi_label ordinal_costs

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ MODULES = {  # in the order of the sidebar; a line for each, as the reference ha
     "stakes.models.networks": "Networks of PyTorch",
     "stakes.acquisition": "What labels are worth",
     "stakes.ranking": "From a fitted model to rows, reasons and advice",
+    "stakes.stream": "Rows that come one by one",
     "stakes.tabular": "A table with a target",
     "stakes.files": "Files of tables",
     "stakes.campaign": "Ask and tell, kept in one file",
@@ -48,7 +50,9 @@ def modules() -> dict[str, str]:
 def _imported(module: str) -> Any:
     """The module, or None where the library that it adapts is not installed."""
     try:
-        return importlib.import_module(module)
+        with warnings.catch_warnings():  # of the libraries that are adapted
+            warnings.simplefilter("ignore")
+            return importlib.import_module(module)
     except ImportError as error:
         if (error.name or "stakes").split(".")[0] == "stakes" and error.name is not None:
             raise

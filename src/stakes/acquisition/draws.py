@@ -123,9 +123,9 @@ def _estimates(loss: Any, belief: DrawsBelief) -> tuple[Callable[[DrawsBelief], 
             after = np.einsum("njk,mkd->nmjd", weights, each, optimize=True)
             after += lean[:, None, :, None] * (now if smoothed else before)  # [n, M, J, D]
             action = loss.action(after)  # [n, M, J, d]
-            said = loss.regret(after, np.broadcast_to(today, action.shape), point)
+            regret = loss.regret(after, np.broadcast_to(today, action.shape), point)
             came = kept - loss.regret(np.broadcast_to(seen, after.shape), action, point)
-            found[part] = 0.5 * (said + came).mean(axis=2)
+            found[part] = 0.5 * (regret + came).mean(axis=2)
         return found
 
     return of, np.asarray(reference.log_scale)

@@ -18,6 +18,7 @@ from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, 
 from stakes.losses.elicitation import Elicited, ElicitedLoss, Question, elicit
 from stakes.losses.multi_label import MultiLabelScore, label_set_names, label_sets, multi_label
 from stakes.losses.ordinal import ordinal_costs
+from stakes.losses.per_context import PerContext
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
 from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform, VectorIdentity
 from stakes.losses.weights import (
@@ -68,6 +69,7 @@ __all__ = [
     "NegativeEntropy",
     "NegativeLog",
     "Norm",
+    "PerContext",
     "Pinball",
     "PoissonDeviance",
     "Potential",

@@ -185,10 +185,16 @@ def prepare_belief(
     raise no_belief(model)
 
 
+def is_marginal(model: Any) -> bool:
+    """Whether a model predicts a distribution for each row by itself, and no joint one is known of it."""
+    marginal = any(callable(getattr(model, method, None)) for method in _MARGINALS)
+    return marginal and adapter_of(model) is None and not callable(getattr(model, "belief", None))
+
+
 def no_belief(model: Any) -> TypeError:
     """The refusal of a model that says nothing of how sure it is, with the line that mends it."""
     name = type(model).__name__
-    if any(callable(getattr(model, method, None)) for method in _MARGINALS):
+    if is_marginal(model):
         return TypeError(
             f"{name} gives no joint belief: labels of one row say nothing of another, as it predicts a distribution "
             "for each row by itself, and no label would be worth anything. Give the rows and labels that it was fitted "

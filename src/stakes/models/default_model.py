@@ -28,10 +28,9 @@ from stakes.exceptions import StakesError
 from stakes.losses.multi_label import label_set_names, label_sets
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.bayesian_process import BayesianProcess
-from stakes.models.encoding import TableEncoder
+from stakes.models.encoding import TableEncoder, as_label_sets, as_labels, check_classes, positions_of
 from stakes.models.ensembles import smoothed
 from stakes.models.forests import without_own_label
-from stakes.models.labels import as_label_sets, as_labels, check_classes, positions_of
 from stakes.models.ordered_probit import OrderedProbit
 
 Task: TypeAlias = Literal["classes", "real"]
@@ -254,18 +253,18 @@ def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> floa
 def _share_of_sets(forest: Any, features: Any, targets: Host, prior: Host) -> float:
     """How much each tree gives to frequencies of label sets: as much as makes each half likeliest given the other."""
     halves = np.arange(len(targets)) % 2
-    said, found = np.zeros(len(targets)), np.bincount(halves, minlength=2).min() > 0
+    seen, found = np.zeros(len(targets)), np.bincount(halves, minlength=2).min() > 0
     for half in (0, 1) if found else ():
         some = clone(forest).set_params(n_estimators=_VOTERS_OF_HALF, max_samples=None)
         some.fit(features[halves != half], label_sets(_label_count(prior))[targets[halves != half]])
-        seen: Any = prepare_belief(some, features[halves == half])(features[:1])
-        likely = seen.as_probabilities() if isinstance(seen, VoteEnsemble) else seen
+        belief: Any = prepare_belief(some, features[halves == half])(features[:1])
+        likely = belief.as_probabilities() if isinstance(belief, VoteEnsemble) else belief
         places = np.arange(int(np.sum(halves == half)))
-        said[halves == half] = likely.contexts.mean(axis=1)[places, targets[halves == half]]
+        seen[halves == half] = likely.contexts.mean(axis=1)[places, targets[halves == half]]
     if not found:
         return _SHARES[0]
     rate = prior[targets]
-    likelihoods = [float(np.log((1.0 - share) * said + share * rate).sum()) for share in _SHARES]
+    likelihoods = [float(np.log((1.0 - share) * seen + share * rate).sum()) for share in _SHARES]
     return _SHARES[int(np.argmax(likelihoods))]
 
 

@@ -33,8 +33,8 @@ from stakes._utils.tables import Host, n_rows
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts
 from stakes.models.bayesian_process import BayesianProcess
+from stakes.models.encoding import as_labels, check_classes, positions_of
 from stakes.models.ensembles import prepare_table
-from stakes.models.labels import as_labels, check_classes, positions_of
 from stakes.models.process_hyperparameters import CONSTANT, LogPosterior, ProcessDraws, covariance_of
 
 _BURN_IN, _BETWEEN = 120, 8  # turns of the chain before the first draw that is kept, and from one to the next

@@ -46,7 +46,7 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss, SquaredError
+from stakes.losses import AnyLoss, DistributionLoss, PerContext, SquaredError
 from stakes.ranking.labels import open_rows
 from stakes.ranking.query import CONFIGURATIONS, Query, make_query
 from stakes.ranking.rank import choose, log_reductions
@@ -197,6 +197,12 @@ def _count(offer: Offer) -> str:
     return "no number of decisions" if count == float("inf") else f"{number(count, 3)} decisions"
 
 
+def _one_loss(loss: AnyLoss) -> AnyLoss:
+    if isinstance(loss, PerContext):
+        raise TypeError("outlook takes one loss for all contexts; rank takes a loss for each, PerContext")
+    return loss
+
+
 def outlook(
     model: Any,
     loss: AnyLoss,
@@ -298,7 +304,7 @@ def outlook(
         rows = open_rows(pool, y, loss, labelled)
         found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
-    query = make_query(model, loss, pool, client=client, **asked)
+    query = make_query(model, _one_loss(loss), pool, client=client, **asked)
     ranking, errors = choose(query)
     today, most = expected_loss(query), most_saved(query)
     offers = _offers(query, ranking, errors, decisions, today)

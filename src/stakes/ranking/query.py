@@ -58,7 +58,7 @@ from stakes.beliefs import (
 )
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
-from stakes.losses import AnyLoss, LogLoss, LogScore, align_classes
+from stakes.losses import AnyLoss, LogLoss, LogScore, PerContext, align_classes
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
 from stakes.models.inspection import (
@@ -321,6 +321,8 @@ def screening(query: Query) -> tuple[AnyLoss, Host] | None:
         return None
     by: AnyLoss = LogLoss() if isinstance(plain, VoteEnsemble) else variance_of(plain)  # of votes entropies are quick
     if isinstance(plain, VoteEnsemble | CategoricalEnsemble):
+        if isinstance(query.loss, PerContext):
+            return None
         gains, spreads = (np.exp(on_host(log_most(loss, belief, query.weights))) for loss in (query.loss, by))
         share = np.asarray(query.weights) * np.divide(gains, spreads, out=np.zeros_like(gains), where=spreads > 0)
     else:
@@ -379,7 +381,7 @@ def make_query(
     check_columns(model, "pool", head)
     query = Query(
         model,
-        loss,
+        _at_first(loss, head),
         rows,
         head,
         head,
@@ -452,9 +454,28 @@ def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | 
 def _about(query: Query, contexts: Table, positions: Host | None, weights: Host, note: Note) -> Query:
     target = Note("target", {"target": "own" if served_by_own_belief(query.model) else query.target})
     share = tuple(weights.tolist())
+    loss: Any = query.loss
+    if isinstance(loss, PerContext):
+        places, size = (range(n_rows(contexts)), n_rows(contexts)) if positions is None else (positions, query.size)
+        names = class_names(query.model, query.classes)
+        loss = loss.at(partial(_row, contexts), places, size).mapped(partial(align_classes, classes=names))
     granted = (Note("model", {"text": text}) for text in (*query.made, *taken_for_granted(query.model)))
     notes = (note, target, *granted)
-    return replace(query, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
+    return replace(query, loss=loss, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
+
+
+def _at_first(loss: Any, head: Table) -> Any:
+    """A loss for each context with that of the first row, until contexts are known; any other as it is."""
+    return loss.at(partial(_row, head), range(1), None) if isinstance(loss, PerContext) else loss
+
+
+def _row(table: Table, place: int) -> Any:
+    """One row, as people look things up in it: by name where columns have names."""
+    if hasattr(table, "iloc"):
+        return table.iloc[place]
+    if callable(getattr(table, "row", None)):
+        return table.row(place, named=True)
+    return take_rows(table, [place])[0]
 
 
 def _class_count(query: Query) -> int | None:

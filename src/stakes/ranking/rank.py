@@ -33,7 +33,7 @@ from stakes.acquisition.scores import bayes_prediction, blocks, prepare_score
 from stakes.beliefs import Belief, NormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
-from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, MultiLabelScore, ThresholdDecision, ZeroOne
+from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, MultiLabelScore, PerContext, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
 from stakes.ranking.cluster import ClusterPool
@@ -260,7 +260,7 @@ def choose(query: Query) -> tuple[Ranking, Host | None]:
     listed, notes = _shortlist(query)
     order = listed[np.argsort(tie_breakers(query.seed, listed))]  # so that the seed decides between equals
     belief = query.belief(order, joint=True)
-    if query.batch is None and obstacle(belief) is not None:
+    if query.batch is None and obstacle(belief, query.loss) is not None:
         return alone(query), None
     try:
         return _together(query, order, belief, notes)
@@ -676,11 +676,14 @@ def _descriptions(query: Query, belief: Belief, named: Iterable[int]) -> tuple[d
     names, found, gaps = class_names(query.model, query.classes), dict[int, Described](), list[str]()
     for place in sorted(set(named)):
         here = belief.take(slice(0, 1), slice(place, place + 1))
-        (answer,), lost = _in_range(bayes_prediction, query.loss, here)
-        (loss,), more = _in_range(uncertainty, query.loss, here)
-        prediction = _named(query.loss, answer, names)
+        of: Any = query.loss
+        of = of.take(slice(place, place + 1), belief.n_contexts) if isinstance(of, PerContext) else of
+        (answer,), lost = _in_range(bayes_prediction, of, here)
+        (loss,), more = _in_range(uncertainty, of, here)
+        of = of.each[0] if isinstance(of, PerContext) else of
+        prediction = _named(of, answer, names)
         absent = "not reported" if lost else "a distribution"
-        found[place] = prediction, loss, absent if prediction is None else _as_text(query.loss, prediction, names)
+        found[place] = prediction, loss, absent if prediction is None else _as_text(of, prediction, names)
         gaps += [*lost, *more]
     return found, [Note("out of range", {"error": error}) for error in dict.fromkeys(gaps)]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stakes.exceptions import StakesError
-from stakes.models.labels import as_label_sets, as_labels, check_classes, positions_of
+from stakes.models.encoding import as_label_sets, as_labels, check_classes, positions_of
 
 
 def test_labels_are_a_column_without_gaps():
