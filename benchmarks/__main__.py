@@ -27,6 +27,7 @@ BENCHMARKS = {
     "small": ("benchmarks.small", "ten candidates and five contexts: what a call costs at least"),
     "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
+    "cluster": ("benchmarks.cluster", "a Dask cluster that reads its own rows: processor time, bytes and memory"),
     "screening": ("benchmarks.screening", "of too many rows some are scored: what the rows chosen are worth"),
     "continuous": ("benchmarks.continuous", "`optimize_acqf` by one's own loss, beside BoTorch's integrated variance"),
     "peers": ("benchmarks.speed_of_peers", "other libraries on the same job; see --python"),

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks import (
     batches,
+    cluster,
     ensembles,
     gpu_gaussian,
     guard,
@@ -32,6 +33,7 @@ from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, score
+from stakes.files import open_pool
 
 AGREED = 1e-6  # of ours, relative to the best score
 IN_FLOAT32 = 1e-4  # of plain scorers, which subtract
@@ -348,3 +350,16 @@ def test_the_guard_ends_with_an_error_where_something_fell(tmp_path, monkeypatch
     assert "Nothing fell: small." in capsys.readouterr().out
     with pytest.raises(SystemExit, match="--store wants the names"):
         main(["guard", "--store"])
+
+
+def test_a_cluster_is_measured_by_its_processes(tmp_path):
+    """What is printed of a run, and the files that it reads; a run itself takes a cluster (tests/ranking)."""
+    run = cluster.Run((3, 1), 20.0, 30.0, 500_000, 300.0, (410.0, 420.0))
+    found = {row.job: row for row in cluster.lines(run, 1_000_000, 1.1)}
+    assert found["rank: microseconds of a processor for each row"].ratio == pytest.approx(30.0)
+    assert found["client: bytes sent for each row"].ratio == pytest.approx(0.5)
+    assert found["worker, the larger of two"].peak_megabytes == 420.0
+    pytest.importorskip("pyarrow", reason="files of Parquet need pyarrow")
+    pool = open_pool(cluster.saved(tmp_path, 1000), plain=True)
+    assert (pool.n_rows, pool.take(np.arange(2)).shape) == (1000, (2, cluster.COLUMNS))
+    assert len(cluster.fitted().estimators_) == cluster.TREES

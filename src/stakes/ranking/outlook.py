@@ -225,6 +225,7 @@ def outlook(
     max_rows: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
+    client: Any = None,
     progress: bool | Progress = False,
 ) -> Outlook:
     """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
@@ -257,6 +258,7 @@ def outlook(
         max_rows: The most rows that are scored, as in `rank`.
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them, as in `rank`.
+        client: Of a Dask cluster whose workers open the pool themselves, as in `rank`.
         progress: True shows a line on the error stream; a callable is called with what is being done and the share
             that is done.
 
@@ -302,7 +304,7 @@ def outlook(
         rows = open_rows(pool, y, loss, labelled)
         found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
-    query = make_query(model, _one_loss(loss), pool, **asked)
+    query = make_query(model, _one_loss(loss), pool, client=client, **asked)
     ranking, errors = choose(query)
     today, most = expected_loss(query), most_saved(query)
     offers = _offers(query, ranking, errors, decisions, today)
