@@ -18,7 +18,7 @@ def counted():
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("call", "files", "types"), [("rank", 22, 8), ("stakes ask", 49, 21)])
+@pytest.mark.parametrize(("call", "files", "types"), [("rank", 22, 9), ("stakes ask", 49, 21)])
 def test_a_call_visits_few_files_and_makes_few_types(counted, call, files, types):
     visited = counted["calls"][call]
     assert len(visited["files"]) <= files, visited["files"]

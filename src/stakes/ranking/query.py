@@ -404,10 +404,17 @@ def make_query(
         labels=n_labels(model) if labelled is None else n_rows(labelled[0]),
         made=made,
     )
-    contexts = None if contexts is None else check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
-    about = partial(_with_some_contexts, given=contexts, weights=context_weights, most=max_contexts)
-    query = _within_seconds(about(query), about) if max_rows is None else about(query)
+    query = _at_contexts(query, contexts, context_weights, max_contexts, within_seconds=max_rows is None)
     return query if batch is False else _with_shortlist(query, given=shortlist is not None)
+
+
+def _at_contexts(query: Query, given: Any, weights: Any, most: int | None, within_seconds: bool) -> Query:
+    """The query about the contexts that it was given, checked, or about rows of the pool."""
+    if given is not None:
+        gaps, shapes = accepts_missing(query.model), accepts_shapes(query.model)
+        given = check_table("contexts", given, gaps, any_shape=shapes)
+    about = partial(_with_some_contexts, given=given, weights=weights, most=most)
+    return _within_seconds(about(query), about) if within_seconds else about(query)
 
 
 def _rows_of(pool: Any, model: Any, gaps: bool, progress: Progress, client: Any, seed: int, most: int) -> Any:
