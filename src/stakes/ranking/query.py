@@ -371,13 +371,11 @@ def make_query(
     """The arguments of `rank`, checked."""
     show, seed, jobs = as_progress(progress), as_seed(random_state), checked_jobs(n_jobs)
     model, made = (model, ()) if labelled is None else with_belief(model, labelled, random_state=seed, n_jobs=jobs)
-    gaps = accepts_missing(model)
     check_fitted(model)
     loss = _checked_loss(loss, classes, model)
     check_budget(budget)
     most = 0 if contexts is not None else _CONTEXTS if max_contexts is None else max_contexts
-    rows = _rows_of(pool, model, gaps, show, client, seed, most)
-    head = pool_rows(rows, np.arange(1))
+    head = pool_rows(rows := _rows_of(pool, model, show, client, seed, most), np.arange(1))
     check_columns(model, "pool", head)
     query = Query(
         model,
@@ -417,8 +415,9 @@ def _at_contexts(query: Query, given: Any, weights: Any, most: int | None, withi
     return _within_seconds(about(query), about) if within_seconds else about(query)
 
 
-def _rows_of(pool: Any, model: Any, gaps: bool, progress: Progress, client: Any, seed: int, most: int) -> Any:
+def _rows_of(pool: Any, model: Any, progress: Progress, client: Any, seed: int, most: int) -> Any:
     """A table or a `Pool`, checked here, or one that workers of a cluster read and check."""
+    gaps = accepts_missing(model)
     if client is None and not hasattr(pool, "__dask_graph__"):
         return checked_pool(pool, model, gaps, progress)
     return on_cluster(pool, model, client, gaps, seed, most and at_least_one("max_contexts", most), progress)
