@@ -3,6 +3,7 @@
 #   make test   sets up and runs every check
 # A third runs the paper's experiments again, for hours, and a fourth the tests that need large libraries:
 #   make reproduce
+# make docs builds the site into build/site, make dist the package into dist.
 #   make integrations
 PYTHON ?= python3
 VENV ?= .venv
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 BASE ?= .venv-base
 LOWEST := constraints-lowest.txt
 
-.PHONY: run test check test-all test-base browser integrations reproduce setup clean
+.PHONY: run test check test-all test-base browser integrations reproduce docs dist setup clean
 
 run: setup
 	rm -rf stakes-demo
@@ -50,20 +51,36 @@ browser: setup
 # Libraries that are too large for every make test, an environment for each: the package, pytest and the dependency group
 # integration-NAME of pyproject.toml. Elsewhere their tests are skipped. The tests of NAME are tests/integrations/test_NAME.py,
 # or TESTS_NAME. To add one: its group, a word here, a word in .github/workflows/test.yml (tests/integrations compares them).
-INTEGRATIONS := catboost
+INTEGRATIONS := catboost datasets ngboost notebooks numpyro pymc records tabicl tabpfn
 TESTS_catboost := tests/models/test_labelled_estimators.py tests/models/test_virtual_ensembles.py
+TESTS_records := tests/integrations/test_records.py tests/integrations/test_mlflow.py tests/integrations/test_wandb.py
 
 integrations: $(INTEGRATIONS:%=integration-%)
 .PHONY: $(INTEGRATIONS:%=integration-%)
 
 $(INTEGRATIONS:%=integration-%): integration-%: .venv-integration-%/.ready
-	OMP_NUM_THREADS=1 .venv-integration-$*/bin/python -m pytest $(or $(TESTS_$*),tests/integrations/test_$*.py)
+	OMP_NUM_THREADS=1 STAKES_INTEGRATION=$* .venv-integration-$*/bin/python -m pytest $(or $(TESTS_$*),tests/integrations/test_$*.py)
 
 $(INTEGRATIONS:%=.venv-integration-%/.ready): .venv-integration-%/.ready: pyproject.toml
 	$(PYTHON) -m venv .venv-integration-$*
 	.venv-integration-$*/bin/python -m pip install --quiet --upgrade "pip>=25.1"
 	.venv-integration-$*/bin/python -m pip install --quiet --group integration-$* --editable .
 	touch $@
+
+# The site, from nothing: warnings are errors, nothing is fetched but the tools that build it.
+docs: $(VENV)/.docs
+	rm -rf build/site
+	MPLBACKEND=agg OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
+	@echo "The site is in build/site: open build/site/index.html"
+
+$(VENV)/.docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --group docs
+	touch $@
+
+# The wheel and the source archive, each installed in an empty environment and tried.
+dist: setup
+	$(BIN)/python tools/check_package.py dist
+	$(BIN)/python tools/try_package.py dist
 
 reproduce: setup
 	$(BIN)/python -m experiments all

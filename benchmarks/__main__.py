@@ -18,6 +18,7 @@ from benchmarks.measure import Settings, printed, save
 
 BENCHMARKS = {
     "ensembles": ("benchmarks.ensembles", "votes and soft members, beside the bare product and plain scorers"),
+    "soft": ("benchmarks.soft", "ensembles of classes of small and middle size, beside a plain scorer"),
     "gaussian": ("benchmarks.gaussian", "a Gaussian process, beside its triangular solve and product"),
     "mixtures": ("benchmarks.mixtures", "mixtures of Gaussian beliefs, beside one hypothesis after another"),
     "honest": ("benchmarks.honest", "worths with the truth left out, of one batch, beside the bare product"),
@@ -26,7 +27,9 @@ BENCHMARKS = {
     "small": ("benchmarks.small", "ten candidates and five contexts: what a call costs at least"),
     "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
+    "cluster": ("benchmarks.cluster", "a Dask cluster that reads its own rows: processor time, bytes and memory"),
     "screening": ("benchmarks.screening", "of too many rows some are scored: what the rows chosen are worth"),
+    "continuous": ("benchmarks.continuous", "`optimize_acqf` by one's own loss, beside BoTorch's integrated variance"),
     "peers": ("benchmarks.speed_of_peers", "other libraries on the same job; see --python"),
     "label": (
         "benchmarks.label",

@@ -5,8 +5,9 @@ A run that was stopped goes on where it was, from its store. Summaries go to the
 a study of its own, with options of its own: how many labels beliefs and strategies save on real tables; so is
 `python -m experiments audits`: whether audits tell what a model loses, `python -m experiments promises`: whether
 what `outlook` promises comes, `python -m experiments stopping`: what following its advice costs, `python -m experiments
-choices`: other ways to choose and to believe beside the default, and `python -m experiments annotators`: what it costs
-to reach a loss with annotators who err.
+choices`: other ways to choose and to believe beside the default, `python -m experiments annotators`: what it costs
+to reach a loss with annotators who err, `python -m experiments continuous`: candidates anywhere in a cube, and
+`python -m experiments stream`: rows that come one by one against a pool.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments import annotators, audits, choices, stopping
+from experiments import annotators, audits, choices, stopping, stream
 from experiments.datasets import DatasetError
 from experiments.labels_saved import command as labels_saved
 from experiments.paper import classification, linex, regression, table2
@@ -60,8 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words[:1] == ["promises"]:
         promises.main(words[1:])
         return
+    if words[:1] == ["continuous"]:
+        from experiments import continuous  # wants BoTorch
+
+        continuous.main(words[1:])
+        return
     if words[:1] == ["stopping"]:
         stopping.main(words[1:])
+        return
+    if words[:1] == ["stream"]:
+        stream.main(words[1:])
         return
     given = _parser().parse_args(words)
     command = shlex.join(["python", "-m", "experiments", *words])

@@ -15,6 +15,8 @@ the start to the lowest final loss of all policies, both of smoothed mean curves
 as if it had at the end.
 
 A second part estimates confusion matrices from 30, 100 and 300 rows that both labelled, with 10 known ones beside.
+With `--settled`, nothing else is done but this: 150 rows of each table are labelled by both, the student first, and
+extremely randomised trees are fitted to the first labels, or to what both come to, as a campaign does.
 
 Sizes: R runs, C classes.
 """
@@ -29,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier
 
 from experiments.labels_saved.measures import last_level, smoothed
 from experiments.labels_saved.problems import problems
@@ -37,6 +40,7 @@ from experiments.labels_saved.tables import Host, Table, load
 from experiments.markdown import number
 from experiments.markdown import table as markdown
 from stakes.beliefs import CategoricalEnsemble
+from stakes.evaluation import estimate_annotators
 from stakes.models import LabelDraws
 from stakes.ranking import OpinionFit, fit_to_opinions, rank_opinions
 
@@ -46,7 +50,7 @@ BOTH, STUDENT, EXPERT, IGNORED = "both", "student", "expert", "noise ignored"
 POLICIES = (BOTH, STUDENT, EXPERT, IGNORED)
 PRICES = {STUDENT: 1.0, EXPERT: 5.0}
 ACCURACY = {STUDENT: 0.8, EXPERT: 0.95}
-RUNS, ESTIMATES, BUDGET, CALIBRATION, FALL = 2, 1, 200.0, 0.05, 0.75
+RUNS, ESTIMATES, BUDGET, CALIBRATION, FALL = 3, 1, 200.0, 0.05, 0.75
 DOUBLE = (30, 100, 300)
 """Rows that both label, where confusions are estimated."""
 RESULTS = Path(__file__).parent / "results" / "annotators" / "annotators.json"
@@ -62,7 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", type=float, default=BUDGET, help="what each run may spend")
     parser.add_argument("--store", type=Path, default=Path("build/annotators.jsonl"), help="finished runs, a line each")
     parser.add_argument("--results", type=Path, default=Path("build/annotators.json"), help="the summary to write")
+    parser.add_argument("--settled", action="store_true", help="only: first labels beside what both labels come to")
     given = parser.parse_args(arguments)
+    if given.settled:
+        print(settled_table([load(name) for name in given.tables], given.runs))
+        return
     given.store.parent.mkdir(parents=True, exist_ok=True)
     done = {_key(each): each for each in _read_lines(given.store)}
     tables = {name: load(name) for name in given.tables}
@@ -206,6 +214,31 @@ def estimated(table: Table, run: int, setting: str, count: int) -> dict[str, Any
     return {"found": found}
 
 
+def settled_table(tables: Sequence[Table], runs: int) -> str:
+    """Right labels, and errors of a model on test rows, by setting: of first labels, and of what two come to."""
+    lines = []
+    for setting in SETTINGS:
+        found = np.mean([settled(table, run, setting) for table in tables for run in range(runs)], axis=0)
+        lines.append([setting, *(f"{each:.3f}" for each in found)])
+    return markdown(["setting", "right, first", "right, settled", "test error, first", "test error, settled"], lines)
+
+
+def settled(table: Table, run: int, setting: str, count: int = 150) -> tuple[float, float, float, float]:
+    """Shares of right labels and test errors: of the student, who labels first, and of what both labels come to."""
+    trial, said, classes = split(table, run, _POOL), answers(table, setting, run), range(len(table.classes))
+    start, here = trial.initial, trial.pool[:count]
+    opinions = [(int(row), name, int(said[name][row])) for row in np.r_[start, here] for name in PRICES]
+    known = {int(row): np.eye(len(classes))[trial.y[row]] for row in start}
+    found = estimate_annotators(opinions, classes=list(classes), task="classes", row_probabilities=known)
+    place = {row: at for at, row in enumerate(found.rows)}
+    labels = said[STUDENT][here], found.truth[[place[int(row)] for row in here]].argmax(axis=1)
+    rows, test = np.r_[start, here], trial.test
+    models = [ExtraTreesClassifier(random_state=0).fit(trial.X[rows], np.r_[trial.y[start], each]) for each in labels]
+    errors = [float(np.mean(model.predict(trial.X[test]) != trial.y[test])) for model in models]
+    right = [float(np.mean(each == trial.y[here])) for each in labels]
+    return right[0], right[1], errors[0], errors[1]
+
+
 def summarised(runs: Sequence[dict[str, Any]], budget: float) -> dict[str, Any]:
     """Costs to reach the level for each table and setting, and how near estimates of confusions came."""
     cases = []
@@ -282,6 +315,7 @@ def _nearness(found: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
         "mean error of entries": round(float(abs(errors).mean()), 4),
         "entries within .05": round(float((abs(errors) <= 0.05).mean()), 3),
         "entries within 2 standard errors": round(float((abs(errors) <= 2 * ses).mean()), 3),
+        "entries within either": round(float((abs(errors) <= np.maximum(0.05, 2 * ses)).mean()), 3),
     }
 
 
@@ -308,7 +342,7 @@ def costs_table(result: dict[str, Any]) -> str:
 def accuracy_table(result: dict[str, Any]) -> str:
     """How near estimated accuracies and entries of confusion matrices are to the truth."""
     head = ["setting", "rows labelled by both", "annotator", "mean error of accuracy", "within .05", "within 2 SE"]
-    head += ["mean error of entries", "entries within .05", "entries within 2 SE"]
+    head += ["mean error of entries", "entries within .05", "entries within 2 SE", "entries within either"]
     lines = [
         [
             each["setting"],
@@ -320,6 +354,7 @@ def accuracy_table(result: dict[str, Any]) -> str:
             f"{each['mean error of entries']:.3f}",
             f"{each['entries within .05']:.0%}",
             f"{each['entries within 2 standard errors']:.0%}",
+            f"{each['entries within either']:.0%}",
         ]
         for each in result["estimates"]
     ]

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks import (
     batches,
+    cluster,
     ensembles,
     gpu_gaussian,
     guard,
@@ -24,6 +25,7 @@ from benchmarks import (
     plain,
     screening,
     small,
+    soft,
     speed_of_peers,
     suggest,
 )
@@ -31,6 +33,7 @@ from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.measure import Row
 from benchmarks.members import Shape
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, score
+from stakes.files import open_pool
 
 AGREED = 1e-6  # of ours, relative to the best score
 IN_FLOAT32 = 1e-4  # of plain scorers, which subtract
@@ -311,6 +314,7 @@ def test_a_suggestion_is_a_command_of_its_own(tmp_path):
         (batches, {"log loss of votes", "zero-one of members", "suggest one row, to the fit of the model"}),
         (normals, {"squared error", "threshold decision", "rank of a forest"}),
         (small, {"log loss of members", "weight of eight points of a process"}),
+        (soft, {"members: plain log loss", "trees: zero-one, not compiled"}),
     ],
 )
 def test_benchmarks_of_batches_and_of_normals_run_in_small(benchmark, jobs):
@@ -346,3 +350,16 @@ def test_the_guard_ends_with_an_error_where_something_fell(tmp_path, monkeypatch
     assert "Nothing fell: small." in capsys.readouterr().out
     with pytest.raises(SystemExit, match="--store wants the names"):
         main(["guard", "--store"])
+
+
+def test_a_cluster_is_measured_by_its_processes(tmp_path):
+    """What is printed of a run, and the files that it reads; a run itself takes a cluster (tests/ranking)."""
+    run = cluster.Run((3, 1), 20.0, 30.0, 500_000, 300.0, (410.0, 420.0))
+    found = {row.job: row for row in cluster.lines(run, 1_000_000, 1.1)}
+    assert found["rank: microseconds of a processor for each row"].ratio == pytest.approx(30.0)
+    assert found["client: bytes sent for each row"].ratio == pytest.approx(0.5)
+    assert found["worker, the larger of two"].peak_megabytes == 420.0
+    pytest.importorskip("pyarrow", reason="files of Parquet need pyarrow")
+    pool = open_pool(cluster.saved(tmp_path, 1000), plain=True)
+    assert (pool.n_rows, pool.take(np.arange(2)).shape) == (1000, (2, cluster.COLUMNS))
+    assert len(cluster.fitted().estimators_) == cluster.TREES

@@ -12,7 +12,9 @@ from tests.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(  # tests/test_architecture.py tries the blocks of that page on a copy of the source
-    page for page in (ROOT / "docs").glob("*.md") if page.name != "architecture.md"
+    page
+    for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "concepts").glob("*.md")]
+    if page.name != "architecture.md"
 )
 INTEGRATIONS = sorted((ROOT / "docs" / "integrations").glob("*.md"))  # run by the tests of their packages
 OWN = ("readme.py", "one_call.py", "gallery.py", "digits.py")  # have tests of what they print

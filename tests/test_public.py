@@ -15,27 +15,31 @@ ROOT = Path(__file__).parents[1]
 NAMES = {
     "stakes": """
         AbsoluteError AccuracyWarning BayesianProcess Bootstrap BoxCox BoxCoxWarp BregmanLoss BrierLoss CRPS
-        Campaign CategoricalEnsemble CostMatrix CountProcess ExponentialLinearWeight ExponentialWeight FiniteActions
+        Campaign CategoricalEnsemble CostMatrix CountProcess DrawsBelief
+        ExponentialLinearWeight ExponentialWeight FiniteActions
         GaussianBelief GaussianMixtureBelief GaussianProcess InterpolatedWeight ItakuraSaito Linex LogLoss LogScore
-        LogWarp Mahalanobis NormalEnsemble Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
-        SquaredError ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble WarpedGaussianBelief
-        Weight ZeroOne audit cold_start default effective_context_weights elicit expected_posterior_uncertainty
-        expected_reduction
-        expected_regret find_form honest_reduction honest_scores integration_error outlook rank register score select
-        simulate uncertainty
+        LogWarp Mahalanobis NormalEnsemble PerContext
+        Pinball PoissonDeviance ScoringRule Selection SoftplusWarp SphericalLoss
+        SquaredError Stream ThresholdDecision VectorGaussianBelief VectorNormalEnsemble VoteEnsemble
+        WarpedGaussianBelief Weight ZeroOne audit cold_start default effective_context_weights elicit
+        expected_posterior_uncertainty expected_reduction expected_regret find_form
+        honest_reduction honest_scores integration_error outlook rank register
+        sampling_error score select simulate uncertainty
     """,
     "stakes.losses": """
         AbsoluteError AnyLoss BoxCox BregmanLoss BrierLoss CRPS Chart ClassWeights Classes ConvexFunction CostMatrix
         DistributionLoss Domain Elicited ElicitedLoss
         Exponential ExponentialLinearWeight ExponentialWeight FiniteActions FiniteChoice
         Function Identity Indicator InterpolatedWeight Interval ItakuraSaito Linex LogLoss LogScore Loss Mahalanobis
-        NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE Pinball PoissonDeviance Potential Power Quadratic REAL
+        NONNEGATIVE NegativeEntropy NegativeLog Norm POSITIVE PerContext
+        Pinball PoissonDeviance Potential Power Quadratic REAL
         ScoringRule SphericalLoss Square SquaredError ThresholdDecision Transform VectorIdentity Vectors Weight
-        Question WeightFunction WeightedBregman ZeroOne align_classes elicit
+        MultiLabelScore Question WeightFunction WeightedBregman ZeroOne align_classes elicit label_set_names label_sets
+        multi_label ordinal_costs
     """,
     "stakes.beliefs": """
         Automatic BatchBelief Belief BoxCoxWarp CategoricalEnsemble Distribution GaussianBelief DistributionBelief
-        GaussianMixtureBelief
+        DrawsBelief GaussianMixtureBelief
         Integrand LogMomentBelief LogWarp MemberNodes MemberPanels MixtureGrid MonotoneWarp NormalEnsemble OutcomeRule
         Reference SoftplusWarp SymmetricNodes
         VectorGaussianBelief VectorNormalEnsemble VoteEnsemble Warp WarpedGaussianBelief noisy_labels reference_at
@@ -44,7 +48,8 @@ NAMES = {
         ANY AccuracyWarning Best Form HonestReduction Reduction Selection Total best best_streamed
         effective_context_weights expected_posterior_uncertainty expected_reduction expected_regret
         fallback_scores find_form fused_form
-        honest_reduction honest_scores integration_error register score select uncertainty
+        honest_reduction honest_scores integration_error register sampling_error score select
+        uncertainty
     """,
     "stakes.baselines": """
         BASELINES bald expected_future_error least_confident margin predictive_entropy predictive_variance
@@ -64,10 +69,16 @@ NAMES = {
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
+    "stakes.integrations.botorch": "LossDrivenReduction",
+    "stakes.integrations.datasets": "DatasetRows as_table ranked_rows with_labels",
+    "stakes.integrations.foundation_models": "ConditionedClasses InContext",
+    "stakes.integrations.mlflow": "log_campaign log_progress log_simulation",
+    "stakes.integrations.notebook": "LabelCard label",
+    "stakes.integrations.wandb": "log_campaign log_progress log_simulation",
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
-        Hyperparameters LabelDraws OnDevice TableEncoder belief_of default follow out_of_bag_noise prepare_belief
-        register_model
+        Hyperparameters LabelDraws OnDevice OrderedProbit TableEncoder belief_of default follow
+        out_of_bag_noise prepare_belief register_model
     """,
     "stakes.models.networks": """
         DatasetPool Dropout LastLayer NetworkEnsemble NetworkMembers StackedNetworks last_layer_laplace
@@ -80,6 +91,7 @@ NAMES = {
     "stakes.simulation": """
         Comparison Estimate MetricLike PromiseRecord Reached Simulation StrategyLike Trial simulate simulate_trials
     """,
+    "stakes.stream": "Decision Stream",
     "stakes.tabular": """
         Brief LOSSES LossEntry LossSpec MODELS ModelEntry ModelSpec Option Worksheet build_loss build_model
         build_problem decisions_of parse_class_weights parse_options parse_weight read_cost_matrix read_worksheet
@@ -89,7 +101,14 @@ NAMES = {
 }
 
 
-NEEDS = {"stakes.models.networks": "torch"}
+NEEDS = {
+    "stakes.integrations.botorch": "botorch",
+    "stakes.integrations.datasets": "datasets",
+    "stakes.integrations.mlflow": "mlflow",
+    "stakes.integrations.notebook": "anywidget",
+    "stakes.integrations.wandb": "wandb",
+    "stakes.models.networks": "torch",
+}
 
 
 @pytest.fixture
@@ -118,8 +137,9 @@ def test_completion_offers_the_public_names_only():
 
 
 def test_versions_agree():
-    version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
-    assert stakes.__version__ == version
+    version = stakes.__version__  # the one place; pyproject.toml reads it
+    assert 'path = "src/stakes/__init__.py"' in (ROOT / "pyproject.toml").read_text()
+    assert not re.search(r"^version = ", (ROOT / "pyproject.toml").read_text(), re.M)
     assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
     assert (
         f"## [{version}]" in (ROOT / "CHANGELOG.md").read_text()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from experiments.paper import table2
-from experiments.paper.figures import COLOURS, png
+from experiments.paper.figures import COLOURS, MATH, png
 from experiments.paper.study import Place
 from experiments.paper.table2 import Table2
 from stakes import SquaredError, score
@@ -20,13 +20,19 @@ from stakes.models import belief_of
 from stakes.simulation import Simulation
 
 ITERATIONS = (0, 1, 3, 6, 10, 15)
-_LABELS = ("data by EVR", "scores (best = 1)", "data by EVR_w", "scores (best = 1)")
+_LABELS = ("data by EVR", "scores (best = 1)", f"data by {MATH['EVR_w']}", "scores (best = 1)")
+
+
+def acquisition_figures() -> Iterator[tuple[str, Any]]:
+    """Both, by name: w = exp(z) and exp(-z)."""
+    for rate in (1.0, -1.0):
+        yield f"acquisition-rate{rate:g}", acquisition_figure(replace(table2.PUBLISHED, rate=rate), ITERATIONS)
 
 
 def acquisition_pictures() -> Iterator[tuple[str, bytes]]:
-    """Both, by name: w = exp(z) and exp(-z)."""
-    for rate in (1.0, -1.0):
-        yield f"acquisition-rate{rate:g}", png(acquisition_figure(replace(table2.PUBLISHED, rate=rate), ITERATIONS))
+    """The same as pictures."""
+    for name, figure in acquisition_figures():
+        yield name, png(figure)
 
 
 def acquisition_figure(study: Table2, iterations: Sequence[int]) -> Any:
@@ -59,7 +65,7 @@ def _column(above: Any, below: Any, study: Table2, found: Simulation, strategy: 
     belief = belief_of(model, trial.X[pool], trial.X[trial.contexts])
     for name, loss in (("EVR", SquaredError()), ("EVR_w", study.loss)):
         worth = np.asarray(score(loss, belief))
-        below.plot(trial.X[pool, 0], worth / worth.max(), color=COLOURS[name], lw=1.2, label=name)
+        below.plot(trial.X[pool, 0], worth / worth.max(), color=COLOURS[name], lw=1.2, label=MATH.get(name, name))
     below.axvline(float(trial.X[acquired[bought], 0]), color="0.4", lw=1, ls=":", label="labelled next")
 
 

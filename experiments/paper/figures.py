@@ -34,6 +34,17 @@ COLOURS = {
     "Itakura-Saito": "#009e73",
     "EVR_w by Monte Carlo": "#e69f00",
 }
+MATH = {  # names as the paper sets them
+    "SEL": r"$\mathrm{SEL}$",
+    "SEL_w": r"$\mathrm{SEL}_w$",
+    "NLL": r"$\mathrm{NLL}$",
+    "NLL_w with q": r"$\mathrm{NLL}_w$ with $q$",
+    "NLL_w with q_w": r"$\mathrm{NLL}_w$ with $q_w$",
+    "EVR_w": r"$\mathrm{EVR}_w$",
+    "EPIG_w": r"$\mathrm{EPIG}_w$",
+    "EVR_w by Monte Carlo": r"$\mathrm{EVR}_w$ by Monte Carlo",
+}
+_STYLE = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "stakes"}
 _ORDER = ("slump", "yacht", "estate", "vehicle", "landsat", "vowel")
 
 
@@ -48,12 +59,19 @@ def drawn(summaries: Sequence[Summary]) -> dict[str, bytes]:
 
 
 def draw(summaries: Sequence[Summary], folder: Path) -> list[Path]:
-    """The pictures as files."""
+    """The pictures as files, in vectors."""
+    from experiments.paper.acquisition import acquisition_figures
+
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {folder / f"{name}.png": made for name, made in drawn(summaries).items()}
-    for path, made in paths.items():
-        path.write_bytes(made)
-    return list(paths)
+    made: dict[str, Any] = {}
+    if any(each.about["study"] == "table2" for each in summaries):
+        made |= dict(acquisition_figures())
+    for (study, preset), rows in _by_study(summaries):
+        made[f"losses-{study}-{preset}"] = losses_figure(rows)
+    made |= {f"shares-{each.name}": shares_figure(each) for each in summaries if each.shares}
+    for name, figure in made.items():
+        svg(figure, folder / f"{name}.svg")
+    return [folder / f"{name}.svg" for name in made]
 
 
 def pictures_of(summaries: Sequence[Summary]) -> Iterator[Picture]:
@@ -77,8 +95,8 @@ def losses_figure(rows: Sequence[Summary]) -> Any:
     for line, summary in zip(axes, rows, strict=True):
         for axis, metric in zip(line, METRICS[study], strict=True):
             _curves(axis, (each for each in summary.points if each.metric == metric), _middle(study))
-            axis.set_title(metric if summary is rows[0] else "")
-        scale = "mean" if study == "classification" else "mean of log10"
+            axis.set_title(MATH.get(metric, metric) if summary is rows[0] else "")
+        scale = "mean" if study == "classification" else r"mean of $\log_{10}$"
         line[0].set_ylabel(f"{_short(summary)}\n{scale}".strip())
     for axis in axes[-1]:
         axis.set_xlabel("labels bought")
@@ -101,6 +119,14 @@ def shares_figure(summary: Summary) -> Any:
     for line in axes:
         line[0].set_ylabel("share")
     return _with_legend(figure, axes[0, 0])
+
+
+def svg(figure: Any, path: Path) -> None:
+    """Write a figure in vectors: the same bytes each time."""
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE):
+        figure.savefig(path, format="svg", facecolor="white", metadata={"Date": None})
 
 
 def png(figure: Any) -> bytes:
@@ -126,7 +152,9 @@ def _by_study(summaries: Sequence[Summary]) -> list[tuple[tuple[str, str], list[
 def _short(summary: Summary) -> str:
     """The name without the study and the preset."""
     own = summary.name.replace(summary.about["study"], "").replace(f"-{summary.about['preset']}", "")
-    return own.strip("-").replace("-", " ", 1)
+    name = own.replace("-intelex", "").strip("-").replace("-train", ", 528 rows").replace("-all", ", 990 rows")
+    by = ", scikit-learn" if summary.about["study"] == "classification" and "intelex" not in summary.name else ""
+    return name.replace("-", ", ").capitalize() + by
 
 
 def _middle(study: str) -> Callable[[Any], tuple[float, float]]:
@@ -136,9 +164,15 @@ def _middle(study: str) -> Callable[[Any], tuple[float, float]]:
 
 
 def _panels(rows: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, Any]:
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(size[0] * columns, size[1] * rows + 0.5), layout="constrained")
+    with rc_context(_STYLE):
+        return _made(Figure, rows, columns, size, **more)
+
+
+def _made(kind: Any, rows: int, columns: int, size: tuple[float, float], **more: Any) -> tuple[Any, Any]:
+    figure = kind(figsize=(size[0] * columns, size[1] * rows + 0.5), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=True, **more)
 
 
@@ -150,7 +184,7 @@ def _curves(axis: Any, rows: Iterable[Any], middle: Callable[[Any], tuple[float,
     for strategy, own in found.items():
         labels, mean, sem = np.asarray([(each.labels, *middle(each)) for each in own], dtype=float).T
         style = "--" if strategy in ("Linex", "EVR_w by Monte Carlo") else "-"  # may lie upon another
-        axis.plot(labels, mean, style, color=COLOURS[strategy], lw=1.4, label=strategy)
+        axis.plot(labels, mean, style, color=COLOURS[strategy], lw=1.4, label=MATH.get(strategy, strategy))
         axis.fill_between(labels, mean - sem, mean + sem, color=COLOURS[strategy], alpha=0.2, lw=0)
     axis.grid(color="#e4e4e4", lw=0.6)
     axis.xaxis.get_major_locator().set_params(integer=True)

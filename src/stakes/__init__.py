@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         honest_scores,
         integration_error,
         register,
+        sampling_error,
         score,
         select,
         uncertainty,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from stakes.beliefs import (
         BoxCoxWarp,
         CategoricalEnsemble,
+        DrawsBelief,
         GaussianBelief,
         GaussianMixtureBelief,
         LogWarp,
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
         LogLoss,
         LogScore,
         Mahalanobis,
+        PerContext,
         Pinball,
         PoissonDeviance,
         ScoringRule,
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
     from stakes.models import BayesianProcess, Bootstrap, CountProcess, GaussianProcess, default
     from stakes.ranking import cold_start, outlook, rank
     from stakes.simulation import simulate
+    from stakes.stream import Stream
 
 __version__ = "0.1.0"
 
@@ -83,6 +87,7 @@ __all__ = [
     "CategoricalEnsemble",
     "CostMatrix",
     "CountProcess",
+    "DrawsBelief",
     "ExponentialLinearWeight",
     "ExponentialWeight",
     "FiniteActions",
@@ -97,6 +102,7 @@ __all__ = [
     "LogWarp",
     "Mahalanobis",
     "NormalEnsemble",
+    "PerContext",
     "Pinball",
     "PoissonDeviance",
     "ScoringRule",
@@ -104,6 +110,7 @@ __all__ = [
     "SoftplusWarp",
     "SphericalLoss",
     "SquaredError",
+    "Stream",
     "ThresholdDecision",
     "VectorGaussianBelief",
     "VectorNormalEnsemble",
@@ -126,6 +133,7 @@ __all__ = [
     "outlook",
     "rank",
     "register",
+    "sampling_error",
     "score",
     "select",
     "simulate",
@@ -134,7 +142,11 @@ __all__ = [
 
 # A name is imported when it is first used: the command line answers before scikit-learn would be there.
 _HOMES = ("stakes.losses", "stakes.beliefs", "stakes.acquisition", "stakes.ranking", "stakes.simulation")
-_ELSEWHERE = {"Campaign": "stakes.campaign", "audit": "stakes.evaluation"}  # the first needs none of those
+_ELSEWHERE = {
+    "Campaign": "stakes.campaign",
+    "audit": "stakes.evaluation",
+    "Stream": "stakes.stream",
+}  # the first needs none of those
 _ELSEWHERE |= dict.fromkeys(
     ("BayesianProcess", "Bootstrap", "CountProcess", "GaussianProcess", "default"), "stakes.models"
 )

@@ -59,3 +59,21 @@ def test_tie_breakers_are_spread_evenly():
     assert abs(high.mean() - 0.5) < 0.01
     assert abs((high[1:] == high[:-1]).mean() - 0.5) < 0.01
     assert abs((high == (tie_breakers(4, np.arange(100_000)) >= 2**63)).mean() - 0.5) < 0.01
+
+
+def test_parts_that_are_merged_in_any_order_are_as_one():
+    """Ties within and between parts, and rows that are worth nothing, too."""
+    rng = np.random.default_rng(5)
+    with np.errstate(divide="ignore"):
+        logs = np.log(rng.integers(0, 12, 900).astype(float))
+    for k in (3, 200, 1000):
+        whole = TopK(k, 1)
+        whole.add(0, logs)
+        for order in ([0, 1, 2], [2, 0, 1]):
+            merged = TopK(k, 1)
+            for part in order:
+                one = TopK(k, 1)
+                one.add(part * 300, logs[part * 300 : (part + 1) * 300])
+                merged.merge(one)
+            assert list(merged.ordered())[:k] == list(whole.ordered())[:k]
+            assert merged.worst() == whole.worst()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from stakes import CategoricalEnsemble, LogLoss, score
+from stakes import BrierLoss, CategoricalEnsemble, CostMatrix, LogLoss, ZeroOne, score
 from stakes.acquisition import centred as soft
 from stakes.acquisition import expected_reduction, expected_regret, find_form
 
@@ -93,8 +93,48 @@ def test_members_weights_and_classes_that_cannot_be(compiled):
         assert np.all(fast[:, 1] == 0)
 
 
-def test_small_problems_take_the_general_route():
-    assert find_form(LogLoss(), drawn(0, 5, 4, 3, 2)).name == "expected regret over split moments"
+IN_DOUBLE = "products of centred members in float64, in blocks"
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LogLoss(),
+        LogLoss([1.0, 2.0, 1e5]),
+        LogLoss([0.0, 1.0, 3.0]),
+        BrierLoss([1.0, 20.0, 0.5]),
+        ZeroOne(),
+        CostMatrix([[0.0, 1.0], [5.0, 0.0], [2.0, 2.5]]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("flat", [0.3, 30.0, 1e6])
+def test_small_problems_are_scored_in_double_precision(loss, flat):
+    belief = drawn(0, 30, 12, 9, 3, flat)
+    assert find_form(loss, belief).name == IN_DOUBLE
+    slow, shares = expected_regret(loss, belief), np.random.default_rng(1).dirichlet(np.ones(12))
+    fast = score(loss, belief, context_weights=shares)
+    np.testing.assert_allclose(fast, slow @ shares, rtol=1e-9, atol=1e-13 * slow.max())
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize(
+    "loss", [LogLoss(), BrierLoss([1.0, 20.0, 0.5]), ZeroOne(), CostMatrix([[0.0, 1.0], [5.0, 0.0], [2.0, 2.5]])]
+)
+def test_problems_of_middle_size_are_compiled(loss, library, monkeypatch):
+    if not ways()[0]:
+        pytest.skip("numba is not installed")
+    monkeypatch.setenv("STAKES_JIT", "1")
+    belief = drawn(1, 120, 60, 500, 3)
+    sides = [belief.candidates, belief.contexts]
+    if library == "torch":
+        sides = [pytest.importorskip("torch").asarray(side) for side in sides]
+    form = find_form(loss, CategoricalEnsemble(*sides))
+    assert form.name.startswith("products of centred members in float32")
+    assert "compiled" in form.name
+    found = np.asarray(score(loss, CategoricalEnsemble(*sides)))
+    slow = expected_regret(loss, belief).mean(axis=1)
+    np.testing.assert_allclose(found, slow, atol=3e-6 * slow.max(), rtol=0)
 
 
 @pytest.mark.parametrize("compiled", ways())
@@ -127,14 +167,21 @@ def test_weights_of_a_hundred_keep_their_digits_where_members_are_certain(compil
 @pytest.mark.parametrize(
     ("loss", "belief"),
     [
-        (LogLoss([1.0, 1e3]), certain()),
+        (LogLoss([1.0, 1e7]), certain()),
         (LogLoss(), CategoricalEnsemble([[[1.0, 1e-300], [0.2, 0.8]]], [[[1.0, 1e-300], [0.2, 0.8]]], [1.0, 0.0])),
     ],
     ids=["weights far apart", "a member without weight"],
 )
-def test_what_float32_cannot_hold_takes_the_general_route(loss, belief, monkeypatch):
+def test_what_products_cannot_hold_takes_the_general_route(loss, belief, monkeypatch):
     monkeypatch.setattr(soft, "LARGE", 0)
     assert find_form(loss, belief).name == "expected regret over split moments"
+
+
+def test_what_float32_cannot_hold_is_in_float64(monkeypatch):
+    monkeypatch.setattr(soft, "LARGE", 0)
+    loss = LogLoss([1.0, 1e3])
+    assert find_form(loss, certain()).name == IN_DOUBLE
+    np.testing.assert_allclose(score(loss, certain()), expected_regret(loss, certain()).mean(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("compiled", ways())

@@ -50,8 +50,8 @@ GAUSSIAN = gaussian_pair([0.0, 1.0], [1.0, 2.0], [0.3, 0.6])
         (Linex(1.0, ExponentialWeight(1)), GAUSSIAN, "closed form: E[w] alpha^2 rho v / 2"),
         (BregmanLoss(Square()), GAUSSIAN, "profile curve EUR_c(rho)"),
         (SquaredError(), NORMALS, "expected regret over split moments"),
-        (LogLoss(), CLASSES, "expected regret over split moments"),
-        (CostMatrix(np.eye(2)), CLASSES, "expected regret over split moments"),
+        (LogLoss(), CLASSES, "products of centred members in float64, in blocks"),
+        (CostMatrix(np.eye(2)), CLASSES, "products of centred members in float64, in blocks"),
     ],
 )
 def test_find_form_tells_what_runs(loss, belief, name):

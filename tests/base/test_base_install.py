@@ -26,6 +26,7 @@ import stakes
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+OVERVIEW = (ROOT / "docs" / "overview.md").read_text()
 BOUND = re.compile(r"([\w.-]+)>=([\w.]+)")
 COMMAND = [sys.executable, "-m", "stakes"]
 
@@ -96,16 +97,16 @@ def test_a_campaign_from_the_command_line(tmp_path):
 
 
 def test_the_spreadsheet_of_the_readme(tmp_path):
-    section = README[README.index("## From a spreadsheet") : README.index("## An example in Python")]
+    section = README[README.index("## Three commands") : README.index("## Set up")]
     lines, shown = (re.search(rf"```{kind}\n(.*?)```", section, re.S)[1].splitlines() for kind in ("bash", "text"))
     printed = "".join(command(tmp_path, *shlex.split(line)[1:]) for line in lines)
     assert [line for line in shown if masked(line) not in masked(printed)] == []
 
 
 @pytest.mark.parametrize("script", ["readme.py", "one_call.py"])
-def test_the_examples_of_the_readme_print_what_it_shows(script, capsys, tmp_path, monkeypatch):
+def test_the_examples_of_the_overview_print_what_it_shows(script, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    shown = re.search(rf"<!-- docs/examples/{script} -->.*?```text\n(.*?)```", README, re.S)[1]
+    shown = re.search(rf"<!-- docs/examples/{script} -->.*?```text\n(.*?)```", OVERVIEW, re.S)[1]
     whole = script != "readme.py" or importlib.util.find_spec("matplotlib")  # the picture is an extra
     with nullcontext() if whole else pytest.raises(SystemExit, match=r"pip install 'stakes\[plot\]'"):
         runpy.run_path(str(ROOT / "docs" / "examples" / script), run_name="__main__")

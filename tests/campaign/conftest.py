@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stakes.campaign import Journal
+from stakes.campaign import Campaign, Journal
 
 MEMORY = Path("/dev/shm")
 
@@ -30,3 +30,19 @@ def journal(path):
     rows = [("007", None), ("7", 2.5), ("a", None), ("b", None), ("c", None), ("d", None)]
     with Journal.create(path, rows, {"loss": "log"}, {"007": "cat"}, now=100.0) as opened:
         yield opened
+
+
+@pytest.fixture
+def table(folder):
+    """Twelve rows, the first six labelled."""
+    path = folder / "t.csv"
+    rows = [f"r{i},{i * 0.5},{(i * 7) % 5},{i / 2 + i % 3 if i < 6 else ''}" for i in range(12)]
+    path.write_text("\n".join(["id,x,z,y", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def campaign(path, table):
+    """A campaign on that table."""
+    with Campaign.create(path, table, "y", "squared-error", id_column="id") as made:
+        yield made

@@ -36,7 +36,7 @@ def test_labels_are_told_once(journal):
 
 
 def test_another_label_is_refused_with_all_that_came_with_it_unless_on_purpose(journal):
-    with pytest.raises(StakesError, match="row '007' has the label 'cat' and was told 'dog'"):
+    with pytest.raises(StakesError, match="row '007' has the label 'cat' and 'dog' was reported"):
         journal.tell_many([("7", "dog"), ("007", "dog")])
     assert journal.version() == 1
     outcome = journal.tell_many([("7", "dog"), ("007", "dog")], replace=True)

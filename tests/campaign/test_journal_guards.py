@@ -30,7 +30,7 @@ OURS = re.compile(r"stakes.campaign.\w+\.py$|contextlib\.py$")
         (lambda j: j.tell_many([("a", 1)]), "the label of row 'a' must be a text, not 1 of type int"),
         (lambda j: j.tell_many([("a", "x\0")]), "NUL or half a character"),
         (lambda j: j.tell_many([("a", "\ud800")]), "NUL or half a character"),
-        (lambda j: j.tell_many([("a", "x"), ("a", "y")], replace=True), "row 'a' is told twice, as 'x' and as 'y'"),
+        (lambda j: j.tell_many([("a", "x"), ("a", "y")], replace=True), "row 'a' is reported twice, as 'x' and as 'y'"),
         (lambda j: j.tell_many([("", "x")]), "id of a row is empty"),
         (lambda j: j.tell_many([("a", "x")], who="\0"), "who it is holds a NUL"),
         (lambda j: j.tell_many([("a", "x")], now=float("nan")), "the time must be a positive finite number, not nan"),

@@ -271,3 +271,16 @@ def three_of_which_the_last_is_refused(journal):
         tell(journal, "c", "cat", "anna")
         journal.save_record("note", 0, {})
         journal.release(["f"])
+
+
+def test_a_lease_is_renewed_for_whoever_has_the_row_and_nobody_else(journal):
+    journal.lease(["a"], 1, seconds=10.0, who="anna", now=100.0)
+    assert not journal.renew("a", "ben", seconds=10.0, now=105.0)
+    assert journal.renew("a", "anna", seconds=10.0, now=105.0)
+    assert (journal.state("a", 112.0).who, journal.state("a", 116.0).status) == ("anna", "open")
+    assert not journal.renew("a", "anna", seconds=10.0, now=120.0)
+    tell(journal, "a", "cat", "anna")
+    journal.consult(["a"], 1, "ben", seconds=10.0, now=200.0)
+    assert journal.renew("a", "ben", seconds=10.0, now=205.0)
+    assert [each.row for each in journal.held("ben", 212.0)] == ["a"]
+    journal.check()

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from stakes import Campaign
-from stakes.campaign import Journal
-from stakes.campaign.campaign import PROMISE, RANKING
+from stakes.campaign import Journal, promises, rankings
+from stakes.campaign.kept import PROMISE, RANKING
 from stakes.campaign.promises import KeptPromise, is_due, promise_kept
 from stakes.exceptions import StakesError
 from stakes.files import write_csv
@@ -148,10 +148,11 @@ def test_an_audit_judges_alone(campaign):
 
 def test_audit_weights_are_those_of_the_estimate(campaign):
     """The weighted mean of losses is what the audit itself says, but for its control variate."""
+    from stakes.campaign.audits import last_audit
     from stakes.campaign.promises import _audit_weights
 
     campaign.audit(12)
-    kept = campaign._last_audit()
+    kept = last_audit(campaign._project)
     weights = _audit_weights(campaign.sheet, [kept])
     place = {row: i for i, row in enumerate(campaign.sheet.ids)}
     each = np.asarray([weights[place[row]] for row in kept.rows])
@@ -173,7 +174,7 @@ def test_a_campaign_that_promises_too_much_is_cut_down(campaign, monkeypatch):
     buy(campaign, rounds=2)
     before = campaign.status().outlook
     one = PromisedRound(5, 4, Amount(0.1, 0.01), 0.1, Amount(0.02, 0.001), 30, False)
-    monkeypatch.setattr(Campaign, "promises", lambda self: (one,) * 40)
+    monkeypatch.setattr("stakes.campaign.promises.promised_rounds", lambda project: (one,) * 40)
     buy(campaign, rounds=1)
     status = campaign.status()
     last = promise_kept(campaign.path, campaign.journal.last_record(PROMISE))
@@ -257,8 +258,8 @@ def test_it_takes_little_of_the_time_of_asking(path, table, monkeypatch):
 
         return run
 
-    for name in ("_past", "_keep_promise"):
-        monkeypatch.setattr(Campaign, name, timed(getattr(Campaign, name)))
+    for module, name in ((rankings, "_past"), (promises, "keep_promise")):
+        monkeypatch.setattr(module, name, timed(getattr(module, name)))
     with Campaign.create(path, table, "y", "squared-error", id_column="id") as campaign:
         began = time.process_time()
         buy(campaign, rounds=4)

@@ -141,7 +141,7 @@ def test_a_label_is_welcome_whenever_it_comes(before):
 @pytest.mark.parametrize(
     ("before", "then", "words"),
     [
-        ("label", event("label", label="dog"), "has the label 'cat' and was told 'dog'; .* replace or withdraw it"),
+        ("label", event("label", label="dog"), "has the label 'cat' and 'dog' was reported; .* replace or withdraw it"),
         ("skip", event("replace"), "is skipped: there is no label to replace; tell it as a new one"),
         ("skip", event("ask"), "is skipped and cannot be handed out"),
         ("label", event("release"), "has the label 'cat': only rows that are asked, skipped or in a test are released"),

@@ -44,7 +44,7 @@ def test_another_label_is_refused_unless_it_replaces(campaign):
     run("tell c.stakes r8 3.5")
     before, answer = digest(campaign), run("tell c.stakes r8 4")
     assert answer.code == 1
-    assert "has the label '3.5' and was told '4'" in answer.err
+    assert "has the label '3.5' and '4' was reported" in answer.err
     assert digest(campaign) == before
     assert run("tell c.stakes r8 4 --replace").out.splitlines()[0] == "1 replaced"
 
@@ -113,7 +113,7 @@ def test_a_campaign_that_could_never_ask_is_not_begun(here, words, said):
 def test_classes_by_name_with_what_was_perhaps_meant():
     run("init c.stakes classes.csv", CLASSES)
     before, answer = digest("c.stakes"), run("tell c.stakes r8 Bus")
-    assert "Did you mean 'bus'? A class that is new is told as such (--new-class)." in answer.err
+    assert "Did you mean 'bus'? Report a class that is new as such (--new-class)." in answer.err
     assert "must not be empty" in run(["tell", "c.stakes", "r8", " ", "--new-class"]).err
     assert digest("c.stakes") == before
     assert run("tell c.stakes r8 NA").code == run(["tell", "c.stakes", "r9", "night bus", "--new-class"]).code == 0

@@ -32,8 +32,8 @@ def ask(suggested, before=""):
     """`stakes ask` in which a model is fitted by these lines instead."""
     return (
         f"def suggested(*_):\n    {suggested}\n"
-        "from stakes.campaign import Campaign\n"
-        "Campaign._suggested = suggested\n"
+        "from stakes.campaign import rankings\n"
+        "rankings.suggest_rows = suggested\n"
         f"{before}\n"
         "from stakes.cli.main import main\n"
         "main(['ask', 'c.stakes'])"

@@ -53,8 +53,8 @@ def test_stopped_at_any_moment_the_campaign_is_sound(how):
 def test_a_stop_in_the_middle_says_so_and_records_nothing(campaign):
     code = (
         "import signal, os\n"
-        "from stakes.campaign import Campaign\n"
-        "Campaign._suggested = lambda *rest: os.kill(os.getpid(), signal.{})\n"
+        "from stakes.campaign import rankings\n"
+        "rankings.suggest_rows = lambda *rest: os.kill(os.getpid(), signal.{})\n"
         "from stakes.cli.main import main\n"
         "main(['ask', 'c.stakes', '--json'])"
     )

@@ -17,6 +17,7 @@ from experiments.annotators import (
     costs_table,
     main,
     read,
+    settled,
 )
 from experiments.labels_saved.tables import load
 
@@ -45,6 +46,12 @@ def test_a_small_study_that_goes_on_where_it_was(tmp_path, capsys):
     case = read(tmp_path / "one.json")["cases"][0]
     assert set(case["cost"]) == set(POLICIES)
     assert all(0 <= cost <= 20 for cost in case["cost"].values())
+
+
+def test_what_two_labels_come_to_is_right_more_often_than_the_first():
+    first, both, *errors = settled(load("wine"), 0, "even", 80)
+    assert both > first
+    assert all(0.0 <= each < 0.5 for each in errors)
 
 
 def test_the_page_shows_the_results():

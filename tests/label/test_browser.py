@@ -109,7 +109,7 @@ def test_a_second_opinion_is_blind_and_a_disagreement_is_settled(chromium, odd):
     page.goto(f"{odd.base}/settle")
     page.wait_for_selector("html[data-ready] #card")
     assert row_of(page) == row
-    said = page.inner_text(".said")
+    said = page.inner_text(".opinions")
     assert "Anna says" in said or "Zoe says" in said
     assert "Ben says" in said
     press(page, "1")

@@ -1,5 +1,6 @@
 """Who gets which row, and what becomes of it: without a browser, and with a worker that ranks at once."""
 
+import time
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -209,3 +210,89 @@ def test_a_label_is_worth_what_is_promised_of_it():
     assert label_worths(ranking("gain", [0.4]), {"r0": 2.0}, []) == pytest.approx({"r0": 0.8})
     assert label_worths(ranking("together", [0.1, 0.3]), {}, [0.1, 0.3]) == pytest.approx({"r0": 0.1, "r1": 0.15})
     assert label_worths(ranking("predictive entropy", [2.0]), {}, []) == {}
+
+
+def test_with_prices_asking_again_competes_with_asking_anew(desk_of, tmp_path):
+    """One who is wrong in half of the cases has labelled all rows but two: an expert is asked again about theirs."""
+    path = classes_campaign(tmp_path, rows=40)
+    with Campaign.open(path) as campaign:
+        campaign.set_annotators({"expert": 5.0, "student": 1.0})
+        free = [row for row, state in campaign.journal.states().items() if state.status == "open"]
+        for at, row in enumerate(free[:-2]):
+            campaign.tell(row, ("good", "bad")[at % 2], annotator="student")
+    desk = desk_of(path)
+    before = []
+    for _ in range(6):
+        card = desk.card("expert")
+        before.append(len(desk.campaign.journal.replay.opinions.get(card.row, {})))
+        desk.tell("expert", card.row, "good")
+    assert {0, 1} >= set(before)
+    assert 1 in before
+    assert any("An opinion of expert saves about" in each and "for 10 (" in each for each in desk.agreement())
+    assert desk.card("student").row in free[-2:]  # what they have labelled is not for them
+
+
+def test_without_prices_a_share_decides(desk_of, tmp_path):
+    desk = desk_of(classes_campaign(tmp_path), opinions=2, share=1.0)
+    card = desk.card("anna")
+    desk.tell("anna", card.row, "good")
+    desk.look()
+    assert desk.card("ben").row == card.row
+    assert not desk.values_for_price()
+
+
+def test_rows_of_an_audit_come_first_in_their_order_and_train_nothing(desk_of, tmp_path):
+    path = classes_campaign(tmp_path)
+    with Campaign.open(path) as campaign:
+        rows = campaign.audit(5)
+    desk = desk_of(path)
+    first, second = desk.card("anna"), desk.card("ben")
+    assert (first.row, second.row) == rows[:2]
+    assert first.audit
+    assert first.worth is None
+    with pytest.raises(StakesError, match="in the hands of 'anna'"):
+        desk.tell("ben", first.row, "good")
+    for row in rows[:2]:
+        desk.tell("anna" if row == first.row else "ben", row, "good")
+    assert desk.card("anna").row == rows[2]
+    undone = desk.undo("anna", desk.last_act("anna"))
+    assert (undone.row, undone.kind) == (rows[0], "result")
+    assert desk.card("anna").row == rows[0]
+    desk.tell("anna", rows[0], "bad")
+    assert desk.card("anna").row == rows[2]
+    desk.put_off("anna", rows[2], "later")
+    for row in rows[3:]:
+        assert desk.card("anna").row == row
+        desk.tell("anna", row, "good")
+    assert desk.card("anna").row == rows[2]
+    desk.put_off("anna", rows[2], "skip")
+    last = desk.card("anna")
+    assert not last.audit
+    audit = desk.status().audit
+    assert (audit["waiting"], audit["labels"]) == (0, 4)
+    assert not set(rows) & set(desk.campaign.training_labels())
+    desk.undo("anna", desk.last_act("anna"))
+    assert desk.card("anna").row == last.row  # which they had in hand; the row of the audit comes after it
+    assert desk.campaign.journal.state(rows[2]).status == "testing"
+
+
+def test_a_row_that_somebody_looks_at_stays_theirs(desk_of, tmp_path, monkeypatch):
+    desk = desk_of(classes_campaign(tmp_path), lease=100.0, opinions=2, share=1.0)
+    start = time.time()
+    row = desk.card("anna").row
+    desk.renew("anna", row)  # half of the time is not over
+    assert len(desk.campaign.history(row)) == 1
+    monkeypatch.setattr(time, "time", lambda: start + 80.0)
+    desk.renew("ben", row)  # who does not have it
+    desk.renew("anna", row)
+    monkeypatch.setattr(time, "time", lambda: start + 150.0)
+    assert desk.card("anna").row == row
+    assert desk.card("ben").row != row
+    desk.tell("anna", row, "good")
+    assert desk.campaign.journal.state(row).label == "good"
+    desk.put_off("ben", desk.card("ben").row, "later")
+    assert desk.card("ben").row == row  # for a second opinion
+    monkeypatch.setattr(time, "time", lambda: start + 240.0)
+    desk.renew("ben", row)
+    monkeypatch.setattr(time, "time", lambda: start + 300.0)
+    assert desk.card("ben").row == row

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from stakes._utils.markup import text
 from stakes.label import pages
 from stakes.label.flow import Card, Cell, Dispute
-from stakes.report.page import text
 from stakes.tabular import Brief, LossSpec
 
 COSTS = {"bad": {"keep": 10.0, "drop": 0.0}, "good": {"keep": 0.0, "drop": 1.5}}

@@ -1,6 +1,7 @@
 """What the server answers to whom, by raw requests: tokens, cookies, marks of forms, files, and what is only text."""
 
 import re
+import time
 
 import pytest
 from starlette.testclient import TestClient
@@ -245,3 +246,38 @@ def test_a_guess_is_told_when_asked_for(opened, tmp_path):
     assert "%)" not in page.text
     assert re.search(r"(good|bad) \(\d+%\)", client.get("/guess", params={"row": row_of(page)}).json()["guess"])
     assert "no guess" in client.get("/guess", params={"row": "nobody"}).json()["guess"]
+
+
+def test_an_audit_is_labelled_on_the_page_and_tells_the_loss_today(opened, tmp_path):
+    path = classes_campaign(tmp_path)
+    with Campaign.open(path) as campaign:
+        rows = campaign.audit(3)
+    client = opened(path)
+    mark = come_in(client)
+    for row in rows:
+        page = client.get("/")
+        assert row_of(page) == row
+        assert "Row of an audit" in page.text
+        assert "Not sure" not in page.text
+        assert client.get(f"/panel?row={row}").json()["panel"].count("nothing: it tests the model") == 1
+        sent = {"mark": mark, "row": row, "label": "good"}
+        assert client.post("/answer", data=sent, headers=ORIGIN).status_code == 303
+    page = client.get("/")
+    assert "Row of an audit" not in page.text
+    assert "measured by an audit" in page.text
+    with Campaign.open(path) as campaign:
+        assert [campaign.journal.state(row).status for row in rows] == ["tested"] * 3
+        assert not set(rows) & set(campaign.training_labels())
+
+
+def test_a_card_that_is_open_in_a_browser_stays_with_it(opened, tmp_path, monkeypatch):
+    path = classes_campaign(tmp_path)
+    client = opened(path, lease=100.0)
+    come_in(client)
+    row, start = row_of(client.get("/")), time.time()
+    for after in (60.0, 120.0, 180.0):
+        monkeypatch.setattr(time, "time", lambda after=after: start + after)
+        assert client.get(f"/panel?row={row}").status_code == 200
+    with Campaign.open(path) as campaign:
+        assert campaign.journal.state(row).who == "Anna"
+        assert campaign.journal.state(row).until > start + 200.0

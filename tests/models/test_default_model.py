@@ -266,7 +266,8 @@ def test_bad_input_is_refused_by_default(rows, amounts, wrong, error, message):
 def test_it_is_an_estimator(rows, amounts):
     model = DefaultModel(max_gp_labels=5, random_state=3)
     twin = clone(model)
-    assert twin.get_params() == {"task": None, "classes": None, "max_gp_labels": 5, "random_state": 3}
+    given = {"max_gp_labels": 5, "random_state": 3}
+    assert twin.get_params() == {"task": None, "classes": None, "ordinal": False, "labels": None, **given}
     with pytest.raises(NotFittedError):
         twin.predict(rows)
     with pytest.raises(NotFittedError):

@@ -1,6 +1,7 @@
 """What labels would save: against the scores, by hand, and at the edges."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -229,3 +230,17 @@ def test_the_most_of_a_mixture_is_knowing_hypothesis_and_function(hypotheses, fe
     pool = features[10:22]
     found = stakes.outlook(hypotheses, stakes.SquaredError(), pool, n=1)
     assert found.today.value - found.most.value == pytest.approx(0.04, rel=1e-6)
+
+
+@pytest.mark.parametrize("asked", [{}, {"costs": 0.1}, {"costs": 0.1, "decisions": 50}])
+def test_a_notebook_shows_what_print_says(asked, process, features):
+    found = stakes.outlook(process, stakes.SquaredError(), features, n=3, **asked)
+    shown = found._repr_html_()
+    ElementTree.fromstring(shown)
+    for each in (str(found.today), str(found.most), *found.sentences, number(found.offers[1].worth)):
+        assert each in shown
+        assert each in str(found)
+    assert ("net over 50 decisions" in shown) == ("decisions" in asked)
+    assert ("pays from" in shown) == (asked == {"costs": 0.1})
+    assert (">cost<" in shown) == ("costs" in asked)
+    assert ("what they cost" in shown) == ("decisions" in asked)

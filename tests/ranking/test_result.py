@@ -1,7 +1,9 @@
 """A ranking outlives the process: it comes back from JSON as it was. Notes are data, and sentences when shown."""
 
+import html
 import json
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import BayesianRidge
 
 from stakes import LogLoss, SquaredError, cold_start, rank
+from stakes._utils.text import number
 from stakes.ranking import Note, Ranking
 from stakes.ranking.result import _SENTENCES
 
@@ -93,3 +96,14 @@ def test_a_note_is_data_and_a_sentence(kind):
 
 def test_free_text_is_a_note_of_any_other_kind():
     assert str(Note("model report", {"text": "Gaps were filled."})) == "Gaps were filled."
+
+
+def test_a_notebook_shows_what_print_says():
+    for ranking in (numbers(), classes(), numbers(costs=np.arange(1.0, 31.0)), cold_start(X, n=2)):
+        shown = ranking._repr_html_()
+        ElementTree.fromstring(shown)
+        words = [str(reason) for reason in ranking.reasons] + [str(note) for note in ranking.notes]
+        for each in [*words, *(number(score) for score in ranking.scores)]:
+            assert html.escape(each) in shown
+            assert each in str(ranking)
+    assert "width:100%" in numbers()._repr_html_()  # the bar of the best row

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge
 
+from stakes._utils.markup import tag
 from stakes.campaign import Event
 from stakes.campaign.states import after
 from stakes.exceptions import StakesError
@@ -15,7 +16,7 @@ from stakes.ranking import Amount, PromisedRound
 from stakes.report.estimates import MOST, checkpoints, learning_curve
 from stakes.report.evidence import FOLDS, attempted, folds, gather, no_folds, realised, standing_labels
 from stakes.report.figures import promises_picture, shown_classes
-from stakes.report.page import loss_sentences, tag
+from stakes.report.page import loss_sentences
 from stakes.tabular import LossSpec
 from tests.report.report_cases import ROWS, Page, create, truths
 

@@ -1,9 +1,12 @@
 """Intervals that cover, labels to reach, the summary, plots."""
 
 import dataclasses
+import html
 import json
 import math
+import re
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -139,6 +142,18 @@ def test_the_table_holds_all_and_ends_with_the_verdict():
 
 def test_infinite_losses_have_a_place_in_the_table():
     assert "infinite" in str(made([[[2, math.inf], [2, 1]], [[2, 1], [2, 1]]], ("a", "b")))
+
+
+@pytest.mark.parametrize("last", [1.0, math.inf])
+def test_a_notebook_shows_what_print_says(last):
+    found = made([[[2, last], [2, 1.5]], [[2, 0.25], [2, 0.5]]], ("<a>", "b"))
+    shown = found._repr_html_()
+    ElementTree.fromstring(shown)
+    table, said = re.findall(r"<td[^>]*>([^<]*)</td>", shown), str(found).splitlines()
+    cells = [re.split(r"\s{2,}", line) for line in said[1:-1]]
+    assert [html.unescape(each) for each in table] == [each for line in cells for each in line]
+    assert html.escape(said[-1]) in shown
+    assert shown.count("<polyline") - shown.count('opacity=".2"') == 2
 
 
 def test_everything_goes_into_a_dictionary():

@@ -148,7 +148,7 @@ def checked_jobs(n_jobs: Any) -> int | None:
 def _taken(workers: Any, function: Callable[..., Any], parts: Iterable[Part]) -> Generator[Any]:
     """The results, and no worker left at work where they are not taken to the end."""
     given = _Given(parts)
-    results = workers(delayed(_by_itself)((function, part)) for part in given)
+    results = workers(delayed(by_itself)((function, part)) for part in given)
     try:
         with _one_thread():
             try:
@@ -159,7 +159,7 @@ def _taken(workers: Any, function: Callable[..., Any], parts: Iterable[Part]) ->
                 warn_of_lost_worker(error)
                 _close(results)
                 for part in given.left():
-                    yield _by_itself((function, part))
+                    yield by_itself((function, part))
     finally:
         _close(results)
 
@@ -191,7 +191,7 @@ class _Given:
         yield from self._parts
 
 
-def _by_itself(task: tuple[Callable[..., Any], Part]) -> Any:
+def by_itself(task: tuple[Callable[..., Any], Part]) -> Any:
     """What the function makes of a part, on one thread.
 
     A task is one tuple, which is sent with the call: Dask would keep arrays of their own on one worker, and lose them

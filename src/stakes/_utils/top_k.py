@@ -49,6 +49,19 @@ class TopK:
         if sum(len(rows) for rows, _ in self._waiting) > max(_WAITING, len(self._rows)):
             self._sort_in()
 
+    def merge(self, other: TopK) -> None:
+        """Add the rows that another has seen, none of which this one has; the order of merging makes no difference.
+
+        Args:
+            other: Of the same `k` and seed.
+        """
+        self._sort_in()
+        other._sort_in()
+        self._count(other._values, other._counts)
+        self._logs, self._rows = np.append(self._logs, other._logs), np.append(self._rows, other._rows)
+        self._keys = np.append(self._keys, other._keys)
+        self._forget()
+
     def worst(self) -> float:
         """The log of the k-th best score so far; -inf as long as there are fewer rows."""
         self._sort_in()
@@ -78,17 +91,21 @@ class TopK:
             np.concatenate(parts) for parts in zip((self._rows[:0], self._logs[:0]), *self._waiting, strict=True)
         )
         self._waiting = []
-        self._count(logs)
+        self._count(logs, np.ones(len(logs), np.intp))
         self._rows, self._logs = np.append(self._rows, rows), np.append(self._logs, logs)
         keys = rows.astype(np.uint64) if self._seed is None else tie_breakers(self._seed, rows)
         self._keys = np.append(self._keys, keys)
+        self._forget()
+
+    def _forget(self) -> None:
         self._keep(self._logs >= self._worst)
         self._keep(self._place_among_equals() < self._k)
 
-    def _count(self, logs: Host) -> None:
+    def _count(self, logs: Host, rows: Host) -> None:
+        """Count so many more rows of each of some scores, and see how good the k-th best is now."""
         values, which = np.unique(-np.append(self._values, logs), return_inverse=True)
         counts = np.zeros(len(values), np.intp)
-        np.add.at(counts, which, np.append(self._counts, np.ones(len(logs), np.intp)))
+        np.add.at(counts, which, np.append(self._counts, rows))
         reached = int(np.searchsorted(np.cumsum(counts), self._k))
         if reached < len(values):
             self._worst = float(-values[reached] - self._tie)

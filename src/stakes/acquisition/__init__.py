@@ -8,6 +8,7 @@ from stakes.acquisition import profile as _profile  # noqa: F401 (registers its 
 from stakes.acquisition import votes as _votes  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, fallback_scores, select
 from stakes.acquisition.centred import fused_form
+from stakes.acquisition.draws import sampling_error
 from stakes.acquisition.forms import ANY, Form, Reduction, Total, find_form, register
 from stakes.acquisition.honest import HonestReduction, honest_reduction, honest_scores
 from stakes.acquisition.scores import (
@@ -44,6 +45,7 @@ __all__ = [
     "honest_scores",
     "integration_error",
     "register",
+    "sampling_error",
     "score",
     "select",
     "uncertainty",

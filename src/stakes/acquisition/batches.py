@@ -46,7 +46,7 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss
+from stakes.losses import AnyLoss, DistributionLoss, PerContext
 
 Stochastic = Literal["power", "softmax"]
 VARIANCE = "variance reduction"
@@ -209,12 +209,14 @@ def select(
     if stochastic is not None:
         draws = _checked_draws(stochastic, coldness, random_state)
         scores, _ = score(loss, belief, context_weights=context_weights, costs=costs, return_log_scale=True)
-        batch = None if obstacle(belief) else start_batch(loss, belief, context_weights, draws, max_configurations)
+        batch = (
+            None if obstacle(belief, loss) else start_batch(loss, belief, context_weights, draws, max_configurations)
+        )
         before = _started(batch, waiting)
         order = drawn_order(scores, stochastic, coldness, draws)
         picks = _drawn(batch, order, f"{stochastic} of score", prices, budget, waiting)
         return _selection(known, picks, n, batch, before, "stochastic")
-    if error := obstacle(belief):
+    if error := obstacle(belief, loss):
         raise error
     batch = start_batch(loss, belief, context_weights, as_generator(random_state), max_configurations)
     before = _started(batch, waiting)
@@ -398,7 +400,7 @@ def fallback_scores(
     """
     check_pair(loss, belief)
     prices = checked_prices(costs, belief)
-    if not has_batches(belief):
+    if not has_batches(belief) or (isinstance(loss, PerContext) and obstacle(belief, loss) is not None):
         return score(variance_of(belief), belief, context_weights=context_weights, costs=costs), None
     batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
     gains, top, n_labels = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
@@ -443,7 +445,7 @@ def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -
     """`log_floor` for the worth of one label, from one candidate and all contexts; -inf for beliefs without batches."""
     if members_agree(belief):
         return math.inf
-    if not loss.finite_actions or not (_is_ensemble(belief) or has_batches(belief)):
+    if isinstance(loss, PerContext) or not loss.finite_actions or not (_is_ensemble(belief) or has_batches(belief)):
         return -math.inf
     return _floor(log_most(loss, belief.take(slice(0, 1), slice(None)), context_weights), belief)
 

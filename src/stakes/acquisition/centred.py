@@ -11,8 +11,8 @@ for Brier loss h = s^2 and f(q) = q^2. Of a finite set of actions the one kept, 
     sum_c sum_y p_y max_b (D_b + d_b),    D_b = E[l_a - l_b | c] <= 0,
 
 to the best action b, d_b being the covariance of l_a - l_b with (p(y | x, k) / p_y - 1). Only r and d are rounded; what
-means have to say is exact, so that float32 ranks like float64 even where members hardly differ. For large ensembles,
-where memory and time are saved; small ones take the general route.
+means have to say is exact, so that float32 ranks like float64 even where members hardly differ. Products are in float32
+where they are many, and of members that came so; else in float64.
 
 Each backend has one way: `block_sums` in any array library, loops for log loss where numba is installed, and the kernel
 of `stakes.gpu.centred` on a GPU, where products of members and what is made of them are one kernel.
@@ -47,7 +47,6 @@ from stakes._utils.array import (
     namespace,
     on_accelerator,
     ratio,
-    single,
     slices,
 )
 from stakes._utils.compute import has_jit, loop
@@ -79,14 +78,19 @@ from stakes.losses import BrierLoss, CostMatrix, LogLoss, Loss, SquaredError, Ze
 from stakes.losses.weights import ClassWeights
 
 LARGE = 2**22
-"""Cells, pairs of classes of pairs of rows: below, the general route takes no time either."""
+"""Cells, pairs of classes of pairs of rows, from which on single precision is worth its rounding."""
 HALF_LIGHTEST = 2e-5
 """Of member weights: p / mean may be as large as its inverse, and half precision ends at 65504."""
 _LIGHTEST = 1e-6  # the same in single precision
+_LIGHTEST_IN_DOUBLE = 1e-12
 _WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which single precision keeps five digits
+_WEIGHTS_APART_IN_DOUBLE = 1e6  # and double precision ten
+_EMPTY_IN_DOUBLE = 1e-14  # of a mass: what is left of it is rounding
 _AGREED = 64 * float(np.finfo(float).eps)  # by which members differ that agree: rounding
+_ALL_BUT_GONE = -1.0 + float(np.finfo(float).eps)  # q where a probability is 0
 _NEGLIGIBLE = 1e-300  # a probability whose inverse leaves the range of numbers
-_NEAR = 1e-2  # below, the series of (1 + q) log(1 + q) - q is good to 1e-11
+_NEAR = 1e-3  # where all q are below, the series of (1 + q) log(1 + q) - q is good to 1e-15
+_WORTH_COMPILING = 3 * 10**7  # products of members: below, they take less time than to fetch compiled loops
 _PRODUCT, _CACHE = 2**20, 2**17  # cells of one product, and of what is done with it at a time
 
 Kind = Literal["log", "square", "actions"]
@@ -132,7 +136,7 @@ def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, A
 
 def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
-    means, gaps = centred(probability_rows(belief.contexts), weights)  # [M, C], [M, C, K]
+    means, gaps = centred(belief.contexts, weights)  # [M, C], [M, C, K]
     (share, heights), gaps = shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
     if loss.class_weights is not None:
         mean = xp.sum(share[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
@@ -145,15 +149,17 @@ def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Ter
     xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
     table, log_scale = relative_statistics(loss, belief)  # [C, A]
     costs = xp.permute_dims(xp.matmul(probability_rows(belief.contexts), table), (0, 2, 1))  # [M, A, K]
-    kept = loss.action(xp.sum(costs * weights, axis=2))  # [M, 1]
+    costs = _in_order(costs)
+    kept = loss.action(xp.matmul(costs, weights))  # [M, 1]
     chosen = xp.astype(kept == xp.arange(costs.shape[1], device=kept.device)[None, :], costs.dtype)  # [M, A]
-    gains = xp.sum(costs * chosen[..., None], axis=1, keepdims=True) - costs  # [M, A, K]: l_a - l_b
+    gains = xp.matmul(chosen[:, None, :], costs) - costs  # [M, A, K]: l_a - l_b
     hopeless = xp.max(gains, axis=2, keepdims=True) <= 0  # no member prefers b, so no label can: it must set no scale
     gains = xp.where(hopeless, xp.zeros_like(gains), gains)
-    offsets = xp.sum(gains * weights, axis=2)  # [M, A]: D
-    gaps = (gains - offsets[..., None]) * (weights * gains.shape[2])
-    largest = xp.max(abs(gaps), axis=2)  # [M, A]
-    gaps = gaps * ratio(xp.ones_like(largest), largest)[..., None]
+    offsets = xp.matmul(gains, weights)  # [M, A]: D
+    gaps = gains - offsets[..., None]
+    gaps *= weights * gains.shape[2]
+    largest = xp.maximum(xp.max(gaps, axis=2), -xp.min(gaps, axis=2))  # [M, A]
+    gaps *= ratio(xp.ones_like(largest), largest)[..., None]
     return _scaled("actions", gaps, shares[:, None] * largest, shares[:, None] * offsets, log_scale)
 
 
@@ -165,34 +171,71 @@ def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, log_scale: 
     return Terms(
         kind,
         xp.permute_dims(gaps, (1, 0, 2)),
-        xp.permute_dims(heights, (1, 0)) / scale,
-        xp.permute_dims(offsets, (1, 0)) / scale,
+        _in_order(xp.permute_dims(heights, (1, 0))) / scale,
+        _in_order(xp.permute_dims(offsets, (1, 0))) / scale,
         scale,
         log_scale,
         weighted,
     )
 
 
-def centred(probabilities: Array, weights: Array) -> tuple[Array, Array]:
-    """[n, C], [n, C, K]: the means of members, and p / mean - 1, 0 where that is rounding or the mean is nothing."""
-    xp = namespace(probabilities)
-    members = xp.permute_dims(single(probabilities), (0, 2, 1))  # [n, C, K]
-    means = xp.sum(members * xp.astype(weights, members.dtype), axis=2)
-    inverse = ratio(xp.ones_like(means), xp.where(means > SINGLE_NOTHING, means, xp.zeros_like(means)))
-    gaps = (members - means[..., None]) * inverse[..., None]
-    return means, xp.where(abs(gaps) > _AGREED, gaps, xp.zeros_like(gaps))
+def _in_order(values: Array) -> Array:
+    """The same values in the order of their axes in memory, where loops find neighbours."""
+    return namespace(values).reshape(namespace(values).reshape(values, (-1,)), values.shape)
 
 
-def within_reach(loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGHTEST) -> bool:
+def centred(members: Array, weights: Array) -> tuple[Array, Array]:
+    """[n, C], [n, C, K]: the means of members [n, K, C], and p / mean - 1.
+
+    0 for a class of which all say the same but for rounding, or whose mean is nothing. Rows sum to one in double
+    precision, not in what they were rounded to.
+    """
+    xp = namespace(members)
+    gaps = double(_in_order(xp.permute_dims(members, (0, 2, 1))))  # [n, C, K]
+    gaps = gaps / xp.sum(gaps, axis=1, keepdims=True)
+    means = xp.matmul(gaps, weights)
+    possible = means > SINGLE_NOTHING
+    inverse = xp.where(possible, 1.0 / xp.where(possible, means, xp.ones_like(means)), xp.zeros_like(means))
+    gaps -= means[..., None]
+    gaps *= inverse[..., None]
+    if 0 not in gaps.shape:
+        agreed = xp.maximum(xp.max(gaps, axis=2), -xp.min(gaps, axis=2)) <= _AGREED
+        if bool(xp.any(agreed)):
+            gaps = xp.where(agreed[..., None], xp.zeros_like(gaps), gaps)
+    return means, gaps
+
+
+def within_reach(
+    loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGHTEST, apart: float = _WEIGHTS_APART
+) -> bool:
     """Whether r keeps its digits: no class outweighs another by far, and no member counts for next to nothing."""
     least = namespace(belief.member_weights).min(belief.member_weights)
-    return weight_ratio(loss) <= _WEIGHTS_APART and float(least) >= lightest
+    return weight_ratio(loss) <= apart and float(least) >= lightest
 
 
 def is_large_ensemble(belief: CategoricalEnsemble) -> bool:
     """Whether the belief is NumPy's or torch's, and large enough for single precision to be worth its rounding."""
     size = belief.n_candidates * belief.n_contexts * belief.n_classes**2
     return size >= LARGE and (is_torch_array(belief.contexts) or is_numpy_array(belief.contexts))
+
+
+def _is_rounded(belief: CategoricalEnsemble) -> bool:
+    """Whether products are in single precision: where there are many, and on the host of members that came in it."""
+    if is_large_ensemble(belief):
+        return True
+    in_single = belief.like.dtype == namespace(belief.like).float32
+    return _is_on_host(belief) and (bool(in_single) or _are_many_products(belief))
+
+
+def _are_many_products(belief: CategoricalEnsemble) -> bool:
+    """Whether products of members are so many that compiled loops are worth fetching."""
+    cells = belief.n_candidates * belief.n_contexts * belief.n_classes**2
+    return cells * int(belief.member_weights.shape[0]) >= _WORTH_COMPILING
+
+
+def _is_on_host(belief: CategoricalEnsemble) -> bool:
+    contexts = belief.contexts
+    return is_numpy_array(contexts) or (is_torch_array(contexts) and not on_accelerator(contexts))
 
 
 # Sums over products, block by block in any array library.
@@ -203,26 +246,45 @@ def block_sums(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callabl
 
     Products are in single precision, what is made of them in double precision.
     """
-    xp, terms = namespace(belief.contexts), terms_of(loss, belief, shares)
+    return _block_sums(loss, belief, shares, namespace(belief.contexts).float32)
+
+
+def block_sums_in_double(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:
+    """The same, all in double precision."""
+    return _block_sums(loss, belief, shares, namespace(belief.contexts).float64)
+
+
+def block_sums_compiled(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Callable[[Any], Array]:
+    """The same in single precision, what is made of products by compiled loops; not for log loss."""
+    of = _compiled_best_actions if loss.finite_actions else _compiled_squares
+    return _block_sums(loss, belief, shares, namespace(belief.contexts).float32, of)
+
+
+def _block_sums(
+    loss: Any, belief: CategoricalEnsemble, shares: Array, dtype: Any, of: Any = None
+) -> Callable[[Any], Array]:
+    xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
+    terms = terms_of(loss, belief, shares)
     count, contexts, members = terms.members.shape
     right = xp.permute_dims(xp.reshape(terms.members, (count * contexts, members)), (1, 0)) / members  # [K, T M]
-    right = xp.astype(right, xp.float32)
-    of = _best_actions if terms.kind == "actions" else _excesses
+    right = xp.astype(right, dtype, copy=False)
+    of = of or (_best_actions if terms.kind == "actions" else _excesses)
     row = count * contexts  # numbers of one product
+    empty = SINGLE_EMPTY if dtype == xp.float32 else _EMPTY_IN_DOUBLE
 
-    def few(candidates: Array, weights: Array) -> Array:
-        means, gaps = centred(probability_rows(candidates), weights)  # [n, C], [n, C, K]
-        rows = xp.reshape(xp.astype(gaps, xp.float32), (-1, members))  # [n C, K]
-        r = xp.reshape(xp.matmul(rows, right), (rows.shape[0], count, contexts))
-        parts = slices(rows.shape[0], max(1, at_once(right, _CACHE) // row))  # which stay in the cache
-        found = xp.concat([of(double(r[part, ...]), terms) for part in parts])
-        return terms.scale * xp.sum(double(means) * xp.reshape(found, means.shape), axis=1)
+    def few(candidates: Array) -> Array:
+        means, gaps = centred(candidates, weights)  # [n, C], [n, C, K]
+        rows = xp.reshape(xp.astype(gaps, dtype, copy=False), (-1, members))  # [n C, K]
+        parts = slices(rows.shape[0], max(1, at_once(right, _CACHE // 4) // row))  # with their temporaries in the cache
+        products = (xp.reshape(xp.matmul(rows[part, :], right), (-1, count, contexts)) for part in parts)
+        found = [of(r, terms, empty) for r in products]
+        sums = found[0] if len(found) == 1 else xp.concat(found)
+        return terms.scale * xp.sum(means * xp.reshape(sums, means.shape), axis=1)
 
     def sums(block: CategoricalEnsemble) -> Array:
-        step = max(1, at_once(right, _PRODUCT) // (block.n_classes * row))
-        parts = slices(block.n_candidates, step)
-        found = xp.concat([few(block.candidates[part, ...], block.member_weights) for part in parts])
-        return log_of(check_finite(found)) + terms.log_scale
+        step = max(1, at_once(right, _PRODUCT) // (block.n_classes * max(row, members)))
+        found = [few(block.candidates[part, ...]) for part in slices(block.n_candidates, step)]
+        return log_of(check_finite(found[0] if len(found) == 1 else xp.concat(found))) + terms.log_scale
 
     return sums
 
@@ -233,14 +295,13 @@ def block_numbers(loss: Any, belief: CategoricalEnsemble) -> int:
     return int(8 * belief.n_classes * terms * belief.n_contexts + 2 * belief.n_classes * belief.member_weights.shape[0])
 
 
-def _excesses(r: Array, terms: Terms) -> Array:
-    """[n C]: sum_c (1 + rbar) sum_z h f(q), for r [n C, T, M]."""
-    xp, of = namespace(r), _log_excess if terms.kind == "log" else _square
+def _excesses(r: Array, terms: Terms, empty: float) -> Array:
+    """[n C]: sum_c (1 + rbar) sum_z h f(q), for r [n C, T, M]; masses below `empty` are nothing."""
+    xp, of, r = namespace(r), _log_excess if terms.kind == "log" else _square, double(r)
     if not terms.weighted:
-        excess = xp.reshape(of(r), (r.shape[0], r.shape[1] * r.shape[2]))
-        return xp.matmul(excess, xp.reshape(terms.heights, (-1,)))
+        return xp.matmul(xp.reshape(of(r), (r.shape[0], r.shape[1] * r.shape[2])), xp.reshape(terms.heights, (-1,)))
     mean = r[:, -1:, :]
-    left_over = xp.where(1.0 + mean > SINGLE_EMPTY, 1.0 + mean, xp.zeros_like(mean))
+    left_over = xp.where(1.0 + mean > empty, 1.0 + mean, xp.zeros_like(mean))
     q = r[:, :-1, :] - mean
     q *= ratio(xp.ones_like(mean), left_over)
     excess = of(q)
@@ -249,40 +310,98 @@ def _excesses(r: Array, terms: Terms) -> Array:
 
 
 def _log_excess(q: Array) -> Array:
-    """(1 + q) log(1 + q) - q, of which double precision keeps all digits that single precision left in q.
+    """(1 + q) log(1 + q) - q in double precision, to a relative error of 1e-16 / q.
 
-    By a series where q is small, and 1 + q would round it away. Rounding may put q below -1, where no probability is.
+    By a series where all q are small. Rounding may put q below -1, where no probability is.
     """
     xp = namespace(q)
-    near = xp.where(abs(q) < _NEAR, q, xp.zeros_like(q))
-    series = near * near * (1 / 2 + near * (-1 / 6 + near * (1 / 12 + near * (-1 / 20 + near / 30))))
-    x = xp.clip(q + 1.0, SINGLE_NOTHING, None)
-    logs = xp.log(x)
-    logs *= x
-    x -= 1.0
-    logs -= x
-    return xp.where(abs(q) < _NEAR, series, logs)
+    if 0 in q.shape or max(float(xp.max(q)), -float(xp.min(q))) < _NEAR:
+        return q * q * (1 / 2 + q * (-1 / 6 + q * (1 / 12 + q * (-1 / 20 + q / 30))))
+    q = xp.clip(q, _ALL_BUT_GONE, None)
+    logs = xp.log1p(q)
+    logs *= q + 1.0
+    logs -= q
+    return logs
 
 
 def _square(q: Array) -> Array:
     return q * q
 
 
-def _best_actions(r: Array, terms: Terms) -> Array:
-    """[n C]: sum_c max_b (D_b + d_b)."""
-    xp = namespace(r)
-    return xp.sum(xp.max(terms.offsets + terms.heights * r, axis=1), axis=1)
+def _best_actions(r: Array, terms: Terms, empty: float) -> Array:  # noqa: ARG001 (masses make no difference)
+    """[n C]: sum_c max_b (D_b + d_b), for r [n C, A, M]."""
+    xp, gains = namespace(r), r * terms.heights  # in double precision, as heights are
+    gains += terms.offsets
+    return xp.sum(xp.max(gains, axis=1), axis=1)
 
 
+@loop
+def add_best_actions(r: Any, heights: Any, offsets: Any, out: Any) -> None:
+    """Fill `out` [n C] with sum_c max_b (D_b + d_b), for r [n C, A, M], heights and offsets [A, M]."""
+    best = np.empty(r.shape[2])
+    for i in range(r.shape[0]):
+        best[:] = -np.inf
+        for b in range(r.shape[1]):
+            for m in range(r.shape[2]):
+                best[m] = max(best[m], offsets[b, m] + heights[b, m] * r[i, b, m])
+        total = 0.0
+        for m in range(r.shape[2]):
+            total += best[m]
+        out[i] = total
+
+
+@loop
+def add_squares(r: Any, heights: Any, weighted: bool, empty: float, out: Any) -> None:
+    """Fill `out` [n C] with sum_c sum_z h (r - rbar)^2 / (1 + rbar), for r [n C, T, M] and heights [C, M]."""
+    squares, mean = np.empty(r.shape[2]), np.zeros(r.shape[2])
+    for i in range(r.shape[0]):
+        squares[:] = 0.0
+        if weighted:
+            for m in range(r.shape[2]):
+                mean[m] = r[i, heights.shape[0], m]
+        for z in range(heights.shape[0]):
+            for m in range(r.shape[2]):
+                gap = r[i, z, m] - mean[m]
+                squares[m] += heights[z, m] * gap * gap
+        total = 0.0
+        for m in range(r.shape[2]):
+            total += squares[m] / (1.0 + mean[m]) if 1.0 + mean[m] > empty else 0.0
+        out[i] = total
+
+
+def _compiled_best_actions(r: Array, terms: Terms, empty: float) -> Array:  # noqa: ARG001 (masses make no difference)
+    out = np.empty(r.shape[0])
+    add_best_actions(np.asarray(r), np.asarray(terms.heights), np.asarray(terms.offsets), out)
+    return namespace(r).asarray(out)
+
+
+def _compiled_squares(r: Array, terms: Terms, empty: float) -> Array:
+    out = np.empty(r.shape[0])
+    add_squares(np.asarray(r), np.asarray(terms.heights), terms.weighted, empty, out)
+    return namespace(r).asarray(out)
+
+
+IN_DOUBLE = Form(
+    "products of centred members in float64, in blocks",
+    GENERAL.prepare,
+    GENERAL.numbers,
+    GENERAL.context_numbers,
+    total=Total(block_sums_in_double, block_numbers, in_logs=True),
+    serves=lambda loss, belief: (
+        _is_on_host(belief) and within_reach(loss, belief, _LIGHTEST_IN_DOUBLE, _WEIGHTS_APART_IN_DOUBLE)
+    ),
+)
+"""For small ensembles on the host, and for weights of classes further apart than single precision can bear."""
 BLOCKED = Form(
     "products of centred members in float32, in blocks",
     GENERAL.prepare,
     GENERAL.numbers,
     GENERAL.context_numbers,
     total=Total(block_sums, block_numbers, in_logs=True),
-    serves=lambda loss, belief: is_large_ensemble(belief) and within_reach(loss, belief),
+    serves=lambda loss, belief: _is_rounded(belief) and within_reach(loss, belief),
+    otherwise=IN_DOUBLE,
 )
-"""For large ensembles."""
+"""Where products are many, and for members that came in single precision."""
 
 
 # Log loss cell by cell, in loops that are compiled where numba is installed: in float32, contexts along the last axis,
@@ -407,8 +526,10 @@ def _is_readable(side: Array) -> bool:
     return isinstance(side, np.ndarray) and side.dtype in (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def _compiled_serves(loss: LogLoss, belief: CategoricalEnsemble) -> bool:
-    readable = is_large_ensemble(belief) and all(_is_readable(each) for each in (belief.candidates, belief.contexts))
+def _compiled_serves(loss: Any, belief: CategoricalEnsemble) -> bool:
+    """Whether loops are compiled, can read the members, and have enough to do."""
+    enough = is_large_ensemble(belief) or _are_many_products(belief)
+    readable = enough and all(map(_is_readable, (belief.candidates, belief.contexts)))
     return readable and within_reach(loss, belief) and has_jit()
 
 
@@ -593,7 +714,17 @@ def _vote_costs(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:
     return lambda block: of(block.as_probabilities())
 
 
-_FUSED = _kernel_or(BLOCKED)
+_FUSED = _kernel_or(
+    Form(
+        "products of centred members in float32, in compiled blocks",
+        GENERAL.prepare,
+        GENERAL.numbers,
+        GENERAL.context_numbers,
+        total=Total(block_sums_compiled, block_numbers, in_logs=True),
+        serves=_compiled_serves,
+        otherwise=BLOCKED,
+    )
+)
 for _weight in (None, ClassWeights):  # before those on the host, which are registered for any weight
     register(LogLoss, _weight, CategoricalEnsemble, _kernel_or(None))
     register(LogLoss, _weight, VoteEnsemble, fused_form_of_votes(_vote_sums, 3))

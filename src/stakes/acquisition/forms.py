@@ -40,7 +40,7 @@ from stakes.beliefs.outcomes import Automatic
 from stakes.beliefs.quadrature import SPACING, Resolved
 from stakes.beliefs.warped import Unwarped
 from stakes.exceptions import AccuracyWarning, StakesError
-from stakes.losses import AnyLoss, DistributionLoss, LogScore, Loss, WeightedBregman
+from stakes.losses import AnyLoss, DistributionLoss, LogScore, Loss, PerContext, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributional import QuantileScore
@@ -191,6 +191,8 @@ def find_form(loss: AnyLoss, belief: Belief) -> Form:
         'profile curve EUR_c(rho)'
     """
     check_pair(loss, belief)
+    if isinstance(loss, PerContext):
+        return EACH_CONTEXT
     if (plain := simplest(belief)) is not belief:
         return _of_one_hypothesis(find_form(loss, plain))
     for key in _keys(loss, belief):
@@ -255,11 +257,17 @@ def _with_others(form: Form | None) -> Iterator[Form]:
 
 def general_form(loss: AnyLoss) -> Form:
     """The form that is right for this loss under every belief: expected regret, as `expected_regret` computes it."""
+    if isinstance(loss, PerContext):
+        return EACH_CONTEXT_GENERAL
     return OVER_DISTRIBUTIONS if isinstance(loss, DistributionLoss) else GENERAL
 
 
 def check_pair(loss: AnyLoss, belief: Belief) -> None:
     """Refuse what is no loss or no belief, and a loss that is not defined wherever the target can fall."""
+    if isinstance(loss, PerContext) and isinstance(belief, Belief):
+        for one in {id(one): one for _, one, _ in loss.runs(belief.n_contexts)}.values():
+            check_pair(one, belief)
+        return
     if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
         missing = missing_members(loss, Loss) if hasattr(loss, "statistics") else ()
         lacking = f", which lacks {' and '.join(missing)}" if missing else ""
@@ -653,6 +661,50 @@ def _node_numbers(loss: DistributionLoss, belief: Any) -> int:
 
 OVER_DISTRIBUTIONS = Form(
     "expected regret over split distributions", _regret_over_distributions, _node_numbers, context_numbers=16384
+)
+
+
+# A loss for each context
+
+
+def _each_context(choose: Callable[[Any, Any], Form], loss: PerContext, belief: Any) -> Reduction:
+    """The forms of the losses, side by side."""
+    found, scales = [], []
+    for part, one, prices in loss.runs(belief.n_contexts):
+        here = belief.take(slice(None), part)
+        of, log_scale = choose(one, here).prepare(one, here)
+        found.append((part, of))
+        scales.append(
+            double(log_scale) if prices is None else double(log_scale) + constant(prices_log(prices), here.like)
+        )
+
+    def reductions(block: Any) -> Array:
+        xp = namespace(block.like)
+        return xp.concat([double(of(block.take(slice(None), part))) for part, of in found], axis=1)
+
+    return reductions, namespace(belief.like).concat(scales)
+
+
+def prices_log(prices: Any) -> Any:
+    """[m]: the logarithms of prices, in NumPy."""
+    return [math.log(price) for price in prices]
+
+
+def _each_numbers(choose: Callable[[Any, Any], Form], loss: PerContext, belief: Any) -> int:
+    """The most that one of the losses asks for, by the first of each type."""
+    kinds = {type(one): (part, one) for part, one, _ in reversed(list(loss.runs(belief.n_contexts)))}
+    blocks = ((belief.take(slice(None), part), one) for part, one in kinds.values())
+    return max(choose(one, here).numbers(one, here) for here, one in blocks)
+
+
+EACH_CONTEXT = Form(
+    "each context under its own loss", partial(_each_context, find_form), partial(_each_numbers, find_form), 2048
+)
+EACH_CONTEXT_GENERAL = Form(
+    "each context under its own loss, expected regret",
+    partial(_each_context, lambda one, _: general_form(one)),
+    partial(_each_numbers, lambda one, _: general_form(one)),
+    16384,
 )
 
 

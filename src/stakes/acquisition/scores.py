@@ -41,6 +41,7 @@ from stakes.acquisition.forms import (
     general_form,
     is_meant_for,
     of_action,
+    prices_log,
     regret_of_target,
     resolve,
     simplest,
@@ -59,6 +60,7 @@ from stakes.losses import (
     LogScore,
     Loss,
     Mahalanobis,
+    PerContext,
     Pinball,
     SquaredError,
     ThresholdDecision,
@@ -173,10 +175,10 @@ def uncertainty(loss: AnyLoss, belief: Belief, *, return_log_scale: bool = False
     """
     check_pair(loss, belief)
     values, scales, xp = [], [], namespace(belief.like)
-    for block in context_blocks(belief):
-        value, log_scale = _uncertainty(loss, block)
+    for one, block, log_price in _loss_blocks(loss, belief):
+        value, log_scale = _uncertainty(one, block)
         values.append(double(value))
-        scales.append(double(log_scale))
+        scales.append(double(log_scale) + log_price)
     value, log_scale = check_finite(xp.concat(values)), xp.concat(scales)
     if not return_log_scale:
         return unscaled(value, log_scale, belief)
@@ -256,6 +258,13 @@ def best_of_knowing(loss: AnyLoss, belief: Belief) -> Array:
     """
     if isinstance(loss, DistributionLoss):
         return uncertainty(loss, belief)
+    if isinstance(loss, PerContext):
+        parts = loss.runs(belief.n_contexts)
+        found = [
+            best_of_knowing(one, belief.take(slice(None), part)) * (1.0 if by is None else constant(by, belief.like))
+            for part, one, by in parts
+        ]
+        return namespace(belief.like).concat(found)
     values, scales = [], []
     for block in context_blocks(belief):
         logs, reference = by_logarithms(loss, block), block.reference(loss)
@@ -302,7 +311,7 @@ def blocks(
     pairs = max(1, min(_PAIRS, numbers // form.numbers(loss, belief)))  # candidates x contexts that fit
     for contexts in slices(belief.n_contexts, max(1, min(pairs, numbers // form.context_numbers))):
         here = belief.take(slice(None), contexts)
-        of, log_scale = form.prepare(loss, here)
+        of, log_scale = form.prepare(_losses_at(loss, contexts, belief.n_contexts), here)
         parts = slices(here.n_candidates, max(1, pairs // here.n_contexts))
         yield contexts, log_scale, (partial(of, here.take(part, slice(None))) for part in parts)
 
@@ -319,6 +328,23 @@ def numbers_within(memory_limit: int | None, belief: Belief) -> int:
 def context_blocks(belief: Belief) -> Iterator[Belief]:
     """The belief in blocks of contexts, for what is integrated over contexts alone."""
     return (belief.take(slice(None), part) for part in slices(belief.n_contexts, _CONTEXTS))
+
+
+def _loss_blocks(loss: AnyLoss, belief: Belief) -> Iterator[tuple[AnyLoss, Belief, Any]]:
+    """Blocks of contexts with one loss: that, the block, and the logs of its prices."""
+    if not isinstance(loss, PerContext):
+        yield from ((loss, block, 0.0) for block in context_blocks(belief))
+        return
+    for part, one, prices in loss.runs(belief.n_contexts):
+        here = belief.take(slice(None), part)
+        for inner in slices(here.n_contexts, _CONTEXTS):
+            log_price = 0.0 if prices is None else constant(prices_log(prices[inner]), belief.like)
+            yield one, here.take(slice(None), inner), log_price
+
+
+def _losses_at(loss: Any, contexts: slice, count: int) -> Any:
+    """The loss for a block of all `count` contexts."""
+    return loss.take(contexts, count) if isinstance(loss, PerContext) else loss
 
 
 def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
@@ -706,6 +732,11 @@ def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
         array([0.5, 3. ])
     """
     check_pair(loss, belief)
+    if isinstance(loss, PerContext):
+        parts = loss.runs(belief.n_contexts)
+        return namespace(belief.like).concat(
+            [bayes_prediction(one, belief.take(slice(None), part)) for part, one, _ in parts]
+        )
     closed = closed_answer(loss, belief)
     return integrated_answer(loss, belief) if closed is None else closed
 

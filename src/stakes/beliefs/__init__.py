@@ -10,6 +10,7 @@ from stakes.beliefs.base import (
     reference_at,
 )
 from stakes.beliefs.categorical import CategoricalEnsemble, VoteEnsemble
+from stakes.beliefs.draws import DrawsBelief
 from stakes.beliefs.gaussian import GaussianBelief
 from stakes.beliefs.mixture import GaussianMixtureBelief
 from stakes.beliefs.noisy import noisy_labels
@@ -29,6 +30,7 @@ __all__ = [
     "CategoricalEnsemble",
     "Distribution",
     "DistributionBelief",
+    "DrawsBelief",
     "GaussianBelief",
     "GaussianMixtureBelief",
     "Integrand",

@@ -118,7 +118,7 @@ class CategoricalEnsemble:
 
     def reference(self, integrand: Integrand) -> Reference:
         """The re-weighted mean p_w(z | c) of the members, and the scale of its statistics."""
-        return _reference(integrand, self._means())
+        return class_reference(integrand, self._means())
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: the mean over members of `member_moments`."""
@@ -148,7 +148,7 @@ class CategoricalEnsemble:
         Returns:
             [M, K, D].
         """
-        return _member_moments(
+        return class_moments(
             integrand, reference, self._means(), lambda part: probability_rows(self.contexts[part, ...])
         )
 
@@ -255,7 +255,7 @@ class VoteEnsemble:
 
     def reference(self, integrand: Integrand) -> Reference:
         """The re-weighted shares p_w(z | c) of votes, and the scale of their statistics."""
-        return _reference(integrand, self._means())
+        return class_reference(integrand, self._means())
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[M, D]: the mean over members of `member_moments`."""
@@ -275,7 +275,7 @@ class VoteEnsemble:
         Returns:
             [M, K, D]: the statistics of the class that the member votes for.
         """
-        return _member_moments(integrand, reference, self._means(), lambda part: self._votes(self.contexts[part, :]))
+        return class_moments(integrand, reference, self._means(), lambda part: self._votes(self.contexts[part, :]))
 
     def _means(self) -> Array:
         """[M, C]: the share of votes for each class."""
@@ -361,7 +361,7 @@ def _beyond_rounding(values: Array, sizes: Array) -> Array:
     return xp.where(abs(values) > _ROUNDING * sizes, values, xp.zeros_like(values))
 
 
-def _reference(integrand: Integrand, means: Array) -> Reference:
+def class_reference(integrand: Integrand, means: Array) -> Reference:
     """The point p_w(z | c) [M, C] for means [M, C], and the log of the mean size of S(z) about it.
 
     From logarithms of weights, which may have any scale; their differences are exact.
@@ -386,9 +386,7 @@ def _log_weight(point: Array, integrand: Integrand) -> Array:
     return finite_or_zero(integrand.log_magnitudes(point)[..., 0])
 
 
-def _member_moments(
-    integrand: Integrand, reference: Reference, means: Array, members: Callable[[slice], Array]
-) -> Array:
+def class_moments(integrand: Integrand, reference: Reference, means: Array, members: Callable[[slice], Array]) -> Array:
     """[M, K, D]: E[S(z) | c, k] over the scale of the reference, from the members [m, K, C] of a part of contexts."""
     xp, log_scale = namespace(means), double(reference.log_scale)
     if reference.point is not None:

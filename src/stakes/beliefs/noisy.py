@@ -56,8 +56,8 @@ def noisy_labels(belief: Belief, noise: Any, rows: Any = None) -> Any:
         [0.5] [0.3]
     """
     kinds: dict[type, Callable[[Any, Any, Any], Any]] = {
-        CategoricalEnsemble: _said,
-        VoteEnsemble: _said,
+        CategoricalEnsemble: _noisy_classes,
+        VoteEnsemble: _noisy_classes,
         GaussianBelief: _measured,
         GaussianMixtureBelief: _measured_by_hypothesis,
         NormalEnsemble: _measured_by_member,
@@ -80,7 +80,7 @@ def _positions(belief: Belief, rows: Any) -> Any:
     return found
 
 
-def _said(belief: CategoricalEnsemble | VoteEnsemble, noise: Any, rows: Any) -> CategoricalEnsemble:
+def _noisy_classes(belief: CategoricalEnsemble | VoteEnsemble, noise: Any, rows: Any) -> CategoricalEnsemble:
     """Each member's probabilities of the label, times the confusion matrix."""
     _, confusion = asarrays(like=belief.like, confusion=noise)
     count, xp = int(belief.n_classes), namespace(belief.like)
@@ -90,8 +90,8 @@ def _said(belief: CategoricalEnsemble | VoteEnsemble, noise: Any, rows: Any) -> 
     if isinstance(belief, VoteEnsemble):
         belief = belief.as_probabilities()
     candidates = belief.candidates[xp.asarray(rows), ...]  # [P, K, C]
-    said = xp.matmul(xp.astype(candidates, confusion.dtype), confusion)
-    return replaced(belief, candidates=said)
+    opinions = xp.matmul(xp.astype(candidates, confusion.dtype), confusion)
+    return replaced(belief, candidates=opinions)
 
 
 def _variances(belief: Any, noise: Any, rows: Any) -> Array:

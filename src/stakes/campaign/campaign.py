@@ -7,90 +7,76 @@ are known.
 
 from __future__ import annotations
 
-import math
 import os
-import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from stakes._utils.arguments import Progress, affordable, as_progress, as_texts_of
-from stakes.campaign.journal import WEEK, Journal, append, damaged, kept_in
+from stakes._utils.arguments import Progress, as_progress, as_texts_of
+from stakes.campaign.audits import audit_kept, begin_audit, end_audit, status_of_audit
+from stakes.campaign.journal import WEEK, Journal, append
 from stakes.campaign.kept import (
+    AUDIT,
+    FAILURE,
     MONEY,
-    KeptAudit,
-    annotator_factors,
-    annotators_kept,
-    audit_kept,
-    audit_status,
-    audit_to_keep,
-    check_ranking_kept,
+    PROMISE,
+    RANKING,
     failure_kept,
     kept_path,
-    label_prices,
     money_changes,
-    purchases,
     ranking_kept,
-    reliability,
 )
+from stakes.campaign.opinions import (
+    prices_of_annotators,
+    reliability_of,
+    rows_in_dispute,
+    same_labels,
+    trained_on,
+)
+from stakes.campaign.project import Project
+from stakes.campaign.rankings import (
+    advice_now,
+    ask_for_opinions,
+    ask_for_rows,
+    hand_out_offer,
+    label_changes,
+    last_ranked,
+    opinion_offers,
+    rank_open_rows,
+    set_since,
+    shown_time,
+    staleness,
+)
+from stakes.campaign.standing import hand_out_rows, standing_of, why_none
 from stakes.campaign.states import (
     Event,
     Opinion,
-    Record,
     Recorded,
-    RowState,
     Status,
     checked_clock,
     checked_count,
     checked_id,
-    checked_lease,
     checked_positive,
     checked_text,
     unknown_row,
 )
-from stakes.campaign.trust import refuse_untrusted, remember_trust
+from stakes.campaign.trust import remember_trust
 from stakes.exceptions import StakesError
-from stakes.files import Fingerprint, changes, fingerprint, write_csv
-from stakes.files.frame import cell_kind
+from stakes.files import Fingerprint, write_csv
 from stakes.files.write import checked_output
 from stakes.tabular import Brief, LossSpec, Worksheet, read_worksheet
 from stakes.tabular.filled import read_filled_labels, write_worksheet
-from stakes.tabular.worksheet import checked_class, checked_real, domain_of, loss_task, written_label
+from stakes.tabular.worksheet import written_label
 
 if TYPE_CHECKING:
-    from stakes.campaign.promises import KeptPromise
+    from stakes.campaign.functions import LabelFunction
     from stakes.evaluation import AuditedLoss
     from stakes.losses import AnyLoss
     from stakes.ranking import OpinionOffer, PromisedRound, Ranking
-    from stakes.ranking.promises import Past
-    from stakes.tabular.suggestions import Suggested
-
-RANKING, FAILURE, AUDIT, PROMISE = "ranking", "failure", "audit", "promise"  # kinds of records
-STALE, LEASE, NO_MORE = "stale ranking", "lease", "no more rows"  # kinds of notes on rows that are handed out
-_IN_VAIN = 5  # rankings of which others took every row, after which an asker is told so
-_PER_ROW = ("indices", "row_ids", "scores", "reasons")  # fields of a ranking
-
-T = TypeVar("T")
-
-
-class _Now(NamedTuple):
-    """What events have come to, at one moment."""
-
-    version: int
-    states: dict[str, RowState]
-    due: dict[str, float]
-    """What a label of each row would cost now: nothing where it was paid for, and withdrawn."""
-    spent: float
-    pending: float
-
-    def those(self, *statuses: str) -> list[str]:
-        """The ids of rows in some states, in their order."""
-        return [row for row, state in self.states.items() if state.status in statuses]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,13 +172,13 @@ class Campaign:
         """
         campaign = Campaign(Path(path), Journal.open(path), trust)
         try:
-            campaign._check_settings()
+            campaign._project.check_settings()
             if trust and campaign.brief.imports():
                 remember_trust(campaign.path, campaign.brief)
             if table is not None:
-                campaign._refuse_untrusted(model=False)
-                campaign._refuse_changes(read_worksheet(table, campaign.brief))
-                if (moved := kept_path(table, campaign.path)) != campaign._settings["table"]:
+                campaign._project.refuse_untrusted(model=False)
+                campaign._project.refuse_changes(read_worksheet(table, campaign.brief))
+                if (moved := kept_path(table, campaign.path)) != campaign._project.settings["table"]:
                     campaign.journal.update_settings(table=moved)
                     return Campaign(campaign.path, campaign.journal, trust)
             return campaign
@@ -201,54 +187,28 @@ class Campaign:
             raise
 
     @cached_property
-    def _settings(self) -> dict[str, Any]:
-        return self.journal.settings
+    def _project(self) -> Project:
+        return Project(self.path, self.journal, self.trusted)
 
-    def _setting(self, name: str, read: Callable[[Any], T]) -> T:
-        with kept_in(self.path, f"its setting {name!r}"):
-            return read(self._settings[name])
-
-    def _check_settings(self) -> None:
-        """Refuse settings and labels that cannot be what was written, before anything is done with them."""
-        events, rows = self.journal.history(), self.journal.costs()
-        if self.n_initial > len(events) or any(event.kind != "label" for event in events[: self.n_initial]):
-            raise damaged(self.path, f"{self.n_initial} labels came with its table, and its events are others")
-        if self.fingerprint.rows != len(rows):
-            raise damaged(self.path, f"its table has {self.fingerprint.rows} rows, and {len(rows)} are there")
-        if self.table and not self.brief.imports(model=False):
-            self._check_labels()
-
-    def _check_labels(self) -> None:
-        """Refuse a label in the file that the loss cannot judge."""
-        named = tuple(self.brief.classes or self.brief.loss.cost_matrix or ())
-        with kept_in(self.path, "a label"):
-            known = self.journal.known_labels()
-            if self._numbers and self._domain is None and all(cell_kind(label) == "number" for label in known):
-                return  # at once: there may be many
-            for label in known:
-                self._check_label(label, named)
-
-    @cached_property
+    @property
     def brief(self) -> Brief:
         """What is asked of the table, with money as it was last set."""
-        first = self._setting("brief", Brief.from_dict)
-        with kept_in(self.path, "its settings"):
-            return replace(first, **{name: self._settings[name] for name in MONEY if name in self._settings})
+        return self._project.brief
 
-    @cached_property
+    @property
     def n_initial(self) -> int:
         """How many labels came with the table; others are paid for."""
-        return self._setting("initial", lambda kept: checked_count(kept, "the number of labels", 0))
+        return self._project.n_initial
 
-    @cached_property
+    @property
     def table(self) -> Path:
         """Where the table is."""
-        return self.path.resolve().parent / self._setting("table", lambda kept: checked_text(kept, "the table"))
+        return self._project.table
 
-    @cached_property
+    @property
     def fingerprint(self) -> Fingerprint:
         """What the table was when the campaign was made."""
-        return self._setting("fingerprint", Fingerprint.from_dict)
+        return self._project.fingerprint
 
     def check(self) -> None:
         """Read the whole file again, every record of it too; `open` has looked at everything else.
@@ -263,7 +223,10 @@ class Campaign:
             failure_kept(self.path, record)
         for record in self.journal.records(AUDIT):
             audit_kept(self.path, record)
-        self._kept_promises()
+        if self.journal.records(PROMISE):
+            from stakes.campaign.promises import kept_promises  # here, as telling needs none of it
+
+            kept_promises(self._project)
 
     def check_trust(self) -> None:
         """Refuse to import what the campaign names by "module:Name", unless it is trusted.
@@ -271,27 +234,12 @@ class Campaign:
         Raises:
             StakesError: If it is not; nothing was imported then.
         """
-        self._refuse_untrusted()
+        self._project.refuse_untrusted()
 
-    def _refuse_untrusted(self, *, model: bool = True) -> None:
-        """The same; for the loss alone where the model is not needed."""
-        if not self.trusted and self.brief.imports(model=model):
-            refuse_untrusted(self.path, self.brief, model=model)
-
-    @cached_property
+    @property
     def sheet(self) -> Worksheet:
         """The table, read once, refused if it has changed."""
-        if not self.table.exists():
-            raise StakesError(
-                f"the table of the campaign, {self.table}, is not there. Put it back, or say where it is (--table)."
-            )
-        self._refuse_untrusted(model=False)
-        sheet = read_worksheet(self.table, self.brief)
-        self._refuse_changes(sheet)
-        if sheet.ids != self.journal.ids():
-            raise damaged(self.path, "its rows are not those of its table")
-        self._check_labels()
-        return sheet
+        return self._project.sheet
 
     def ask(
         self, n: int = 1, *, lease: float = WEEK, who: str | None = None, progress: bool | Progress = False
@@ -315,31 +263,7 @@ class Campaign:
         Raises:
             StakesError: If the rows cannot be ranked and never were, or `n` is no number of rows.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise StakesError(f"the number of rows to ask for must be a whole number, 1 or more; got {n!r}")
-        checked_lease(lease, checked_clock())  # before a model is fitted
-        show = as_progress(progress)
-        parts: list[Ranking] = []
-        ours: dict[str, float] = {}  # until when: a lease may end while the next rows are ranked
-        stale = done = None
-        in_vain = 0
-        self.sheet  # noqa: B018 (a table that is gone or changed is refused, whatever is handed out)
-        while len(ours) < n and done is None:
-            now = self._now(ours)
-            if done := self._why_none(now):
-                break
-            ranking, stale = self._ranked(now, n - len(ours), show)
-            at = checked_clock()
-            leased = self.journal.lease(ranking.row_ids, n - len(ours), seconds=lease, who=who, now=at)
-            rows = self._within_budget(leased, who, ours)
-            parts += [_only(ranking, rows)] if rows else []
-            ours |= dict.fromkeys(rows, at + lease)
-            in_vain = 0 if rows else in_vain + 1
-            if not len(ranking):
-                done = "what is left of the budget covers no other row"
-            elif in_vain == _IN_VAIN:
-                done = f"others took the rows {in_vain} times while they were ranked; ask again"
-        return self._handed_out(parts, n, min(ours.values(), default=None), stale, done)
+        return ask_for_rows(self._project, n, lease=lease, who=who, progress=progress)
 
     def ask_annotator(self, name: str, n: int = 1, *, lease: float = WEEK) -> tuple[OpinionOffer, ...]:
         """Hand out the rows on which the opinion of one annotator is worth most for its price.
@@ -359,40 +283,128 @@ class Campaign:
         Raises:
             StakesError: If there is no label yet, no row is left for them, or a number cannot be used.
         """
+        return ask_for_opinions(self._project, name, n, lease=lease)
+
+    def opinion_offers(self, names: Sequence[str], n: int = 8) -> dict[str, tuple[OpinionOffer, ...]]:
+        """The rows on which an opinion of each annotator is worth most for its price; nothing is handed out.
+
+        Asking again competes with asking anew: a row that others have labelled is among the candidates.
+
+        Args:
+            names: The annotators, each at the price that was set, or 1.
+            n: How many rows for each, at most.
+
+        Returns:
+            By name, what could be asked for, best first: `row` is the position in the table, `before` how many opinions
+            there are on it. Nothing for those who have labelled all that is in doubt.
+
+        Raises:
+            StakesError: If there is no label yet.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> kinds = ["cat"] * 3 + ["dog"] * 3 + [None] * 4
+            >>> table = pd.DataFrame({"x": range(10), "kind": kinds}, index=list("abcdefghij"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     campaign.set_annotators({"expert": 5.0})
+            ...     _ = campaign.tell("g", "cat", annotator="student")
+            ...     offers = campaign.opinion_offers(["student", "expert"], 4)
+            >>> [offer.price for offer in offers["expert"]], 6 in [offer.row for offer in offers["student"]]
+            ([5.0, 5.0, 5.0, 5.0], False)
+        """
+        checked_count(n, "the number of rows", 1)
+        found = opinion_offers(self._project, [checked_id(name) for name in names], n)
+        return {name: tuple(offers) for name, offers in found.items()}
+
+    def hand_out_offer(self, offer: OpinionOffer, *, lease: float = WEEK) -> bool:
+        """Hand out the row of an offer to its annotator: to be labelled, or for an opinion beside others.
+
+        Args:
+            offer: One that `opinion_offers` gave.
+            lease: For how many seconds.
+
+        Returns:
+            Whether it was handed out; not where others have it by now, or the budget does not pay for it.
+
+        Raises:
+            StakesError: If a number cannot be used.
+        """
+        return hand_out_offer(self._project, offer, lease)
+
+    def label_with(
+        self,
+        function: LabelFunction,
+        n: int = 10,
+        *,
+        name: str,
+        price: float | None = None,
+        lease: float = WEEK,
+    ) -> Recorded:
+        """Have a Python function label rows, as an annotator with a price whose reliability is measured.
+
+        It gets the rows on which its opinion is worth most for its price, those that others have labelled among them;
+        its labels are opinions of its own (see `reliability`). What it does not know waits to be settled by people.
+
+        Args:
+            function: From the id of a row, its cells by column, and the classes (none for numbers) to a label, or None
+                where it does not know.
+            n: How many rows, at most.
+            name: What its labels go by.
+            price: What one of them costs, as a multiple of what a label costs; None: as it was set before, or 1.
+            lease: For how many seconds it has the rows.
+
+        Returns:
+            What became of its labels.
+
+        Raises:
+            StakesError: If it fails or answers what is no label: what it labelled before is recorded, and the other
+                rows are given back. If no row is left for it.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> kinds = ["cat"] * 3 + ["dog"] * 3 + [None] * 4
+            >>> table = pd.DataFrame({"x": range(10), "kind": kinds}, index=list("abcdefghij"))
+            >>> with Campaign.create(None, table, "kind", "zero-one") as campaign:
+            ...     by_rule = lambda row, cells, classes: "cat" if float(cells["x"]) < 7.5 else "dog"
+            ...     recorded = campaign.label_with(by_rule, 2, name="rule", price=0.1)
+            ...     spent = campaign.status(refresh=False).spent
+            >>> len(recorded.new), spent
+            (2, 0.2)
+        """
+        from stakes.campaign.functions import label_rows, rows_for_function  # here, as few need it
+
         checked_id(name)
         checked_count(n, "the number of rows", 1)
-        now, ids = self._now(), self.sheet.ids
-        from stakes.tabular.opinions import rank_for_annotator
+        if price is not None:
+            self.set_annotators({name: price})
+        rows = rows_for_function(self._project, name, n, lease)
+        return label_rows(self._project, function, rows, name, self.tell)
 
-        place = {row: position for position, row in enumerate(ids)}
-        opinions, known = self.opinions(), self._beyond_doubt()
-        out = [place[row] for row in now.those("asked", "skipped", "testing", "tested", "unsure")]
-        found: list[OpinionOffer] = []
-        offers = rank_for_annotator(
-            self.sheet,
-            name,
-            n + 8,  # some may be taken by others in the meantime
-            opinions=[(place[each.row], each.annotator, each.label) for each in opinions if each.annotator is not None],
-            known={place[row]: label for row, label in known.items()},
-            excluded=out,
-            price=self.annotators().get(name, 1.0),
-        )
-        for offer in offers:
-            if len(found) == n:
-                break
-            row = ids[offer.row]
-            if offer.before:
-                got = self.journal.consult([row], 1, name, opinions=offer.before + 1, seconds=lease)
-            else:
-                got = tuple(self.hand_out([row], 1, lease=lease, who=name))
-            found += [offer] if got else []
-        return tuple(found)
+    def training_labels(self) -> dict[str, str]:
+        """The labels that the model is fitted to, by row.
 
-    def _beyond_doubt(self) -> dict[str, str]:
-        """By row: labels that came without a name, or were settled."""
-        known = {each.row: each.label for each in self.opinions() if each.annotator is None}
-        settled = self.journal.replay.settled
-        return known | {row: event.label for row, event in settled.items() if event.label is not None}
+        Where opinions on a row differ and nobody has settled it, that is what they come to by the reliability of those
+        who gave them; labels of audits are kept apart.
+
+        Returns:
+            Labels as text.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from stakes import Campaign
+            >>> table = pd.DataFrame({"x": range(6), "y": [1.0, 2.0] + [None] * 4}, index=list("abcdef"))
+            >>> with Campaign.create(None, table, "y", "squared-error") as campaign:
+            ...     for row, first, second in (("c", 3.0, 3.2), ("d", 4.0, 4.4), ("e", 5.0, 5.3)):
+            ...         _ = campaign.tell(row, first, annotator="anna")
+            ...         _ = campaign.tell(row, second, annotator="ben")
+            ...     labels = campaign.training_labels()
+            >>> labels["a"], 3.0 < float(labels["c"]) < 3.2
+            ('1.0', True)
+        """
+        ids = self.sheet.ids
+        return {ids[place]: label for place, label in trained_on(self._project, standing_of(self._project)).items()}
 
     def rank(self, n: int = 8, *, progress: bool | Progress = False) -> Ranking:
         """Rank the open rows by the model as it is now, keep the ranking, and hand nothing out.
@@ -408,10 +420,10 @@ class Campaign:
             StakesError: If no row can be handed out, or the rows cannot be ranked and never were.
         """
         checked_count(n, "the number of rows", 1)
-        now = self._now()
-        if why := self._why_none(now):
+        now = standing_of(self._project)
+        if why := why_none(self._project, now):
             raise StakesError(f"there is no row to rank: {why}")
-        return self._ranked(now, n, as_progress(progress))[0]
+        return rank_open_rows(self._project, now, n, as_progress(progress))[0]
 
     def hand_out(self, wanted: Sequence[str], n: int = 1, *, lease: float = WEEK, who: str | None = None) -> list[str]:
         """Hand out the first of some rows that are open, as far as the budget goes, without ranking them.
@@ -428,8 +440,7 @@ class Campaign:
         Raises:
             StakesError: If there is no such row, or a number cannot be used.
         """
-        leased = self.journal.lease(wanted, n, seconds=lease, who=who)
-        return list(leased) if self.brief.budget is None else self._within_budget(leased, who)
+        return hand_out_rows(self._project, wanted, n, lease=lease, who=who)
 
     def audit(self, n: int = 20, *, who: str | None = None, progress: bool | Progress = False) -> tuple[str, ...]:
         """Draw rows to test the model on: their labels tell what it loses today, on all rows that are open.
@@ -449,25 +460,7 @@ class Campaign:
             StakesError: If an audit is under way, there is no model yet or no open row, the budget does not pay for the
                 labels, or `n` is no number of rows. Nothing is recorded then.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise StakesError(f"the number of rows to draw must be a whole number, 1 or more; got {n!r}")
-        show = as_progress(progress)
-        self.check_trust()
-        self.sheet  # noqa: B018 (a table that is gone or changed is refused)
-        for _ in range(_IN_VAIN):
-            now = self._now()
-            if under_way := now.those("testing"):
-                raise StakesError(
-                    f"an audit is under way: {len(under_way)} of its rows have no label yet, such as {under_way[0]!r}. "
-                    "Tell their labels, skip what cannot be labelled, or end it (audit --read). Nothing was drawn."
-                )
-            show("fitting a model to the labels", None)
-            rows, payload = self._drawn(now, n)
-            if self.journal.test(rows, AUDIT, payload, who=who):
-                return rows
-        raise StakesError(
-            f"others took rows {_IN_VAIN} times while they were drawn; repeat the call. Nothing was drawn."
-        )
+        return begin_audit(self._project, n, who=who, progress=progress)
 
     def read_audit(self, *, use_for_training: bool = False, who: str | None = None) -> AuditedLoss:
         """End the last audit, and tell what the model loses by it.
@@ -486,17 +479,7 @@ class Campaign:
         Raises:
             StakesError: If there was no audit, or the first of its rows has no label. Nothing is recorded then.
         """
-        kept = self._last_audit()
-        if kept is None:
-            raise StakesError("there is no audit to read; begin one (audit)")
-        found = self._audited(kept)
-        if found is None:
-            raise StakesError(
-                f"the first row of the audit, {kept.rows[0]!r}, has no label yet, and an audit is read in the order in "
-                "which its rows were drawn. Tell it, or skip it if it cannot be labelled. Nothing was recorded."
-            )
-        self.journal.use_results(release=True, use=use_for_training, who=who)
-        return found
+        return end_audit(self._project, use_for_training=use_for_training, who=who)
 
     def tell(
         self,
@@ -554,8 +537,8 @@ class Campaign:
         Raises:
             StakesError: If one of them is no label for its row; nothing is recorded then.
         """
-        self._refuse_untrusted(model=False)
-        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
+        self._project.refuse_untrusted(model=False)
+        read = [(str(row), written_label(label, self.brief, numbers=self._project.numbers)) for row, label in pairs]
         return self._record(read, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
     def _record(
@@ -568,21 +551,21 @@ class Campaign:
         annotator: str | None = None,
     ) -> Recorded:
         """Record labels that were read: numbers as `float` takes them."""
-        self._refuse_bad_labels(labels, new_class)
-        if self._numbers:
+        self._project.refuse_bad_labels(labels, new_class)
+        if self._project.numbers:
             labels = [(row, _first_written(self._known_label(row, annotator), label)) for row, label in labels]
         return self.journal.tell_many(labels, replace=replace, who=who, annotator=annotator)
 
     def _known_label(self, row: str, annotator: str | None) -> str | None:
-        """The label of a row, or what an annotator has said of it."""
+        """The label of a row, or the opinion of an annotator on it."""
         own = None if annotator is None else self.journal.replay.opinions.get(row, {}).get(annotator)
         return self.journal.state(row).label if own is None else own.label
 
     def opinions(self) -> tuple[Opinion, ...]:
-        """What each annotator says of each row, in the order in which it was said.
+        """The opinion of each annotator on each row, in the order in which they came.
 
         The label of a row is the opinion of whoever gave it; how a row was settled is not among them, as whoever
-        settles it knows what the others said. What was taken back is left out.
+        settles it knows the opinions of the others. What was taken back is left out.
 
         Returns:
             Row, annotator (None where there is no name), label and time of each.
@@ -609,14 +592,7 @@ class Campaign:
         Returns:
             Their ids.
         """
-        self.journal.version()  # what others have said is known
-        replay = self.journal.replay
-        several = [row for row, each in replay.opinions.items() if len(each) > 1]
-        if not several:
-            return ()
-        same = self.alike()
-        places = {row: place for place, row in enumerate(replay.rows)}
-        return tuple(sorted((row for row in several if replay.disagree(row, same)), key=places.__getitem__))
+        return rows_in_dispute(self._project)
 
     def reliability(self) -> tuple[str, ...]:
         """How reliable annotators are, each with a standard error, and how far they agree.
@@ -637,19 +613,11 @@ class Campaign:
             ...     print(campaign.reliability()[-1])
             Krippendorff's alpha 0.69 (-0.22 to 1.00), 6 rows.
         """
-        opinions = self.opinions()
-        if all(each.annotator is None for each in opinions):  # nobody to tell of
-            return ()
-        classes = tuple(self.brief.classes or ())
-        return reliability(opinions, self._beyond_doubt(), classes, numbers=self._numbers)
+        return reliability_of(self._project)
 
     def alike(self) -> Callable[[str, str], bool]:
         """A function that tells whether two labels are taken for the same, as `disagreements` does."""
-        if not self._numbers:
-            return str.__eq__
-        values = [float(each.label) for each in self.journal.opinions()]
-        near = 0.1 * (statistics.pstdev(values) if len(values) > 1 else 0.0)
-        return lambda one, other: abs(float(one) - float(other)) <= near
+        return same_labels(self._project)
 
     def settle(self, row: str, label: str | float, who: str) -> None:
         """Say what the label of a row is, after annotators differed or one was not sure.
@@ -663,9 +631,9 @@ class Campaign:
             StakesError: If it is no label for the row, or the row has none and nobody was unsure of it; nothing is
                 recorded then.
         """
-        self._refuse_untrusted(model=False)
-        written = written_label(label, self.brief, numbers=self._numbers)
-        self._refuse_bad_labels([(row, written)], new_class=False)
+        self._project.refuse_untrusted(model=False)
+        written = written_label(label, self.brief, numbers=self._project.numbers)
+        self._project.refuse_bad_labels([(row, written)], new_class=False)
         self.journal.settle(row, written, who)
 
     def skip(self, rows: Sequence[str], who: str | None = None) -> None:
@@ -747,10 +715,14 @@ class Campaign:
         Raises:
             StakesError: If the rows cannot be ranked and never were.
         """
-        now, last = self._now(), self._last_ranked()
-        if refresh and not self._why_none(now) and (last is None or self._label_changes(last) or self._set_since(last)):
-            self._ranked(now, 1, as_progress(progress))
-            last = self._last_ranked()
+        now, last = standing_of(self._project), last_ranked(self._project)
+        if (
+            refresh
+            and not why_none(self._project, now)
+            and (last is None or label_changes(self._project, last) or set_since(self._project, last))
+        ):
+            rank_open_rows(self._project, now, 1, as_progress(progress))
+            last = last_ranked(self._project)
         counts = Counter(state.status for state in now.states.values())
         return Status(
             len(now.states),
@@ -763,11 +735,11 @@ class Campaign:
             self.brief.budget,
             None if last is None else last.payload["outlook"],
             None if last is None else last.payload["labels"],
-            self._staleness(last),
-            self._advice(now, last),
+            staleness(self._project, last),
+            advice_now(self._project, now, last),
             counts["testing"],
             counts["tested"],
-            self._audit_status(now),
+            status_of_audit(self._project, now),
             counts["unsure"],
             len(self.disagreements()),
             self.reliability(),
@@ -782,7 +754,7 @@ class Campaign:
         Raises:
             StakesError: If the file is damaged.
         """
-        last = self._last_ranked()
+        last = last_ranked(self._project)
         outlook = None if last is None else last.payload["outlook"]
         return " ".join(outlook["sentences"]) or None if outlook is not None else None
 
@@ -802,13 +774,13 @@ class Campaign:
             raise StakesError(
                 f"{unknown[0]!r} cannot be set in a campaign that runs; {', '.join(MONEY)} can. Nothing was recorded."
             )
-        self._now()  # what others have set is known
+        standing_of(self._project)  # what others have set is known
         replace(self.brief, **changes)  # refused where the brief would be
         new = {name: None if value is None else float(value) for name, value in changes.items()}
         new = {name: value for name, value in new.items() if value != getattr(self.brief, name)}
         if new:
             self.journal.update_settings(**new)
-            self._forget_settings()
+            self._project.forget_settings()
 
     def settings_changes(self) -> tuple[tuple[float, dict[str, float | None]], ...]:
         """Every change of settings: when, in seconds since 1970, and what they were from then on.
@@ -817,10 +789,6 @@ class Campaign:
             The changes in their order.
         """
         return tuple((record.at, new) for record, new in money_changes(self.journal.records("settings")))
-
-    def _forget_settings(self) -> None:
-        for name in ("_settings", "_prices", "_times", "brief", "sheet"):
-            self.__dict__.pop(name, None)
 
     def history(self, row: str | None = None) -> tuple[Event, ...]:
         """Everything that has happened, or that happened to one row.
@@ -864,7 +832,16 @@ class Campaign:
         if events:
             names = ["number", "at", "kind", "row", "label", "until", "batch", "who"]
             lines = [
-                [each.number, _time(each.at), each.kind, each.row, each.label, _time(each.until), each.batch, each.who]
+                [
+                    each.number,
+                    shown_time(each.at),
+                    each.kind,
+                    each.row,
+                    each.label,
+                    shown_time(each.until),
+                    each.batch,
+                    each.who,
+                ]
                 for each in self.history()
             ]
             write_csv(path, names, lines, overwrite=overwrite, inputs=[self.path, self.table])
@@ -875,7 +852,7 @@ class Campaign:
             raise unknown_row(unknown[0], sheet.ids)
         standing: dict[str, list[str | None]] = {
             "status": [states[row].status for row in wanted],
-            "asked until": [_time(states[row].until) for row in wanted],
+            "asked until": [shown_time(states[row].until) for row in wanted],
             "who": [states[row].who for row in wanted],
             **{name: list(cells) for name, cells in (more or {}).items()},
         }
@@ -921,7 +898,7 @@ class Campaign:
         Raises:
             StakesError: If one of them is no label for its row; nothing is recorded then.
         """
-        self._refuse_untrusted(model=False)
+        self._project.refuse_untrusted(model=False)
         labels = read_filled_labels(path, self.brief, self.fingerprint, self.journal.ids(), reading)
         return self._record(labels, replace=replace, new_class=new_class, who=who, annotator=annotator)
 
@@ -940,10 +917,20 @@ class Campaign:
         Raises:
             StakesError: If one of them is no label; nothing is recorded in any case.
         """
-        self._refuse_untrusted(model=False)
-        read = [(str(row), written_label(label, self.brief, numbers=self._numbers)) for row, label in pairs]
-        self._refuse_bad_labels(read, new_class)
+        self._project.refuse_untrusted(model=False)
+        read = [(str(row), written_label(label, self.brief, numbers=self._project.numbers)) for row, label in pairs]
+        self._project.refuse_bad_labels(read, new_class)
         return read
+
+    def __str__(self) -> str:
+        from stakes.campaign.shown import campaign_text
+
+        return campaign_text(self)
+
+    def _repr_html_(self) -> str:
+        from stakes.campaign.shown import campaign_html
+
+        return campaign_html(self)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -955,64 +942,16 @@ class Campaign:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _refuse_changes(self, sheet: Worksheet) -> None:
-        """Refuse a table in which anything has changed, and say what."""
-        differences = changes(self.fingerprint, fingerprint(sheet.source))
-        if not differences:
-            return
-        advice = (
-            "Labels that were written into the table are recorded by import; then put the old table back"
-            if differences == [f"column {self.brief.target!r} changed"]
-            else "Put the old table back, or begin a new campaign with this one"
-        )
-        raise StakesError(
-            f"{sheet.source.path} is no longer the table that the campaign was made with: {'; '.join(differences)}. "
-            f"{advice}. Nothing was recorded."
-        )
-
-    def _now(self, ours: Collection[str] = ()) -> _Now:
-        """Where rows and money stand; `ours` are on their way, even if their lease has ended.
-
-        A row whose label was withdrawn has been paid for, and is paid for once.
-        """
-        if self.journal.settings != self._settings:  # somebody has set them since
-            self._forget_settings()
-        version, states = self.journal.version(), self.journal.states()
-        states |= {row: RowState("asked", event=states[row].event) for row in ours if states[row].status == "open"}
-        costs, alike = self.journal.costs(), self._prices
-        bought, times = purchases(self.journal.history(since=self.n_initial)), self._times
-        paid = [times(event) * (alike(event.number) if alike else costs[event.row] or 1.0) for event in bought.values()]
-        next_price = alike(version + 1) if alike else 1.0
-        price = {row: next_price if alike else cost or 1.0 for row, cost in costs.items()}
-        due = {row: 0.0 if (row, None) in bought else cost for row, cost in price.items()}
-        last, at = self.journal.replay.last, checked_clock()
-        waiting = [
-            due[row] * (times(last[row]._replace(number=version + 1)) if row in last else 1.0)
-            for row, state in states.items()
-            if state.status in ("asked", "testing")
-        ]
-        asked = (event for each in self.journal.replay.consults.values() for event in each.values())
-        waiting += [price[event.row] * times(event) for event in asked if at < (event.until or 0.0)]
-        return _Now(version, states, due, sum(paid), sum(waiting))
-
-    @cached_property
-    def _times(self) -> Callable[[Event], float]:
-        """How many times what a label costs an annotator took for it, or takes, at an event."""
-        with kept_in(self.path, "its setting 'annotators'"):
-            return annotator_factors(self.journal.records("settings"))
-
     def annotators(self) -> dict[str, float]:
         """What labels of annotators cost, by name: how many times what a label costs; others take it once.
 
         Returns:
             The prices that were set.
         """
-        self._now()  # what others have set is known
-        with kept_in(self.path, "its setting 'annotators'"):
-            return annotators_kept(self._settings.get("annotators"))
+        return prices_of_annotators(self._project)
 
     def set_annotators(self, prices: Mapping[str, float]) -> None:
-        """Say what labels of annotators cost; what was said before is kept, and labels that came count as they did.
+        """Set what labels of annotators cost; earlier prices are kept, and labels that came count at those.
 
         Args:
             prices: By name, how many times what a label costs.
@@ -1035,108 +974,10 @@ class Campaign:
         before = self.annotators()
         if {**before, **new} != before:
             self.journal.update_settings(annotators={**before, **new})
-            self._forget_settings()
-
-    @cached_property
-    def _prices(self) -> Callable[[int], float] | None:
-        """What a label cost at each event; None where every row has a cost of its own."""
-        if self.brief.cost_column is not None:
-            return None
-        first = self._setting("brief", Brief.from_dict).label_cost
-        return label_prices(first, money_changes(self.journal.records("settings")))
-
-    def _budget_left(self, now: _Now) -> float | None:
-        """What may still be spent, labels on their way taken off; None where there is no limit."""
-        return None if self.brief.budget is None else self.brief.budget - now.spent - now.pending
-
-    def _why_none(self, now: _Now) -> str | None:
-        """Why no row can be handed out; None where one can."""
-        if not now.those("open"):
-            count = len(now.those("asked"))
-            return f"no row is open; {count} {'is' if count == 1 else 'are'} asked for" if count else "no row is open"
-        left = self._budget_left(now)
-        return "the budget is spent, or promised to rows that are asked for" if left is not None and left <= 0 else None
-
-    def _within_budget(self, rows: tuple[str, ...], who: str | None, ours: Collection[str] = ()) -> list[str]:
-        """The rows just handed out that the budget pays for; others go back, where another asker was quicker."""
-        now = self._now({*ours, *rows})
-        left = self._budget_left(now)
-        if left is None:
-            return list(rows)
-        kept = affordable([(row, now.due[row]) for row in rows], left + sum(now.due[row] for row in rows))
-        if back := [row for row in rows if row not in kept]:
-            at = checked_clock()
-            asked = self.journal.states(at)
-            self.journal.release([row for row in back if asked[row].status == "asked"], who=who, now=at)
-        return kept
-
-    def _ranked(self, now: _Now, n: int, progress: Progress) -> tuple[Ranking, str | None]:
-        """The ranking by the model as it is now, which is kept; or the last one, and why."""
-        self.check_trust()
-        self.sheet  # noqa: B018 (a table that is gone or changed is refused, and is no failure of the model)
-        labels, past = self._trained_on(now), self._past()
-        try:
-            found = self._suggested(now, n, labels, past, progress)
-        except Exception as error:
-            return self._last_ranking(now, n, error)
-        outlook = None if found.outlook is None else {**found.outlook.to_dict(), "ranking": None}
-        ranking = found.ranking if found.outlook is None else found.outlook.ranking
-        self.journal.save_record(
-            RANKING, now.version, {"ranking": ranking.to_dict(), "outlook": outlook, "labels": len(labels)}
-        )
-        self._keep_promise(now, found, labels, past.share.value if past and past.share else 1.0)
-        return ranking, None
-
-    def _suggested(
-        self, now: _Now, n: int, labels: Mapping[int, str], past: Past | None, progress: Progress
-    ) -> Suggested:
-        """The rows to label next, what labels are worth, and the model that says so."""
-        from stakes.tabular.suggestions import suggest_with_model
-
-        place = {row: position for position, row in enumerate(self.sheet.ids)}
-        return suggest_with_model(
-            self.sheet,
-            n,
-            labels=labels,
-            pending=[place[row] for row in now.those("asked")],
-            excluded=[place[row] for row in now.those("skipped", "testing", "tested", "unsure")],
-            budget=self._budget_left(now),
-            progress=progress,
-            past=past,
-        )
-
-    def _past(self) -> Past | None:
-        """What came of promises so far, and what was advised last under the prices of today; None at the beginning."""
-        if (last := self._last_ranked()) is None:
-            return None
-        from stakes.ranking.promises import Past, judged_enough, share_kept
-
-        rounds = self.promises()
-        told = None if self._set_since(last) else last.payload["outlook"]
-        advice = () if told is None or told["advice"] is None else (told["advice"],)
-        return Past(share_kept(rounds), len(judged_enough(rounds)), advice)
-
-    def _kept_promises(self) -> list[KeptPromise]:
-        if not (records := self.journal.records(PROMISE)):
-            return []
-        from stakes.campaign.promises import promise_kept  # here, as telling needs none of it
-
-        return [promise_kept(self.path, record) for record in records]
-
-    def _keep_promise(self, now: _Now, found: Suggested, labels: Mapping[int, str], share: float) -> None:
-        """Keep what the model promises and answers, where enough labels are new."""
-        from stakes.campaign.promises import is_due, promise_kept, promise_to_keep
-
-        record = self.journal.last_record(PROMISE)
-        last = None if record is None else promise_kept(self.path, record)
-        if last is not None and not is_due(last, len(labels)):
-            return
-        unseen = [place for place, row in enumerate(self.sheet.ids) if now.states[row].status != "labelled"]
-        if (kept := promise_to_keep(self.sheet, found, share, len(labels), unseen, last)) is not None:
-            self.journal.save_record(PROMISE, now.version, kept)
+            self._project.forget_settings()
 
     def promises(self) -> tuple[PromisedRound, ...]:
-        """What rounds of labels were said to save, beside what they saved.
+        """What rounds of labels were promised to save, beside what they saved.
 
         Whenever rows are ranked, what the model promises is kept with its answers at rows that it was not fitted to.
         Two models that follow each other are compared on those of these rows that have a label by now, mostly because
@@ -1162,223 +1003,16 @@ class Campaign:
             >>> with Campaign.create(None, table, "y", SquaredError(), model=model) as campaign:
             ...     for _ in range(4):
             ...         asked = campaign.ask(2)
-            ...         told = campaign.tell_many([(row, float(np.sin(x[int(row) - 1]))) for row in asked.row_ids])
+            ...         recorded = campaign.tell_many([(row, float(np.sin(x[int(row) - 1]))) for row in asked.row_ids])
             ...     rounds = campaign.promises()
             >>> [(each.labels, each.bought, each.judged) for each in rounds]
             [(4, 2, 6), (6, 2, 4), (8, 2, 2)]
         """
-        from stakes.campaign.promises import judged_rounds
+        from stakes.campaign.promises import promised_rounds  # here, as telling needs none of it
 
-        if len(kept := self._kept_promises()) < 2:
-            return ()
-        ids, states = self.sheet.ids, self.journal.states()
-        if any(max(each.rows, default=0) >= len(ids) for each in kept):
-            raise damaged(self.path, "a promise of its model is about a row which there is not")
-        labels = {place: label for place, row in enumerate(ids) if (label := states[row].label) is not None}
-        handed_out = {event.row for event in self.history() if event.kind == "ask"}
-        asked = {place for place, row in enumerate(ids) if row in handed_out}
-        audits = [audit_kept(self.path, record) for record in self.journal.records(AUDIT)]
-        return judged_rounds(self.sheet, kept, labels, asked, audits, cache(self._loss))
-
-    def _trained_on(self, now: _Now) -> dict[int, str]:
-        """The labels that a model is fitted to, by position in the table: those of tests are kept apart."""
-        labelled = {row: state.label for row, state in now.states.items() if state.status == "labelled"}
-        return {
-            position: label for position, row in enumerate(self.sheet.ids) if (label := labelled.get(row)) is not None
-        }
-
-    def _drawn(self, now: _Now, n: int) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Rows to test the model on, and what is kept of the draw."""
-        free, labels = set(now.those("open")), self._trained_on(now)
-        pool = [position for position, row in enumerate(self.sheet.ids) if row in free]
-        if not pool:
-            raise StakesError("no row is open: there is nothing to test the model on. Nothing was drawn.")
-        rows, kept = audit_to_keep(self.sheet, n, labels, pool, len(self.journal.records(AUDIT)))
-        left, cost = self._budget_left(now), sum(now.due[row] for row in rows)
-        if left is not None and not affordable([(rows, cost)], max(left, 0.0)):
-            raise StakesError(
-                f"the labels of {len(rows)} rows cost {cost:g}, and {max(left, 0.0):g} of the budget is left: draw "
-                "fewer, or raise the budget. Nothing was drawn."
-            )
-        return rows, kept
-
-    def _last_audit(self) -> KeptAudit | None:
-        if (record := self.journal.last_record(AUDIT)) is None:
-            return None
-        kept = audit_kept(self.path, record)
-        if unknown := set(kept.rows).difference(self.journal.costs()):
-            raise damaged(self.path, f"its last audit has a row {min(unknown)!r:.100}, which there is not")
-        return kept
-
-    def _audited(self, kept: KeptAudit) -> AuditedLoss | None:
-        """What an audit tells by the labels that its rows have; None where the first has none."""
-        states = self.journal.states()
-        labels = {row: label for row in kept.rows if (label := states[row].label) is not None}
-        skipped = {row for row in kept.rows if states[row].status == "skipped"}
-        return kept.estimate(labels, skipped, self._loss)
-
-    def _loss(self) -> Any:
-        """The loss of numbers."""
-        from stakes.tabular import build_loss
-
-        self._refuse_untrusted(model=False)
-        return build_loss(self.brief.loss, None)
-
-    def _audit_status(self, now: _Now) -> dict[str, Any] | None:
-        """What the last audit tells, as `Status.audit` has it."""
-        if (kept := self._last_audit()) is None:
-            return None
-        waiting = sum(now.states[row].status == "testing" for row in kept.rows)
-        return audit_status(kept, waiting, lambda: self._audited(kept))
-
-    def _last_ranking(self, now: _Now, n: int, error: Exception) -> tuple[Ranking, str | None]:
-        """The last good ranking with what is still open of it, then rows spread over the pool; and why."""
-        why = str(error) if isinstance(error, StakesError) else f"{type(error).__name__}: {error}"
-        if not isinstance(error, StakesError | OSError | MemoryError):
-            why += " (a bug of stakes; please report it)"
-        self.journal.save_record(FAILURE, now.version, {"error": why})
-        last = self._last_ranked()
-        if last is None:
-            if isinstance(error, StakesError):
-                raise StakesError(f"there is no ranking to go by: {why}") from error
-            raise error
-        old, free, left = ranking_kept(self.path, last), set(now.those("open")), self._budget_left(now)
-        kept = affordable([(row, now.due[row]) for row in old.row_ids if row in free], left)
-        left = None if left is None else left - sum(now.due[row] for row in kept)
-        spread = self._spread(free.difference(kept), n - len(kept), left)
-        known = _only(old, kept)
-        ranking = known if spread is None else _joined([known, spread], old)
-        return ranking, f"the ranking is that of {last.payload['labels']} labels, as the model failed since: {why}"
-
-    def _spread(self, free: set[str], n: int, budget: float | None) -> Ranking | None:
-        """Up to n of the free rows that the budget pays for, far from each other; None where there are none."""
-        from stakes.ranking import cold_start
-        from stakes.tabular.suggestions import SPREAD
-
-        sheet = self.sheet
-        places = [place for place, row in enumerate(sheet.ids) if row in free]
-        if n < 1 or not places or (budget is not None and budget <= 0):
-            return None
-        costs = None if sheet.costs is None else sheet.costs[places]
-        found = cold_start(
-            sheet.features.take(places), n=n, costs=costs, budget=budget, random_state=self.brief.random_state
-        )
-        rows = [places[row] for row in found.indices]
-        return replace(
-            found,
-            indices=tuple(rows),
-            row_ids=tuple(sheet.ids[row] for row in rows),
-            scores=(math.nan,) * len(rows),
-            reasons=tuple(replace(reason, ranked_by=SPREAD) for reason in found.reasons),
-        )
-
-    def _handed_out(
-        self, parts: list[Ranking], n: int, until: float | None, stale: str | None, done: str | None
-    ) -> Ranking:
-        """The rows that were handed out, with notes on the lease, on an old ranking, and on why there are fewer."""
-        from stakes.ranking import Note, Ranking
-
-        none = Ranking((), (), (), False, "nothing", (), ())
-        ranking = _joined(parts, parts[-1]) if parts else none
-        notes: list[Note] = []
-        if stale:
-            notes.append(Note(STALE, {"why": stale, "text": f"Stale: {stale}."}))
-        if done:
-            text = f"Only {len(ranking)} of {n} rows: {done}."
-            notes.append(Note(NO_MORE, {"n": n, "count": len(ranking), "why": done, "text": text}))
-        if until is not None:
-            notes.append(Note(LEASE, {"until": until, "text": f"The rows come back at {_time(until)}."}))
-        return replace(ranking, notes=(*ranking.notes, *notes))
-
-    def _last_ranked(self) -> Record | None:
-        """The last ranking that was kept, and what labels are worth by it."""
-        if (last := self.journal.last_record(RANKING)) is not None:
-            check_ranking_kept(self.path, last)
-        return last
-
-    def _label_changes(self, record: Record) -> int:
-        """How many labels were recorded, replaced or withdrawn since a record."""
-        changed = ("label", "replace", "withdraw", "settle", "retract")
-        return sum(event.kind in changed for event in self.journal.history(since=record.version))
-
-    def _set_since(self, record: Record) -> bool:
-        """Whether what labels cost, or how many decisions there are, was set after a record."""
-        return any(each.number > record.number for each, _ in money_changes(self.journal.records("settings")))
-
-    def _staleness(self, last: Record | None) -> str | None:
-        """Why the last ranking is old: labels have come since, perhaps because the model could not be fitted."""
-        if last is None or not (since := self._label_changes(last)):
-            return "It is older than the last change of settings." if last and self._set_since(last) else None
-        failed = self.journal.last_record(FAILURE)
-        late = failed is not None and failed.number > last.number
-        why = f" The last attempt failed: {failure_kept(self.path, failed)}" if failed and late else ""
-        return f"It is older than the last {since} change{'s' * (since > 1)} of labels.{why}"
-
-    def _advice(self, now: _Now, last: Record | None) -> str:
-        """Whether to go on."""
-        if why := self._why_none(now):
-            return f"{'Stop' if now.those('open') else 'Done'}: {why}."
-        if last is None:
-            return "Ask for rows: nothing is known yet of what labels are worth."
-        outlook = last.payload["outlook"]
-        if outlook is None:
-            return "Go on: there are too few labels for a model."
-        if outlook["advice"] is not None:
-            return " ".join(outlook["sentences"])
-        lacking = [] if self.brief.decisions else ["how many decisions will be taken (--decisions)"]
-        if self.brief.cost_column is None and self.brief.label_cost is None:
-            lacking.append("what a label costs (--cost or --label-cost)")
-        return f"Whether labels pay is not known: init was not given {' and '.join(lacking)}; stakes set takes it."
-
-    def _refuse_bad_labels(self, labels: Sequence[tuple[str, str]], new_class: bool) -> None:
-        """Refuse the first label that cannot be one, with its row."""
-        named, numbers = tuple(self.brief.classes or self.brief.loss.cost_matrix or ()), self._numbers
-        classes = named if numbers or named or new_class else self.journal.known_labels()
-        for row, label in labels:
-            try:
-                self._check_label(label, classes)
-            except StakesError as error:
-                fixed = numbers or named or not label
-                more = "" if fixed else " A class that is new is told as such (--new-class)."
-                raise StakesError(f"row {row!r}: {error}{more} Nothing was recorded.") from None
-
-    @cached_property
-    def _numbers(self) -> bool:
-        self._refuse_untrusted(model=False)  # a loss of one's own is imported to tell
-        return loss_task(self.brief.loss) == "real"
-
-    @cached_property
-    def _domain(self) -> Any:
-        return domain_of(self.brief.loss) if self._numbers else None
-
-    def _check_label(self, label: str, classes: Sequence[str]) -> None:
-        """Refuse what is no label for the loss."""
-        if self._numbers:
-            checked_real(label, self.brief.loss, self._domain)
-        else:
-            checked_class(label, classes)
+        return promised_rounds(self._project)
 
 
 def _first_written(known: str | None, label: str) -> str:
     """A number as it was first written, where it is the same: 3.50 is no other label than 3.5."""
     return known if known is not None and float(known) == float(label) else label
-
-
-def _only(ranking: Ranking, rows: Sequence[str]) -> Ranking:
-    """Some rows of a ranking, in its order."""
-    places = [place for place, row in enumerate(ranking.row_ids) if row in rows]
-    return _with_rows(ranking, {name: [getattr(ranking, name)[place] for place in places] for name in _PER_ROW})
-
-
-def _joined(parts: Sequence[Ranking], last: Ranking) -> Ranking:
-    """The rows of several rankings, one after the other; all else is that of the last."""
-    return _with_rows(last, {name: [each for part in parts for each in getattr(part, name)] for name in _PER_ROW})
-
-
-def _with_rows(ranking: Ranking, rows: Mapping[str, Sequence[Any]]) -> Ranking:
-    fields: dict[str, Any] = {name: tuple(values) for name, values in rows.items()}
-    return replace(ranking, **fields)
-
-
-def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -50,9 +50,9 @@ def _begin(path: Path, table: Any, brief: Brief, *, remember: bool) -> Journal:
     if beside.exists() or beside == path:
         raise StakesError(f"the table is written to {beside}, which is there; name the campaign otherwise, or move it")
     try:
-        said = write_frame(beside, table, brief.target, brief.id_column, loss_task(brief.loss) == "classes")
-        text = tuple(dict.fromkeys([*brief.text, *said.pop("text")]))
-        return _created(path, beside, replace(brief, text=text, **said), remember)
+        found = write_frame(beside, table, brief.target, brief.id_column, loss_task(brief.loss) == "classes")
+        text = tuple(dict.fromkeys([*brief.text, *found.pop("text")]))
+        return _created(path, beside, replace(brief, text=text, **found), remember)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise

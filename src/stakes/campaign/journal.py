@@ -9,21 +9,30 @@ on the disk. A change looks at its own rows only: its cost does not grow with th
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
-import shlex
 import sqlite3
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from stakes._utils.text import did_you_mean, printable
+from stakes.campaign.sqlite import (
+    EVENTS,
+    MOST_BYTES,
+    RECORDS,
+    ROWS,
+    UNCHAINED,
+    VERSION,
+    damaged,
+    kept_in,
+    open_file,
+    path_of_file,
+    plain_errors,
+    transaction,
+)
 from stakes.campaign.states import (
     OF_SEVERAL,
     Event,
@@ -54,43 +63,6 @@ from stakes.campaign.states import (
 from stakes.exceptions import StakesError
 
 WEEK = 7 * 24 * 3600.0
-APPLICATION = 0x53746B73  # "Stks": marks a campaign among SQLite files
-VERSION = 4
-"""The version of the tables and of what is kept in them."""
-SINGLE = 3
-"""The version before there were opinions: a file of it becomes one of ours with the first of them."""
-UNCHAINED = 2
-"""The version before there were hashes; such a file is converted when it is opened."""
-
-_WAIT = 30.0  # seconds that a writer waits for the others
-
-TABLES = (
-    "CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT NOT NULL, cost REAL)",
-    "CREATE TABLE events (number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, row TEXT NOT NULL, "
-    "label TEXT, until REAL, batch INTEGER, who TEXT, hash BLOB NOT NULL)",
-    "CREATE TABLE records (number INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, version INTEGER NOT NULL, "
-    "payload TEXT NOT NULL, hash BLOB NOT NULL)",
-    "CREATE TABLE head (number INTEGER PRIMARY KEY, rows INTEGER NOT NULL, events INTEGER NOT NULL, "
-    "records INTEGER NOT NULL, hash BLOB NOT NULL)",
-)
-ROWS = "SELECT number, id, cost FROM rows ORDER BY number"
-EVENTS = "SELECT number, at, kind, row, label, until, batch, who, {} FROM events WHERE number > ? ORDER BY number"
-RECORDS = "SELECT number, at, kind, version, payload, {} FROM records WHERE number > ? ORDER BY number"
-_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-_MOST_BYTES = 2**31 - 1  # of a value, as far as SQLite goes
-
-_SENTENCES = {
-    sqlite3.SQLITE_BUSY: f"others have been writing to it for {_WAIT:.0f} s; repeat the call",
-    sqlite3.SQLITE_FULL: "the disk is full; free some space and repeat the call",
-    sqlite3.SQLITE_IOERR: "the disk does not take or give data: it may be full or gone; see to it and repeat the call",
-    sqlite3.SQLITE_READONLY: "it cannot be written to; allow writing to the file and to its folder",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened for this; allow writing to the file and to its folder",
-    sqlite3.SQLITE_PERM: "access to it is not allowed; change its permissions",
-    sqlite3.SQLITE_NOTADB: "it is not a campaign file (not even an SQLite file); give another path, or init one",
-}
-
-# What SQLite answers where a file is not what it was; 0: a text that is not UTF-8, which Python finds.
-_DAMAGE = {0, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +147,7 @@ class Journal:
             StakesError: If there is no file, or it is no campaign, is damaged, or is of another version.
         """
         where = path_of_file(path)
-        connection, version = _open_file(where)
+        connection, version = open_file(where)
         try:
             with plain_errors(where):
                 if version == UNCHAINED:
@@ -186,7 +158,7 @@ class Journal:
                     replay = Replay.begin(connection.execute(ROWS).fetchall())
             journal = Journal(where, connection, replay=replay)
             journal._synced()
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MOST_BYTES)
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
             journal.read("PRAGMA journal_mode = DELETE")  # where another program has chosen another one
         except BaseException:
             connection.close()
@@ -327,7 +299,7 @@ class Journal:
         Args:
             wanted: Ids of labelled rows, in the order in which they are wanted.
             n: How many, at most.
-            who: Who gets them; rows on which they have said something are left out.
+            who: Who gets them; rows on which they have an opinion are left out.
             opinions: How many people a row is to have labels from; those who are asked at the moment count.
             seconds: For how long.
             now: The time, in seconds since 1970; the clock's without.
@@ -363,6 +335,36 @@ class Journal:
         consults = [event for each in replay.consults.values() for event in each.values()]
         ours = [event for event in (*asked, *consults) if event.who == who and at < (event.until or 0.0)]
         return tuple(sorted(ours, key=lambda event: (-(event.batch or 0), event.number)))
+
+    def renew(self, row: str, who: str, *, seconds: float = WEEK, now: float | None = None) -> bool:
+        """Let a person have a row for longer, if they have it in hand.
+
+        Args:
+            row: Its id.
+            who: The person.
+            seconds: For how long from now.
+            now: The time, in seconds since 1970; the clock's without.
+
+        Returns:
+            Whether they have it; nothing is recorded where they do not.
+
+        Raises:
+            StakesError: If there is no such row, or a number cannot be used.
+        """
+        (one,), at, by = checked_ids([row]), checked_clock(now), checked_text(who, "who it is")
+        until = checked_lease(seconds, at)
+        self._refuse_unknown([one])
+        with self.writing():
+            state, consult = self._state(one).at(at), self.replay.consults.get(one, {}).get(by)
+            if state.status == "asked" and state.who == by:
+                back = Event(0, at, "release", one, who=by)
+                self._append([back, Event(0, at, "ask", one, None, until, state.batch, by)])
+            elif consult is not None and at < (consult.until or 0.0):
+                again = Event(0, at, "consult", one, None, until, consult.batch, by)
+                self._append([self.replay.checked(again)])
+            else:
+                return False
+        return True
 
     def put_off(self, row: str, kind: Kind, who: str, *, now: float | None = None) -> None:
         """Record what a person does with a row in hand other than labelling it.
@@ -432,7 +434,11 @@ class Journal:
             consult = Event(0, at, "consult", row, None, until, batch, by)
             back = Event(0, at, "release" if act.kind in ("skip", "unsure") else "retract", row, who=by)
             given = self.replay.opinions.get(row, {})
-            if act.kind in ("label", "opinion"):
+            before = next((each for each in reversed(self.replay.events[: act.number - 1]) if each.row == row), None)
+            if act.kind == "result" or (act.kind == "skip" and before is not None and before.kind == "test"):
+                taken: Kind = "withdraw" if act.kind == "result" else "release"
+                events = [Event(0, at, taken, row, who=by), Event(0, at, "test", row, who=by)]
+            elif act.kind in ("label", "opinion"):
                 events = [back, consult if given.keys() - {by} or row in self.replay.settled else again]
             elif act.kind == "settle":
                 events = [back] if given else [back, Event(0, at, "unsure", row, who=by)]
@@ -444,7 +450,7 @@ class Journal:
         return Undone(row, act.kind, act.label, events[-1].kind in ("ask", "consult"))
 
     def opinions(self) -> tuple[Opinion, ...]:
-        """What each annotator says of each row, in the order in which it was said; what was taken back is left out."""
+        """Opinions of annotators on rows, in the order in which they came; what was taken back is left out."""
         events = [event for each in self._synced().opinions.values() for event in each.values()]
         return tuple(
             Opinion(event.row, event.who, event.label, event.at) for event in sorted(events) if event.label is not None
@@ -543,8 +549,8 @@ class Journal:
         self._refuse_unknown(labels)
         with self.writing():
             before = {row: self._state(row) for row in labels}
-            tell = self._told if annotator is None else self._told_by
-            events = [tell(Event(0, at, "label", row, label, who=by), replace) for row, label in labels.items()]
+            as_event = self._label_event if annotator is None else self._opinion_event
+            events = [as_event(Event(0, at, "label", row, label, who=by), replace) for row, label in labels.items()]
             self._append([event for event in events if event is not None])
         became = [(_became(event, before[row]), row) for row, event in zip(labels, events, strict=True)]
         kinds = ("label", None, "replace", "opinion")
@@ -745,25 +751,25 @@ class Journal:
             events = [(self._state(row), Event(0, at, kind, row, who=by)) for row in rows]
             self._append([checked(state, event) for state, event in events if not needless(state, event)])
 
-    def _told(self, event: Event, replace: bool) -> Event | None:
+    def _label_event(self, event: Event, replace: bool) -> Event | None:
         """A label as it is to be recorded, apart from others where the row is in a test; None if it is known."""
         state = self._state(event.row)
         if state.status in ("testing", "tested"):
             event = event._replace(kind="result")
             if state.status == "tested" and not replace and state.label != event.label:
                 raise StakesError(
-                    f"row {event.row!r} has the label {state.label!r} and was told {event.label!r}; to change it on "
-                    "purpose, replace or withdraw it. Nothing was recorded."
+                    f"row {event.row!r} has the label {state.label!r} and {event.label!r} was reported; to change it "
+                    "on purpose, replace or withdraw it. Nothing was recorded."
                 )
         if replace and state.status == "labelled":
             event = event._replace(kind="replace")
         return None if needless(state, event) else checked(state, event)
 
-    def _told_by(self, event: Event, replace: bool) -> Event | None:
+    def _opinion_event(self, event: Event, replace: bool) -> Event | None:
         """A label of an annotator: an opinion where somebody else has labelled the row; None if it is known."""
         state, row = self._state(event.row), event.row
         if state.status != "labelled":
-            return self._told(event, replace)
+            return self._label_event(event, replace)
         own = self.replay.opinions.get(row, {}).get(event.who)
         if own is None:
             return self.replay.checked(event._replace(kind="opinion"))
@@ -819,182 +825,3 @@ def extend(replay: Replay, connection: sqlite3.Connection, head: Head | None) ->
             raise StakesError(f"{wanted!r:.50} {name} were written and {got} are there")
     if head != found:
         raise StakesError("its rows, or its head, are not what was written")
-
-
-@contextmanager
-def kept_in(path: Path, what: str) -> Iterator[None]:
-    """A block that reads what was kept; whatever it stumbles over is damage of the file."""
-    try:
-        yield
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
-        lacking = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise damaged(path, f"{what} cannot be used ({lacking})") from error
-
-
-def damaged(path: Path, what: str, *, recoverable: bool = True) -> StakesError:
-    """The refusal of a file that is not what was written."""
-    recover = f", or take what is sound into a new file: stakes doctor {shlex.quote(str(path))} --recover NEW"
-    advice = f"Put a backup in its place{recover if recoverable else ''}"
-    return StakesError(f"{path} is damaged, or was changed by another program: {what}. {advice}")
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
-    """A block that is committed when it ends and rolled back when anything, Ctrl-C too, ends it early."""
-    if connection.in_transaction:  # a second Ctrl-C can come while the first one is being seen to
-        connection.execute("ROLLBACK")
-    try:
-        connection.execute(begin)
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-# What the system says of a file, as SQLite would say it.
-_OF_SYSTEM = dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), sqlite3.SQLITE_CANTOPEN)
-_OF_SYSTEM |= {errno.ENOSPC: sqlite3.SQLITE_FULL}
-
-
-@contextmanager
-def plain_errors(path: Path) -> Iterator[None]:
-    """Errors of SQLite and of the system as sentences that say what to do."""
-    try:
-        yield
-    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # the last one: of a message about damaged names
-        if isinstance(error, sqlite3.ProgrammingError):  # raised by Python: closed, or used in another thread
-            raise StakesError(
-                f"{path}: this campaign is closed, or was opened in another thread; open it again here ({error})"
-            ) from error
-        code = getattr(error, "sqlite_errorcode", 0)
-        if isinstance(error, OSError):
-            code = _OF_SYSTEM.get(error.errno or 0, -1)
-        if code == sqlite3.SQLITE_READONLY and _may_write(path):
-            raise damaged(path, "its header says that it can only be read") from error
-        primary = code & 0xFF  # the higher bits of a code say where in SQLite it happened
-        if primary not in _DAMAGE:
-            said = _SENTENCES.get(primary, "it could not be used; nothing was recorded")
-            raise StakesError(f"{path}: {said} ({error})") from error
-        raise damaged(path, f"SQLite says: {error}") from error
-
-
-def _may_write(path: Path) -> bool:
-    effective = os.access in os.supports_effective_ids
-    return all(os.access(each, os.W_OK, effective_ids=effective) for each in (path, path.parent))
-
-
-def path_of_file(path: str | os.PathLike[str]) -> Path:
-    """The path of a file; old names that are not Unicode are names too."""
-    if "\0" in str(path):
-        raise StakesError(f"the path holds a NUL: {str(path)!r}; remove it")
-    return Path(path)
-
-
-def _open_file(path: Path) -> tuple[sqlite3.Connection, int]:
-    """A connection to a campaign file whose tables and pages are sound, and the version of its tables."""
-    with plain_errors(path):
-        refuse_other_things(path)
-        version = _refuse_other_programs(path)
-        connection = connect(path, "mode=rw")
-        try:
-            harden(path, connection)
-            refuse_other_tables(path, connection, version)  # again: an unfinished write has been undone by now
-            # EXTRA: a commit is on the disk, and so is the end of its journal, before it is acknowledged.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            _refuse_bad_pages(path, connection)
-        except BaseException:
-            connection.close()
-            raise
-    return connection, version
-
-
-def harden(path: Path, connection: sqlite3.Connection) -> None:
-    """Let nothing in a stranger's file run, have every page looked at, and take no value for longer than the file."""
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(path.stat().st_size, 1_000_000), _MOST_BYTES))
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.execute("PRAGMA cell_size_check = ON")
-    for limit in (sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH, sqlite3.SQLITE_LIMIT_ATTACHED):
-        connection.setlimit(limit, 0)
-    if hasattr(connection, "setconfig"):  # from Python 3.12 on
-        for name in ("SQLITE_DBCONFIG_ENABLE_TRIGGER", "SQLITE_DBCONFIG_ENABLE_VIEW"):
-            connection.setconfig(getattr(sqlite3, name), False)
-
-
-def refuse_other_tables(path: Path, connection: sqlite3.Connection, version: int) -> None:
-    """Refuse a file whose tables are not word for word those of its version: nothing else in it was looked at yet."""
-    found = connection.execute(_SCHEMA).fetchall()
-    ours = _schema(version)
-    strange = [printable(f"the {kind} {name}")[:80] for kind, name, *rest in found if (kind, name, *rest) not in ours]
-    if strange:
-        what = f"{', '.join(strange[:3])} is not as stakes makes it, and nothing was run"
-        raise damaged(path, what, recoverable=False)
-    if len(found) != len(ours) or set(found) != ours:
-        names = ", ".join(printable(str(name))[:80] for _, name, *_ in found[:9]) or "none"
-        raise damaged(path, f"its tables are not those of a campaign but {names}", recoverable=False)
-
-
-@cache
-def _schema(version: int) -> frozenset[tuple[str, ...]]:
-    """What SQLite keeps of the tables of a version: in memory, they are made anew."""
-    statements: tuple[str, ...] = TABLES
-    if version == UNCHAINED:
-        from stakes.campaign.new_files import UNCHAINED_TABLES
-
-        statements = UNCHAINED_TABLES
-    connection = sqlite3.connect(":memory:")
-    for statement in statements:
-        connection.execute(statement)
-    found = frozenset(connection.execute(_SCHEMA).fetchall())
-    connection.close()
-    return found
-
-
-def _refuse_bad_pages(path: Path, connection: sqlite3.Connection) -> None:
-    """Let SQLite look through all pages of the file."""
-    found = [str(text) for (text,) in connection.execute("PRAGMA quick_check(3)").fetchall()]
-    if found != ["ok"]:
-        raise damaged(path, "; ".join(" ".join(text.split()) for text in found))
-
-
-def connect(path: Path, how: str) -> sqlite3.Connection:
-    """A connection in which transactions are begun and ended by hand."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_WAIT, isolation_level=None)
-
-
-def refuse_other_things(path: Path) -> None:
-    """Refuse what is no file, or has something beside it that SQLite would write into it."""
-    if not path.exists():
-        near = did_you_mean(path.name, (each.name for each in path.parent.glob("*.stakes")))
-        raise StakesError(
-            f"there is no campaign at {path}; check the path, or begin one: stakes init {path} TABLE (in Python: "
-            f"Campaign.create).{near}"
-        )
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise StakesError(f"{path} is a folder or a device, not a campaign file; give the path of a file")
-    if path.stat().st_size == 0:
-        raise StakesError(f"{path} is empty: no campaign was ever in it; delete it and create one")
-    if os.path.lexists(wal := path.with_name(f"{path.name}-wal")):  # SQLite would write it into the file
-        raise StakesError(f"{wal} is there, which stakes never makes; close the program that did, or move it away")
-
-
-def _refuse_other_programs(path: Path) -> int:
-    """The version in the header, read without taking part: no lock is asked for, no foreign journal played back."""
-    connection = connect(path, "mode=ro&immutable=1")
-    try:
-        harden(path, connection)
-        connection.execute("PRAGMA writable_schema = ON")  # so that a header newer than the rest can still be read
-        ((application,),) = connection.execute("PRAGMA application_id").fetchall()
-        ((version,),) = connection.execute("PRAGMA user_version").fetchall()
-        if application != APPLICATION:
-            raise StakesError(f"{path} is an SQLite file of another program, not a campaign; give another path")
-        if version not in (VERSION, SINGLE, UNCHAINED):
-            raise StakesError(
-                f"{path} has schema {version} and this stakes reads {VERSION}; use the stakes that made it"
-            )
-        if not os.path.lexists(path.with_name(f"{path.name}-journal")):  # else the tables may be half written
-            refuse_other_tables(path, connection, version)
-    finally:
-        connection.close()
-    return int(version)

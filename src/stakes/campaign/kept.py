@@ -1,7 +1,4 @@
-"""What a campaign keeps as records, read back: a ranking with what labels are worth, why a model failed, an audit.
-
-Of an audit the answers of the model at the time of the draw are kept, not the model: whatever it learns meanwhile, an
-audit is of the model as it was.
+"""What a campaign keeps as records, read back: a ranking with what labels are worth, why a model failed, prices.
 
 A file may come from anyone, so that nothing is used before it is known to be of the right kind.
 """
@@ -10,20 +7,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from stakes._utils.text import counted
-from stakes.campaign.journal import kept_in
-from stakes.campaign.states import Event, Opinion, Record, checked_id, checked_positive, checked_text
+from stakes.campaign.sqlite import kept_in
+from stakes.campaign.states import Event, Record, checked_id, checked_positive, checked_text
 from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
-    from stakes.evaluation import AuditDraw, AuditedLoss
     from stakes.ranking import Ranking
-    from stakes.tabular import Worksheet
 
 
 def ranking_kept(path: Path, record: Record) -> Ranking:
@@ -43,6 +36,9 @@ def failure_kept(path: Path, record: Record) -> str:
         return checked_text(record.payload["error"], "the error")
 
 
+RANKING, FAILURE, AUDIT, PROMISE = "ranking", "failure", "audit", "promise"
+"""Kinds of records."""
+
 MONEY = ("decisions", "label_cost", "budget")
 """Settings of a brief that can be changed while a campaign runs; each is kept on its own: others may be set at once."""
 
@@ -56,7 +52,7 @@ def money_changes(records: Sequence[Record]) -> list[tuple[Record, dict[str, Any
 def label_prices(first: float | None, changes: Sequence[tuple[Record, dict[str, Any]]]) -> Callable[[int], float]:
     """A function from the number of an event to what a label cost then, where all rows cost the same.
 
-    Where that was not known yet, it is what was said first; 1 where it was never said.
+    Where that was not known yet, it is what was set first; 1 where it was never set.
     """
     steps = [(0, first), *((record.version, new["label_cost"]) for record, new in changes if "label_cost" in new)]
     known = next((cost for _, cost in steps if cost is not None), 1.0)
@@ -102,129 +98,6 @@ def annotator_factors(records: Sequence[Record]) -> Callable[[Event], float]:
 
 def _has_prices(record: Record) -> bool:
     return "annotators" in record.payload
-
-
-class KeptAudit(NamedTuple):
-    """Rows that were drawn to test a model, and what it answered there."""
-
-    draw: AuditDraw
-    rows: tuple[str, ...]
-    """Their ids, in the order in which they were drawn."""
-    labels: int
-    """How many labels the model was fitted to."""
-    answers: tuple[float, ...] | None
-    """To a number: what was answered on each row."""
-    losses: tuple[dict[str, float], ...] | None
-    """Of classes: what the answer on each row loses under each class."""
-
-    def estimate(self, labels: Mapping[str, str], skipped: set[str], loss: Callable[[], Any]) -> AuditedLoss | None:
-        """The loss of the pool, from the labels of the first rows; those that were skipped are left out of the pool.
-
-        `loss` builds the loss, which numbers need. None where the first row has no label yet.
-        """
-        draw, rows = self._without(skipped)
-        first = next((place for place, row in enumerate(rows) if row not in labels), len(rows))
-        seen = [labels[row] for row in rows[:first]]
-        return (
-            draw.estimate([self._loss(row, label, loss) for row, label in zip(rows, seen, strict=False)])
-            if seen
-            else None
-        )
-
-    def _without(self, skipped: set[str]) -> tuple[AuditDraw, list[str]]:
-        places = [place for place, row in enumerate(self.rows) if row in skipped]
-        return self.draw.without(places), [row for row in self.rows if row not in skipped]
-
-    def _loss(self, row: str, label: str, loss: Callable[[], Any]) -> float:
-        place = self.rows.index(row)
-        if self.losses is None:
-            assert self.answers is not None
-            return float(loss()(float(label), self.answers[place]))
-        if label not in self.losses[place]:
-            raise StakesError(
-                f"row {row!r} has the class {label!r}, which the model that was audited did not know: what its answer "
-                "loses there is not known. Begin another audit."
-            )
-        return self.losses[place][label]
-
-
-def audit_kept(path: Path, record: Record) -> KeptAudit:
-    """The audit in a record."""
-    from stakes.evaluation import AuditDraw  # here, as telling needs no scikit-learn
-
-    with kept_in(path, f"record {record.number}, an audit,"):
-        kept = record.payload
-        draw = kept["draw"]
-        rows = kept_list(kept["rows"], fits_text)
-        lists = [rows, *(kept_list(draw[name], fits_number) for name in ("probabilities", "expected", "least"))]
-        kept_list(draw["rows"], fits_whole)
-        sizes = ("mean_expected", "squares", "second")
-        sound = (
-            len({len(each) for each in (*lists, draw["rows"])}) == 1
-            and len(set(rows)) == len(rows) > 0
-            and all(0 < each <= 1 for each in draw["probabilities"])
-            and all(fits_number(draw[name]) for name in sizes)
-            and all(draw[name] is None or fits_number(draw[name]) for name in ("mean_least", "mean_most"))
-            and fits_whole(draw["n_rows"])
-            and draw["n_rows"] >= len(rows)
-            and fits_whole(kept["labels"])
-        )
-        if not sound:
-            raise StakesError(f"it is {kept!r:.100}")
-        answers = None if kept["answers"] is None else tuple(kept_list(kept["answers"], fits_number))
-        losses = None if kept["losses"] is None else tuple(map(_losses_kept, kept["losses"]))
-        if len(rows) != len(answers if losses is None else losses):  # type: ignore[arg-type]
-            raise StakesError("its parts are of different lengths")
-        return KeptAudit(AuditDraw.from_dict(draw), tuple(rows), kept["labels"], answers, losses)
-
-
-def _losses_kept(by_class: Any) -> dict[str, float]:
-    if not all(fits_text(name) and (loss is None or fits_number(loss)) for name, loss in by_class.items()):
-        raise StakesError(f"losses by class are {by_class!r:.100}")
-    return {name: math.inf if loss is None else float(loss) for name, loss in by_class.items()}
-
-
-def audit_to_keep(
-    sheet: Worksheet, n: int, labels: Mapping[int, str], pool: Sequence[int], count: int
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Rows of a pool, by position in a table, that are drawn to test the model: their ids, and what is kept.
-
-    `count` is how many audits there were before: each has random numbers of its own.
-    """
-    import numpy as np
-
-    from stakes.evaluation.audit import class_losses
-    from stakes.tabular.suggestions import draw_audit
-
-    stream = np.random.default_rng([sheet.brief.random_state, count, len(labels)])
-    draw, answers, classes, loss = draw_audit(sheet, n, labels=labels, rows=pool, random_state=stream)
-    rows = tuple(sheet.ids[pool[place]] for place in draw.rows)
-    kept: dict[str, Any] = {"draw": draw.to_dict(), "rows": list(rows), "labels": len(labels)}
-    if classes is None:
-        return rows, {**kept, "answers": np.asarray(answers, dtype=float).tolist(), "losses": None}
-    by_class = [
-        {name: each if math.isfinite(each) else None for name, each in zip(classes, line, strict=True)}
-        for line in class_losses(loss, answers, len(rows), len(classes)).tolist()
-    ]
-    return rows, {**kept, "answers": None, "losses": by_class}
-
-
-def audit_status(kept: KeptAudit, waiting: int, read: Callable[[], AuditedLoss | None]) -> dict[str, Any]:
-    """What an audit tells, for a status and for JSON; nothing but counts while labels are awaited."""
-    about = {"rows": len(kept.rows), "waiting": waiting, "model_labels": kept.labels}
-    by = f"of the model with {counted(kept.labels, 'label')}"
-    if waiting:
-        done = f"{len(kept.rows) - waiting} of {counted(len(kept.rows), 'row')} are done"
-        return {**about, "text": f"An audit {by} is under way: {done}."}
-    try:
-        found = read()
-    except (StakesError, FloatingPointError) as error:
-        return {**about, "text": f"The audit {by} cannot be read: {error}"}
-    if found is None:
-        return {**about, "text": f"The audit {by} was given up."}
-    limits = {name: getattr(found, name) for name in ("mean", "low", "high")}
-    values = {name: value if math.isfinite(value) else None for name, value in limits.items()}
-    return {**about, **values, "labels": found.labels, "text": f"Your loss is {found} ({by})."}
 
 
 def check_ranking_kept(path: Path, record: Record) -> None:
@@ -301,37 +174,3 @@ def kept_path(table: str | os.PathLike[str], campaign: Path) -> str:
     named, folder = Path(table), campaign.resolve().parent
     path = named.parent.resolve() / named.name  # a link to a table stays a link: it may be pointed elsewhere
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
-
-
-def reliability(
-    opinions: Sequence[Opinion], known: Mapping[str, str], classes: Sequence[str], *, numbers: bool
-) -> tuple[str, ...]:
-    """A sentence on each annotator and one on their agreement; nothing where no row has two opinions.
-
-    Args:
-        opinions: What each annotator says of each row.
-        known: By row: labels that are beyond doubt, as they were settled or came with the table.
-        classes: All classes; none for numbers.
-        numbers: Whether labels are numbers.
-
-    Returns:
-        The sentences.
-    """
-    named = [(each.row, each.annotator, each.label) for each in opinions if each.annotator is not None]
-    several = Counter(row for row, _, _ in named)
-    twice = any(count > 1 for count in several.values())
-    if not twice and (numbers or not any(row in known for row in several)):
-        return ()
-    from stakes.evaluation import agreement, estimate_annotators  # with NumPy and scikit-learn
-
-    found: list[str] = []
-    if numbers:
-        values = [(row, name, float(label)) for row, name, label in named]
-        found += str(estimate_annotators(values, task="real")).splitlines()
-        return (*found, f"{agreement(values, level='interval')}.")
-    names = sorted({*classes, *known.values(), *(label for _, _, label in named)})
-    sure: dict[Any, list[float]] = {row: [float(name == label) for name in names] for row, label in known.items()}
-    found += str(estimate_annotators(named, classes=names, task="classes", row_probabilities=sure)).splitlines()
-    if twice:
-        found.append(f"{agreement(named, level='nominal')}.")
-    return tuple(found)

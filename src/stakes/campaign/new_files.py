@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from stakes.campaign.journal import (
+from stakes.campaign.journal import append
+from stakes.campaign.sqlite import (
     APPLICATION,
     EVENTS,
     RECORDS,
@@ -18,7 +19,6 @@ from stakes.campaign.journal import (
     TABLES,
     UNCHAINED,
     VERSION,
-    append,
     connect,
     harden,
     path_of_file,

@@ -1,6 +1,6 @@
 """A campaign's own record of what was promised and what came: what is kept of each model, and how rounds are judged.
 
-When rows are ranked, what the labels to come are said to save is kept, and what the model answers at rows that it was
+When rows are ranked, what labels to come are promised to save is kept, and what the model answers at rows that it was
 not fitted to. Once some of these rows have labels, so that a later model may be compared with it, two models are judged
 by the same labels, of which neither knew any. Nothing is fitted for that. The rows that judge are mostly those that
 were bought later, and not like the others. So what came is the mean that the later model expects over all rows, times
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,8 +24,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stakes._utils.tables import Host
-from stakes.campaign.journal import kept_in
-from stakes.campaign.kept import KeptAudit, fits_number, fits_text, fits_whole, kept_list
+from stakes.campaign.audits import KeptAudit, audit_kept
+from stakes.campaign.kept import AUDIT, PROMISE, fits_number, fits_text, fits_whole, kept_list
+from stakes.campaign.project import Project
+from stakes.campaign.sqlite import damaged, kept_in
+from stakes.campaign.standing import Standing
 from stakes.campaign.states import Record
 from stakes.exceptions import StakesError
 
@@ -49,7 +53,7 @@ class KeptPromise(NamedTuple):
     offers: tuple[tuple[int, float, float], ...]
     """sizes, worths and errors, by the model alone"""
     share: float
-    """of these, which the campaign was told to expect"""
+    """of these, which the campaign reported as expected"""
     rows: tuple[int, ...]
     """[N]: positions in the table of rows that it was not fitted to"""
     answers: tuple[float, ...] | None
@@ -305,3 +309,33 @@ class _Columns:
         if not rows:
             return np.zeros((0, 1))
         return np.asarray(self._encoder.transform(table.take(list(rows))), dtype=float)
+
+
+def kept_promises(project: Project) -> list[KeptPromise]:
+    """All promises of a campaign."""
+    return [promise_kept(project.path, record) for record in project.journal.records(PROMISE)]
+
+
+def keep_promise(project: Project, now: Standing, found: Suggested, labels: Mapping[int, str], share: float) -> None:
+    """Keep what the model promises and answers, where enough labels are new."""
+    record = project.journal.last_record(PROMISE)
+    last = None if record is None else promise_kept(project.path, record)
+    if last is not None and not is_due(last, len(labels)):
+        return
+    unseen = [place for place, row in enumerate(project.sheet.ids) if now.states[row].status != "labelled"]
+    if (kept := promise_to_keep(project.sheet, found, share, len(labels), unseen, last)) is not None:
+        project.journal.save_record(PROMISE, now.version, kept)
+
+
+def promised_rounds(project: Project) -> tuple[PromisedRound, ...]:
+    """What rounds of labels were promised to save, beside what they saved."""
+    if len(kept := kept_promises(project)) < 2:
+        return ()
+    ids, states = project.sheet.ids, project.journal.states()
+    if any(max(each.rows, default=0) >= len(ids) for each in kept):
+        raise damaged(project.path, "a promise of its model is about a row which there is not")
+    labels = {place: label for place, row in enumerate(ids) if (label := states[row].label) is not None}
+    handed_out = {event.row for event in project.journal.history() if event.kind == "ask"}
+    asked = {place for place, row in enumerate(ids) if row in handed_out}
+    audits = [audit_kept(project.path, record) for record in project.journal.records(AUDIT)]
+    return judged_rounds(project.sheet, kept, labels, asked, audits, cache(project.loss))

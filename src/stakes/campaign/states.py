@@ -61,7 +61,7 @@ OF_SEVERAL: frozenset[Kind] = frozenset({"opinion", "consult", "later", "unsure"
 """Kinds of events that came with several annotators: a file without them is read by earlier versions, too."""
 _LABELS: frozenset[Kind] = frozenset({"label", "replace", "result", "opinion", "settle"})  # that have a label
 _LEASES: frozenset[Kind] = frozenset({"ask", "consult"})  # that have an end and a batch
-_ACTS: tuple[Kind, ...] = ("label", "opinion", "skip", "later", "unsure", "settle")  # of a person, to be undone
+_ACTS: tuple[Kind, ...] = ("label", "result", "opinion", "skip", "later", "unsure", "settle")  # that can be undone
 _OTHERS_ASIDE: tuple[Kind, ...] = (
     "opinion",
     "consult",
@@ -300,7 +300,7 @@ def _refusal(state: RowState, event: Event) -> str | None:
     """Why a row does not take an event, and what to do about it; None where it does."""
     match event.kind:
         case "label" if state.status == "labelled":
-            return f"{_is(state)} and was told {event.label!r}; to change it on purpose, replace or withdraw it"
+            return f"{_is(state)} and {event.label!r} was reported; to change it on purpose, replace or withdraw it"
         case "replace" if state.status != "labelled":
             return f"{_is(state)}: there is no label to replace; tell it as a new one"
         case "ask" if state.status != "open":
@@ -557,7 +557,7 @@ class Replay(NamedTuple):
         return None
 
     def _retracted(self, event: Event) -> Event:
-        """The event that a row stands by once somebody has taken back what they said."""
+        """The event that a row stands by once somebody has taken back their opinion."""
         row, given = event.row, self.opinions.get(event.row, {})
         own, settled = given.get(event.who), self.settled.get(row)
         if settled is not None and settled.who == event.who and (own is None or own.number < settled.number):
@@ -718,7 +718,7 @@ def checked_label_pairs(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     for row, label in map(_pair, pairs):
         first = labels.setdefault(checked_id(row), checked_text(label, f"the label of row {row!r}"))
         if first != label:
-            raise StakesError(f"row {row!r} is told twice, as {first!r} and as {label!r}; give it one label")
+            raise StakesError(f"row {row!r} is reported twice, as {first!r} and as {label!r}; give it one label")
     return labels
 
 

@@ -8,7 +8,7 @@ import click
 
 from stakes._utils.text import counted, number
 from stakes.campaign import Campaign
-from stakes.campaign.campaign import LEASE, NO_MORE, STALE
+from stakes.campaign.rankings import LEASE, NO_MORE, STALE
 from stakes.cli.options import force_option, json_option, table_moved, trust_option, verbose_option, who_option
 from stakes.cli.output import (
     APART,

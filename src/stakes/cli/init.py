@@ -28,12 +28,12 @@ def init_command(campaign: str, table: str, as_json: bool, **given: Any) -> None
     Labels that the table has are taken over. The table is not copied: keep it as it is, beside the campaign.
     """
     complete(table, given, as_json=as_json)
-    brief, said = brief_from(given, table)
+    brief, notes = brief_from(given, table)
     rest = {each.name: getattr(brief, each.name) for each in fields(Brief) if each.name not in ("target", "loss")}
     with waiting("reading the table"), Campaign.create(campaign, table, brief.target, brief.loss, **rest) as made:
         status = made.status(refresh=False)
     lines = [f"{campaign}: {status.rows} rows, {status.labelled} of them with a label."]
-    lines += [line for sentence in said for line in wrapped(sentence)]
+    lines += [line for sentence in notes for line in wrapped(sentence)]
     lines += [f"Next: stakes ask {shell_word(campaign)} -n 5"]
-    answer = {"campaign": campaign, "rows": status.rows, "labelled": status.labelled, "notes": list(said)}
+    answer = {"campaign": campaign, "rows": status.rows, "labelled": status.labelled, "notes": list(notes)}
     as_json_or(as_json, answer, lines)

@@ -108,7 +108,7 @@ def label_command(
 def _serve(
     serving: Any, app: Any, listening: socket.socket, certificate: str | None, key: str | None, path: Path
 ) -> None:
-    """Answer requests until the process is told to end."""
+    """Answer requests until the process is asked to end."""
     from stakes.label.guards import patient
 
     config = serving.Config(

@@ -32,7 +32,8 @@ from stakes.tabular.costs import (
     parse_costs,
     positive_class,
 )
-from stakes.tabular.worksheet import checked_class
+from stakes.tabular.target_kinds import labels_in, of_grades, of_labels
+from stakes.tabular.worksheet import checked_class, read_source
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,10 +75,14 @@ reading_options = applied(
     click.option("--delimiter", help="What separates the cells of a CSV."),
 )
 table_options = applied(
-    click.option("--target", help="The column of labels; rows where it is empty are the pool."),
+    click.option(
+        "--target",
+        help="The column of labels; rows where it is empty are the pool. A,B,C: columns of yes and no, all at once.",
+    ),
     click.option("--id", "id_column", help="The column that names rows; they are numbered from 1 otherwise."),
     click.option("--ignore", multiple=True, help="A column that the model must not see; can be repeated."),
     click.option("--classes", help="All classes, as A,B,C, also those that no label has had."),
+    click.option("--ordinal", help="Classes that have an order, from the lowest to the highest: low,medium,high."),
     click.option("--text", multiple=True, help="A column of codes that look like numbers; can be repeated."),
     reading_options,
     click.option(
@@ -133,13 +138,44 @@ def brief_from(given: dict[str, Any], table: str) -> tuple[Brief, tuple[str, ...
     line = None if costs is None else parse_costs(costs)
     classes = given.pop("classes")
     names = None if classes is None else tuple(name.strip() for name in classes.split(","))
+    grades = given.pop("ordinal", None)
+    if grades is not None:
+        if classes is not None:
+            raise click.UsageError("--ordinal names all classes in their order; leave --classes out.")
+        names = tuple(name.strip() for name in grades.split(","))
+        given["loss"] = given["loss"] or "absolute-error"
     known = {name: given.pop(name) for name in (*_READING, *_MONEY) if name in given}
     model = ModelSpec(given.pop("model"), parse_options(given.pop("model_option")))
+    if labels := _labels(known, table):
+        if names is not None:
+            raise click.UsageError("the classes of several labels are their sets; leave --classes and --ordinal out.")
+        if line is not None and not is_miss_and_false_alarm(line):
+            raise click.UsageError("--costs of several labels are miss=..,false-alarm=.., the same for each.")
+        plain = {**given, "loss": _ALL_ALIKE} if line is not None else given
+        weights = plain.pop("class_weights") if plain["loss"] == _ALL_ALIKE else None
+        spec = _loss({"class_weights": None, **plain})
+        counted = None if weights is None else parse_class_weights(weights)
+        loss, model, sets = of_labels(spec, model, labels, line, counted)
+        return Brief(loss=loss, model=model, classes=sets, **known), ()
+    if grades is not None and line is None:
+        loss, model = of_grades(_loss(given), model, names or ())
+        return Brief(loss=loss, model=model, classes=names, **known), ()
+    if grades is not None:
+        model = of_grades(LossSpec(_ALL_ALIKE), model, names or ())[1]
     if line is None or given["loss"] == _THRESHOLD:
         return Brief(loss=_loss(given, line), model=model, classes=names, **known), ()
     unread = Brief(loss=LossSpec(_ALL_ALIKE), model=model, classes=names, **known)
-    matrix, said = _matrix(line, read_worksheet(table, unread, stream=True))  # once more than is read anyway
-    return replace(unread, loss=_loss(given, matrix=matrix)), said
+    matrix, notes = _matrix(line, read_worksheet(table, unread, stream=True))  # once more than is read anyway
+    return replace(unread, loss=_loss(given, matrix=matrix)), notes
+
+
+def _labels(known: dict[str, Any], table: str) -> tuple[str, ...]:
+    """The columns of labels that a target names which is none itself: rows may then have several."""
+    if "," not in (known["target"] or ""):
+        return ()
+    first = known["target"].split(",")[0].strip()
+    unread = Brief(**{**known, "target": first, "loss": LossSpec(_ALL_ALIKE), **dict.fromkeys(_MONEY)})
+    return labels_in(known["target"], read_source(table, unread).names)
 
 
 def reading_brief(given: dict[str, Any]) -> Brief:
@@ -165,8 +201,8 @@ def _matrix(line: dict[str, float], sheet: Worksheet) -> tuple[CostTable, tuple[
     named = sheet.brief.classes
     classes = sorted(counts) if named is None else named
     if not is_miss_and_false_alarm(line):
-        table, said = costs_by_class(line, classes, complete=named is not None or len(classes) > 1)
-        return table, (said,) if said else ()
+        table, note = costs_by_class(line, classes, complete=named is not None or len(classes) > 1)
+        return table, (note,) if note else ()
     if len(classes) != 2:
         raise StakesError(
             f"--costs miss=..,false-alarm=.. is for two classes, and column {sheet.brief.target!r} has "
@@ -175,8 +211,8 @@ def _matrix(line: dict[str, float], sheet: Worksheet) -> tuple[CostTable, tuple[
         )
     found = positive_class({name: counts[name] for name in classes}, None if named is None else named[0])
     positive, why = found or _asked_positive(classes)
-    table, said = costs_of_tests(line, positive, next(name for name in classes if name != positive))
-    return table, (f"{said}: {positive!r} is taken for the class that must not be missed, as {why}.",)
+    table, note = costs_of_tests(line, positive, next(name for name in classes if name != positive))
+    return table, (f"{note}: {positive!r} is taken for the class that must not be missed, as {why}.",)
 
 
 def _asked_positive(classes: Sequence[str]) -> tuple[str, str]:

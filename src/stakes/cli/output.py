@@ -85,8 +85,8 @@ def ranking_lines(ranking: Ranking, apart: Sequence[tuple[Contrast, ...]], among
         if len(first) > WIDTH // 2:  # a long id has a line to itself
             lines.append(f"{place:2d} {row}")
             first, indent = f"     {score.ljust(wide)}  ", " " * (7 + wide)
-        said = wrapped(", ".join(map(str, each)) or _LIKE, indent, first)
-        lines += [*said, *wrapped(why, indent)] if verbose else [_one_line(first, each)]
+        shown = wrapped(", ".join(map(str, each)) or _LIKE, indent, first)
+        lines += [*shown, *wrapped(why, indent)] if verbose else [_one_line(first, each)]
     usual = [f"In brackets: the middle half of {among}, or how many have the same."] if any(apart) else []
     return [*lines, f"{_score_name(ranking)}.", *usual]
 

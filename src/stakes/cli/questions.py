@@ -28,6 +28,7 @@ from stakes.tabular.proposals import (
     target_proposals,
     usual_limit,
 )
+from stakes.tabular.target_kinds import labels_in
 from stakes.tabular.worksheet import read_source
 
 _LISTED = 8  # columns that are offered for the target
@@ -56,9 +57,12 @@ def complete(table: str, given: dict[str, Any], *, as_json: bool, gaps: bool = T
     Raises:
         Incomplete: If something is left open, and nobody is there to ask.
     """
-    if given["target"] is not None and (given["loss"] is not None or given["costs"] is not None):
+    if given["target"] is not None and any(given.get(name) is not None for name in ("loss", "costs", "ordinal")):
         return
     source = _source(table, reading_brief(given))
+    if given["target"] is not None and labels_in(given["target"], source.names):
+        given["loss"] = "zero-one"  # of each label
+        return
     columns = look(source)
     size = f"{table}{f', sheet {source.sheet!r},' if source.sheet else ''} has {counted(len(source), 'row')}"
     if not (at_terminal() and not as_json):
@@ -138,10 +142,19 @@ def _proposed(size: str, columns: Sequence[ColumnLook], given: dict[str, Any], g
         for choice in choices:
             text = f"{choice.words} Example: {choice.example}{choice.flags and f' ({choice.flags})'}."
             lines += wrapped(text, " " * 23, f"    {choice.name:19}")
+        if target.grades:
+            lines += wrapped(_grades(target), "  ", "- ")
     if given.get("id_column") is None and (ids := id_proposals(columns, target.name)):
         flags["id_column"] = ids[0][0].name
         lines += wrapped(f"Rows would be called by {ids[0][0].name!r}, as {ids[0][1]}.", "  ", "- ")
     return "\n".join([*lines, "Run:", f"  {command_line({**given, **flags})}"])
+
+
+def _grades(target: ColumnLook) -> str:
+    """What to say where classes seem to have an order."""
+    return f"If {target.name!r} holds grades, mistakes cost more the further they are off: --ordinal " + shell_word(
+        ",".join(target.grades)
+    )
 
 
 _NO_GAP = "No cell of it is empty, so there is no row to label: leave it empty where the label is not known yet."
@@ -211,6 +224,8 @@ def _ask_loss(target: ColumnLook, answer: Callable[[str, str, Any], None]) -> No
     for place, choice in enumerate(choices, 1):
         _say(f"  {place} {choice.words} ({choice.name})", "    ")
         _say(f"    For example: {choice.example}.", "    ")
+    if target.grades:
+        _say(_grades(target))
     loss = prompted("Loss", _chosen([choice.name for choice in choices]), choices[0].name)
     answer("loss", "--loss", loss)
     further = {"cost-matrix": _ask_costs, "pinball": _ask_level, "threshold-decision": _ask_limit}

@@ -63,7 +63,7 @@ def simulate_command(
     if plot is not None:
         _check_plot(Path(plot), files_read(table, given), force)
     complete(table, given, as_json=as_json, gaps=False)
-    brief, said = brief_from(given, table)
+    brief, notes = brief_from(given, table)
     sheet = read_worksheet(table, brief)
     shown = sys.stderr.isatty() or not as_json
     chosen = {"n": n, "runs": runs, "n_initial": initial, "strategies": strategy or None}
@@ -71,9 +71,9 @@ def simulate_command(
     if plot is not None:
         found.save_plots(plot, overwrite=force)
     lines = [*str(found).splitlines()[:-1], "", *wrapped(found.verdict())]
-    lines += [line for sentence in said for line in wrapped(sentence)]
+    lines += [line for sentence in notes for line in wrapped(sentence)]
     lines += [f"Wrote {plot}."] if plot else []
-    as_json_or(as_json, {"verdict": found.verdict(), **found.to_dict(), "notes": list(said)}, lines)
+    as_json_or(as_json, {"verdict": found.verdict(), **found.to_dict(), "notes": list(notes)}, lines)
 
 
 def _check_plot(path: Path, inputs: list[str], force: bool) -> None:

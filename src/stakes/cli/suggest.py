@@ -65,7 +65,7 @@ def suggest_command(table: str, output: str | None, force: bool, verbose: bool, 
     inputs = files_read(table, given)
     if output is not None:
         checked_output(output, inputs=inputs, overwrite=force)
-    n, jobs, (brief, said) = given.pop("n"), given.pop("jobs"), brief_from(given, table)
+    n, jobs, (brief, read_notes) = given.pop("n"), given.pop("jobs"), brief_from(given, table)
     with waiting("reading the table") as show, how_far("reading the table", show) as progress:
         sheet = read_worksheet(table, brief, stream=True)
         if sheet.n_open == 0:
@@ -77,7 +77,7 @@ def suggest_command(table: str, output: str | None, force: bool, verbose: bool, 
 
         ranking, outlook = suggest(sheet, n, budget=brief.budget, n_jobs=jobs, progress=progress)
         apart = contrasts(sheet, ranking.indices, sheet.labels)
-    notes = [*(_note_on_costs(sentence) for sentence in said), *ranking.notes]
+    notes = [*(_note_on_costs(sentence) for sentence in read_notes), *ranking.notes]
     if output is not None:
         rows = sheet if sheet.stream is None else sheet.stream.worksheet(ranking.indices)
         more = {APART: apart_cells(apart)}

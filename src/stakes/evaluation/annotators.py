@@ -302,7 +302,7 @@ class _Fit:
 def _dawid_skene(table: OpinionTable, codes: Host, priors: Host, known: Host, accuracy: float, strength: float) -> _Fit:
     """Expectation maximisation, first with one accuracy for each annotator, then with all of the matrix."""
     people, count = len(table.names), priors.shape[1]
-    said = np.bincount(table.who, minlength=people)
+    opinions = np.bincount(table.who, minlength=people)
     right, shares = np.full(people, accuracy), np.ones(count) / count
     confusion = _one_accuracy(right, count)
     pseudo: Host | None = None
@@ -316,7 +316,7 @@ def _dawid_skene(table: OpinionTable, codes: Host, priors: Host, known: Host, ac
                 new = new / new.sum(axis=2, keepdims=True)
             else:
                 agreed = np.bincount(table.who, weights=posterior[table.row, codes], minlength=people)
-                right = (agreed + strength * accuracy) / (said + strength)
+                right = (agreed + strength * accuracy) / (opinions + strength)
                 new = _one_accuracy(right, count)
             change = max(abs(new - confusion).max(), abs(new_shares - shares).max())
             confusion, shares = new, new_shares
@@ -382,9 +382,9 @@ def _errors_of(people: list[int], table: OpinionTable, codes: Host, found: _Fit,
     rows, count = found.posterior.shape
     ours = np.isin(table.who, people)
     who = np.searchsorted(people, table.who[ours])
-    said = np.zeros((rows, len(people), count))  # [n, A, C]: opinions by annotator and label
-    np.add.at(said, (table.row[ours], who, codes[ours]), 1.0)
-    total = said.sum(axis=2)  # [n, A]
+    counts = np.zeros((rows, len(people), count))  # [n, A, C]: opinions by annotator and label
+    np.add.at(counts, (table.row[ours], who, codes[ours]), 1.0)
+    total = counts.sum(axis=2)  # [n, A]
     width = len(people) * count
     size = count * width + count  # logits of confusions by class, annotator and label; then of shares
     information, mean_score = np.zeros((size, size)), np.zeros((rows, size))
@@ -394,7 +394,7 @@ def _errors_of(people: list[int], table: OpinionTable, codes: Host, found: _Fit,
         block = slice(y * width, (y + 1) * width)
         weights, each = found.posterior[:, y], found.confusion[people, y]  # [n], [A, C]
         expected = np.concatenate([total @ _rows_of(each, a) for a in range(len(people))], axis=1)  # [n, A C]
-        score = said.reshape(rows, width) - expected
+        score = counts.reshape(rows, width) - expected
         share_score = free[:, None] * (np.eye(count)[y] - found.shares)  # [n, C]
         whole = np.concatenate([score, share_score], axis=1)
         places = np.r_[block, size - count : size]
@@ -460,11 +460,11 @@ def _of_numbers(table: OpinionTable) -> Annotators:
     precision = np.exp(-best[1:])  # [A]
     weight = np.bincount(table.row, weights=precision[table.who])
     truth = np.bincount(table.row, weights=precision[table.who] * (scaled - bias[table.who])) / weight
-    sd, said = np.exp(best[1:] / 2.0), np.bincount(table.who, minlength=people)
+    sd, opinions = np.exp(best[1:] / 2.0), np.bincount(table.who, minlength=people)
     by_name = {
         name: NumberAnnotator(
             name,
-            int(said[a]),
+            int(opinions[a]),
             float(unit * bias[a]),
             float(unit * np.sqrt(bias_covariance[a, a])),
             float(unit * sd[a]),

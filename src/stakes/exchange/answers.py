@@ -174,11 +174,11 @@ def record_answers(
     kept = checked_answers(campaign, answers, new_class=new_class)
     last = {(each.annotator or annotator, each.row): each for each in kept}
     people = dict.fromkeys(person for person, _ in last)
-    said = {person: [each for (other, _), each in last.items() if other == person] for person in people}
+    by_person = {person: [each for (other, _), each in last.items() if other == person] for person in people}
     if not replace:
-        _refuse_conflicts(campaign, said)
+        _refuse_conflicts(campaign, by_person)
     before()
-    told = [
+    recorded = [
         campaign.tell_many(
             [(each.row, each.label) for each in theirs],
             replace=replace,
@@ -186,28 +186,28 @@ def record_answers(
             who=who,
             annotator=person,
         )
-        for person, theirs in said.items()
+        for person, theirs in by_person.items()
     ]
-    return Recorded(*(tuple(row for each in told for row in each[at]) for at in range(len(Recorded._fields))))
+    return Recorded(*(tuple(row for each in recorded for row in each[at]) for at in range(len(Recorded._fields))))
 
 
-def _refuse_conflicts(campaign: Campaign, said: Mapping[str | None, Sequence[Answer]]) -> None:
-    """Refuse a label that differs from what the same person has said, before that of any other is recorded.
+def _refuse_conflicts(campaign: Campaign, by_person: Mapping[str | None, Sequence[Answer]]) -> None:
+    """Refuse a label that differs from what the same person has answered, before that of any other is recorded.
 
     A label of nobody in particular, or of a row that tests the model, must be the one that the row has.
     """
     states = campaign.journal.states()
     labels = {row: state.label for row, state in states.items() if state.label is not None}
     own = {(each.annotator, each.row): each.label for each in campaign.opinions()}
-    for person, answers in said.items():
+    for person, answers in by_person.items():
         for each in answers:
             alone = person is None or states[each.row].status in ("testing", "tested")
             known = labels.get(each.row) if alone else own.get((person, each.row))
             if known is not None and not _same(known, each.label):
                 whose = f" from {person!r}" if person else ""
                 raise StakesError(
-                    f"{each.place}: row {each.row!r} has the label {known!r}{whose} and was told {str(each.label)!r}; "
-                    f"to change it on purpose, replace it (--replace). {NOTHING}"
+                    f"{each.place}: row {each.row!r} has the label {known!r}{whose} and {str(each.label)!r} was "
+                    f"reported; to change it on purpose, replace it (--replace). {NOTHING}"
                 )
             labels.setdefault(each.row, str(each.label))
 

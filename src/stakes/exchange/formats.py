@@ -202,8 +202,8 @@ def import_answers(
         >>> table = pd.DataFrame({"x": range(9), "y": [0.0, 2.0, 4.0, 6.0] + [None] * 5}, index=list("abcdefghi"))
         >>> with Campaign.create(None, table, "y", "squared-error", model="bayesian-ridge") as campaign:
         ...     done = export_tasks(campaign, campaign.path.with_name("rows.jsonl"), "doccano", n=2, guess=True)
-        ...     told = import_answers(campaign, done.files[0])
-        >>> told.new
+        ...     recorded = import_answers(campaign, done.files[0])
+        >>> recorded.new
         ('i', 'h')
     """
     answers = read_answers(campaign, path)

@@ -1,7 +1,7 @@
 """Our order, written to a project of Label Studio through its API, so that it is there the moment it changes.
 
 Label Studio itself asks for predictions only when somebody tells it to. New predictions have a model version of their
-own; then the project is told to sort by that one, and predictions of the last one are deleted. At every moment there is
+own; then the project is set to sort by that one, and predictions of the last one are deleted. At every moment there is
 one order to sort by.
 
 Only the first tasks get a score. Where several people label, Label Studio draws the next task at random among all that

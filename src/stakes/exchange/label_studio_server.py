@@ -99,7 +99,7 @@ def label_studio_app(
     ) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             try:
-                _refuse_strangers(request, token, local)
+                _refuse_unknown(request, token, local)
                 if answer is None:
                     return JSONResponse({"status": "UP", "model_class": "stakes"})
                 body = await _body(request, most)
@@ -138,7 +138,7 @@ class _RefusedError(Exception):
         self.status, self.headers = status, headers or {}
 
 
-def _refuse_strangers(request: Request, token: str | None, local: bool) -> None:
+def _refuse_unknown(request: Request, token: str | None, local: bool) -> None:
     if "origin" in request.headers:
         raise _RefusedError(403, "this is for the server of Label Studio, not for pages")
     name = request.headers.get("host", "").lower()

@@ -76,7 +76,7 @@ class LiveCampaign:
             raise
         self._changed, self._over, self._news = threading.Event(), threading.Event(), threading.Condition()
         self._order: TaskList | None = None
-        self._last_told: TaskList | None = None
+        self._last_sent: TaskList | None = None
         self._tried = -1  # changes of labels that the last attempt at a ranking knew
         self._scores: dict[str, tuple[float, str | None]] = {}
         self._changed.set()
@@ -182,11 +182,11 @@ class LiveCampaign:
             row = row_of(self._campaign, place, task.get("data"), task.get("meta"))
             answers.append(Answer(row, label, annotator_name(annotation.get("completed_by")) or SOMEBODY, place))
         made = [each for each in annotations if each.get("id") not in cancelled]
-        told = record_answers(
+        recorded = record_answers(
             self._campaign, answers, replace=replace, before=lambda: self._remember(body, made, answers)
         )
         withdrawn = self._take_back(_project(body), cancelled) if replace else 0
-        counts = dict(zip(("recorded", "known", "replaced", "opinions"), map(len, told), strict=True))
+        counts = dict(zip(("recorded", "known", "replaced", "opinions"), map(len, recorded), strict=True))
         return {**counts, "withdrawn": withdrawn}
 
     def _remember(self, body: Mapping[str, Any], annotations: list[Any], answers: list[Answer]) -> None:
@@ -218,7 +218,7 @@ class LiveCampaign:
         return self._take_back(_project(body), [each.get("id") for each in given])
 
     def _take_back(self, project: int | None, numbers: list[Any]) -> int:
-        """Take back what annotations said, as far as it still stands; how many there were. What others say stays."""
+        """Take back what annotations reported, as far as it still stands; how many there were."""
         count = 0
         for number in numbers:
             known = self._annotations.get((project, _number(number)))
@@ -269,9 +269,9 @@ class LiveCampaign:
         with self._news:
             self._tried = _count(version)
             self._news.notify_all()
-        if self._order is None or self._order is self._last_told or self._over.is_set():
+        if self._order is None or self._order is self._last_sent or self._over.is_set():
             return
-        self._last_told = self._order
+        self._last_sent = self._order
         try:
             self._ranked(self._order)
         except Exception as error:  # the next order is ranked all the same

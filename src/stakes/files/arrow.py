@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ import numpy as np
 from stakes._utils.text import listed
 from stakes.exceptions import StakesError
 from stakes.files.frame import Host, check_size, checked_names, places_of
+from stakes.files.remote import AnyPath, RemotePath
 
 _NO_FRACTION = re.compile(r"\.0+(?!\d)")  # files may keep seconds as milliseconds
 _READ = 2**16  # rows that are taken out of a piece at a time, fewer where there are many columns
@@ -31,6 +33,7 @@ _CELLS = 2**22  # cells that are
 _MOST = 2**31  # bytes that a record batch may take when it is decompressed
 _CUT = 200  # characters of what pyarrow says
 _BATCH, _DICTIONARY = 3, 2  # kinds of messages in Arrow's format
+_FRAGMENT = 2**17  # rows of a fragment at least: less is not worth a task of its own on a cluster
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def library() -> Any:
 
 
 @contextmanager
-def _reading(path: Path, what: str = "") -> Iterator[None]:
+def _reading(path: AnyPath, what: str = "") -> Iterator[None]:
     """A block in which a file is read: whatever pyarrow raises is refused in words.
 
     Any exception: bytes that were changed reach any part of pyarrow, and it answers with what that part raises.
@@ -198,7 +201,7 @@ _WRITTEN: dict[str, Callable[[Any], str]] = {
 class Piece:
     """Some rows of a file that follow each other."""
 
-    path: Path
+    path: AnyPath
     place: int | None
     """Which row group or record batch; None for all of a stream, which can only be read in order."""
     start: int
@@ -222,6 +225,11 @@ class Piece:
             )
 
 
+def as_it_is(table: Any) -> Any:
+    """The table; a function by a name, which can be sent to another process."""
+    return table
+
+
 @dataclass(frozen=True, eq=False)
 class ArrowPool:
     """N rows of p columns of Parquet or Arrow files, as tables of Arrow or as what `made` makes of those."""
@@ -229,7 +237,7 @@ class ArrowPool:
     pieces: tuple[Piece, ...] = field(repr=False)
     schema: Any
     """Arrow's, of the p columns."""
-    made: Callable[[Any], Any] = lambda table: table
+    made: Callable[[Any], Any] = as_it_is
 
     @property
     def n_rows(self) -> int:
@@ -249,8 +257,8 @@ class ArrowPool:
 
     def take(self, rows: Host) -> Any:
         """The rows at some positions, in that order; pieces without any are not read."""
-        order = np.argsort(rows, kind="stable")
-        found = [batch for piece in self.pieces for batch in self._found(piece, rows[order])]
+        order, start = np.argsort(rows, kind="stable"), self.pieces[0].start if self.pieces else 0
+        found = [batch for piece in self.pieces for batch in self._found(piece, rows[order] + start)]
         back = np.empty(len(rows), dtype=np.intp)
         back[order] = np.arange(len(rows))
         return self.made(self._table(found).take(back))
@@ -266,6 +274,18 @@ class ArrowPool:
                 yield batch.take(library().array(here))
             start += batch.num_rows
 
+    def fragments(self) -> list[ArrowPool]:
+        """The pool in parts of consecutive rows, each of which can be sent to a worker that opens its files itself."""
+        parts: list[list[Piece]] = []
+        enough = 0
+        for piece in self.pieces:
+            if enough <= 0:
+                parts.append([])
+                enough = _FRAGMENT
+            parts[-1].append(piece)
+            enough -= piece.count
+        return [replace(self, pieces=tuple(part)) for part in parts]
+
     def select(self, names: Sequence[str]) -> ArrowPool:
         """Some columns; the others are not read."""
         return replace(self, schema=library().schema([self.schema.field(name) for name in names]))
@@ -274,41 +294,56 @@ class ArrowPool:
         return library().Table.from_batches(batches, schema=self.schema)
 
 
-def open_arrow(paths: Sequence[Path], columns: Sequence[str] | None = None, *, share_texts: bool = False) -> ArrowPool:
+Each = Callable[[Callable[[AnyPath], Any], Sequence[AnyPath]], Iterable[Any]]
+"""Like `map`: what a function makes of each file, in their order, wherever that is done."""
+
+
+def open_arrow(
+    paths: Sequence[AnyPath], columns: Sequence[str] | None = None, *, share_texts: bool = False, each: Each = map
+) -> ArrowPool:
     """The rows of some files, one file after the other: all columns, or some in the order that is asked for.
 
-    With `share_texts`, texts of Parquet come as dictionaries, so that a long text that comes often is held once.
+    With `share_texts`, texts of Parquet come as dictionaries, so that a long text that comes often is held once. `each`
+    goes through the files, of which there may be thousands, for what they hold.
     """
-    schemas = [_schema(path, share_texts) for path in paths]
-    for path, schema in zip(paths, schemas, strict=True):
-        if not schema.equals(schemas[0]):
+    described = list(each(partial(_described, share_texts=share_texts), paths))
+    first = described[0][0]
+    for path, (schema, _) in zip(paths, described, strict=True):
+        if not schema.equals(first):
             raise StakesError(
                 f"{path} must have the columns of {paths[0]}, of the same types and in the same order; it has "
                 f"{listed(f'{each.name} ({each.type})' for each in schema)}, and {paths[0].name} has "
-                f"{listed(f'{each.name} ({each.type})' for each in schemas[0])}"
+                f"{listed(f'{each.name} ({each.type})' for each in first)}"
             )
-    chosen = schemas[0].names if columns is None else list(columns)
-    places = places_of(chosen, schemas[0].names)
-    schema = library().schema([schemas[0].field(place) for place in places])
+    chosen = first.names if columns is None else list(columns)
+    places = places_of(chosen, first.names)
+    schema = library().schema([first.field(place) for place in places])
     types = library().types
-    shared = frozenset(each.name for each in schemas[0] if share_texts and types.is_dictionary(each.type))
-    return ArrowPool(tuple(_all_pieces(paths, shared)), schema)
+    shared = frozenset(each.name for each in first if share_texts and types.is_dictionary(each.type))
+    return ArrowPool(tuple(_all_pieces(paths, [counts for _, counts in described], shared)), schema)
 
 
-def _all_pieces(paths: Sequence[Path], shared: frozenset[str]) -> Iterator[Piece]:
-    counted = [(path, place, count) for path in paths for place, count in _counts(path)]
+def _described(path: AnyPath, share_texts: bool) -> tuple[Any, list[tuple[int | None, int]]]:
+    """The columns of a file, and of each of its pieces the number and how many rows it has."""
+    return _schema(path, share_texts), _counts(path)
+
+
+def _all_pieces(
+    paths: Sequence[AnyPath], counts: Sequence[list[tuple[int | None, int]]], shared: frozenset[str]
+) -> Iterator[Piece]:
+    counted = [(path, place, count) for path, pieces in zip(paths, counts, strict=True) for place, count in pieces]
     starts = accumulate((count for *_, count in counted), initial=0)
     for (path, place, count), start in zip(counted, starts, strict=False):
         yield Piece(path, place, start, count, shared)
 
 
-def _counts(path: Path) -> list[tuple[int | None, int]]:
+def _counts(path: AnyPath) -> list[tuple[int | None, int]]:
     """The number of each piece of a file, and of its rows."""
     with _reading(path):
         if _is_parquet(path):
             with _opened(path) as file:
                 return [(place, file.metadata.row_group(place).num_rows) for place in range(file.num_row_groups)]
-        mapped = library().memory_map(str(path))
+        mapped = _mapped(path)
         if _in_blocks(mapped):
             dictionaries, batches = _blocks(mapped)
             for offset in dictionaries:
@@ -329,7 +364,7 @@ def _batches(piece: Piece, names: list[str]) -> Iterator[Any]:
             yield from (batch.select(names).slice(start, size) for start in range(0, batch.num_rows, size))
 
 
-def _schema(path: Path, share_texts: bool) -> Any:
+def _schema(path: AnyPath, share_texts: bool) -> Any:
     with _reading(path), _opened(path) as file:
         schema = (file.schema_arrow if _is_parquet(path) else file.schema).remove_metadata()
         checked_names(path, schema.names)
@@ -340,26 +375,39 @@ def _schema(path: Path, share_texts: bool) -> Any:
         return file.schema_arrow.remove_metadata()
 
 
-def _opened(path: Path, names: Sequence[str] = ()) -> Any:
+@contextmanager
+def _opened(path: AnyPath, names: Sequence[str] = ()) -> Iterator[Any]:
     """A file of Parquet, of Arrow's format for files, or of the one for streams.
 
     `names` are the columns that come as dictionaries, of Parquet; those that are read at all, of Arrow (all without).
     """
-    arrow = library()
     if _is_parquet(path):
-        return arrow.parquet.ParquetFile(path, pre_buffer=False, read_dictionary=list(names))
-    mapped = arrow.memory_map(str(path))
+        remote = isinstance(path, RemotePath)
+        with closing(path.open()) if isinstance(path, RemotePath) else nullcontext(path) as source:
+            file = library().parquet.ParquetFile(source, pre_buffer=remote, read_dictionary=list(names))
+            with file:
+                yield file
+        return
+    mapped = _mapped(path)
     in_blocks = _in_blocks(mapped)
-    open_it = arrow.ipc.open_file if in_blocks else arrow.ipc.open_stream
+    open_it = library().ipc.open_file if in_blocks else library().ipc.open_stream
     if not names:
-        return open_it(mapped)
+        yield open_it(mapped)
+        return
     places = {name: place for place, name in enumerate(open_it(mapped).schema.names)}
     mapped.seek(0)
     wanted = [places[name] for name in names]
-    return open_it(mapped, options=arrow.ipc.IpcReadOptions(included_fields=wanted))
+    yield open_it(mapped, options=library().ipc.IpcReadOptions(included_fields=wanted))
 
 
-def _is_parquet(path: Path) -> bool:
+def _mapped(path: AnyPath) -> Any:
+    """A file of Arrow's as pages of memory, or as a file elsewhere."""
+    if isinstance(path, RemotePath):
+        return library().PythonFile(path.open(), mode="r")
+    return library().memory_map(str(path))
+
+
+def _is_parquet(path: AnyPath) -> bool:
     return path.suffix.lower() == ".parquet"
 
 
@@ -386,13 +434,13 @@ def _blocks(mapped: Any) -> tuple[list[int], list[int]]:
     return [_at(footer, "q", place) for place in dictionaries], [_at(footer, "q", place) for place in batches]
 
 
-def _rows(path: Path, mapped: Any, offset: int) -> int:
+def _rows(path: AnyPath, mapped: Any, offset: int) -> int:
     """The number of rows of the record batch at some place; refused where it takes too much when decompressed."""
     mapped.seek(offset)
     return _checked_message(path, library().ipc.read_message(mapped))
 
 
-def _rows_of_stream(path: Path, mapped: Any) -> Iterator[int]:
+def _rows_of_stream(path: AnyPath, mapped: Any) -> Iterator[int]:
     while True:
         try:
             message = library().ipc.read_message(mapped)
@@ -401,7 +449,7 @@ def _rows_of_stream(path: Path, mapped: Any) -> Iterator[int]:
         yield _checked_message(path, message)
 
 
-def _checked_message(path: Path, message: Any) -> int:
+def _checked_message(path: AnyPath, message: Any) -> int:
     """The number of rows of a message, 0 of one that is no record batch."""
     data = message.metadata.to_pybytes()
     root = _at(data, "I", 0)
@@ -420,7 +468,7 @@ def _checked_message(path: Path, message: Any) -> int:
     return 0 if rows is None or data[kind] == _DICTIONARY else _at(data, "q", rows)
 
 
-def _refuse_large(path: Path, data: bytes, batch: int, body: Any) -> None:
+def _refuse_large(path: AnyPath, data: bytes, batch: int, body: Any) -> None:
     total = 0
     for place in _vector(data, batch, 2, 16):
         offset, length = _at(data, "q", place), _at(data, "q", place + 8)

@@ -175,7 +175,7 @@ def check_size(path: Path, max_cells: int, cells: int, characters: int = 0, shap
         )
 
 
-def checked_names(path: Path, names: Sequence[str]) -> tuple[str, ...]:
+def checked_names(path: Any, names: Sequence[str]) -> tuple[str, ...]:
     """Names of columns without spaces around them, none empty, none twice."""
     if len(names) > MAX_COLUMNS:
         raise StakesError(f"{path} has {len(names):,} columns; at most {MAX_COLUMNS:,} are read. Leave some out.")

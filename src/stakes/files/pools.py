@@ -16,9 +16,10 @@ import numpy as np
 
 from stakes._utils.arguments import as_texts_of
 from stakes.exceptions import StakesError
-from stakes.files.arrow import ArrowPool, library, open_arrow
+from stakes.files.arrow import ArrowPool, Each, library, open_arrow
 from stakes.files.frame import Frame, Host
 from stakes.files.read import ARROW, checked_path, read_table
+from stakes.files.remote import AnyPath, RemotePath, located
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +60,11 @@ def open_pool(
 ) -> ArrowPool | MappedPool | Frame:
     """The rows of a file: .parquet, .arrow, .feather, .ipc or a folder of one of them, .npy, or .csv, .tsv, .txt.
 
-    They may be larger than memory, but for .csv, .tsv and .txt, which are read whole.
+    They may be larger than memory, but for .csv, .tsv and .txt, which are read whole. Parquet and Arrow files may be at
+    an address that fsspec knows, such as s3://bucket/folder.
 
     Args:
-        path: The file or folder.
+        path: The file or folder, or its address.
         columns: Of a file with names, those wanted in the order wanted; all without.
         plain: Whether to give arrays [n, p] in place of tables, where all columns are numbers.
 
@@ -80,24 +82,34 @@ def open_pool(
         ...     open_pool(f"{folder}/pool.npy").n_rows
         3
     """
-    where = Path(path)
+    where = located(path)
     columns = None if columns is None else as_texts_of("columns", columns)
-    if where.is_dir():
-        return _shaped(open_arrow(arrow_files(where), columns), plain)
+    if isinstance(where, RemotePath) or where.is_dir() or where.suffix.lower() in ARROW:
+        return open_fragments(where, columns, plain)
     if where.suffix.lower() == ".npy":
         return MappedPool(_mapped(where))
-    if checked_path(where).suffix.lower() in ARROW:
-        return _shaped(open_arrow([where], columns), plain)
-    frame = read_table(where).features(columns)
+    frame = read_table(checked_path(where)).features(columns)
     numbers = plain and all(values.dtype.kind == "f" for values in frame.arrays)
     return MappedPool(np.stack(frame.arrays, axis=1)) if numbers else frame
 
 
-def arrow_files(folder: Path) -> list[Path]:
+def open_fragments(path: AnyPath, columns: Sequence[str] | None, plain: bool, each: Each = map) -> ArrowPool:
+    """The rows of a Parquet or Arrow file, or of a folder of them; `each` goes through the files."""
+    return _shaped(open_arrow(arrow_files(path), columns, each=each), plain)
+
+
+def arrow_files(folder: AnyPath) -> Sequence[AnyPath]:
     """The files of a folder in the order of their names, all of one kind; or the file itself, where it is one."""
-    if not folder.is_dir():
+    if isinstance(folder, RemotePath) and folder.suffix.lower() in ARROW and not folder.is_dir():
+        return [folder]  # whoever opens it says whether it is there
+    if isinstance(folder, Path) and not folder.is_dir():
         return [checked_path(folder)]
-    found = sorted(each for each in folder.iterdir() if each.suffix.lower() in ARROW)
+    if isinstance(folder, RemotePath) and not folder.is_dir():
+        raise StakesError(
+            f"{folder} must be the address of a folder, or of a file that ends in {', '.join(ARROW)}; there is "
+            f"{'a file of another kind' if folder.exists() else 'nothing'}. Turn a CSV file into Parquet first."
+        )
+    found = sorted((each for each in folder.iterdir() if each.suffix.lower() in ARROW), key=lambda each: each.name)
     kinds = sorted({each.suffix.lower() for each in found})
     if len(kinds) != 1:
         came = " and ".join(kinds) or "none"

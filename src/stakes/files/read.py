@@ -261,9 +261,9 @@ class Source:
         """
         chosen = self.names if names is None else as_texts_of("names", names)
         texts = {name: self._marked(name) for name in chosen if self.reading(name).kind == "text"}
-        said = {name: remarks(name, cells) for name, cells in texts.items()}
-        names_only = [name for name, cells in texts.items() if not said[name] and all_differ(cells)]
-        return (*(sentence for each in said.values() for sentence in each), *_names_sentence(names_only))
+        found = {name: remarks(name, cells) for name, cells in texts.items()}
+        names_only = [name for name, cells in texts.items() if not found[name] and all_differ(cells)]
+        return (*(sentence for each in found.values() for sentence in each), *_names_sentence(names_only))
 
     def likely_ids(self, names: Iterable[str]) -> list[str]:
         """The columns that could be the id: texts or whole numbers, none empty and none twice.
@@ -347,8 +347,8 @@ class Source:
     def _nans(self, name: str, values: Host) -> frozenset[str]:
         """Cells that say NaN."""
         cells = self._marked(name)
-        said = {cells[row] for row in not_finite(cells, values)}
-        return frozenset(cell for cell in said if cell is not None and cell.strip().lower() in GAPS)
+        odd = {cells[row] for row in not_finite(cells, values)}
+        return frozenset(cell for cell in odd if cell is not None and cell.strip().lower() in GAPS)
 
     def _all_gaps(self, name: str) -> frozenset[str]:
         """The cells of a column that holds nothing but marks for gaps."""

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+from stakes._utils.markup import Content, Markup, tag
 from stakes._utils.text import counted, number
-from stakes.report.page import Content, Markup, tag
 
 _WIDE, _HIGH = 320, 150
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 10, 22

@@ -50,7 +50,7 @@ class CommandAnnotator:
             classes: What a label can be; empty for numbers.
 
         Returns:
-            What the command said.
+            What the command answered.
 
         Raises:
             StakesError: If it cannot be started, ends, takes too long, or says something else.
@@ -104,8 +104,8 @@ def _label(line: str) -> str | None:
     """The label in a line of JSON."""
     if not line:
         raise ValueError("it ended")
-    said = json.loads(line)
-    label = said.get("label", "") if isinstance(said, dict) else ""
+    answer = json.loads(line)
+    label = answer.get("label", "") if isinstance(answer, dict) else ""
     if label is not None and (not isinstance(label, str | int | float) or isinstance(label, bool) or label == ""):
         raise ValueError(f'a line such as {{"label": "urgent"}} was wanted, not {line.strip()!r:.200}')
     return None if label is None else str(label)

@@ -14,15 +14,15 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from stakes._utils.text import short
+from stakes._utils.text import number, short
 from stakes.campaign import Campaign, Event, Status, Undone
-from stakes.campaign.campaign import RANKING
-from stakes.campaign.kept import ranking_kept
+from stakes.campaign.kept import RANKING, ranking_kept
 from stakes.campaign.states import Replay, checked_clock
+from stakes.exceptions import StakesError
 from stakes.label.command import CommandAnnotator
 from stakes.label.media import Media
 from stakes.label.worker import Worker
-from stakes.ranking import Ranking
+from stakes.ranking import OpinionOffer, Ranking
 from stakes.tabular.worksheet import loss_task
 
 Act = Literal["later", "unsure", "skip"]
@@ -101,12 +101,14 @@ class Card:
         values: What the table says of it.
         worth: What its label saves of a decision, as it was last ranked; None where that is not known.
         undo: The number of the event that can be undone; None where there is none.
+        audit: Whether its label tests the model, and is kept apart from those that it learns from.
     """
 
     row: str
     values: tuple[Cell, ...]
     worth: float | None
     undo: int | None
+    audit: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,9 @@ class Desk:
     _ready: tuple[str, ...] = ()
     _scores: dict[str, float] = field(default_factory=dict, repr=False)
     _guesses: dict[str, str] = field(default_factory=dict, repr=False)
+    _offers: dict[str, tuple[OpinionOffer, ...]] = field(default_factory=dict, repr=False)
+    _auditing: dict[str, tuple[str, float]] = field(default_factory=dict, repr=False)  # who has a row, until when
+    _audit_later: set[tuple[str, str]] = field(default_factory=set, repr=False)  # who put off which row of an audit
     _record: int = 0
     _known: int = -1  # the last event that a ranking was asked with
     _standing: tuple[tuple[int, int, int], Status] | None = field(default=None, repr=False)
@@ -171,6 +176,7 @@ class Desk:
         if (found := self.worker.answer()) is not None:
             self.problem = found.error
             self._guesses |= found.guesses
+            self._offers = found.offers
             self._take_ranking()
         if not self.worker.busy and self._changed():
             self._known = self.campaign.journal.version()
@@ -184,8 +190,40 @@ class Desk:
     def card(self, name: str) -> Card | None:
         """The row that a person has in hand, or gets now; None where there is none to hand out."""
         held = self.campaign.journal.held(name)
-        row = held[0].row if held else self._hand_out(name)
+        row = held[0].row if held else self._for_audit(name) or self._hand_out(name)
         return None if row is None else self._card(row, name)
+
+    def renew(self, name: str, row: str) -> None:
+        """Let a person who looks at a row have it for longer, once half of their time is over."""
+        now, half = checked_clock(), self.rules.lease / 2
+        if row in self._audited():
+            if self._holder(row) in (None, name):  # also after the server was started anew
+                self._auditing[row] = (name, now + self.rules.lease)
+            return
+        held = next((event for event in self.campaign.journal.held(name) if event.row == row), None)
+        if held is not None and (held.until or 0.0) - now < half:
+            self.campaign.journal.renew(row, name, seconds=self.rules.lease)
+
+    def _audited(self) -> list[str]:
+        """The rows of an audit that have no label yet, in the order in which they were drawn."""
+        drawn = sorted((event for event in self._replay.last.values() if event.kind == "test"), key=lambda e: e.number)
+        return [event.row for event in drawn]
+
+    def _holder(self, row: str) -> str | None:
+        """Who has a row of an audit in hand."""
+        name, until = self._auditing.get(row, (None, 0.0))
+        return name if checked_clock() < until else None
+
+    def _for_audit(self, name: str) -> str | None:
+        """A row to test the model on, where an audit is under way: they come before others, in their order."""
+        rows = self._audited()
+        free = [row for row in rows if self._holder(row) in (None, name)]
+        free.sort(key=lambda row: (self._holder(row) is None, (name, row) in self._audit_later))
+        if not free:
+            return None
+        self._auditing = {row: hand for row, hand in self._auditing.items() if row in rows}
+        self._auditing[free[0]] = (name, checked_clock() + self.rules.lease)
+        return free[0]
 
     def next(self, name: str, change: Callable[[], None]) -> Card | None:
         """Make a change, and hand out the row that comes next: both are on the disk when this returns, or neither."""
@@ -195,12 +233,25 @@ class Desk:
 
     def tell(self, name: str, row: str, label: str, *, new_class: bool = False) -> None:
         """Record what a person says of a row; once more, it changes nothing."""
+        self._refuse_row_of_another(name, row)
         self.campaign.tell(row, label, annotator=name, new_class=new_class)
+
+    def _refuse_row_of_another(self, name: str, row: str) -> None:
+        if (holder := self._holder(row)) not in (None, name) and row in self._audited():
+            raise StakesError(f"row {row!r} of the audit is in the hands of {holder!r}. Nothing was recorded.")
 
     def put_off(self, name: str, row: str, act: Act) -> None:
         """Record what a person does with a row in place of a label; once more, it changes nothing."""
         last = next(reversed(self.campaign.journal.history(row)), None)
         if last is not None and last.kind == act and last.who == name:
+            return
+        if last is not None and last.kind == "test" and act != "unsure":
+            self._refuse_row_of_another(name, row)
+            self._auditing.pop(row, None)
+            if act == "later":
+                self._audit_later.add((name, row))
+            else:
+                self.campaign.skip([row], who=name)
             return
         self.campaign.journal.put_off(row, act, name)
 
@@ -209,7 +260,11 @@ class Desk:
         acts = self._replay.acts(name)
         if not acts or acts[-1].number != number:
             return None
-        return self.campaign.journal.undo(name, seconds=self.rules.lease)
+        undone = self.campaign.journal.undo(name, seconds=self.rules.lease)
+        if undone is not None and undone.row in self._audited():  # it is theirs again, in place of the next one
+            self._auditing = {row: hand for row, hand in self._auditing.items() if hand[0] != name}
+            self._auditing[undone.row] = (name, checked_clock() + self.rules.lease)
+        return undone
 
     def settle(self, name: str, row: str, label: str) -> None:
         """Record what the label of a row is, after annotators differed or one was not sure."""
@@ -247,7 +302,7 @@ class Desk:
 
     def agreement(self) -> list[str]:
         """How reliable annotators are and how far they agree, in words; nothing where no row has two labels."""
-        return [*self.status().annotators, *self._reliability()]
+        return [*self.status().annotators, *self._reliability(), *self.values_for_price()]
 
     def _reliability(self) -> list[str]:
         """How often the command says what people say, where both have labelled a row."""
@@ -281,8 +336,10 @@ class Desk:
         if self.status().advice.startswith(("Stop", "Done")):
             return None
         held = self.campaign.journal.held(command.name)
-        given = [held[0].row] if held else self.campaign.hand_out(self._ready, 1, who=command.name)
-        return self._card(given[0], command.name) if given else None
+        row = held[0].row if held else self._offered(command.name, set())
+        if row is None and command.name not in self._offers:
+            row = next(iter(self.campaign.hand_out(self._ready, 1, who=command.name)), None)
+        return None if row is None else self._card(row, command.name)
 
     def guess(self, row: str) -> str | None:
         """What the model says of a row, as it was last ranked; None where that is not known."""
@@ -338,8 +395,9 @@ class Desk:
         journal = self.campaign.journal
         if self._known < 0:
             last = journal.last_record(RANKING)
-            return last is None or self.campaign.status(refresh=False).stale is not None
-        kinds = ("label", "replace", "withdraw", "settle", "retract")
+            priced = bool(self.campaign.annotators())  # what opinions are worth for that is not in the file
+            return last is None or priced or self.campaign.status(refresh=False).stale is not None
+        kinds = ("label", "replace", "withdraw", "settle", "retract", "opinion")
         return any(event.kind in kinds for event in journal.history(since=self._known))
 
     def _take_ranking(self) -> None:
@@ -362,17 +420,39 @@ class Desk:
     def _hand_out(self, name: str) -> str | None:
         """The id of the row that a person gets now: an opinion that is due, the best row, or else what they put off."""
         journal, own = self.campaign.journal, self._acts_of(name)
-        if self.rules.opinions > 1 and not (own and own[-1].kind == "opinion"):
+        put_off = {event.row for event in own[-_AGAIN:] if event.kind == "later"}
+        if (row := self._offered(name, put_off)) is not None:
+            return row
+        if not self._offers and self.rules.opinions > 1 and not (own and own[-1].kind == "opinion"):
             due, rules = self._due(name), self.rules
             given = journal.consult(due, 1, name, opinions=rules.opinions, seconds=rules.lease) if due else ()
             if given:
                 return given[0]
-        put_off = {event.row for event in own[-_AGAIN:] if event.kind == "later"}
         ready = [row for row in self._ready if row not in put_off]
         for wanted in (ready, self._rest(put_off), sorted(put_off)):
             if given := tuple(self.campaign.hand_out(wanted, 1, lease=self.rules.lease, who=name)) if wanted else ():
                 return given[0]
         return None
+
+    def _offered(self, name: str, put_off: set[str]) -> str | None:
+        """Where annotators have prices: the row on which the opinion of this one is worth most, again or anew."""
+        ids = self.campaign.sheet.ids
+        for offer in self._offers.get(name, ()):
+            row = ids[offer.row]
+            if row not in put_off and self.campaign.hand_out_offer(offer, lease=self.rules.lease):
+                self._scores.setdefault(row, offer.worth)
+                return row
+        return None
+
+    def values_for_price(self) -> list[str]:
+        """What the next opinion of each annotator saves for its price, in words, best first; where they have prices."""
+        first = [offers[0] for offers in self._offers.values() if offers]
+        first.sort(key=lambda offer: -offer.worth / offer.price)
+        return [
+            f"An opinion of {offer.annotator} saves about {number(offer.worth)} of a decision for {short(offer.price)} "
+            f"({'a second one on a row' if offer.before else 'a new row'})."
+            for offer in first
+        ]
 
     def _rest(self, put_off: set[str]) -> list[str]:
         """Some open rows beyond those that are ranked."""
@@ -407,7 +487,8 @@ class Desk:
 
     def _card(self, row: str, name: str) -> Card:
         acts = self._acts_of(name)
-        return Card(row, self._values(row), self._scores.get(row), acts[-1].number if acts else None)
+        undo, audit = acts[-1].number if acts else None, row in self._auditing and self._holder(row) == name
+        return Card(row, self._values(row), None if audit else self._scores.get(row), undo, audit)
 
     def _values(self, row: str) -> tuple[Cell, ...]:
         position, media = self._places[row], self.rules.media

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from stakes._utils.markup import Content, Markup, tag, text
 from stakes._utils.text import counted, number, short
 from stakes.campaign import Status
 from stakes.label.charts import learning_chart
 from stakes.label.flow import Card, Dispute
-from stakes.report.page import Content, Markup, loss_sentences, tag, text
+from stakes.report.page import loss_sentences
 from stakes.tabular import Brief
 
 ACT_KEYS = {"later": "l", "unsure": "u", "skip": "s"}
@@ -24,6 +25,7 @@ ACT_WORDS = {
     "unsure": ("Not sure", "somebody else settles it"),
     "skip": ("Skip for good", "it cannot be labelled; never ask again"),
 }
+_AUDIT = "Drawn at random to test the model: your label tells what it loses today, and is not used to train it."
 _MISTAKES = 6  # that are shown
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
 
@@ -153,16 +155,17 @@ def _framed(view: View, here: str, content: Content) -> Markup:
 
 
 def work_on(card: Card, view: View, notice: str = "") -> Content:
-    """A row, and what can be said of it."""
+    """A row, and what can be answered."""
     form = [
         _mark(view),
         void("input", type="hidden", name="row", value=card.row),
-        tag("p", "Row", class_="eyebrow"),
+        tag("p", "Row of an audit" if card.audit else "Row", class_="eyebrow"),
         tag("h1", card.row, id="row-title", tabindex="-1"),
+        *([tag("p", _AUDIT, class_="faint", id="audit")] if card.audit else []),
         _values(card),
         tag("h2", ["What is ", tag("em", view.brief.target), " here?"], class_="question", id="question"),
         _answers(view),
-        _put_offs(view),
+        _put_offs(view, audit=card.audit),
     ]
     return [
         _notice(notice),
@@ -203,16 +206,16 @@ def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None
             tag("div", shown, class_="sheet empty"),
             tag("div", _undo(undo, view, "/settle"), class_="beside"),
         ]
-    said = [tag("li", [tag("b", who), " says ", tag("b", label)]) for who, label in dispute.opinions]
-    said += [tag("li", [tag("b", who), " was not sure"]) for who in dispute.unsure]
+    opinions = [tag("li", [tag("b", who), " says ", tag("b", label)]) for who, label in dispute.opinions]
+    opinions += [tag("li", [tag("b", who), " was not sure"]) for who in dispute.unsure]
     form = [
         _mark(view),
         void("input", type="hidden", name="row", value=dispute.card.row),
         tag("p", f"To be settled; {counted(left, 'row')} left", class_="eyebrow"),
         tag("h1", dispute.card.row, id="row-title", tabindex="-1"),
         _values(dispute.card),
-        tag("h2", "What was said", class_="question"),
-        tag("ul", said, class_="said"),
+        tag("h2", "Opinions", class_="question"),
+        tag("ul", opinions, class_="opinions"),
         tag("h2", ["What is ", tag("em", view.brief.target), " really?"], class_="question", id="question"),
         _answers(view),
     ]
@@ -310,7 +313,8 @@ def _money(card: Card | None, status: Status) -> list[tuple[str, Content]]:
     times = decisions or 1.0
     rows: list[tuple[str, Content]] = []
     if card is not None:
-        worth = "not known yet" if card.worth is None else [number(card.worth * times), tag("small", f" {per}")]
+        worth: Content = "nothing: it tests the model" if card.audit else "not known yet"
+        worth = worth if card.worth is None else [number(card.worth * times), tag("small", f" {per}")]
         rows.append(("This label saves about", worth))
     offer = next((each for each in offers if each["size"] == 8), offers[-1] if offers else None)
     if offer is not None and offer["worth"] is not None:
@@ -388,11 +392,12 @@ def _answers(view: View) -> Markup:
     return Markup(choices + tag("details", [tag("summary", "Another class"), tag("div", other, class_="other")]))
 
 
-def _put_offs(view: View) -> Markup:
+def _put_offs(view: View, *, audit: bool) -> Markup:
     buttons = [
         tag("button", [_kbd(view.keys.get(act)), tag("span", words)], type="submit", formaction="/off", name="act",
             value=act, formnovalidate="formnovalidate", title=meaning, class_="quiet", **_key(view.keys.get(act)))
         for act, (words, meaning) in ACT_WORDS.items()
+        if not (audit and act == "unsure")  # a test has one label for each row, or none
     ]  # fmt: skip
     return tag("div", buttons, class_="acts", role="group", aria_label="No label now")
 

@@ -22,15 +22,14 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from stakes._utils.text import counted
+from stakes._utils.markup import Content, text
 from stakes.exceptions import StakesError
 from stakes.label import pages
-from stakes.label.charts import acquired_chart
-from stakes.label.flow import ACTS, Card, Desk
+from stakes.label.flow import Desk
 from stakes.label.guards import Guards, Refused, refusal
 from stakes.label.media import IMAGES
 from stakes.label.session import Browser, Secret, new_browser
-from stakes.report.page import Content, text
+from stakes.label.visit import Visit
 
 T = TypeVar("T")
 _STATIC = {"label.js": "text/javascript", "label.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -126,6 +125,9 @@ class Label:
         assert self._desk is not None
         return self._desk
 
+    def _visit(self, browser: Browser) -> Visit:
+        return Visit(self._the_desk, browser.name, browser.keys, self._secret.form_mark(browser))
+
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
@@ -138,8 +140,14 @@ class Label:
         browser = self._browser(request)
         if not browser.name:
             return RedirectResponse("/name", 303)
-        work, panel, view = await self._in_thread(lambda: self._worked(browser))
-        return HTMLResponse(pages.label_page(view, work, panel))
+        visit = self._visit(browser)
+
+        def page() -> Content:
+            self._the_desk.look()
+            view, card = visit.view(), self._the_desk.card(browser.name)
+            return pages.label_page(view, visit.work(view, card), visit.panel(view, card))
+
+        return HTMLResponse(await self._in_thread(lambda: text(page())))
 
     def _let_in(self, request: Request, token: str) -> Response:
         if not self._secret.admits(token):
@@ -150,7 +158,7 @@ class Label:
 
     async def _name(self, request: Request) -> Response:
         browser = self._browser(request)
-        view = await self._in_thread(lambda: self._view(browser))
+        view = await self._in_thread(self._visit(browser).view)
         if request.method == "GET":
             return HTMLResponse(pages.name_page(view))
         form = await self._form(request, browser)
@@ -161,61 +169,29 @@ class Label:
         return self._with_cookie(RedirectResponse("/", 303), named)
 
     async def _answer(self, request: Request) -> Response:
-        browser, form = await self._changing(request)
-        row, label, other = form.get("row", ""), form.get("label", ""), form.get("other", "").strip()
-        new = bool(other) and not label
-
-        def change() -> str:
-            self._the_desk.tell(browser.name, row, label or other, new_class=new)
-            guess = self._the_desk.guess(row)
-            return f"{row}: {label or other} is saved." + (f" The model's guess was {guess}." if guess else "")
-
-        return await self._changed(request, browser, change)
+        return await self._changed(request, "answer")
 
     async def _off(self, request: Request) -> Response:
-        browser, form = await self._changing(request)
-        row, act = form.get("row", ""), form.get("act", "")
-        if act not in ACTS:
-            raise Refused(422, f"a row is put off by {', '.join(ACTS)}, not by {act!r:.50}")
-
-        def change() -> str:
-            self._the_desk.put_off(browser.name, row, act)
-            return f"{row}: {pages.ACT_WORDS[act][0].lower()}."
-
-        return await self._changed(request, browser, change)
+        return await self._changed(request, "off")
 
     async def _undo(self, request: Request) -> Response:
-        browser, form = await self._changing(request)
-        number, back = form.get("act", ""), form.get("back", "/")
-
-        def change() -> str:
-            if not number.isdecimal():
-                return "There is nothing to undo."
-            undone = self._the_desk.undo(browser.name, int(number[:12]))
-            if undone is None:
-                return "There is nothing to undo, or it was undone already."
-            was = f"{undone.label}" if undone.label is not None else pages.ACT_WORDS[undone.kind][0].lower()
-            return f"Undone: {undone.row} was {was}."
-
-        return await self._changed(request, browser, change, back="/settle" if back == "/settle" else "/")
+        return await self._changed(request, "undo")
 
     async def _settle(self, request: Request) -> Response:
         if request.method == "POST":
-            browser, form = await self._changing(request)
-            row, label = form.get("row", ""), form.get("label", "") or form.get("other", "").strip()
+            return await self._changed(request, "settle")
+        visit = self._visit(self._named(request))
 
-            def change() -> str:
-                self._the_desk.settle(browser.name, row, label)
-                return f"{row} is settled: {label}."
+        def page() -> Content:
+            self._the_desk.look()
+            view = visit.view()
+            return pages.settle_page(view, visit.to_settle(view))
 
-            return await self._changed(request, browser, change, back="/settle")
-        browser = self._named(request)
-        work, view = await self._in_thread(lambda: self._settled(browser))
-        return HTMLResponse(pages.settle_page(view, work))
+        return HTMLResponse(await self._in_thread(lambda: text(page())))
 
     async def _keys(self, request: Request) -> Response:
         browser = self._named(request)
-        view = await self._in_thread(lambda: self._view(browser))
+        view = await self._in_thread(self._visit(browser).view)
         if request.method == "GET":
             return HTMLResponse(pages.keys_page(view, saved="saved" in request.query_params))
         form = await self._form(request, browser)
@@ -237,10 +213,12 @@ class Label:
         def panel() -> dict[str, Any]:
             desk = self._the_desk
             desk.look()
-            card = desk.shown(row, browser.name) if row else None
-            view = self._view(browser)
+            if row and desk.shown(row, browser.name) is not None:
+                desk.renew(browser.name, row)
+            card, visit = desk.shown(row, browser.name) if row else None, self._visit(browser)
+            view = visit.view()
             return {
-                "panel": text(self._panel_of(view, card)),
+                "panel": text(visit.panel(view, card)),
                 "refitting": desk.refitting,
                 "ranked": desk.ranked_with is not None,
                 "to_settle": view.to_settle,
@@ -272,96 +250,33 @@ class Label:
             raise Refused(404, "there is no such file")
         return Response(files("stakes.label").joinpath("static", name).read_bytes(), media_type=_STATIC[name])
 
-    # What they are made of, in the thread of the desk
-
-    def _view(self, browser: Browser) -> pages.View:
-        desk = self._the_desk
-        classes = () if desk.numbers else desk.classes()
-        keys = {**pages.default_keys(classes, desk.numbers), **browser.keys}
-        return pages.View(
-            title=desk.campaign.path.stem,
-            brief=desk.campaign.brief,
-            name=browser.name,
-            mark=self._secret.form_mark(browser),
-            keys=keys,
-            numbers=desk.numbers,
-            classes=classes,
-            more_classes=not desk.numbers and not desk.classes_named,
-            unit=desk.rules.unit,
-            to_settle=len(desk.disputes()),
-        )
-
-    def _worked(self, browser: Browser, notice: str = "") -> tuple[Content, Content, pages.View]:
-        desk = self._the_desk
-        desk.look()
-        view, card = self._view(browser), desk.card(browser.name)
-        return self._work(view, card, notice), self._panel_of(view, card), view
-
-    def _work(self, view: pages.View, card: Card | None, notice: str) -> Content:
-        desk = self._the_desk
-        if card is not None:
-            return pages.work_on(card, view, notice)
-        undo = desk.last_act(view.name)
-        if desk.ranked_with is None and desk.problem is None:
-            words = ["The rows are ranked for the first time. This takes as long as fitting the model."]
-            return pages.nothing_to_do(view, "Ranking the rows", words, undo, waiting=True)
-        return pages.nothing_to_do(view, "No row for you now", [desk.why_none()], undo, waiting=False)
-
-    def _panel_of(self, view: pages.View, card: Card | None) -> Content:
-        desk = self._the_desk
-        status = desk.status()
-        with_labels = (
-            "Not ranked yet" if desk.ranked_with is None else f"Ranked with {counted(desk.ranked_with, 'label')}"
-        )
-        labels, initial = desk.acquired()
-        return pages.panel(
-            view,
-            card,
-            status,
-            ranked=f"{with_labels}, refitting" if desk.refitting else with_labels,
-            curve=desk.curve,
-            acquired=acquired_chart(labels, initial, numbers=desk.numbers),
-            people=desk.people(),
-            agreement=desk.agreement(),
-            problem=desk.problem_of_command or desk.problem,
-        )
-
-    def _settled(self, browser: Browser, notice: str = "") -> tuple[Content, pages.View]:
-        desk = self._the_desk
-        desk.look()
-        view, rows = self._view(browser), desk.disputes()
-        dispute = desk.dispute(rows[0], browser.name) if rows else None
-        return pages.settle_work(dispute, len(rows), view, desk.last_act(browser.name), notice), view
-
     # Changes
 
-    async def _changing(self, request: Request) -> tuple[Browser, Mapping[str, str]]:
-        browser = self._named(request)
-        return browser, await self._form(request, browser)
-
-    async def _changed(
-        self, request: Request, browser: Browser, change: Callable[[], str], back: str = "/"
-    ) -> Response:
+    async def _changed(self, request: Request, act: str) -> Response:
         """Make a change, which is on the disk when it returns; then the next row, as a part of the page for scripts."""
+        browser = self._named(request)
+        form = await self._form(request, browser)
+        visit, settling = self._visit(browser), act == "settle" or form.get("back") == "/settle"
 
         def made() -> tuple[Content, bool, str]:
-            desk, said = self._the_desk, list[str]()
-            view = self._view(browser)
+            desk, notes = self._the_desk, list[str]()
+            view, change = visit.view(), visit.change(act, form)
             try:
-                card = desk.next(browser.name, lambda: said.append(change()))
+                card = desk.next(browser.name, lambda: notes.append(change()))
             except StakesError as error:
                 return "", False, str(error)
-            work = self._settled(browser, said[0])[0] if back == "/settle" else self._work(view, card, said[0])
-            return work, True, said[0]
+            if settling:
+                desk.look()
+                return visit.to_settle(visit.view(), notes[0]), True, notes[0]
+            return visit.work(view, card, notes[0]), True, notes[0]
 
+        work, good, notice = await self._in_thread(made)
         if request.headers.get("x-part") != "1":
-            _, good, notice = await self._in_thread(made)
             return (
-                RedirectResponse(back, 303)
+                RedirectResponse("/settle" if settling else "/", 303)
                 if good
                 else HTMLResponse(pages.message_page("Not saved", [notice], link="Back"), 422)
             )
-        work, good, notice = await self._in_thread(made)
         return JSONResponse({"work": text(work), "good": good, "notice": notice}, 200 if good else 422)
 
     # Who it is

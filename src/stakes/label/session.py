@@ -33,7 +33,7 @@ class Browser:
 
     Attributes:
         id: A random one.
-        name: Who labels there; empty before they have said so.
+        name: Who labels there; empty before they have given it.
         keys: The keys that they chose, by what they press them for.
     """
 

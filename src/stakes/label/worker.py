@@ -1,7 +1,7 @@
 """Ranking in a process of its own, so that a page answers at once while a model is fitted.
 
-The worker has the campaign open as any other process, and keeps its rankings in the file. It is told to rank, ranks the
-campaign as it is then, and answers with what it found; it ends when the other end of the pipe is gone.
+The worker has the campaign open as any other process, and keeps its rankings in the file. When it is asked to, it ranks
+the campaign as it is then, and answers with what it found; it ends when the other end of the pipe is gone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,10 +24,12 @@ from stakes.evaluation import bayes_prediction
 from stakes.exceptions import StakesError
 from stakes.losses import LogLoss, SquaredError
 from stakes.models import belief_of
+from stakes.ranking import OpinionOffer
 from stakes.tabular.suggestions import fitted
 
 READY = 64
 """Rows that are ranked ahead: more than anybody labels while a model is fitted."""
+_PEOPLE = 8  # without a price of their own, for whom opinions are ranked: those who label most
 _NICE = 5  # the page comes first
 
 
@@ -38,13 +41,15 @@ class Ranked(NamedTuple):
     seconds: float
     guesses: dict[str, str]
     """What the model says of ranked rows, in words."""
+    offers: dict[str, tuple[OpinionOffer, ...]] = {}  # noqa: RUF012 (never changed)
+    """By annotator, the rows on which their opinion is worth most for its price, where annotators have prices."""
     error: str | None = None
     """Why there is no new ranking."""
 
 
 @dataclass
 class Worker:
-    """A process that ranks a campaign when it is told to.
+    """A process that ranks a campaign when it is asked to.
 
     Attributes:
         path: The campaign.
@@ -92,7 +97,7 @@ class Worker:
                 raise EOFError
             found: Ranked = self._pipe.recv()
         except (EOFError, OSError):
-            found = Ranked(0, 0.0, {}, "the process that ranks rows ended unexpectedly; it is started again")
+            found = Ranked(0, 0.0, {}, {}, "the process that ranks rows ended unexpectedly; it is started again")
         self.busy = False
         return found
 
@@ -108,7 +113,7 @@ class Worker:
 
 
 def _serve(path: str, table: str, trusted: bool, pipe: Connection) -> None:
-    """Rank whenever told to, until the other end is closed."""
+    """Rank whenever asked to, until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the server, which ends this process
     with contextlib.suppress(OSError, AttributeError):
         os.nice(_NICE)
@@ -126,22 +131,34 @@ def ranked(campaign: Campaign) -> Ranked:
     """Rank a campaign as it is now, and say what the model guesses at the rows that come first."""
     began, version = time.perf_counter(), campaign.journal.version()
     guesses: dict[str, str] = {}
+    offers: dict[str, tuple[OpinionOffer, ...]] = {}
     error = None
     try:
         ranking = campaign.rank(READY)
         guesses = _guesses(campaign, ranking.row_ids)
+        offers = _offers(campaign)
     except StakesError as refused:
         error = str(refused)
     except Exception as bug:  # the page goes on with the rows that it has
         error = f"{type(bug).__name__}: {bug} (a bug of stakes; please report it)"
-    return Ranked(version, time.perf_counter() - began, guesses, error)
+    return Ranked(version, time.perf_counter() - began, guesses, offers, error)
+
+
+def _offers(campaign: Campaign) -> dict[str, tuple[OpinionOffer, ...]]:
+    """What an opinion of each annotator is worth for its price, where prices were set and there is a label to go by."""
+    prices, labelled = campaign.annotators(), campaign.opinions()
+    if not prices or not labelled or campaign.sheet.stream is not None:
+        return {}
+    people = Counter(each.annotator for each in labelled if each.annotator is not None)
+    names = dict.fromkeys([*prices, *(name for name, _ in people.most_common(_PEOPLE))])
+    return campaign.opinion_offers(list(names), READY)
 
 
 def _guesses(campaign: Campaign, rows: tuple[str, ...]) -> dict[str, str]:
     """What the model that all labels make says of rows, in words; nothing where there is no model yet."""
-    sheet, states = campaign.sheet, campaign.journal.states()
+    sheet = campaign.sheet
     place = {row: position for position, row in enumerate(sheet.ids)}
-    labels = {place[row]: state.label for row, state in states.items() if state.status == "labelled" and state.label}
+    labels = {place[row]: label for row, label in campaign.training_labels().items()}
     if not rows or not labels or (sheet.task == "classes" and len(set(labels.values())) == 1):
         return {}
     wanted = [place[row] for row in rows]

@@ -16,6 +16,9 @@ from stakes.losses.classes import BrierLoss, LogLoss, ScoringRule, SphericalLoss
 from stakes.losses.distributional import CRPS, AbsoluteError, LogScore, Pinball
 from stakes.losses.domains import NONNEGATIVE, POSITIVE, REAL, Classes, Domain, Interval, Vectors
 from stakes.losses.elicitation import Elicited, ElicitedLoss, Question, elicit
+from stakes.losses.multi_label import MultiLabelScore, label_set_names, label_sets, multi_label
+from stakes.losses.ordinal import ordinal_costs
+from stakes.losses.per_context import PerContext
 from stakes.losses.potentials import ConvexFunction, NegativeEntropy, NegativeLog, Norm, Potential, Quadratic, Square
 from stakes.losses.transforms import Chart, Exponential, Function, Identity, Indicator, Power, Transform, VectorIdentity
 from stakes.losses.weights import (
@@ -62,9 +65,11 @@ __all__ = [
     "LogScore",
     "Loss",
     "Mahalanobis",
+    "MultiLabelScore",
     "NegativeEntropy",
     "NegativeLog",
     "Norm",
+    "PerContext",
     "Pinball",
     "PoissonDeviance",
     "Potential",
@@ -85,4 +90,8 @@ __all__ = [
     "ZeroOne",
     "align_classes",
     "elicit",
+    "label_set_names",
+    "label_sets",
+    "multi_label",
+    "ordinal_costs",
 ]

@@ -14,6 +14,7 @@ from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 from stakes.models.gaussian_process import FollowedProcess, GaussianProcess, Hyperparameters, follow
 from stakes.models.label_draws import LabelDraws
 from stakes.models.on_device import OnDevice
+from stakes.models.ordered_probit import OrderedProbit
 
 __all__ = [
     "Adapter",
@@ -27,6 +28,7 @@ __all__ = [
     "Hyperparameters",
     "LabelDraws",
     "OnDevice",
+    "OrderedProbit",
     "TableEncoder",
     "belief_of",
     "default",

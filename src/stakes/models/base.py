@@ -82,8 +82,13 @@ _EXTRAS = {
     "gpytorch": "stakes.models.gpytorch",
     "botorch": "stakes.models.botorch",
     "catboost": "stakes.models.virtual_ensembles",
+    "stochtree": "stakes.models.bart",
 }
 """What registers the adapters for models of a package: imported when the first such model comes."""
+
+
+_MARGINALS = ("pred_dist", "predict_dist", "predict_distribution")
+"""Methods of models that predict a distribution for each row by itself, such as NGBoost's."""
 
 
 def register_model(kind: type, adapter: Adapter) -> None:
@@ -180,9 +185,22 @@ def prepare_belief(
     raise no_belief(model)
 
 
+def is_marginal(model: Any) -> bool:
+    """Whether a model predicts a distribution for each row by itself, and no joint one is known of it."""
+    marginal = any(callable(getattr(model, method, None)) for method in _MARGINALS)
+    return marginal and adapter_of(model) is None and not callable(getattr(model, "belief", None))
+
+
 def no_belief(model: Any) -> TypeError:
     """The refusal of a model that says nothing of how sure it is, with the line that mends it."""
     name = type(model).__name__
+    if is_marginal(model):
+        return TypeError(
+            f"{name} gives no joint belief: labels of one row say nothing of another, as it predicts a distribution "
+            "for each row by itself, and no label would be worth anything. Give the rows and labels that it was fitted "
+            "to, rank(model, loss, pool, labelled=(X, y)), and copies of it are fitted to rows drawn anew; or fit them "
+            "yourself, Bootstrap(model).fit(X, y), and give that."
+        )
     if hasattr(model, "fit") and (hasattr(model, "predict") or hasattr(model, "get_params")):
         return TypeError(
             f"no adapter knows a {name}: it says nothing of how sure it is. Give the rows and labels that it was "

@@ -42,13 +42,13 @@ def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, *
         each = [model.subset_output([k]) for k in range(model.num_outputs)]
         parts = [prepare_botorch(one, contexts, target=target, joint=joint) for one in each]
         return lambda rows: outputs_together([of_rows(rows) for of_rows in parts])
-    like, outcome = next(model.parameters()), _outcome(model)
+    like, outcome = next(model.parameters()), scaling(model)
     with asking(model):
         there = rows_beside(like, contexts)
-        if not _is_plain(model) and isinstance(model.posterior(there[:1]), GaussianMixturePosterior):
+        if not is_plain(model) and isinstance(model.posterior(there[:1]), GaussianMixturePosterior):
             mixture = _prepare_mixture(model, there, target=target, joint=joint)
             return lambda rows: mixture(rows_beside(like, rows))
-        if outcome is None or not _is_plain(model):
+        if outcome is None or not is_plain(model):
             prepared = prepare_joint(_joint(model), _noise(model), there, target=target, joint=joint)
             return lambda rows: prepared(rows_beside(like, rows))
         check_train_data(model)
@@ -108,7 +108,7 @@ def _prepare_mixture(
     return belief
 
 
-def _is_plain(model: Any) -> bool:
+def is_plain(model: Any) -> bool:
     """Whether its posterior is that of a process whose prior is what `forward` says."""
     same = ("forward", "posterior", "__call__")
     return isinstance(model, SingleTaskGP) and all(
@@ -116,7 +116,7 @@ def _is_plain(model: Any) -> bool:
     )
 
 
-def _outcome(model: Any) -> tuple[float, float, bool] | None:
+def scaling(model: Any) -> tuple[float, float, bool] | None:
     """Offset, unit, and whether a label is exp(offset + unit f), not offset + unit f; None for any other transform.
 
     Transforms may be scalings, and a logarithm before all of them.

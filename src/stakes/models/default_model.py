@@ -14,28 +14,32 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.arguments import RandomState, as_seed
-from stakes._utils.array import on_host
-from stakes._utils.tables import Host, check_table, is_gap, is_number, n_columns, n_rows
+from stakes._utils.tables import Host, check_table, is_number, n_columns, n_rows, take_rows
 from stakes._utils.text import counted
+from stakes.beliefs import VoteEnsemble
 from stakes.exceptions import StakesError
+from stakes.losses.multi_label import label_set_names, label_sets
 from stakes.models.base import RowsToBelief, adapts, prepare_belief
 from stakes.models.bayesian_process import BayesianProcess
-from stakes.models.encoding import TableEncoder
+from stakes.models.encoding import TableEncoder, as_label_sets, as_labels, check_classes, positions_of
 from stakes.models.ensembles import smoothed
 from stakes.models.forests import without_own_label
+from stakes.models.ordered_probit import OrderedProbit
 
 Task: TypeAlias = Literal["classes", "real"]
 
 _FEW = 10  # distinct whole numbers that may be classes
 _TREES = 100  # of a forest for a real target
 _VOTERS = 200  # trees of a forest for classes
+_VOTERS_OF_HALF = 50  # the same where one half of the labels is to tell about the other
+_MOST_ORDERED = 300  # labels of an ordered probit process: within seconds
 _SHARES = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85)  # of a tree's mass, given to class frequencies
 _ROWS_ASKED = 2000  # labels that tell how much: more would not change it
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
@@ -55,6 +59,9 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         max_gp_labels: The most labels that a Gaussian process is fitted to: its time grows with their cube.
         random_state: A whole number or a generator, for the forest, and for the labels that hyperparameters are
             searched with where there are many.
+        ordinal: Whether classes have an order, that of `classes`: then an `OrderedProbit` is fitted, up to 300 labels.
+        labels: Names of labels of which a row may have several: labels are then sets of these, written as "a+c" (or
+            "none"), or rows of 0 and 1; trees are grown for all of them at once.
 
     Examples:
         >>> import numpy as np
@@ -72,11 +79,15 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         classes: Sequence[Any] | None = None,
         max_gp_labels: int = 1000,
         random_state: RandomState = 0,
+        ordinal: bool = False,
+        labels: Sequence[str] | None = None,
     ) -> None:
         self.task = task
         self.classes = classes
         self.max_gp_labels = max_gp_labels
         self.random_state = random_state
+        self.ordinal = ordinal
+        self.labels = labels
 
     def fit(self, X: Any, y: Any, pool: Any = None) -> DefaultModel:  # noqa: N803
         """Choose a model, and fit it.
@@ -98,13 +109,14 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
                 "y must hold a label; without any, stakes.cold_start(pool) says which rows to label first"
             )
         X = check_table("X", X, allow_nan=True)  # noqa: N806
-        labels = as_labels(y, n_rows(X))
-        self.task_, why = infer_task(labels, self.task, self.classes)
+        task, classes = self._checked_kind()
+        labels = as_labels(y if self.labels is None else as_label_sets(y, self.labels), n_rows(X))
+        self.task_, why = infer_task(labels, task, classes)
         sizes = f"{counted(len(labels), 'label')}, {counted(n_columns(X), 'column')}"
         notes = [f"{sizes}. {why}", _rows_sentence(pool)]
         self.__dict__.pop("classes_", None)  # of an earlier fit
         if self.task_ == "classes":
-            self.classes_ = check_classes(labels, self.classes)
+            self.classes_ = check_classes(labels, classes)
             notes += _class_sentences(labels, self.classes_)
             counts = np.bincount(positions_of(labels, self.classes_), minlength=len(self.classes_)) + 1.0
             self.prior_ = counts / counts.sum()  # [C]
@@ -116,13 +128,13 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model, choice = self._choice(features, targets, as_seed(self.random_state) % 2**32)  # scikit-learn's most
-            if isinstance(model, BayesianProcess) and pool is not None:
+            if isinstance(model, BayesianProcess | OrderedProbit) and pool is not None:
                 model.fit(features, targets, pool=encoder.transform(pool))
             else:
-                model.fit(features, targets)
+                model.fit(features, targets if self.labels is None else label_sets(len(self.labels))[targets])
         if self.task_ == "classes":
-            self.prior_share_ = _prior_share(model, features, targets, self.prior_)
-            choice += f" Each gives {self.prior_share_:.0%} to class frequencies."
+            self.prior_, self.prior_share_ = self._prior_of(model, features, targets)
+            choice += f" Each gives {self.prior_share_:.0%} to class frequencies." if self.prior_share_ else ""
         self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
         self.report_ = (*notes, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
         return self
@@ -162,12 +174,42 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self.task_ != "classes":
             raise AttributeError("the target is real: predict gives its mean")
+        if self.labels is not None:
+            belief: Any = prepare_belief(self, X)(take_rows(X, slice(0, 1)))
+            return np.asarray(belief.contexts.mean(axis=1), dtype=float)
         probabilities = np.zeros((n_rows(X), len(self.classes_)))
         probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
         return np.asarray((1.0 - self.prior_share_) * probabilities + self.prior_share_ * self.prior_)
 
+    def _checked_kind(self) -> tuple[Task | None, Sequence[Any] | None]:
+        """The task and the classes, as far as they are given; of several labels all sets of them."""
+        if not self.ordinal and self.labels is None:
+            return self.task, self.classes
+        if self.task == "real" or (self.ordinal and self.labels is not None):
+            raise StakesError("an order is one of classes, and labels are classes of their own: give one of them")
+        if self.labels is None:
+            return "classes", self.classes
+        names = label_set_names(self.labels)
+        if self.classes is not None and list(self.classes) != list(names):
+            raise StakesError(f"the classes of several labels are their sets, {list(names)}; got {list(self.classes)}")
+        return "classes", names
+
+    def _prior_of(self, model: Any, features: Any, targets: Host) -> tuple[Host, float]:
+        """[C]: class frequencies, and how much each member gives to them."""
+        if isinstance(model, OrderedProbit):
+            return self.prior_, 0.0  # which is never sure
+        if self.labels is not None:
+            sets = label_sets(len(self.labels))
+            there = (sets[targets].sum(axis=0) + 1.0) / (len(targets) + 2.0)  # [L]
+            prior = np.prod(np.where(sets == 1, there, 1.0 - there), axis=1)
+            return prior, _share_of_sets(model, features, targets, prior)
+        return self.prior_, _prior_share(model, features, targets, self.prior_)
+
     def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
         """The model to fit, and a sentence that says which and why."""
+        if self.ordinal and isinstance(features, np.ndarray) and len(targets) <= min(_MOST_ORDERED, self.max_gp_labels):
+            what = "Classes with an order: an ordered probit process, averaged over its hyperparameters."
+            return OrderedProbit(range(len(self.classes_)), random_state=seed), what
         if self.task_ == "classes":
             forest = ExtraTreesClassifier(_VOTERS, random_state=seed)
             return _within_seconds(forest, features, f"Classes: {_VOTERS} extremely randomised trees.")
@@ -197,15 +239,37 @@ def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> floa
     """How much each tree gives to class frequencies, by what it says of its rows without their labels."""
 
     def own(asked: Host) -> Host:
-        said = np.zeros((len(asked), len(prior)))
-        said[:, forest.classes_] = (
+        probabilities = np.zeros((len(asked), len(prior)))
+        probabilities[:, forest.classes_] = (
             forest.oob_decision_function_[asked]
             if forest.bootstrap
             else without_own_label(forest, features[asked], targets[asked])
         )
-        return said
+        return probabilities
 
     return likeliest_share(own, targets, len(prior))
+
+
+def _share_of_sets(forest: Any, features: Any, targets: Host, prior: Host) -> float:
+    """How much each tree gives to frequencies of label sets: as much as makes each half likeliest given the other."""
+    halves = np.arange(len(targets)) % 2
+    seen, found = np.zeros(len(targets)), np.bincount(halves, minlength=2).min() > 0
+    for half in (0, 1) if found else ():
+        some = clone(forest).set_params(n_estimators=_VOTERS_OF_HALF, max_samples=None)
+        some.fit(features[halves != half], label_sets(_label_count(prior))[targets[halves != half]])
+        belief: Any = prepare_belief(some, features[halves == half])(features[:1])
+        likely = belief.as_probabilities() if isinstance(belief, VoteEnsemble) else belief
+        places = np.arange(int(np.sum(halves == half)))
+        seen[halves == half] = likely.contexts.mean(axis=1)[places, targets[halves == half]]
+    if not found:
+        return _SHARES[0]
+    rate = prior[targets]
+    likelihoods = [float(np.log((1.0 - share) * seen + share * rate).sum()) for share in _SHARES]
+    return _SHARES[int(np.argmax(likelihoods))]
+
+
+def _label_count(prior: Host) -> int:
+    return len(prior).bit_length() - 1
 
 
 def likeliest_share(own: Callable[[Host], Host], targets: Host, n_classes: int) -> float:
@@ -254,6 +318,8 @@ def default(
     classes: Sequence[Any] | None = None,
     max_gp_labels: int = 1000,
     random_state: RandomState = 0,
+    ordinal: bool = False,
+    labels: Sequence[str] | None = None,
 ) -> DefaultModel:
     """Fit a model that `stakes.rank` takes to a table of any columns; its `report` says what was done.
 
@@ -268,6 +334,8 @@ def default(
         classes: All classes in the order of columns, also those that no label has had yet; None: those of the labels.
         max_gp_labels: The most labels of a real target that a Gaussian process is fitted to; beyond, a random forest.
         random_state: A whole number or a generator.
+        ordinal: Whether classes have an order, from the lowest to the highest (docs/ordinal.md).
+        labels: Names of labels of which a row may have several; `y` is then [n, L] of 0 and 1 (docs/multi_label.md).
 
     Returns:
         The fitted model.
@@ -284,7 +352,7 @@ def default(
         >>> len(rank(model, Linex(1.0), pool=X[12:], n=2).indices)
         2
     """
-    return DefaultModel(task, classes, max_gp_labels, random_state).fit(X, y, pool)
+    return DefaultModel(task, classes, max_gp_labels, random_state, ordinal, labels).fit(X, y, pool)
 
 
 @adapts(DefaultModel)
@@ -293,6 +361,11 @@ def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | Non
     check_is_fitted(model)
     if model.task_ == "real":
         return prepare_belief(model.pipeline_, contexts, classes=classes, **options)
+    if model.labels is not None:
+        if classes is not None and list(classes) != model.classes_.tolist():
+            raise StakesError(f"the classes of several labels are their sets, {model.classes_.tolist()}, in this order")
+        of_sets = prepare_belief(model.pipeline_, contexts, classes=None, **options)
+        return lambda rows: smoothed(of_sets(rows), model.prior_, model.prior_share_)
     wanted = model.classes_.tolist() if classes is None else list(classes)
     if lost := [name for name in model.classes_.tolist() if name not in wanted]:
         raise StakesError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
@@ -339,18 +412,6 @@ def _duplicates(features: Any) -> list[str]:
     return [f"{count} rows have the same features as another; all are kept."] if count else []
 
 
-def as_labels(y: Any, count: int) -> Host:
-    """[n]: the labels on the host, none missing."""
-    labels = on_host(y if hasattr(y, "shape") else np.asarray(y, dtype=None if _alike(y) else object))
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    if labels.ndim != 1 or len(labels) != count:
-        raise StakesError(f"y must hold a label for each of the {count} rows of X; got shape {list(labels.shape)}")
-    bad = ~np.isfinite(labels) if labels.dtype.kind == "f" else is_gap(labels)
-    if bad.any():
-        raise StakesError(f"y must hold no gaps and no infinite numbers; rows {_listed(np.flatnonzero(bad))} do")
-    return labels
-
-
 def infer_task(labels: Host, task: Task | None, classes: Sequence[Any] | None) -> tuple[Task, str]:
     """Whether labels are classes or real numbers, and a sentence that says why."""
     if task not in (None, "classes", "real"):
@@ -380,36 +441,3 @@ def _task_of_integers(labels: Host) -> tuple[Task, str]:
             f"The target is a class: y holds {len(values)} whole numbers (task='real' if they are amounts).",
         )
     return "real", "The target is real: y holds whole numbers with many values (task='classes' if they are classes)."
-
-
-def check_classes(labels: Host, classes: Sequence[Any] | None) -> Host:
-    """[C]: the classes given, each once, with every label among them; those of the labels, sorted, without."""
-    if classes is None:
-        return np.asarray(sorted(set(labels.tolist()), key=lambda name: (str(type(name)), name)), dtype=labels.dtype)
-    names = [classes] if isinstance(classes, str) else list(classes)
-    if len(set(names)) != len(names) or not names:
-        raise StakesError(f"classes must name each class once; got {names}")
-    if bad := [row for row, label in enumerate(labels.tolist()) if label not in names]:
-        raise StakesError(
-            f"every label must be one of the classes {names}; rows {_listed(bad)} are not, the first is "
-            f"{labels.tolist()[bad[0]]!r}"
-        )
-    return np.asarray(names, dtype=None if _alike(names) else object)
-
-
-def positions_of(labels: Host, classes: Host) -> Host:
-    """[n]: the position of each label among the classes."""
-    places = {name: place for place, name in enumerate(classes.tolist())}
-    return np.asarray([places[label] for label in labels.tolist()], dtype=np.intp)
-
-
-def _alike(values: Any) -> bool:
-    """Whether all values are of one type, so that NumPy turns none of them into text."""
-    return len({type(each) for each in values}) <= 1 or all(
-        isinstance(each, int | float | np.number) and not isinstance(each, bool) for each in values
-    )
-
-
-def _listed(rows: Any, most: int = 5) -> str:
-    rows = [int(row) for row in rows]
-    return ", ".join(map(str, rows[:most])) + (f" and {len(rows) - most} more" if len(rows) > most else "")

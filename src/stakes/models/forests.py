@@ -2,12 +2,12 @@
 
 All trees of a forest are laid end to end, so that rows are walked through all of them at once, from the root to the
 leaf, by a loop that is compiled where numba is installed. Sizes: n rows, p features, K members, C classes, d outputs, V
-nodes of all trees.
+nodes of all trees, L labels of one row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, TypeAlias
 
@@ -26,8 +26,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stakes._utils.array import Array
 from stakes._utils.compute import has_jit, loop
-from stakes._utils.tables import n_rows
+from stakes._utils.tables import n_rows, plain_label
 from stakes.exceptions import StakesError
+from stakes.losses.multi_label import label_sets
 from stakes.models.base import register_model
 from stakes.models.ensembles import (
     Members,
@@ -54,19 +55,45 @@ _WORTH_COMPILING = 10**4  # rows times trees; below, scikit-learn's own walk is 
 def _forest_of_classifiers(model: Any) -> Members:
     """Trees know all classes of the forest; their leaves hold the probabilities."""
     check_is_fitted(model)
-    if model.n_outputs_ > 1:
-        raise StakesError(f"a forest of {model.n_outputs_} class outputs has no belief here: fit one output at a time")
     trees = laid_out(model)
-    nodes, roots, _, values = trees
+    nodes, roots, depths, values = trees
+    known = known_classes_of(model)
+    if model.n_outputs_ > 1:
+        values = set_probabilities(values, model.classes_)
+        trees = nodes, roots, depths, values
     tables = np.split(values[:, 0, :], roots[1:])  # each [nodes, C]
     pure = np.all(np.count_nonzero(values[nodes["left_child"] < 0], axis=-1) == 1)
     return Members(
         predict=_leaf_values(tables),
-        classes=(model.classes_,) * len(tables),
-        known=model.classes_,
+        classes=(known,) * len(tables),
+        known=known,
         votes=tree_votes(model, trees) if pure else None,
         prepare=model.apply,
     )
+
+
+def known_classes_of(model: Any) -> Any:
+    """The classes of a forest; of one with several outputs of 0 and 1 all sets of these, such as "01"."""
+    if not isinstance(model.classes_, list):
+        return model.classes_
+    names = [[plain_label(each) for each in np.asarray(own).tolist()] for own in model.classes_]
+    if strange := [own for own in names if not set(own) <= {0, 1}]:
+        raise StakesError(
+            f"a forest of several outputs has a belief where each is 0 or 1, the labels of a row; one holds "
+            f"{strange[0]}. Fit one output at a time"
+        )
+    return ["".join(map(str, each)) for each in label_sets(len(names)).tolist()]
+
+
+def set_probabilities(values: Array, classes: Sequence[Any]) -> Array:
+    """[V, 1, 2^L]: of all label sets, given those [V, L, 2] of labels, which are independent in a leaf."""
+    sets = label_sets(len(classes))
+    found = np.ones((len(values), len(sets)))
+    for place, own in enumerate(classes):
+        each = np.zeros((len(values), 2))
+        each[:, np.asarray(own, dtype=np.intp)] = values[:, place, : len(own)]
+        found *= each[:, sets[:, place]]
+    return found[:, None, :]
 
 
 @members_of.register(RandomForestRegressor)
@@ -159,7 +186,8 @@ def _at_leaves(forest: Any, trees: Trees, values: Array) -> Callable[[Any], Arra
     table = cache(lambda: _walked_table(nodes, roots))  # made when it is first worth it
 
     def found(rows: Any) -> Array:
-        if not has_jit() or issparse(rows) or len(roots) * n_rows(rows) < _WORTH_COMPILING:
+        few = len(roots) * n_rows(rows) < _WORTH_COMPILING and not table.cache_info().currsize
+        if few or not has_jit() or issparse(rows):
             return values[forest.apply(rows) + roots]
         finite = "allow-nan" if get_tags(forest).input_tags.allow_nan else True
         checked = validate_data(forest, rows, dtype=np.float32, order="C", reset=False, ensure_all_finite=finite)

@@ -184,12 +184,18 @@ def prepare_exact(
     return belief
 
 
+def has_default_prediction(model: Any) -> bool:
+    """Whether an exact process predicts by its kernel alone; a sparse or structured one has its own way."""
+    inputs = model.train_inputs
+    strategy = prediction_strategy(inputs, model.forward(inputs[0]), model.train_targets, model.likelihood)
+    return type(strategy) is DefaultPredictionStrategy
+
+
 def _solved(model: Any) -> tuple[Tensor, Tensor] | None:
     """[n, n], [n]: L, and L^-1 (y - prior mean); None where a sparse or structured kernel predicts in its own way."""
-    prior = model.forward(model.train_inputs[0])
-    strategy = prediction_strategy(model.train_inputs, prior, model.train_targets, model.likelihood)
-    if type(strategy) is not DefaultPredictionStrategy:
+    if not has_default_prediction(model):
         return None
+    prior = model.forward(model.train_inputs[0])
     labels = model.likelihood(prior, model.train_inputs)
     factor = psd_safe_cholesky(labels.covariance_matrix)
     rest = (model.train_targets - labels.mean)[:, None]

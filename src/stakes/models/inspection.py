@@ -26,10 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.tables import Table, check_names, column_names, n_columns
 from stakes.exceptions import StakesError
-from stakes.models.base import LABELS_SEEN, adapter_of, last_step_counted
+from stakes.models.base import LABELS_SEEN, adapter_of, is_marginal, last_step_counted, no_belief
 from stakes.models.bootstrap import Bootstrap, library_of
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, union_of
+from stakes.models.forests import known_classes_of
 from stakes.models.on_device import OnDevice
 
 _NAMES = ("class_weight", "scale_pos_weight")  # the second is that of gradient boosting libraries
@@ -107,7 +108,9 @@ def known_classes(model: Any) -> Sequence[Any] | None:
         return known_classes(model.members) if model.classes is None else model.classes
     if isinstance(model, list | tuple):
         return union_of([each.classes_ for each in model]) if all(hasattr(each, "classes_") for each in model) else None
-    return getattr(model, "classes_", None)
+    found = getattr(model, "classes_", None)
+    several = isinstance(found, list) and len(found) > 0 and isinstance(found[0], np.ndarray)  # of outputs
+    return known_classes_of(model) if several else found
 
 
 def n_labels(model: Any) -> int | None:
@@ -135,6 +138,8 @@ def _n_labels(model: Any) -> int | None:
 def check_fitted(model: Any) -> None:
     """Refuse a scikit-learn model, or a list with one, that has not been fitted."""
     for each in _members(model):
+        if not isinstance(each, type) and is_marginal(each):
+            raise no_belief(each)
         if isinstance(each, type):
             raise TypeError(f"a fitted model is needed; got the class {each.__name__} itself")
         if isinstance(each, BaseEstimator) and not callable(getattr(_last_step(each), "belief", None)):

@@ -3,8 +3,8 @@
 from stakes.ranking.annotators import OpinionFit, OpinionOffer, fit_to_opinions, rank_opinions
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.outlook import Outlook, outlook
+from stakes.ranking.pools import Pool
 from stakes.ranking.promises import PromisedRound
-from stakes.ranking.query import Pool
 from stakes.ranking.rank import TrainedWeightWarning, rank
 from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 from stakes.ranking.stopping import Amount, Offer

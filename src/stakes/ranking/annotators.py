@@ -229,8 +229,8 @@ def rank_opinions(
         return OpinionOffer(row, names[who], float(worths[who, place]), float(costs[who]), int(before.get(row, 0)))
 
     value = worths / costs[:, None]  # [A, N]
-    said = set() if repeat else {(row, name) for row, name, _ in fit.opinions}
-    value[[[(row, name) in said for row in rows.tolist()] for name in names]] = -np.inf
+    given = set() if repeat else {(row, name) for row, name, _ in fit.opinions}
+    value[[[(row, name) in given for row in rows.tolist()] for name in names]] = -np.inf
     if not np.isfinite(value).any():
         raise StakesError(f"{', '.join(names)} labelled all rows that are not beyond doubt: there is nothing to ask")
     if choice == "drawn":

@@ -14,7 +14,8 @@ from stakes._utils.arguments import SUBSAMPLE, TIES, RandomState, as_seed, check
 from stakes._utils.tables import Host, labels_at
 from stakes.files import Frame
 from stakes.models.encoding import TableEncoder
-from stakes.ranking.query import Pool, at_least_one, checked_pool, pool_rows, pool_size, row_costs
+from stakes.ranking.pools import Pool, checked_pool, pool_rows, pool_size
+from stakes.ranking.query import at_least_one, row_costs
 from stakes.ranking.result import Note, Ranking, Reason
 
 _MOST = 100_000  # rows of a file that are looked at: all of them must be in memory at once

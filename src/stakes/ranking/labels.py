@@ -18,7 +18,7 @@ from stakes._utils.tables import Host, Table, is_gap, n_rows, take_rows
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Classes
-from stakes.ranking.query import Pool
+from stakes.ranking.pools import Pool
 from stakes.ranking.result import Ranking, Reason
 
 

@@ -29,6 +29,7 @@ import numpy as np
 
 from stakes._utils.arguments import TIES, Progress, RandomState, generator, is_positive
 from stakes._utils.array import on_host
+from stakes._utils.markup import Markup
 from stakes._utils.tables import Host
 from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
@@ -45,7 +46,7 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss, SquaredError
+from stakes.losses import AnyLoss, DistributionLoss, PerContext, SquaredError
 from stakes.ranking.labels import open_rows
 from stakes.ranking.query import CONFIGURATIONS, Query, make_query
 from stakes.ranking.rank import choose, log_reductions
@@ -128,11 +129,54 @@ class Outlook:
         ]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from stakes._utils.notebook import Curve, advice_box, cell, curves, folded, lines, table
+
+        condition = if_a_member_is_right(offer.joint for offer in self.offers)
+        head, rows = _offers_table(self.offers)
+        worths = [
+            (offer.size, offer.worth, offer.worth - 2.0 * offer.error, offer.worth + 2.0 * offer.error)
+            for offer in self.offers
+        ]
+        drawn = [Curve("what labels save", worths)]
+        if self.decisions is not None and all(offer.cost is not None for offer in self.offers):
+            each = [(offer.size, (offer.cost or 0.0) / self.decisions) for offer in self.offers]
+            drawn.append(Curve("what they cost", [(size, cost, cost, cost) for size, cost in each]))
+        sentences = [
+            f"Expected loss of a decision today: {self.today}",
+            f"The most that labels can save of it{condition}: {self.most}",
+        ]
+        return cell(
+            advice_box(self.sentences),
+            lines(sentences),
+            table(head, rows, numbers=range(len(head))) if rows else "",
+            curves(drawn, "labels", "Saved of a decision"),
+            folded("The rows, best first", Markup(self.ranking._repr_html_())) if len(self.ranking) else "",
+        )
+
 
 def shown(offers: tuple[Offer, ...]) -> list[Offer]:
     """Sizes 1, 2, 4, .. and the last."""
     last = len(offers)
     return [offer for offer in offers if offer.size == last or offer.size & (offer.size - 1) == 0]
+
+
+def _offers_table(offers: tuple[Offer, ...]) -> tuple[list[str], list[list[str]]]:
+    """What `_line` says of each offer, in columns."""
+    head, rows = ["labels", "saved of a decision"], list[list[str]]()
+    last = offers[-1] if offers else None
+    if last is not None and last.cost is not None:
+        over = "pays from" if last.net is None else f"net over {short(last.decisions or 0.0)} decisions"
+        head += ["cost", over]
+    for offer in shown(offers):
+        row = [str(offer.size), str(Amount(offer.worth, offer.error))]
+        if offer.cost is not None:
+            row += [
+                short(offer.cost),
+                _count(offer) if offer.net is None else plus_minus(offer.net, offer.net_error or 0.0),
+            ]
+        rows.append(row)
+    return head, rows
 
 
 def _line(offer: Offer) -> str:
@@ -151,6 +195,12 @@ def _line(offer: Offer) -> str:
 def _count(offer: Offer) -> str:
     count = offer.break_even or 0.0
     return "no number of decisions" if count == float("inf") else f"{number(count, 3)} decisions"
+
+
+def _one_loss(loss: AnyLoss) -> AnyLoss:
+    if isinstance(loss, PerContext):
+        raise TypeError("outlook takes one loss for all contexts; rank takes a loss for each, PerContext")
+    return loss
 
 
 def outlook(
@@ -175,6 +225,7 @@ def outlook(
     max_rows: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
+    client: Any = None,
     progress: bool | Progress = False,
 ) -> Outlook:
     """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
@@ -207,6 +258,7 @@ def outlook(
         max_rows: The most rows that are scored, as in `rank`.
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them, as in `rank`.
+        client: Of a Dask cluster whose workers open the pool themselves, as in `rank`.
         progress: True shows a line on the error stream; a callable is called with what is being done and the share
             that is done.
 
@@ -252,7 +304,7 @@ def outlook(
         rows = open_rows(pool, y, loss, labelled)
         found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
-    query = make_query(model, loss, pool, **asked)
+    query = make_query(model, _one_loss(loss), pool, client=client, **asked)
     ranking, errors = choose(query)
     today, most = expected_loss(query), most_saved(query)
     offers = _offers(query, ranking, errors, decisions, today)
@@ -303,6 +355,22 @@ def _promises(
     return *of_members(honest, joint, today.value, labels), joint.tolist()
 
 
+def promise_of_one(query: Query, row: int) -> Amount:
+    """What the label of the row at one position of the pool is promised to save, beside those that are pending.
+
+    What the contexts lose today is computed once for all queries that share their `prepared`.
+    """
+    today = query.prepared.setdefault("today", None) or expected_loss(query)
+    query.prepared["today"] = today
+    rows = np.asarray([row], dtype=np.intp)
+    beside = _joint_worths(query, rows) if query.pending else None
+    if beside is None:
+        each = np.exp(log_reductions(query, query.belief(rows))[0])  # [M]: p(c) times what is saved
+        beside = np.asarray([each.sum()]), np.asarray([_error(each, query.weights)])
+    worths, errors, _ = _promises(query, rows, beside[0], beside[1], today)
+    return Amount(float(worths[0]), float(errors[0]))
+
+
 def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None) -> tuple[Host, Host]:
     """[n], [n]: promises of 1, 2, .. n labels of a model that is known by members, and standard errors.
 
@@ -313,11 +381,11 @@ def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labe
         labels: How many labels the model has or waits for; None where that is not known.
     """
     nothing = np.zeros(len(joint))
-    said = honest or (joint if labels is None else nothing, nothing)
+    believed = honest or (joint if labels is None else nothing, nothing)
     beside = curve(MEMBER_RATE, today, labels, len(joint))
-    worths = np.clip(MEMBER_SHARE * said[0] + beside, 0.0, np.maximum(joint, 0.0))
+    worths = np.clip(MEMBER_SHARE * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
     worths = np.maximum.accumulate(worths)
-    return worths, np.hypot(MEMBER_SHARE * said[1], SPREAD * np.maximum(worths, beside))
+    return worths, np.hypot(MEMBER_SHARE * believed[1], SPREAD * np.maximum(worths, beside))
 
 
 def of_gaussian(worths: Host, errors: Host, today: float, labels: int | None) -> tuple[Host, Host]:

@@ -152,17 +152,17 @@ def with_past(found: Outlook, past: Past, costs: Host | None) -> Outlook:
     Returns:
         The outlook, with a note where worths were shrunk.
     """
-    said: tuple[str, ...] = ()
+    record: tuple[str, ...] = ()
     if past.share is not None and past.share.value < 1.0 and found.offers:
         note = Note("promises kept", {"share": past.share.value, "error": past.share.error, "rounds": past.rounds})
-        said = (f"Savings are {past.share.value:.0%} of what the model says: so much came of it so far.",)
+        record = (f"Savings are {past.share.value:.0%} of what the model says: so much came of it so far.",)
         ranking = _shrunk_ranking(found.ranking, past.share.value)
         ranking = replace(ranking, notes=(*ranking.notes, note))
         found = replace(found, offers=shrunk(found.offers, past.share), ranking=ranking)
     if found.advice is None or costs is None or found.decisions is None:
         return found
     verdict, sentences = advised(found.offers, found.most, costs, found.budget, found.decisions, past.advice)
-    return replace(found, advice=verdict, sentences=(*sentences, *said))
+    return replace(found, advice=verdict, sentences=(*sentences, *record))
 
 
 def _shrunk_ranking(ranking: Ranking, share: float) -> Ranking:

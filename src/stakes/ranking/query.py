@@ -6,12 +6,11 @@ A pool is a table in memory, or a file that is read in chunks of rows. Sizes: N 
 from __future__ import annotations
 
 import operator
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from stakes._utils.tables import (
     check_same_columns,
     check_table,
     first_gap,
-    labels_at,
     n_rows,
     plain_label,
     row_labels,
@@ -59,10 +57,8 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
-from stakes.files import open_pool
 from stakes.files.frame import Frame
-from stakes.files.pools import MappedPool
-from stakes.losses import AnyLoss, LogLoss, LogScore, align_classes
+from stakes.losses import AnyLoss, LogLoss, LogScore, PerContext, align_classes
 from stakes.losses.domains import Interval, Vectors
 from stakes.models import belief_of, prepare_belief
 from stakes.models.inspection import (
@@ -76,9 +72,9 @@ from stakes.models.inspection import (
     taken_for_granted,
 )
 from stakes.models.labelled import with_belief
+from stakes.ranking.cluster import on_cluster
+from stakes.ranking.pools import Pool, checked_pool, pool_chunks, pool_labels, pool_rows, pool_size
 from stakes.ranking.result import Note
-
-_CHECKED = 2**16  # rows that are checked at a time
 
 # How much is looked at where the caller does not say, so that an answer comes within seconds. A label of a class has C
 # outcomes, after each of which C probabilities change.
@@ -107,102 +103,6 @@ _ENSEMBLE_SHORTLIST, _SMALLEST_SHORTLIST = (
     100,
     20,
 )  # and under an ensemble, whose batches cost hundreds of times as much
-
-
-@runtime_checkable
-class Pool(Protocol):
-    """N rows that need not be in memory at once: what `rank` needs of a source of rows, also of one of your own.
-
-    Examples:
-        >>> import numpy as np
-        >>> from sklearn.linear_model import BayesianRidge
-        >>> from stakes import SquaredError, rank
-        >>> class Squares:
-        ...     n_rows = 50
-        ...
-        ...     def take(self, rows):
-        ...         return np.asarray(rows, dtype=float)[:, None] ** 2
-        ...
-        ...     def chunks(self, size):
-        ...         for start in range(0, self.n_rows, size):
-        ...             yield start, self.take(np.arange(start, min(start + size, self.n_rows)))
-        >>> isinstance(Squares(), Pool)
-        True
-        >>> model = BayesianRidge().fit([[0.0], [400.0], [900.0]], [0.0, 20.0, 30.0])
-        >>> rank(model, SquaredError(), Squares(), n=1).indices
-        (49,)
-    """
-
-    @property
-    def n_rows(self) -> int:
-        """The number N of rows."""
-
-    def chunks(self, size: int) -> Iterator[tuple[int, Table]]:
-        """Where each chunk begins, and its rows, in order: at least one and at most `size`; the same whenever asked.
-
-        Args:
-            size: The most rows that a chunk may have.
-
-        Returns:
-            Pairs of a position and a table.
-        """
-
-    def take(self, rows: Host) -> Table:
-        """The rows at some positions, in that order.
-
-        Args:
-            rows: Positions, from 0 to N - 1.
-
-        Returns:
-            A table.
-        """
-
-
-def pool_size(pool: Any) -> int:
-    """The number of rows of a table or a `Pool`."""
-    return int(pool.n_rows) if isinstance(pool, Pool) else n_rows(pool)
-
-
-def pool_chunks(pool: Any, size: int) -> Iterator[tuple[int, Table]]:
-    """Where each chunk of a table or a `Pool` begins, and its rows."""
-    if isinstance(pool, Pool):
-        return pool.chunks(size)
-    return ((part.start, take_rows(pool, part)) for part in slices(n_rows(pool), size))
-
-
-def pool_rows(pool: Any, rows: Host) -> Table:
-    """The rows of a table or a `Pool` at some positions, in that order."""
-    return pool.take(rows) if isinstance(pool, Pool) else take_rows(pool, rows)
-
-
-def _opened(pool: Any, model: Any) -> Any:
-    """The pool, or what is in the file at that path: the columns that the model was fitted with.
-
-    A model that was fitted without names is given arrays without names.
-    """
-    if not isinstance(pool, str | os.PathLike):
-        return pool
-    names = getattr(model, "feature_names_in_", None)
-    plain = names is None and hasattr(model, "n_features_in_")
-    return open_pool(pool, None if names is None else [str(name) for name in names], plain=plain)
-
-
-def checked_pool(pool: Any, model: Any, gaps: bool, progress: Progress = no_progress) -> Any:
-    """A table or a `Pool`, of a table, an array in a file, a path or a `Pool`; its rows are finite, or with `gaps`."""
-    source = _opened(pool, model)
-    source, shapes = MappedPool(source) if isinstance(source, np.memmap) else source, accepts_shapes(model)
-    if not isinstance(source, Pool):
-        return check_table("pool", source, gaps, any_shape=shapes)
-    if source.n_rows == 0:
-        raise StakesError("pool must have at least one row; got none")
-    seen = 0
-    for start, rows in source.chunks(_CHECKED):
-        progress("checking rows", start / source.n_rows)
-        check_table("pool", rows, gaps, range(start, start + n_rows(rows)), shapes)
-        seen += n_rows(rows)
-    if seen != source.n_rows:
-        raise StakesError(f"pool says that it has {source.n_rows} rows, but its chunks hold {seen}")
-    return source
 
 
 @dataclass(frozen=True, eq=False)
@@ -361,7 +261,7 @@ class Query:
         """[M], [M]: the position and the id of each context (those in the pool, where the pool stands for them)."""
         if self.positions is None:
             return np.arange(len(self.weights)), row_labels(self.contexts)
-        return self.positions, labels_at(self.pool, self.positions)
+        return self.positions, pool_labels(self.pool, self.positions)
 
 
 def summary_of(belief: NormalEnsemble) -> GaussianBelief:
@@ -421,6 +321,8 @@ def screening(query: Query) -> tuple[AnyLoss, Host] | None:
         return None
     by: AnyLoss = LogLoss() if isinstance(plain, VoteEnsemble) else variance_of(plain)  # of votes entropies are quick
     if isinstance(plain, VoteEnsemble | CategoricalEnsemble):
+        if isinstance(query.loss, PerContext):
+            return None
         gains, spreads = (np.exp(on_host(log_most(loss, belief, query.weights))) for loss in (query.loss, by))
         share = np.asarray(query.weights) * np.divide(gains, spreads, out=np.zeros_like(gains), where=spreads > 0)
     else:
@@ -463,20 +365,21 @@ def make_query(
     chunk: int = 4096,
     n_jobs: int | None = None,
     progress: bool | Progress = False,
+    client: Any = None,
     labelled: tuple[Any, Any] | None = None,
 ) -> Query:
     """The arguments of `rank`, checked."""
     show, seed, jobs = as_progress(progress), as_seed(random_state), checked_jobs(n_jobs)
     model, made = (model, ()) if labelled is None else with_belief(model, labelled, random_state=seed, n_jobs=jobs)
-    gaps = accepts_missing(model)
     check_fitted(model)
     loss = _checked_loss(loss, classes, model)
     check_budget(budget)
-    head = pool_rows(rows := checked_pool(pool, model, gaps, show), np.arange(1))
+    most = 0 if contexts is not None else _CONTEXTS if max_contexts is None else max_contexts
+    head = pool_rows(rows := _rows_of(pool, model, show, client, seed, most), np.arange(1))
     check_columns(model, "pool", head)
     query = Query(
         model,
-        loss,
+        _at_first(loss, head),
         rows,
         head,
         head,
@@ -499,10 +402,25 @@ def make_query(
         labels=n_labels(model) if labelled is None else n_rows(labelled[0]),
         made=made,
     )
-    contexts = None if contexts is None else check_table("contexts", contexts, gaps, any_shape=accepts_shapes(model))
-    about = partial(_with_some_contexts, given=contexts, weights=context_weights, most=max_contexts)
-    query = _within_seconds(about(query), about) if max_rows is None else about(query)
+    query = _at_contexts(query, contexts, context_weights, max_contexts, within_seconds=max_rows is None)
     return query if batch is False else _with_shortlist(query, given=shortlist is not None)
+
+
+def _at_contexts(query: Query, given: Any, weights: Any, most: int | None, within_seconds: bool) -> Query:
+    """The query about the contexts that it was given, checked, or about rows of the pool."""
+    if given is not None:
+        gaps, shapes = accepts_missing(query.model), accepts_shapes(query.model)
+        given = check_table("contexts", given, gaps, any_shape=shapes)
+    about = partial(_with_some_contexts, given=given, weights=weights, most=most)
+    return _within_seconds(about(query), about) if within_seconds else about(query)
+
+
+def _rows_of(pool: Any, model: Any, progress: Progress, client: Any, seed: int, most: int) -> Any:
+    """A table or a `Pool`, checked here, or one that workers of a cluster read and check."""
+    gaps = accepts_missing(model)
+    if client is None and not hasattr(pool, "__dask_graph__"):
+        return checked_pool(pool, model, gaps, progress)
+    return on_cluster(pool, model, client, gaps, seed, most and at_least_one("max_contexts", most), progress)
 
 
 def _with_shortlist(query: Query, given: bool) -> Query:
@@ -535,16 +453,35 @@ def _with_pool_contexts(query: Query, context_weights: Any, max_contexts: int | 
         most = enough_contexts(query.size, query.wanted, _class_count(query))
         if isinstance(belief := query.first(), NormalEnsemble):
             most = min(most, max(_FEWEST_CONTEXTS, _MAX_MEMBER_CONTEXTS // belief.member_weights.shape[0]))
-    positions, weights, note = _pool_contexts(context_weights, query.size, most, query.seed)
+    positions, weights, note = _pool_contexts(context_weights, query.pool, most, query.seed)
     return _about(query, pool_rows(query.pool, positions), positions, weights, note)
 
 
 def _about(query: Query, contexts: Table, positions: Host | None, weights: Host, note: Note) -> Query:
     target = Note("target", {"target": "own" if served_by_own_belief(query.model) else query.target})
     share = tuple(weights.tolist())
+    loss: Any = query.loss
+    if isinstance(loss, PerContext):
+        places, size = (range(n_rows(contexts)), n_rows(contexts)) if positions is None else (positions, query.size)
+        names = class_names(query.model, query.classes)
+        loss = loss.at(partial(_row, contexts), places, size).mapped(partial(align_classes, classes=names))
     granted = (Note("model", {"text": text}) for text in (*query.made, *taken_for_granted(query.model)))
     notes = (note, target, *granted)
-    return replace(query, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
+    return replace(query, loss=loss, contexts=contexts, positions=positions, weights=share, notes=notes, prepared={})
+
+
+def _at_first(loss: Any, head: Table) -> Any:
+    """A loss for each context with that of the first row, until contexts are known; any other as it is."""
+    return loss.at(partial(_row, head), range(1), None) if isinstance(loss, PerContext) else loss
+
+
+def _row(table: Table, place: int) -> Any:
+    """One row, as people look things up in it: by name where columns have names."""
+    if hasattr(table, "iloc"):
+        return table.iloc[place]
+    if callable(getattr(table, "row", None)):
+        return table.row(place, named=True)
+    return take_rows(table, [place])[0]
 
 
 def _class_count(query: Query) -> int | None:
@@ -593,13 +530,13 @@ def enough_rows(query: Query) -> int:
     form = find_form(query.loss, belief)
     if form.total is not None:
         each = form.total.numbers(query.loss, belief) * (_PER_DENSITY if isinstance(belief, NormalEnsemble) else 1)
-        return _MAX_NUMBERS // max(1, each)
-    each = form.numbers(query.loss, belief)
+    else:
+        each = form.numbers(query.loss, belief) * belief.n_contexts
     if isinstance(belief, CategoricalEnsemble):
-        return _MAX_NUMBERS * _FOR_EACH_NUMBER // max(1, each * belief.n_contexts)
+        return _MAX_NUMBERS * _FOR_EACH_NUMBER // max(1, each)
     if isinstance(belief, NormalEnsemble) and getattr(query.loss, "finite_actions", False):
         each *= _PER_SWITCH
-    return _MAX_NUMBERS // max(1, each * belief.n_contexts)
+    return _MAX_NUMBERS // max(1, each)
 
 
 def enough_listed(contexts: int, n: int, belief: Belief) -> tuple[int, bool]:
@@ -627,7 +564,7 @@ def _configurations(n: int) -> int:
     return 256 * max(n, 8) - 1150
 
 
-def _pool_contexts(context_weights: Any, size: int, most: int, seed: int) -> tuple[Host, Host, Note]:
+def _pool_contexts(context_weights: Any, pool: Any, most: int, seed: int) -> tuple[Host, Host, Note]:
     """[M], [M]: positions and weights of the rows of the pool that are taken as contexts, and a note.
 
     All rows if there are at most `most`; else a uniform draw of those whose weight is not 0, with their weights
@@ -635,13 +572,15 @@ def _pool_contexts(context_weights: Any, size: int, most: int, seed: int) -> tup
 
     Rows are drawn by position, so that a pool without weights costs no memory.
     """
-    weighted = context_weights is not None
+    weighted, size = context_weights is not None, pool_size(pool)
     weights = _weights_of(context_weights, size) if weighted or size <= most else None
     if size <= most:
         assert weights is not None
         return np.arange(size), weights, Note("pool as contexts", {"size": size, "weighted": weighted})
-    rng = generator(seed, SUBSAMPLE)
-    if weights is None:
+    rng, reservoir = generator(seed, SUBSAMPLE), getattr(pool, "reservoir", None)
+    if weights is None and reservoir is not None:  # drawn when its rows were counted
+        drawn = np.sort(reservoir[:most])
+    elif weights is None:
         drawn = np.sort(rng.choice(size, most, replace=False))
     else:
         rows = np.flatnonzero(weights > 0)
@@ -667,10 +606,10 @@ def row_costs(costs: Any, size: int) -> Host | None:
     if np.asarray(costs).dtype == bool:
         raise StakesError(f"costs must be positive numbers: what it takes to label each row; got {costs!r:.100}")
     given = np.asarray(costs, dtype=float)
-    (prices,) = asarrays(costs=np.broadcast_to(given, size) if given.ndim == 0 else given)
-    check_shape("costs", prices, (size,))
+    (prices,) = asarrays(costs=given[None] if given.ndim == 0 else given)
+    check_shape("costs", prices, (1,) if given.ndim == 0 else (size,))
     check_all(prices > 0, "costs must be positive: what it takes to label each row")
-    return np.asarray(prices)
+    return np.broadcast_to(np.asarray(prices), size)  # one number takes no memory for each row
 
 
 def _checked_pending(pending: Sequence[int], size: int) -> tuple[int, ...]:

@@ -11,9 +11,10 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -21,7 +22,7 @@ from array_api_compat import is_array_api_obj
 from stakes._utils.arguments import ROWS, TIES, Progress, RandomState, affordable, generator, tie_breakers
 from stakes._utils.array import double, log_of, namespace, on_host, slices
 from stakes._utils.compute import in_parts
-from stakes._utils.tables import Host, Table, labels_at, row_keys
+from stakes._utils.tables import Host, Table, row_keys
 from stakes._utils.text import number
 from stakes._utils.top_k import TopK
 from stakes.acquisition import Selection, fallback_scores, find_form, select, uncertainty
@@ -32,18 +33,18 @@ from stakes.acquisition.scores import bayes_prediction, blocks, prepare_score
 from stakes.beliefs import Belief, NormalEnsemble
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
-from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, ThresholdDecision, ZeroOne
+from stakes.losses import AnyLoss, CostMatrix, FiniteChoice, MultiLabelScore, PerContext, ThresholdDecision, ZeroOne
 from stakes.losses.domains import Classes
 from stakes.models.inspection import trained_weights
+from stakes.ranking.cluster import ClusterPool
 from stakes.ranking.cold_start import cold_start
 from stakes.ranking.labels import open_rows
+from stakes.ranking.pools import Pool, pool_labels, pool_rows
 from stakes.ranking.query import (
     CONFIGURATIONS,
-    Pool,
     Query,
     class_names,
     make_query,
-    pool_rows,
     screened_belief,
     screening,
     summary_of,
@@ -52,6 +53,7 @@ from stakes.ranking.result import HelpedContext, Note, Ranking, Reason
 
 WORTH = "worth"
 _NAMED = 3  # contexts named for each row
+_AT_A_TIME = 2**16  # rows that are put in order where none is worth anything
 _RANGE = 700.0  # a score beyond exp(700), or all below exp(-700), leaves the range of numbers
 
 Described: TypeAlias = tuple[Any, float | None, str]
@@ -99,6 +101,7 @@ def rank(
     max_rows: int | None = None,
     chunk: int = 4096,
     n_jobs: int | None = None,
+    client: Any = None,
     progress: bool | Progress = False,
 ) -> Ranking:
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
@@ -150,6 +153,9 @@ def rank(
         chunk: How many rows are read and scored at a time.
         n_jobs: Workers that score them (None: one, or what `joblib.parallel_config` says; -1: all cores), with the same
             result for any number of them.
+        client: A `dask.distributed.Client`: the workers of its cluster open the files of the pool themselves, and send
+            back their best rows (docs/clusters.md). `pool` is then the path or address of Parquet or Arrow files, which
+            all workers can open, or a Dask DataFrame or Array.
         progress: True shows a line on the error stream; a callable is called with what is being done and the share
             that is done.
 
@@ -195,12 +201,15 @@ def rank(
         "max_rows": max_rows,
         "chunk": chunk,
         "n_jobs": n_jobs,
+        "client": client,
         "progress": progress,
     }
     if y is not None:
         rows = open_rows(pool, y, loss, labelled)
         return rows.renumbered(rank(model, loss, rows.pool, **rows.arguments(asked)), contexts is None)
     if model is None:
+        if client is not None:
+            raise StakesError("a cold start looks at 100,000 rows, which are read here: leave out client")
         return _cold(pool, n, random_state, costs, budget, labelled)
     query = make_query(model, loss, pool, **asked)
     query = replace(query, notes=(*query.notes, *warn_of_trained_weights(model, loss)))
@@ -251,7 +260,7 @@ def choose(query: Query) -> tuple[Ranking, Host | None]:
     listed, notes = _shortlist(query)
     order = listed[np.argsort(tie_breakers(query.seed, listed))]  # so that the seed decides between equals
     belief = query.belief(order, joint=True)
-    if query.batch is None and obstacle(belief) is not None:
+    if query.batch is None and obstacle(belief, query.loss) is not None:
         return alone(query), None
     try:
         return _together(query, order, belief, notes)
@@ -280,9 +289,7 @@ def _narrowed(query: Query) -> Query:
 def _screened(query: Query, function: Callable[[Query, Host, Table, bool], tuple[Host]], note: Note) -> Query:
     """The query about the rows that are best by a function that is quicker than the worth, as many as the note says."""
     count = min(note.values["count"], query.size)
-    best = TopK(count, query.seed)
-    for rows, (worths,) in _scored(query, function, "looking through rows"):
-        best.add(rows, _for_each_unit(worths, rows, query.costs))
+    best = _tallied(query, function, _Best(TopK(count, query.seed)), "looking through rows").rows
     found = np.sort([row for row, _, _ in islice(best.ordered(), count)])
     return replace(query, scored=found, notes=(*query.notes, note))
 
@@ -365,7 +372,7 @@ def _ranking(
     scale = [Note("log scale", {"log_scale": log_scale})] if log_scale else []
     return Ranking(
         tuple(rows.tolist()),
-        tuple(labels_at(query.pool, rows)),
+        tuple(pool_labels(query.pool, rows)),
         tuple(scores.tolist()),
         query.costs is not None,
         ranked_by,
@@ -435,8 +442,8 @@ def _in_turn(
             begin, end = places[row]
             if begin + turn < end:
                 copy = int(copies.rows[begin + turn])
-                dearer = 0.0 if costs is None else math.log(costs[row]) - math.log(costs[copy])
-                yield copy, log + dearer, as_good + end - begin - 1
+                log_price = 0.0 if costs is None else math.log(costs[row]) - math.log(costs[copy])
+                yield copy, log + log_price, as_good + end - begin - 1
 
 
 def _chosen_copies(query: Query, rows: Host, joint: bool) -> list[Note]:
@@ -479,42 +486,116 @@ def _log_scale(logs: Host) -> float:
     return largest if np.isfinite(largest) and abs(largest) > _RANGE else 0.0
 
 
+class _Tally(Protocol):
+    """What is kept of rows that were scored: of a chunk, a fragment or all."""
+
+    def add(self, rows: Host, found: Any, costs: Host | None) -> None:
+        """Take in a chunk of rows, what was found of them, and what each of them costs."""
+
+    def merge(self, other: Any) -> None:
+        """Take in what another has kept of other rows, in any order."""
+
+
+_AnyTally = TypeVar("_AnyTally", bound=_Tally)
+
+
+@dataclass
+class _Best:
+    """The best rows for each unit of cost, and what the scores of all of them have in common."""
+
+    rows: TopK
+    top: float = -math.inf
+    """The log of the largest score."""
+    floor: float = -math.inf
+    """The log of what is as good as nothing, by the first rows of the pool."""
+    forms: set[str] = field(default_factory=set)
+
+    def add(self, rows: Host, found: tuple[Any, ...], costs: Host | None) -> None:
+        """Rows with their logs, and where they are worths the form and the floor."""
+        logs, *more = found
+        self.rows.add(rows, _for_each_unit(logs, costs))
+        self.top = max(self.top, float(logs.max()))
+        if more:
+            form, floor = more
+            self.forms.add(form)
+            self.floor = self.floor if floor is None else floor
+
+    def merge(self, other: _Best) -> None:
+        """Rows of others, one of which knows the floor."""
+        self.rows.merge(other.rows)
+        self.top, self.floor = max(self.top, other.top), max(self.floor, other.floor)
+        self.forms |= other.forms
+
+
+@dataclass
+class _BestFallback:
+    """The best rows by each number of labels that some chunk needs; rows of other chunks have nothing by it."""
+
+    rest: TopK
+    """All rows as if none was worth anything."""
+    by_labels: dict[int | None, TopK] = field(default_factory=dict)
+
+    def add(self, rows: Host, found: tuple[Host, int | None], costs: Host | None) -> None:
+        """Rows with the logs of their fallback, and how many labels it takes."""
+        logs, n_labels = found
+        self._know(n_labels)
+        nothing = np.full_like(logs, -math.inf)
+        for needed, best in self.by_labels.items():
+            best.add(rows, _for_each_unit(logs if needed == n_labels else nothing, costs))
+        self.rest.add(rows, nothing)
+
+    def merge(self, other: _BestFallback) -> None:
+        """Rows of others."""
+        for n_labels in other.by_labels:
+            self._know(n_labels)
+        for needed, best in self.by_labels.items():
+            best.merge(other.by_labels.get(needed, other.rest))
+        self.rest.merge(other.rest)
+
+    def _know(self, n_labels: int | None) -> None:
+        if n_labels not in self.by_labels:
+            self.by_labels[n_labels] = deepcopy(self.rest)
+
+
 def _scored_best(query: Query, k: int) -> tuple[TopK, str, list[Note]]:
     """The best `k` rows (for each unit of cost), what they are ranked by, and how that was computed."""
-    best, top, forms, floor = TopK(k, query.seed), -math.inf, set(), -math.inf
-    for rows, (worths, form, lowest) in _scored(query, _worths, "scoring rows"):
-        best.add(rows, _for_each_unit(worths, rows, query.costs))
-        top, floor = max(top, float(worths.max())), floor if lowest is None else lowest
-        forms.add(form)
-    notes = [Note("forms", {"names": sorted(forms)})]
-    if top > floor:
-        return best, WORTH, notes
-    if floor == math.inf:
-        all_rows = (np.arange(query.size) if query.scored is None else query.scored,)
-        return _worthless(query, k, all_rows), VARIANCE, [*notes, Note("members agree", {})]
+    found = _tallied(query, _worths, _Best(TopK(k, query.seed)), "scoring rows")
+    notes = [Note("forms", {"names": sorted(found.forms)})]
+    if found.top > found.floor:
+        return found.rows, WORTH, notes
+    if found.floor == math.inf:
+        return _worthless(query, k), VARIANCE, [*notes, Note("members agree", {})]
     best, n_labels = _fallback(query, k)
     ranked_by = fallback_name(n_labels)
     return best, ranked_by, [*notes, Note("fallback", {"ranked_by": ranked_by, "labels": n_labels})]
 
 
-def _scored(
-    query: Query, function: Callable[[Query, Host, Table, bool], _Scores], what: str
-) -> Iterator[tuple[Host, _Scores]]:
-    """The positions of each chunk that is scored, and what the function makes of it, a number for each row first."""
+def _tallied(
+    query: Query, function: Callable[[Query, Host, Table, bool], _Scores], tally: _AnyTally, what: str
+) -> _AnyTally:
+    """The tally of all rows that are scored, by what the function makes of each chunk, a number for each row first."""
     carried, done, places = query.to_send(), 0, deque[Host]()
     size = query.size if query.scored is None else len(query.scored)
+    query.progress(what, 0.0)
+    if isinstance(query.pool, ClusterPool):
+        for count, found in query.pool.tallies(carried, function, tally, query.costs, query.scored):
+            tally.merge(found)
+            done += count
+            query.progress(what, done / size)
+        return tally
 
     def parts() -> Iterator[tuple[Query, Host, Table, bool]]:
         for place, (positions, rows) in enumerate(query.chunks()):
             places.append(positions)
             yield carried, positions, rows, place == 0
 
-    query.progress(what, 0.0)
     with closing(in_parts(function, parts(), query.n_jobs)) as results:
         for found in results:
-            yield places.popleft(), found
-            done += len(found[0])
+            rows = places.popleft()
+            tally.add(rows, found, None if query.costs is None else query.costs[rows])
+            done += len(rows)
             query.progress(what, done / size)
+    return tally
 
 
 def _worths(query: Query, positions: Host, rows: Table, first: bool) -> tuple[Host, str, float | None]:
@@ -533,29 +614,23 @@ def _fallback_worths(query: Query, positions: Host, rows: Table, first: bool) ->
     return log_of(on_host(scores).astype(float)), n_labels
 
 
-def _for_each_unit(logs: Host, rows: Host, costs: Host | None) -> Host:
-    return logs if costs is None else logs - np.log(costs[rows])
+def _for_each_unit(logs: Host, costs: Host | None) -> Host:
+    return logs if costs is None else logs - np.log(costs)
 
 
-def _worthless(query: Query, k: int, rows: Iterable[Host]) -> TopK:
-    """Rows at some positions, none of which is worth anything: the seed decides."""
+def _worthless(query: Query, k: int) -> TopK:
+    """Rows none of which is worth anything: the seed decides."""
     best = TopK(k, query.seed)
-    for some in rows:
-        best.add(some, np.full(len(some), -math.inf))
+    for part in slices(query.size if query.scored is None else len(query.scored), _AT_A_TIME):
+        rows = np.arange(part.start, part.stop) if query.scored is None else query.scored[part]
+        best.add(rows, np.full(len(rows), -math.inf))
     return best
 
 
 def _fallback(query: Query, k: int) -> tuple[TopK, int | None]:
     """By the fewest labels that any chunk needs: rows of other chunks have nothing by that measure."""
-    found: dict[int | None, TopK] = {}
-    before: list[Host] = []
-    for rows, (logs, n_labels) in _scored(query, _fallback_worths, "scoring rows by what stands in for worth"):
-        if n_labels not in found:
-            found[n_labels] = _worthless(query, k, before)
-        for needed, best in found.items():
-            shown = logs if needed == n_labels else np.full_like(logs, -math.inf)
-            best.add(rows, _for_each_unit(shown, rows, query.costs))
-        before.append(rows)
+    start = _BestFallback(TopK(k, query.seed))
+    found = _tallied(query, _fallback_worths, start, "scoring rows by what stands in for worth").by_labels
     fewest = min(found, key=lambda needed: math.inf if needed is None else needed)
     return found[fewest], fewest
 
@@ -601,11 +676,14 @@ def _descriptions(query: Query, belief: Belief, named: Iterable[int]) -> tuple[d
     names, found, gaps = class_names(query.model, query.classes), dict[int, Described](), list[str]()
     for place in sorted(set(named)):
         here = belief.take(slice(0, 1), slice(place, place + 1))
-        (answer,), lost = _in_range(bayes_prediction, query.loss, here)
-        (loss,), more = _in_range(uncertainty, query.loss, here)
-        prediction = _named(query.loss, answer, names)
+        of: Any = query.loss
+        of = of.take(slice(place, place + 1), belief.n_contexts) if isinstance(of, PerContext) else of
+        (answer,), lost = _in_range(bayes_prediction, of, here)
+        (loss,), more = _in_range(uncertainty, of, here)
+        of = of.each[0] if isinstance(of, PerContext) else of
+        prediction = _named(of, answer, names)
         absent = "not reported" if lost else "a distribution"
-        found[place] = prediction, loss, absent if prediction is None else _as_text(query.loss, prediction, names)
+        found[place] = prediction, loss, absent if prediction is None else _as_text(of, prediction, names)
         gaps += [*lost, *more]
     return found, [Note("out of range", {"error": error}) for error in dict.fromkeys(gaps)]
 
@@ -637,6 +715,8 @@ def _as_text(loss: AnyLoss, prediction: Any, names: list[Any] | None) -> str:
         return _decision(loss, prediction, names)
     if isinstance(loss, FiniteChoice):
         return f"action {prediction}"
+    if isinstance(loss, MultiLabelScore) and isinstance(prediction, tuple):
+        return ", ".join(f"{name} {share:.0%}" for name, share in zip(loss.labels, prediction, strict=True))
     if isinstance(prediction, tuple) and isinstance(loss.domain, Classes):
         best = int(np.argmax(prediction))
         return f"class {(names or range(len(prediction)))[best]!r} at {prediction[best]:.0%}"

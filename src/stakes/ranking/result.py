@@ -6,7 +6,6 @@ and made when it is shown.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -373,11 +372,18 @@ class Ranking:
         return "\n".join([*table, "", *(f"- {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("row", "id", self._score_name(), "why"))
-        rows = ("".join(f"<td>{html.escape(cell)}</td>" for cell in cells) for cells in self._cells())
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        notes = "".join(f"<li>{html.escape(str(note))}</li>" for note in self.notes)
-        return f"<table><tr>{head}</tr>{body}</table><ul>{notes}</ul>"
+        from stakes._utils.notebook import bar, bullet_list, cell, folded, table  # here, as only notebooks need it
+
+        top = max((score for score in self.scores if math.isfinite(score)), default=0.0)
+        rows = [
+            (str(place), index, row_id, [score, bar(value / top if top > 0 else math.nan)], why)
+            for place, (value, (index, row_id, score, why)) in enumerate(
+                zip(self.scores, self._cells(), strict=True), 1
+            )
+        ]
+        notes = [folded(counted(len(self.notes), "note"), bullet_list([str(note) for note in self.notes]))]
+        head = ("", "row", "id", self._score_name(), "why")
+        return cell(table(head, rows, numbers=(0, 1, 2, 3)), notes if self.notes else "")
 
     def _score_name(self) -> str:
         return f"{self.ranked_by} per cost" if self.per_cost else self.ranked_by

@@ -17,8 +17,7 @@ import numpy as np
 from stakes._utils.array import constant, on_host
 from stakes._utils.tables import Host
 from stakes.campaign import Campaign, Event, RowState, Status
-from stakes.campaign.campaign import RANKING
-from stakes.campaign.kept import ranking_kept
+from stakes.campaign.kept import RANKING, ranking_kept
 from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.models import belief_of

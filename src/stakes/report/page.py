@@ -1,21 +1,17 @@
-"""The report of a campaign: gather, draw, and write one HTML page, whole or not at all.
-
-Whatever people wrote is text there: every string is escaped unless it is markup already.
-"""
+"""The report of a campaign: gather, draw, and write one HTML page, whole or not at all."""
 
 from __future__ import annotations
 
 import base64
-import html
 import math
 import os
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import stakes
 from stakes._utils.arguments import Progress, as_progress
+from stakes._utils.markup import Content, Markup, tag, text
 from stakes._utils.text import counted, if_a_member_is_right, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
 from stakes.campaign.states import checked_clock
@@ -34,35 +30,10 @@ from stakes.report.figures import (
 from stakes.tabular import LossSpec
 from stakes.tabular.loss_specs import exponential_rate, purpose_of
 
-_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # no HTML file may hold these
 _EVENTS = 50  # that are shown
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
 _MARK = '<!doctype html>\n<html lang="en"><head><meta name="generator" content="stakes report">'
 _CURVE = (0.2, 0.9)  # the share of time between which the learning curve is made
-
-
-class Markup(str):
-    """A string that is HTML; only the functions here make it."""
-
-    __slots__ = ()
-
-
-Content: TypeAlias = str | Iterable["Content"]
-
-
-def text(content: Content) -> Markup:
-    """The content as HTML: markup as it is, other strings escaped, a list of them one after another."""
-    if isinstance(content, Markup):
-        return content
-    if isinstance(content, str):
-        return Markup(html.escape(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", content)))
-    return Markup("".join(map(text, content)))
-
-
-def tag(name: str, content: Content = "", /, **attributes: str) -> Markup:
-    """An element; attributes are escaped too, and `class_` is class."""
-    given = "".join(f' {key.strip("_").replace("_", "-")}="{text(value)}"' for key, value in attributes.items())
-    return Markup(f"<{name}{given}>{text(content)}</{name}>\n")
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[Content]]) -> Markup:

@@ -21,6 +21,7 @@ from stakes.simulation.trial import Trial
 
 LEVEL = 0.95
 _FEW = 6  # the fewest values that show anything if all they show is a sign: 2 / 2^6 < 5%
+_COLUMNS = ("metric", "strategy", "start", "final", "95% interval", "mean of steps")
 _SAME = 1e-9  # relative: what rounding may make of equal values
 
 
@@ -426,17 +427,35 @@ class Simulation:
 
     def __str__(self) -> str:
         """A line for each strategy and metric, and the verdict."""
-        lines = [f"{'metric':<16}{'strategy':<20}{'start':>11}{'final':>11}  {'95% interval':<25}{'mean of steps':>13}"]
+        metric, strategy, start, final, interval, steps = _COLUMNS
+        lines = [f"{metric:<16}{strategy:<20}{start:>11}{final:>11}  {interval:<25}{steps:>13}"]
+        for metric, strategy, start, final, interval, steps in self._cells():
+            lines.append(f"{metric:<16}{strategy:<20}{start:>11}{final:>11}  {interval:<25}{steps:>13}")
+        return "\n".join([*lines, self.verdict()])
+
+    def _repr_html_(self) -> str:
+        from stakes._utils.notebook import Curve, cell, curves, lines, table
+
+        drawn = [
+            Curve(strategy, [(labels, *_triple(self.curves(strategy)[:, labels])) for labels in range(self.n + 1)])
+            for strategy in self.strategies
+        ]
+        return cell(
+            lines([self.verdict()]),
+            table(_COLUMNS, self._cells(), numbers=(2, 3, 4, 5)),
+            curves(drawn, "labels bought", "Loss, mean on test rows and 95% intervals"),
+        )
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The text of each strategy and metric, in the order of `_COLUMNS`."""
+        rows: list[tuple[str, ...]] = []
         for metric in self.losses:
             for strategy in self.strategies:
                 curves = self.curves(strategy, metric)
                 start, final = mean_of(curves[:, 0]), mean_of(curves[:, -1])
                 steps = mean_of(curves[:, 1:].mean(axis=1))
-                lines.append(
-                    f"{metric:<16}{strategy:<20}{_number(start):>11}{_number(final):>11}  {_ends(final):<25}"
-                    f"{_number(steps):>13}"
-                )
-        return "\n".join([*lines, self.verdict()])
+                rows.append((metric, strategy, _number(start), _number(final), _ends(final), _number(steps)))
+        return rows
 
 
 def _reached(curves: Host, level: float) -> Reached:
@@ -480,3 +499,8 @@ def _number(estimate: Estimate) -> str:
 
 def _ends(estimate: Estimate) -> str:
     return "none" if math.isinf(estimate.low) else f"{number(estimate.low)} to {number(estimate.high)}"
+
+
+def _triple(values: Host) -> tuple[float, float, float]:
+    mean = mean_of(values)
+    return mean.value, mean.low, mean.high

@@ -22,6 +22,14 @@ from stakes.tabular.costs import cost_line, positive_class
 
 _TARGETS = {"y", "label", "labels", "target", "class", "outcome", "response", "result", "truth", "ziel", "klasse"}
 _FEW = 10  # classes that may well be called by numbers
+_SCALES = (
+    ("none", "very low", "low", "medium", "moderate", "high", "very high"),
+    ("none", "mild", "moderate", "severe", "critical"),
+    ("very poor", "poor", "fair", "average", "good", "very good", "excellent"),
+    ("never", "rarely", "sometimes", "often", "always"),
+    ("strongly disagree", "disagree", "neutral", "agree", "strongly agree"),
+    ("small", "medium", "large"),
+)
 _SHOWN = 6  # values of a column that are named
 
 
@@ -63,6 +71,24 @@ class ColumnLook:
         if whole and several <= 2:
             return ("classes",)
         return ("numbers", "classes") if whole and several <= min(_FEW, self.filled // 2) else ("numbers",)
+
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """What it holds from the lowest to the highest, where that clearly has an order; nothing where it has none.
+
+        Whole numbers without a gap between them, three at least; or words of one scale, such as low, medium and high.
+        """
+        if self.numbers is not None:
+            values = sorted({int(value) for value in self.numbers if value.is_integer()})
+            whole = all(value.is_integer() for value in self.numbers)
+            one_by_one = len(values) > 2 and values[-1] - values[0] == len(values) - 1 <= _FEW
+            written = {str(value) for value in values} == set(self.values)
+            return tuple(map(str, values)) if whole and one_by_one and written and "classes" in self.kinds else ()
+        words = {value.strip().lower(): value for value in self.values}
+        for scale in _SCALES:
+            if len(words) > 2 and len(words) == len(self.values) and set(words) <= set(scale):
+                return tuple(words[word] for word in scale if word in words)
+        return ()
 
     @property
     def pair(self) -> tuple[str, str]:

@@ -245,8 +245,8 @@ def _guesses(sheet: Worksheet, model: Any, rows: Sequence[int]) -> dict[int, str
     if not hasattr(model, "predict"):
         raise StakesError(f"{chosen_model(sheet)[0].name} has no predict: it tells no guess. Leave the guess out")
     answers = on_host(model.predict(sheet.features.take(list(rows))))
-    said = (f"{float(each):.6g}" if sheet.task == "real" else str(each) for each in answers)
-    return dict(zip(rows, said, strict=True))
+    texts = (f"{float(each):.6g}" if sheet.task == "real" else str(each) for each in answers)
+    return dict(zip(rows, texts, strict=True))
 
 
 def draw_audit(

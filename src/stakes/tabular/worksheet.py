@@ -25,6 +25,7 @@ from stakes.files.read import Source, read_table, row_ids
 from stakes.tabular.costs import CostTable
 from stakes.tabular.loss_specs import LOSSES, LossSpec, build_loss, is_path
 from stakes.tabular.model_specs import ModelSpec, Task
+from stakes.tabular.target_kinds import labels_in, with_label_sets
 
 if TYPE_CHECKING:
     from stakes.tabular.streamed import StreamedRows
@@ -414,7 +415,12 @@ def read_worksheet(path: str | os.PathLike[str], brief: Brief, *, stream: bool =
 def read_source(path: str | os.PathLike[str], brief: Brief, **changed: Any) -> Source:
     """A table as it is in its file, read as a brief says, but for options that are `changed`."""
     options = {name: getattr(brief, name) for name in (*_OPTIONS, "missing", "text", "max_cells")}
-    return read_table(path, **{**options, "having": brief.target or None, **changed})
+    labels = tuple(brief.model.parameters.get("labels", ()))  # of rows that may have several
+    having = labels[0] if labels else brief.target or None
+    source = read_table(path, **{**options, "having": having, **changed})
+    if labels and labels_in(",".join(labels), source.names):
+        return with_label_sets(source, labels, brief.target)
+    return source
 
 
 def feature_names(path: os.PathLike[str], names: Sequence[str], brief: Brief) -> list[str]:

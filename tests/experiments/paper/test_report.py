@@ -92,8 +92,9 @@ def test_pictures_of_full_runs_have_names_of_their_own():
 def test_losses_have_a_row_for_each_table_and_a_column_for_each_metric():
     rows = [next(each for each in KEPT if each.name == f"regression-{name}-text") for name in ("slump", "yacht")]
     panels = figures.losses_figure(rows).axes
-    assert [axis.get_title() for axis in panels] == ["SEL", "SEL_w", "", ""]
-    line = next(each for each in panels[3].lines if each.get_label() == "EVR_w")
+    assert [axis.get_title() for axis in panels] == [r"$\mathrm{SEL}$", r"$\mathrm{SEL}_w$", "", ""]
+    assert panels[0].get_ylabel().startswith("Slump\n")
+    line = next(each for each in panels[3].lines if each.get_label() == r"$\mathrm{EVR}_w$")
     wanted = [each.log10_mean for each in rows[1].points if (each.strategy, each.metric) == ("EVR_w", "SEL_w")]
     np.testing.assert_array_equal(line.get_ydata(), wanted)
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from experiments.__main__ import chosen
+from experiments.paper import over_the_run
 from experiments.paper.report import PRINTED, report
 from experiments.paper.results import read
+from tools.reproduction_page import shown
 
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "experiments" / "results"
@@ -163,3 +165,37 @@ def test_the_page_has_where_landsat_ends():
     ]
     random = final("classification-landsat-published-intelex", "Random", "NLL_w with q_w").mean
     assert f"({ends[0]:.3f} and {ends[1]:.3f} against {random:.3f})" in PAGE
+
+
+def test_the_page_has_the_whole_run_and_where_random_is_ahead():
+    text = (ROOT / "docs" / "reproduction.md").read_text()
+    made = text[text.index(over_the_run.BEGIN) + len(over_the_run.BEGIN) : text.index(over_the_run.END)]
+    assert made.strip() == over_the_run.table(list(KEPT.values()))
+    assert over_the_run.level_or_ahead(list(KEPT.values())) == ["Table 2, text (SEL_w)", "Slump, published (SEL_w)"]
+    ahead = [final("table2-text", each, "SEL_w") for each in ("Random", "EVR_w")]
+    assert f"median SEL_w is {ahead[0].median:.1f} against {ahead[1].median:.1f} for EVR_w" in PAGE
+    assert f"(its mean, {ahead[0].mean:.1f}, is higher" in PAGE
+    landsat, small = (
+        KEPT["classification-landsat-published-intelex"],
+        KEPT["classification-vowel-train-published-intelex"],
+    )
+    for each in (landsat, small):
+        end, run = (over_the_run.pair(each, "NLL_w with q_w", moment) for moment in ("final", "area"))
+        assert end.low < 0 < end.high
+        assert run.high < 0
+
+
+def test_labels_needed_by_hand():
+    kept = KEPT["regression-yacht-published"]
+    level = over_the_run.curve(kept, "Random", "SEL_w")[-1]
+    needed = int(over_the_run.labels_needed(kept, "EVR_w", "SEL_w"))
+    values = over_the_run.curve(kept, "EVR_w", "SEL_w")
+    assert (values[needed:] <= level).all()
+    assert values[needed - 1] > level
+
+
+def test_pictures_of_the_page_are_kept_in_vectors():
+    names = shown()
+    assert len(names) >= 5
+    for name in names:
+        assert (ROOT / "docs" / "figures" / f"{name}.svg").read_text().startswith("<?xml")

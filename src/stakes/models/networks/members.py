@@ -186,17 +186,17 @@ def _joined(mean: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
 
 def _wanted(output: Any) -> str:
     """What a network should have given in place of this, and how to get it."""
-    said = "a network must give a tensor, an object or a dict with a tensor `logits`, or a mean and a variance by name"
+    needs = "a network must give a tensor, an object or a dict with a tensor `logits`, or a mean and a variance by name"
     if isinstance(output, Mapping):
         keys = listed(map(repr, output))
-        return f"{said}; got a dict of {keys}. Wrap it in a module whose forward gives the one that is meant."
+        return f"{needs}; got a dict of {keys}. Wrap it in a module whose forward gives the one that is meant."
     if isinstance(output, tuple | list):
         return (
-            f"{said}; got {len(output)} values ({listed(type(each).__name__ for each in output)}). If they are a mean "
+            f"{needs}; got {len(output)} values ({listed(type(each).__name__ for each in output)}). If they are a mean "
             "and a variance, give NetworkEnsemble(networks, output='normal'), where networks may be Dropout(network), "
             "too; else wrap it in a module that gives one."
         )
-    return f"{said}; got {type(output).__name__}"
+    return f"{needs}; got {type(output).__name__}"
 
 
 @dataclass(frozen=True, eq=False)

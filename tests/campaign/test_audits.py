@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from stakes import Campaign
-from stakes.campaign import Journal
+from stakes.campaign import Journal, audits
+from stakes.campaign.standing import standing_of
 from stakes.exceptions import StakesError
 from stakes.tabular import LossSpec, ModelSpec
 from tests.campaign.journal_processes import create, start
@@ -101,7 +102,7 @@ def test_one_audit_at_a_time(campaign, path):
 def test_two_at_once_draw_one_audit(campaign, path):
     """The second finds the rows of the first in the way, whichever rows it has drawn."""
     with Campaign.open(path) as other:
-        drawn = other._drawn(other._now(), 4)
+        drawn = audits.draw_test_rows(other._project, standing_of(other._project), 4)
         campaign.audit(4)
         assert not other.journal.test(drawn[0], "audit", drawn[1])
         assert len(other.journal.records("audit")) == 1
@@ -110,15 +111,15 @@ def test_two_at_once_draw_one_audit(campaign, path):
 def test_rows_that_others_take_meanwhile_are_drawn_anew(campaign, path, monkeypatch):
     drawn = []
 
-    def slowly(self, now, n, original=Campaign._drawn):
-        found = original(self, now, n)
+    def slowly(project, now, n, original=audits.draw_test_rows):
+        found = original(project, now, n)
         if not drawn:
             with Campaign.open(path) as other:
                 other.tell(found[0][0], 1.0)
         drawn.append(found[0])
         return found
 
-    monkeypatch.setattr(Campaign, "_drawn", slowly)
+    monkeypatch.setattr(audits, "draw_test_rows", slowly)
     rows = campaign.audit(4)
     assert len(drawn) == 2
     assert drawn[0][0] not in rows
@@ -147,7 +148,7 @@ def test_labels_are_replaced_and_withdrawn_as_others(campaign, path):
     told(campaign, rows)
     first = campaign.read_audit()
     assert told(campaign, rows).known == rows
-    unchanged(path, campaign.tell, "has the label .* and was told", rows[0], 999.0)
+    unchanged(path, campaign.tell, "has the label .* and .* was reported", rows[0], 999.0)
     assert campaign.tell(rows[0], 999.0, replace=True).replaced == (rows[0],)
     assert campaign.read_audit().mean > first.mean
     campaign.withdraw([rows[0]])

@@ -115,3 +115,27 @@ def test_labels_are_checked_and_read_without_being_recorded(classes):
         classes.checked_labels([("r8", "cat"), ("r9", "cow")])
     assert classes.checked_labels([("r9", "cow")], new_class=True) == [("r9", "cow")]
     assert classes.journal.version() == before
+
+
+def test_the_model_is_fitted_to_what_opinions_come_to(classes):
+    """Ben errs on rows whose label is known, so that where the two differ it is Anna who is believed."""
+    for row in ("r0", "r1", "r2", "r3", "r4", "r5"):
+        classes.tell(row, "cat" if row < "r3" else "dog", annotator="anna")
+        classes.tell(row, "dog", annotator="ben")
+    classes.tell("r8", "dog", annotator="ben")
+    classes.tell("r8", "cat", annotator="anna")
+    assert classes.journal.state("r8").label == "dog"  # the first one, until somebody settles it
+    assert classes.training_labels()["r8"] == "cat"
+    classes.settle("r8", "dog", "cleo")
+    assert classes.training_labels()["r8"] == "dog"
+
+
+def test_of_numbers_the_model_is_fitted_to_a_mean_by_precision(numbers):
+    for at, row in enumerate(("r6", "r7", "r8", "r9", "r10", "r11")):
+        numbers.tell(row, 60.0 + 10 * at + 3 * (-1) ** at, annotator="ben")
+        numbers.tell(row, 60.0 + 10 * at, annotator="anna")
+        numbers.tell(row, 60.1 + 10 * at, annotator="cleo")
+    labels = numbers.training_labels()
+    assert labels["r0"] == "0.0"
+    for at, row in enumerate(("r6", "r7", "r8")):
+        assert abs(float(labels[row]) - (60.0 + 10 * at)) < 1.0  # nearer to the two who agree than to Ben

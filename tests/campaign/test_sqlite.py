@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stakes.campaign import Journal
-from stakes.campaign.journal import APPLICATION
+from stakes.campaign.sqlite import APPLICATION
 from stakes.exceptions import StakesError
 
 ROWS = [("a", None), ("b", 1.0)]

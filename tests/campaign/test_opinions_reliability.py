@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from stakes import Campaign
-from stakes.campaign.kept import reliability
+from stakes.campaign.opinions import describe_reliability
 from stakes.campaign.states import Opinion
 from stakes.cli.commands import cli
 from stakes.exceptions import StakesError
@@ -46,7 +46,7 @@ def test_a_settled_row_tells_who_erred():
         Opinion(f"r{i}", name, "a" if name == "ann" else "b", 0.0) for i in range(10) for name in ("ann", "bob")
     ]
     settled = {f"r{i}": "a" for i in range(10)}
-    ann, bob = reliability(opinions, settled, ("a", "b"), numbers=False)[:2]
+    ann, bob = describe_reliability(opinions, settled, ("a", "b"), numbers=False)[:2]
     assert float(ann.split()[3].strip("%")) > 90
     assert float(bob.split()[3].strip("%")) < 50
 
@@ -54,12 +54,12 @@ def test_a_settled_row_tells_who_erred():
 def test_numbers_and_nothing_to_tell():
     rng = np.random.default_rng(0)
     opinions = [Opinion(f"r{i}", who, str(i + rng.normal()), 0.0) for i in range(20) for who in ("ann", "bob")]
-    found = reliability(opinions, {}, (), numbers=True)
+    found = describe_reliability(opinions, {}, (), numbers=True)
     assert "noise sd" in found[0]
     assert len(found) == 3
-    assert reliability(opinions[::2], {}, (), numbers=True) == ()
-    assert reliability([Opinion("r0", "ann", "a", 0.0)], {}, ("a", "b"), numbers=False) == ()
-    assert reliability([], {}, (), numbers=False) == ()
+    assert describe_reliability(opinions[::2], {}, (), numbers=True) == ()
+    assert describe_reliability([Opinion("r0", "ann", "a", 0.0)], {}, ("a", "b"), numbers=False) == ()
+    assert describe_reliability([], {}, (), numbers=False) == ()
 
 
 def test_an_annotator_is_asked_about_rows_of_others_and_new_ones(path):

@@ -1,0 +1,58 @@
+"""What print and a notebook show of a campaign is what its status says."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from stakes import Campaign, SquaredError
+from stakes.campaign.shown import campaign_html, campaign_text, status_lines
+from stakes.tabular import ModelSpec
+
+X = np.linspace(0.0, 6.0, 20)
+
+
+@pytest.fixture
+def campaign():
+    labels = [np.sin(x) if at % 5 == 0 else None for at, x in enumerate(X)]
+    table = pd.DataFrame({"x": X, "<y>": labels})
+    settings = {"model": ModelSpec("bayesian-ridge"), "label_cost": 0.01, "decisions": 100, "budget": 1.0}
+    with Campaign.create(None, table, "<y>", SquaredError(), **settings) as made:
+        yield made
+
+
+def label(campaign, n):
+    campaign.tell_many([(row, float(np.sin(X[int(row) - 1]))) for row in campaign.ask(n).row_ids])
+
+
+def test_before_anything_is_ranked(campaign):
+    shown = campaign_html(campaign)
+    assert "Ask for rows: nothing is known yet" in shown
+    assert "Ask for rows: nothing is known yet" in str(campaign)
+    assert "<svg" not in shown
+    ElementTree.fromstring(shown)
+
+
+def test_a_notebook_shows_what_print_says_and_pictures(campaign):
+    label(campaign, 2)
+    label(campaign, 2)
+    shown, said = campaign._repr_html_(), str(campaign)
+    status = campaign.status(refresh=False)
+    assert said.splitlines()[1:] == status_lines(status)
+    assert "8 labelled" in shown
+    assert shown.count("<svg") == 1
+    assert "&lt;y&gt;" in shown
+    assert "<y>" not in shown
+    for part in (status.advice, "Spent 0.04 of 1; 0.96 left, 0 promised", said.splitlines()[3]):
+        assert part in shown
+        assert part in said
+    ElementTree.fromstring(shown)
+
+
+def test_a_campaign_that_is_closed_says_so(campaign):
+    campaign.close()
+    for shown in (campaign_html(campaign), campaign_text(campaign), repr(campaign)):
+        assert "campaign.stakes" in shown
+    assert "is closed" in campaign_html(campaign)
+    assert "is closed" in campaign_text(campaign)

@@ -1,0 +1,57 @@
+"""What a person at a desk sees and does, whoever carries it there."""
+
+import pytest
+
+from stakes import Campaign
+from stakes._utils.markup import text
+from stakes.exceptions import StakesError
+from stakes.label.flow import Desk, Rules
+from stakes.label.visit import Visit
+from stakes.label.worker import Worker
+from tests.label.label_cases import classes_campaign
+
+
+class NoWorker(Worker):
+    def ask(self):
+        self.busy = False
+
+
+@pytest.fixture
+def visit(tmp_path):
+    path = classes_campaign(tmp_path, rows=30)
+    with Campaign.open(path) as campaign:
+        campaign.rank(8)
+        desk = Desk(campaign, Rules(), NoWorker(path, campaign.table, trusted=False))
+        desk.open()
+        yield Visit(desk, "anna", {"later": "n"})
+
+
+def test_keys_of_ones_own_are_in_the_view(visit):
+    assert visit.view().keys == {"class:good": "1", "class:bad": "2", "later": "n", "unsure": "u", "skip": "s"}
+
+
+def test_a_change_is_made_when_it_is_called(visit):
+    card = visit.desk.card("anna")
+    change = visit.change("answer", {"row": card.row, "label": "good"})
+    assert visit.desk.campaign.journal.state(card.row).label is None
+    assert change() == f"{card.row}: good is saved."
+    assert visit.desk.campaign.journal.state(card.row).label == "good"
+    number = str(visit.desk.last_act("anna"))
+    assert visit.change("undo", {"act": number})() == f"Undone: {card.row} was good."
+    assert visit.change("undo", {"act": "x"})() == "There is nothing to undo."
+
+
+def test_work_and_panel_are_of_the_row(visit):
+    view, card = visit.view(), visit.desk.card("anna")
+    assert f'data-row="{card.row}"' in text(visit.work(view, card, "<b>"))
+    assert "&lt;b&gt;" in text(visit.work(view, card, "<b>"))
+    assert "Ranked with 12 labels" in text(visit.panel(view, card))
+    assert "No row for you now" in text(visit.work(view, None))
+    assert "Nothing to settle" in text(visit.to_settle(view))
+
+
+def test_what_is_no_act_is_refused(visit):
+    with pytest.raises(StakesError, match="a change is one of answer, off, undo, settle; got 'burn'"):
+        visit.change("burn", {})
+    with pytest.raises(StakesError, match="a row is put off by later, unsure, skip, not by 'burn'"):
+        visit.change("off", {"act": "burn"})()

@@ -1,0 +1,49 @@
+"""The field's words: names and terms that readers had to decode do not come back.
+
+The list is of the words that were replaced. Sentences may use plain English as they like; what is looked for are names
+in the code, and terms and headings in prose.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "api")]
+NAMES = {"said", "luck", "purse", "bell", "strangers", "foreigners", "lawless", "dear", "dearer", "waist"}
+TERMS = re.compile(
+    r"can be told apart|\bthe waist\b|worth for a unit|\bNobody listens\b|\blawless\b|\bforeigners\b|"
+    r"\bdear(?:er|est)?\b|\|\s*less\s*\|",
+    re.I,
+)
+HEADING = re.compile(r"^#+ .*\b(?:said|is told|luck|chance|words|dear|waist)\b.*$", re.I | re.M)
+
+
+def names(tree):
+    """Every identifier of a module: functions, classes, arguments, variables, attributes."""
+    for node in ast.walk(tree):
+        for field in ("id", "name", "arg", "attr"):
+            if isinstance(value := getattr(node, field, None), str):
+                yield value
+
+
+@pytest.mark.parametrize("part", sorted({path.relative_to(ROOT / "src/stakes").parts[0] for path in SOURCES}))
+def test_names_are_of_the_field(part):
+    paths = [path for path in SOURCES if path.relative_to(ROOT / "src/stakes").parts[0] == part]
+    found = {
+        f"{path.name}: {name}"
+        for path in paths
+        for name in names(ast.parse(path.read_text()))
+        if NAMES & set(name.lower().split("_"))
+    }
+    assert found == set()
+
+
+def test_terms_and_headings_are_of_the_field():
+    for path in [*SOURCES, *PAGES]:
+        assert TERMS.findall(path.read_text()) == [], path
+    for page in PAGES:
+        assert HEADING.findall(page.read_text()) == [], page
