@@ -265,8 +265,14 @@ def test_a_fixed_order_is_followed_whatever_the_belief():
         assert np.argmax(scores) == best
 
 
+def without_scikit_activeml(patch):
+    """As if it was not installed, also where a test before has imported it."""
+    for module in ("skactiveml", "skactiveml.classifier", "skactiveml.pool"):
+        patch.setitem(sys.modules, module, None)
+
+
 def test_a_rival_that_is_not_installed_is_left_out_with_the_reason(monkeypatch):
-    monkeypatch.setitem(sys.modules, "skactiveml", None)
+    without_scikit_activeml(monkeypatch)
     table = blobs()
     key = Key("blobs", REFERENCE, rivals.ERROR_REDUCTION)
     found = one_run(table, 0, [key], 2)
@@ -293,7 +299,7 @@ def studies(tmp_path_factory):
     """Two runs of two labels of both beliefs on two tables: the tables, their store, and what was left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(beliefs, "TREES", 20)
-        patch.setitem(sys.modules, "skactiveml", None)
+        without_scikit_activeml(patch)
         patch.setattr(default_model, "_TREES", 20)
         store, said = Store(tmp_path_factory.mktemp("store")), {}
         tables = [line(), blobs()]
