@@ -1,6 +1,7 @@
 """`python -m experiments promises`: campaigns that the store has not, one run of every table before the next run.
 
-`--first-round` stops each campaign after the batches at 20 labels, which takes a third of the time. `--report` runs
+`--rounds 20 40` has no other rounds than those at which batches are bought aside; `--rounds 20` takes a third of the
+time. `--device` makes all runs of a table of numbers at once, and no others. `--report` runs
 nothing: it summarises what the stores have, draws the picture of docs/promises.md, and prints what must be shown.
 `--write FOLDER` writes the two tables of docs/promises.md.
 """
@@ -31,8 +32,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     elif given.report:
         _report(given.store, given.results)
     else:
-        rounds = ROUNDS[:1] if given.first_round else ROUNDS
-        run_all(given.tables, given.losses, range(given.first, given.runs), given.store[0], rounds)
+        runs, store = range(given.first, given.runs), given.store[0]
+        if given.device:
+            numbers = [name for name in given.tables if name in NUMBERS]
+            run_in_bulk(numbers, given.losses, runs, store, given.rounds, given.device)
+        else:
+            run_all(given.tables, given.losses, runs, store, given.rounds)
+
+
+def run_in_bulk(
+    names: Sequence[str], losses: Sequence[str], runs: Sequence[int], store: Path, rounds: Sequence[int], device: str
+) -> None:
+    """All campaigns on tables of numbers that are not there, the runs of a table together."""
+    from experiments.promises.bulk import campaigns_in_bulk
+
+    done = {(each.table, each.loss, each.run) for each in load_rounds(store)}
+    for table in loaded(names):
+        wanted = {name: problem for name, problem in problems(table).items() if name in losses}
+        missing = [run for run in runs if any((table.name, name, run) not in done for name in wanted)]
+        if not missing:
+            continue
+        began = time.perf_counter()
+        for each in campaigns_in_bulk(table, wanted, missing, device, rounds):
+            if (each.table, each.loss, each.run) not in done:
+                append(store, each)
+        print(f"{table.name}, {len(missing)} runs: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
 
 
 def run_all(
@@ -82,7 +106,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--losses", nargs="+", choices=LOSSES, default=list(LOSSES), help="by default all")
     parser.add_argument("--runs", type=int, default=30, help="of each table and loss")
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
-    parser.add_argument("--first-round", action="store_true", help="no further than the batches at 20 labels")
+    parser.add_argument("--device", help="of torch: all runs of a table of numbers at once; no tables of classes")
+    parser.add_argument(
+        "--rounds", type=int, nargs="+", default=list(ROUNDS), help="labels at which to stop and look, the first 20"
+    )
     parser.add_argument(
         "--store", type=Path, nargs="+", default=[STORE], help="folder of campaigns; several to report on"
     )

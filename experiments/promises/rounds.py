@@ -47,9 +47,9 @@ ASIDE = (20, 40)
 BATCHES = (1, 4, 8, 16)
 SIZES = (1, 2, 4, 8, 16)
 """Of the offers that are kept."""
-_CONTEXTS = 100
-_SHORTLIST, _SHORTLIST_MANY, _MANY = 24, 16, 4  # rows that are looked at together; with more than 4 classes
-_AHEAD = 8  # labels, in rounds where no batch is bought aside
+CONTEXTS = 100
+SHORTLIST, _SHORTLIST_MANY, _MANY = 24, 16, 4  # rows that are looked at together; with more than 4 classes
+AHEAD = 8  # labels, in rounds where no batch is bought aside
 _POOL = 50  # labels that the pool must have rows for, beyond those that a split starts with
 
 
@@ -164,12 +164,12 @@ class Bench:
     @property
     def contexts(self) -> Host:
         """[M, d]: that labels are chosen for."""
-        return np.asarray(self.trial.X[self.trial.contexts[:_CONTEXTS]])
+        return np.asarray(self.trial.X[self.trial.contexts[:CONTEXTS]])
 
     def outlook(self, problem: Problem, rows: Sequence[int], ahead: int) -> tuple[list[int], Any]:
         """Positions in the table of the rows that `outlook` ranks, and the outlook."""
         pool = self.pool(rows)
-        shortlist = _SHORTLIST if len(self.table.classes) <= _MANY else _SHORTLIST_MANY
+        shortlist = SHORTLIST if len(self.table.classes) <= _MANY else _SHORTLIST_MANY
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = outlook(
@@ -199,16 +199,16 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
     rows, rounds = bench.first.tolist(), []
     for labels, following in zip(at, [*at[1:], at[-1]], strict=True):
         began = time.process_time()
-        ahead = max(BATCHES) if labels in ASIDE else max(_AHEAD, following - labels)
+        ahead = max(BATCHES) if labels in ASIDE else max(AHEAD, following - labels)
         ranked, found = bench.outlook(problem, rows, ahead)
         losses, unit = bench.losses(problem, rows), problem.unit
         after = {}
         for size in BATCHES if labels in ASIDE else ():
             saved = losses - bench.losses(problem, [*rows, *ranked[:size]])
-            after[size] = _mean(saved)
-        offers = [_kept(each, unit) for each in found.offers if each.size in SIZES]
+            after[size] = mean_of(saved)
+        offers = [kept(each, unit) for each in found.offers if each.size in SIZES]
         today, most = ((each.value / unit, each.error / unit) for each in (found.today, found.most))
-        loss, error = _mean(losses)
+        loss, error = mean_of(losses)
         seconds = round(time.process_time() - began, 2)
         rounds.append(
             Round(labels, list(rows), ranked, offers, today, most, loss, error, after, seconds, promised=True)
@@ -218,12 +218,14 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
     return Campaign(bench.table.name, problem.name, bench.run, rounds)
 
 
-def _kept(offer: Offer, unit: float) -> dict[str, float | None]:
+def kept(offer: Offer, unit: float) -> dict[str, float | None]:
+    """What is kept of an offer, in units."""
     joint = None if offer.joint is None else offer.joint / unit
     return {"size": offer.size, "worth": offer.worth / unit, "error": offer.error / unit, "joint": joint}
 
 
-def _mean(values: Host) -> tuple[float, float]:
+def mean_of(values: Host) -> tuple[float, float]:
+    """The mean and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
