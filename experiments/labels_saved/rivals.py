@@ -65,7 +65,7 @@ def expected_error_reduction(trial: Trial, n_classes: int, count: int, seconds: 
     """[B]: by scikit-activeml's `MonteCarloEER` with its `ParzenWindowClassifier`, which can be refitted N C times.
 
     Raises:
-        NotFinishedError: If scikit-activeml is not installed, or a run would take more than `seconds` of processor time.
+        NotFinishedError: If scikit-activeml is not installed, or a run takes more than `seconds` of a processor.
     """
     try:
         from skactiveml.classifier import ParzenWindowClassifier
