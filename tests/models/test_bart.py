@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LinearRegression
 
 stochtree = pytest.importorskip("stochtree", reason="stochtree is not installed")
 
@@ -68,3 +70,21 @@ def test_a_model_of_marginal_distributions_is_refused():
     ) as told:
         rank(Marginal(), SquaredError(), X)
     assert "labelled=(X, y)" in str(told.value)
+
+
+class Untagged(BaseEstimator):
+    """As NGBoost's regressor, which does not tell scikit-learn what it is."""
+
+    def fit(self, X, y):
+        self.line_ = LinearRegression().fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.line_.predict(X)
+
+    def pred_dist(self, X):
+        return self.predict(X)
+
+
+def test_the_advice_to_those_who_have_one_works():
+    assert len(rank(Untagged(), SquaredError(), X, n=3, labelled=(X[:30], Y[:30]))) == 3

@@ -28,7 +28,7 @@ from stakes._utils.array import on_host
 from stakes._utils.tables import Host, check_table, column_at, column_names, is_gap, is_number, n_rows
 from stakes._utils.text import counted, listed
 from stakes.exceptions import StakesError
-from stakes.models.base import LABELS_SEEN, best_of, has_belief, no_belief
+from stakes.models.base import LABELS_SEEN, best_of, has_belief, is_marginal, no_belief
 from stakes.models.bootstrap import Bootstrap, library_of
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 
@@ -229,7 +229,8 @@ def _checked_kind(model: Any) -> Any:
     """The model, refused where it is neither a classifier nor a regressor."""
     if not all(hasattr(model, method) for method in ("fit", "get_params", "set_params")):
         raise no_belief(model)
-    if not (is_classifier(model) or is_regressor(model)):
+    real = is_regressor(model) or (is_marginal(model) and not hasattr(model, "predict_proba"))  # NGBoost's has no tag
+    if not (is_classifier(model) or real):
         raise TypeError(
             f"{type(model).__name__} is neither a classifier nor a regressor: it predicts no label whose loss could "
             "be lowered. Give a model of the labels; it may be a step of a Pipeline before one."
