@@ -33,7 +33,7 @@ from stakes.integrations.botorch import LossDrivenReduction
 from stakes.losses import Loss
 from stakes.models import belief_of
 
-RESULTS = Path(__file__).parent / "results" / "continuous.json"
+RESULTS = Path(__file__).parent / "results" / "continuous" / "continuous.json"
 SEEDS, ROUNDS, Q = 20, 4, 4
 _NOISE, _CONTEXTS, _TEST = 0.1, 64, 256
 
