@@ -115,49 +115,24 @@ def pages() -> dict[str, str]:
             f"| [`{name}`]({anchor(module, name)}.md) | {first_sentence(getattr(package, name))} |" for name in names
         ]
         own = [anchor(module, name) for name in names if home(module, name) == module]
-        found[f"{module}-module.md"] = "\n".join(
-            [
-                f"# {module}",
-                "",
-                f"{line}.",
-                "",
-                "| name | |",
-                "|---|---|",
-                *rows,
-                "",
-                "```{toctree}",
-                ":hidden:",
-                "",
-                *own,
-                "```",
-                "",
-            ]
-        )
+        found[f"{module}-module.md"] = _list(module, [f"{line}."], "name", rows, own)
         for name in names:
             if home(module, name) == module:
                 found[f"{anchor(module, name)}.md"] = f"# {name}\n\n{_described(module, name)}\n"
     table = [f"| [`{module}`]({module}-module.md) | {line} |" for module, line in listed.items()]
-    found["index.md"] = "\n".join(
-        [
-            "# API reference",
-            "",
-            "Every public name, with its arguments and an example that the tests run. Most people need",
-            "[`rank`](stakes.rank-function.md), a loss such as [`CostMatrix`](stakes.CostMatrix.md), and",
-            "[`outlook`](stakes.outlook-function.md).",
-            "",
-            "| module | |",
-            "|---|---|",
-            *table,
-            "",
-            "```{toctree}",
-            ":hidden:",
-            "",
-            *(f"{module}-module" for module in listed),
-            "```",
-            "",
-        ]
-    )
+    about = [
+        "Every public name, with its arguments and an example that the tests run. Most people need",
+        "[`rank`](stakes.rank-function.md), a loss such as [`CostMatrix`](stakes.CostMatrix.md), and",
+        "[`outlook`](stakes.outlook-function.md).",
+    ]
+    found["index.md"] = _list("API reference", about, "module", table, [f"{module}-module" for module in listed])
     return found
+
+
+def _list(title: str, about: list[str], head: str, rows: list[str], below: list[str]) -> str:
+    """A page with a table of links, and the pages below it."""
+    table = [f"| {head} | |", "|---|---|", *rows]
+    return "\n".join([f"# {title}", "", *about, "", *table, "", "```{toctree}", ":hidden:", "", *below, "```", ""])
 
 
 def write(app: Any) -> None:

@@ -103,22 +103,35 @@ def campaigns_in_bulk(
             )
             for name, place in rows
         }
+        losses = {
+            (name, place): together.losses(problems[name], fits[place, rows[name, place]], place)
+            for name, place in rows
+        }
         after: dict[tuple[str, int], dict[int, tuple[float, float]]] = {key: {} for key in rows}
         for size in BATCHES if labels in ASIDE else ():
             more = {key: (*rows[key], *ranked[:size]) for key, (ranked, _) in found.items()}
             beside = together.fitted({(place, more[name, place]) for name, place in rows}, joint=False)
             for name, place in rows:
-                before = together.losses(problems[name], fits[place, rows[name, place]], place)
-                saved = before - together.losses(problems[name], beside[place, more[name, place]], place)
+                saved = losses[name, place] - together.losses(problems[name], beside[place, more[name, place]], place)
                 after[name, place][size] = mean_of(saved)
         seconds = round((time.process_time() - began) / len(rows), 2)
         for key, (ranked, ahead_of) in found.items():
-            name, place = key
-            losses, unit = together.losses(problems[name], fits[place, rows[key]], place), problems[name].unit
+            unit = problems[key[0]].unit
             offers = [kept(each, unit) for each in ahead_of.offers if each.size in SIZES]
             today, most = ((each.value / unit, each.error / unit) for each in (ahead_of.today, ahead_of.most))
             rounds[key].append(
-                Round(labels, list(rows[key]), ranked, offers, today, most, *mean_of(losses), after[key], seconds, True)
+                Round(
+                    labels,
+                    list(rows[key]),
+                    ranked,
+                    offers,
+                    today,
+                    most,
+                    *mean_of(losses[key]),
+                    after[key],
+                    seconds,
+                    True,
+                )
             )
             rows[key] = (*rows[key], *ranked[: following - labels])
     return [Campaign(table.name, name, runs[place], rounds[name, place]) for name, place in rounds]

@@ -13,14 +13,6 @@ DAMAGED = "is damaged, or was changed by another program"
 
 
 @pytest.fixture
-def table(folder):
-    path = folder / "t.csv"
-    rows = [f"r{i},{i * 0.5},{(i * 7) % 5},{i / 2 + i % 3 if i < 6 else ''}" for i in range(12)]
-    path.write_text("\n".join(["id,x,z,y", *rows]) + "\n")
-    return path
-
-
-@pytest.fixture
 def made(path, table):
     model = ModelSpec("bayesian-ridge")
     with Campaign.create(path, table, "y", "squared-error", id_column="id", model=model) as campaign:
