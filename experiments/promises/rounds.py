@@ -35,7 +35,15 @@ from stakes import outlook
 from stakes.evaluation import realised_loss
 from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
-from stakes.ranking.outlook import of_gaussian, of_members
+from stakes.ranking.outlook import (
+    GAUSSIAN_RATE,
+    MEMBER_RATE,
+    MEMBER_SHARE,
+    SPREAD,
+    curve,
+    of_gaussian,
+    of_members,
+)
 from stakes.simulation import Trial
 from stakes.simulation.problem import FIT, random_stream
 from stakes.simulation.runner import refitted
@@ -94,6 +102,26 @@ class Round:
         elif not self.promised:
             worths, errors = of_members((worths, errors), joint, self.today[0], self.labels)
         return {size: (float(worths[size - 1]), float(errors[size - 1])) for size in sizes}
+
+    def before(self, size: int) -> tuple[float, float]:
+        """What the model alone said of that many rows, and the standard error of contexts, sampling and members.
+
+        Promises that were kept are taken apart again; where one was cut down to what a right member would give, that is
+        taken for what the model said.
+        """
+        worth, error, joint = (float(self.offer(size)[name] or 0.0) for name in ("worth", "error", "joint"))
+        if not self.promised:
+            return worth, error
+        if self.offer(size)["joint"] is None:
+            largest = max(abs(worth), (max(worth, 0.0) * self._curve(GAUSSIAN_RATE, size)) ** 0.5)
+            return worth, max(0.0, error**2 - (SPREAD * largest) ** 2) ** 0.5
+        beside = self._curve(MEMBER_RATE, size)
+        own = max(0.0, error**2 - (SPREAD * max(worth, beside)) ** 2) ** 0.5
+        said = joint if worth >= joint else (worth - beside) / MEMBER_SHARE
+        return said, own / MEMBER_SHARE
+
+    def _curve(self, rate: float, size: int) -> float:
+        return float(curve(rate, self.today[0], self.labels, size)[-1])
 
     def _column(self, name: str) -> Host:
         """[n]: of offers of 1, 2, .. n rows; between those that were kept, as straight lines."""

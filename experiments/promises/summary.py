@@ -90,7 +90,6 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
             if moment.labels in ASIDE and moment.after:
                 made = moment.promises()
                 for size in BATCHES:
-                    before = moment.offer(size)
                     found.append(
                         Promise(
                             each.table,
@@ -99,8 +98,7 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
                             size,
                             each.run,
                             *made[size],
-                            float(before["worth"] or 0.0),
-                            float(before["error"] or 0.0),
+                            *moment.before(size),
                             moment.after[size][0],
                             moment.loss,
                         )

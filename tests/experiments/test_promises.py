@@ -120,6 +120,23 @@ def test_two_tables_are_written(tmp_path):
     assert {row["outcome"] for row in rows} == {"", "rare", "common"}
 
 
+def test_what_the_model_alone_said_is_found_again(wine):
+    """From promises, which are made of it."""
+    said = replace(wine.rounds[0], promised=False, today=(0.5, 0.0), labels=20)
+    offers = [{"size": size, "worth": 0.01 * size, "error": 0.003, "joint": 0.1 * size} for size in (1, 2, 4)]
+    for joint in (True, False):
+        kept = [each if joint else each | {"joint": None} for each in offers]
+        raw = replace(said, offers=kept)
+        made = raw.promises()
+        again = replace(
+            raw,
+            promised=True,
+            offers=[each | {"worth": made[each["size"]][0], "error": made[each["size"]][1]} for each in kept],
+        )
+        for each in kept:
+            assert again.before(each["size"]) == pytest.approx((each["worth"], each["error"]))
+
+
 def test_the_page_shows_the_results():
     assert page_table(read()) in PAGE.read_text()
 
@@ -142,11 +159,14 @@ def test_the_results_hold_what_the_page_claims():
     cases = read()
     every = verdict(cases)
     assert every.score < 0.6 * every.score_before
-    assert every.score < 0.6 * every.score_shrunk
+    assert every.score < 0.65 * every.score_shrunk
     assert every.zero >= 0.8
-    assert verdict(cases, lambda case: case.labels == 20).covered >= 0.85
-    assert verdict(cases, lambda case: case.size >= 8).within >= 0.8
-    assert every.within > every.within_before
+    assert every.covered >= 0.85
+    assert verdict(cases, lambda case: case.size == 1).covered < 0.85  # the page says that it is not reached
+    assert every.within_before < every.within < 0.8  # nor is this
+    low = [np.median([case.ratio for case in cases if case.significant and case.size == size]) for size in BATCHES]
+    assert low[0] < 0.6
+    assert 0.8 < low[-1] < 1.25
 
 
 def test_results_are_kept_in_full(tmp_path):

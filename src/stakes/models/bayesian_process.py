@@ -72,7 +72,7 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         random_state: A whole number or a generator.
         warp: Whether labels are seen through a warp, z = scale log(1 + exp(f)) with their mean for scale: f is the
             process, so that effects multiply where labels are small. "auto": where all labels are positive and their
-            leave-one-out log density gains 10 or more by it. "softplus": always. None: never. With belief="gaussian"
+            leave-one-out log density gains 5 or more by it. "softplus": always. None: never. With belief="gaussian"
             the belief has the means and variances of labels, and the correlations of f.
 
     Attributes:

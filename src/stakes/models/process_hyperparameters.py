@@ -26,7 +26,7 @@ from stakes._utils.compute import has_jit, loop
 from stakes._utils.tables import Host
 
 GLOBALS = 5  # level, log spread, log variance, log noise, log slope
-MEDIANS = np.log([1.5, 0.8, 1.0, 0.1, 0.1])  # the length in median distances between rows, and the others as they are
+MEDIANS = np.log([2.5, 0.8, 1.0, 0.1, 0.1])  # the length in median distances between rows, and the others as they are
 SPREADS = np.array([0.75, 0.5, 1.0, 1.5, 1.5])  # standard deviations of the logarithms
 LEAST_NOISE = 1e-4  # of the variance of labels
 JITTER = 1e-8
@@ -43,7 +43,7 @@ WIDEST = 0.8  # least curvature, that of the prior being 1
 FURTHEST = 12.0  # standard deviations of the prior
 NOWHERE = -1e25  # the log density beyond
 _LOOKED_AT = 300  # rows whose distances are looked at
-EVIDENT = 10.0  # what a warp must gain in leave-one-out log density
+EVIDENT = 5.0  # what a warp must gain in leave-one-out log density
 _APART = 2.0  # labels within this factor are as straight through a warp as without
 
 WarpChoice: TypeAlias = Literal["auto", "softplus"] | None

@@ -49,6 +49,7 @@ Tensor: TypeAlias = Any
 _FIRST, _NEXT = 12, 2  # trajectories of chains that are new, and of those that go on
 _ANEW = 1.25  # times the labels of the last search of the most probable point, when it is searched again
 _CLIMB = 50  # steps of a search
+_BELOW = 4.0  # times t: chains that would start so far below the highest log density start at its place
 _FAR = 0.75 * FURTHEST  # that a search may go
 _LEARNING = 0.3  # of the step of trajectories
 
@@ -108,8 +109,11 @@ class ProcessesOnDevice:
                 (groups, self.n_draws, size), generator=self.generator, dtype=rows.dtype, device=rows.device
             )
             chains = centre[:, None] + (drawn / units.scale[:, None]) @ units.directions.transpose(1, 2)
-            nowhere = self.log_posterior(data, chains.reshape(-1, size), of)[0].reshape(groups, -1) <= NOWHERE
-            chains = torch.where(nowhere[..., None], centre[:, None], chains)
+            every = torch.arange(groups, device=rows.device)
+            highest = self.log_posterior(data, centre, every)[0]
+            height = self.log_posterior(data, chains.reshape(-1, size), of)[0].reshape(groups, -1)
+            off = height < (highest - _BELOW * size)[:, None]
+            chains = torch.where(off[..., None], centre[:, None], chains)
         chains, units = self._walked(data, chains.reshape(-1, size), of, units, turns)
         return Fits(self, data, tables, chains.reshape(groups, self.n_draws, size), units, searched)
 
