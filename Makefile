@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with python3, pip and make:
-#   make run    sets up and tells the whole story on real data, into the folder stakes-demo
-#   make test   sets up and runs every check
+#   make run    sets up the package and tells the whole story on real data, into the folder stakes-demo
+#   make test   sets up all tools beside it and runs every check
 # A third runs the paper's experiments again, for hours, and a fourth the tests that need large libraries:
 #   make reproduce
 # make docs builds the site into build/site, make dist the package into dist.
@@ -15,7 +15,7 @@ LOWEST := constraints-lowest.txt
 
 .PHONY: run test check test-all test-base browser integrations reproduce docs dist setup clean
 
-run: setup
+run: $(VENV)/.package
 	rm -rf stakes-demo
 	$(BIN)/stakes demo stakes-demo
 
@@ -87,9 +87,15 @@ reproduce: setup
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml
+# The package and its pictures: a minute, where torch and all tools take several.
+$(VENV)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	touch $@
+
+# The package is named again, so that the versions of all are found together.
+$(VENV)/.ready: $(VENV)/.package
 	$(BIN)/python -m pip install --quiet --editable ".[plot]" --group dev
 	touch $@
 
