@@ -15,15 +15,8 @@ from typing import Any
 import numpy as np
 
 from experiments.paper.blocks import Picture
-from experiments.paper.summary import Summary
+from experiments.paper.summary import METRICS, Summary
 
-METRICS = {
-    "table2": ("SEL", "SEL_w"),
-    "regression": ("SEL", "SEL_w"),
-    "linex": ("SEL", "Linex"),
-    "classification": ("NLL", "NLL_w with q", "NLL_w with q_w"),
-}
-"""The columns of a study; all but those of classification are drawn as log10."""
 COLOURS = {
     "Random": "#8a8a8a",
     "EVR": "#0072b2",

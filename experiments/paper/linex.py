@@ -70,7 +70,7 @@ class LinexStudy:
     nu: float = 1.5
     alpha: float = 1.0
     budget: int = 50
-    runs: int = 50
+    runs: int = 100
     seed: int = 0
 
     study: ClassVar[str] = "linex"

@@ -78,7 +78,7 @@ class Regression:
     """w(z) = exp(rate z)"""
     n_initial: int = 10
     budget: int = 20
-    runs: int = 50
+    runs: int = 100
     seed: int = 0
 
     study: ClassVar[str] = "regression"

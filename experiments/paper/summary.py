@@ -15,6 +15,14 @@ from experiments.paper.classification import Classification
 from experiments.paper.study import Study
 from stakes.simulation import Comparison, Estimate, Simulation
 
+METRICS = {
+    "table2": ("SEL", "SEL_w"),
+    "regression": ("SEL", "SEL_w"),
+    "linex": ("SEL", "Linex"),
+    "classification": ("NLL", "NLL_w with q", "NLL_w with q_w"),
+}
+"""By study, those of the paper: the columns of its figures, all but those of classification drawn as log10."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -62,15 +70,28 @@ class Share:
     sem: float
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A metric of one strategy in one run."""
+
+    strategy: str
+    metric: str
+    run: int
+    losses: tuple[float, ...]
+    """after 0 .. B labels"""
+
+
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """All that a report shows of one study."""
+    """All that a report shows of one study, and the runs that it is made of."""
 
     name: str
     about: Mapping[str, Any]
     points: Sequence[Point]
     pairs: Sequence[Pair]
     shares: Sequence[Share]
+    curves: Sequence[Curve]
+    """of the paper's metrics; none in summaries from before they were kept"""
 
     def point(self, strategy: str, metric: str, labels: int) -> Point:
         """One of the points."""
@@ -92,7 +113,18 @@ def summarised(study: Study, found: Simulation, about: Mapping[str, Any]) -> Sum
         for pair in _pairs(named, first, second, metric)
     ]
     shares = _shares(named, study.count_initial) if isinstance(study, Classification) else []
-    return Summary(study.name, {"study": study.study, "preset": study.preset, **about}, _points(named), pairs, shares)
+    about = {"study": study.study, "preset": study.preset, **about}
+    return Summary(study.name, about, _points(named), pairs, shares, _curves(named, METRICS[study.study]))
+
+
+def _curves(found: Simulation, metrics: Iterable[str]) -> list[Curve]:
+    return [
+        Curve(strategy, metric, run, tuple(map(float, losses)))
+        for strategy in found.strategies
+        for metric in metrics
+        if metric in found.losses
+        for run, losses in enumerate(found.curves(strategy, metric))
+    ]
 
 
 def _points(found: Simulation) -> list[Point]:

@@ -35,7 +35,7 @@ def test_regression_differs_in_units_contexts_rules_and_how_often_they_are_looke
     for published, text in pairs(regression.STUDIES, lambda each: each.dataset):
         assert differing(published, text) == common | ({"nu"} if text.dataset == "yacht" else set())
         assert (published.every, text.every) == (5, 3)
-        assert (published.n_initial, published.budget, published.runs) == (10, 20, 50)
+        assert (published.n_initial, published.budget, published.runs) == (10, 20, 100)
 
 
 def test_linex_differs_in_its_start_contexts_and_rules():

@@ -78,6 +78,9 @@ def test_summaries_are_read_back_as_they_were_written(found, tmp_path):
         (p.strategy, p.metric, p.labels) for p in made.points
     ]
     np.testing.assert_allclose([p.mean for p in again.points], [p.mean for p in made.points], rtol=1e-5)
+    one = next(each for each in again.curves if (each.strategy, each.metric, each.run) == ("EVR_w", "SEL", 2))
+    np.testing.assert_allclose(one.losses, found.curves("loss", "SEL")[2], rtol=1e-3)
+    assert len(again.curves) == len(made.curves) == 4 * 2 * 3  # strategies, metrics of the paper, runs
     final = found.curves("plain", "SEL")[:, -1]
     assert made.point("EVR", "SEL", 3).mean == pytest.approx(final.mean())
     assert made.point("EVR", "SEL", 3).sem == pytest.approx(final.std(ddof=1) / np.sqrt(3))
