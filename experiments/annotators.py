@@ -50,7 +50,7 @@ BOTH, STUDENT, EXPERT, IGNORED = "both", "student", "expert", "noise ignored"
 POLICIES = (BOTH, STUDENT, EXPERT, IGNORED)
 PRICES = {STUDENT: 1.0, EXPERT: 5.0}
 ACCURACY = {STUDENT: 0.8, EXPERT: 0.95}
-RUNS, ESTIMATES, BUDGET, CALIBRATION, FALL = 3, 1, 200.0, 0.05, 0.75
+RUNS, ESTIMATES, BUDGET, CALIBRATION, FALL = 8, 1, 200.0, 0.05, 0.75
 DOUBLE = (30, 100, 300)
 """Rows that both label, where confusions are estimated."""
 RESULTS = Path(__file__).parent / "results" / "annotators" / "annotators.json"

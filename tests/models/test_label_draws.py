@@ -7,6 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from stakes import LogLoss, rank
 from stakes.exceptions import StakesError
 from stakes.models import LabelDraws, belief_of
+from stakes.models.label_draws import _sharpened
 
 
 def two_groups(seed=0, rows=60, right=0.8):
@@ -64,6 +65,41 @@ def test_the_belief_is_that_of_the_copies():
     assert "20 copies of an extremely randomised tree" in model.report_[0]
     with pytest.raises(StakesError, match="classes must be those of the model"):
         belief_of(model, X[:4], X[4:9], classes=["yes", "no"])
+
+
+def test_members_are_moved_so_that_their_mean_is_the_power():
+    members = np.random.default_rng(0).dirichlet([0.3, 0.3, 0.3], size=(7, 20)).astype(np.float32)
+    found, mean = _sharpened(members, 2.0), members.mean(axis=1)
+    assert found.mean(axis=1) == pytest.approx(mean**2 / np.sum(mean**2, axis=1, keepdims=True), abs=1e-6)
+    assert found.sum(axis=2) == pytest.approx(np.ones((7, 20)), abs=1e-6)
+    assert found.min() >= 0.0
+    gains = found.mean(axis=1) > mean + 1e-4
+    assert np.all((found >= members - 1e-6)[np.repeat(gains[:, None], 20, axis=1)])  # those only gain
+    assert np.array_equal(_sharpened(members, 1.0), members)
+
+
+def test_the_model_answers_as_it_was_calibrated():
+    """What is predicted has the power and the share under which opinions were most probable."""
+    X, _, likelihoods = two_groups(rows=200)
+    model = LabelDraws(copies=40).fit(X, likelihoods)
+    assert model.power_ > 1.0  # the groups are apart, and one label in five is wrong
+    mean = model._predicted(model._encoded(X)).mean(axis=1, dtype=float)
+    sharp = mean**model.power_ / np.sum(mean**model.power_, axis=1, keepdims=True)
+    expected = (1.0 - model.smoothing_) * sharp + model.smoothing_ * model.shares_
+    assert model.predict_proba(X) == pytest.approx(expected, abs=1e-5)
+
+
+def test_likelihoods_of_each_copy():
+    X, truth, likelihoods = two_groups()
+    by_copy = np.broadcast_to(likelihoods, (10, *likelihoods.shape)).copy()
+    one, other = (LabelDraws(copies=10).fit(X, each) for each in (likelihoods, by_copy))
+    assert np.array_equal(one.predict_proba(X), other.predict_proba(X))
+    by_copy[4] = np.eye(2)[1 - truth]  # one copy holds that all labels are wrong
+    model = LabelDraws(copies=10).fit(X, by_copy)
+    assert np.all(model.drawn_[4] == 1 - truth)
+    assert model.labelled_members(X[:2], np.arange(2))[:, 4, 1] == pytest.approx([1.0, 1.0])
+    with pytest.raises(StakesError, match="one for each of 10 copies; got 3"):
+        LabelDraws(copies=10).fit(X, by_copy[:3])
 
 
 def test_columns_of_any_kind():

@@ -8,7 +8,7 @@ from stakes.beliefs import noisy_labels
 from stakes.exceptions import StakesError
 from stakes.models import GaussianProcess, LabelDraws
 from stakes.ranking import OpinionOffer, fit_to_opinions, rank_opinions
-from stakes.ranking.annotators import annotator_noise, opinion_belief
+from stakes.ranking.annotators import _drawn_confusions, annotator_noise, opinion_belief
 
 CLASSES = ["no", "yes"]
 MODEL = LabelDraws(copies=40, rounds=3)
@@ -39,6 +39,15 @@ def test_annotators_are_told_apart(fitted):
     assert expert.accuracy > student.accuracy
     assert abs(student.accuracy - 0.8) < 0.15
     assert student.opinions == 40
+
+
+def test_drawn_matrices_vary_as_their_standard_errors_say(fitted):
+    expert = fitted.annotators["expert"]
+    drawn = _drawn_confusions(expert, 4000, np.random.default_rng(0))
+    assert drawn.sum(axis=2) == pytest.approx(np.ones((4000, 2)))
+    assert drawn.mean(axis=0) == pytest.approx(expert.confusion, abs=0.02)
+    wanted = np.minimum(expert.confusion_error, np.sqrt(expert.confusion * (1.0 - expert.confusion) / 2.0))
+    assert drawn.std(axis=0) == pytest.approx(wanted, rel=0.1)
 
 
 def test_pairs_are_ranked_by_worth_for_their_price(fitted):

@@ -5,9 +5,10 @@ were not fitted to the row say of it, q_i[y], is the prior. Labels are drawn fro
 for each copy anew: copies then differ in what they hold of a doubtful label, and so do their answers near that row.
 Asking again is worth what it tells about which copies are right: no special rule is needed for it.
 
-Copies give a share of their mass to class frequencies, as in `stakes.models.default_model`: the share that makes the
-opinions most probable. Copies that were fitted to wrong labels, too, say less of a row than they know: their mean is
-drawn to the rate of errors. So q_i may be a power of that mean, where opinions are more probable under it.
+The mean of copies that were fitted to wrong labels, too, says less of a row than they know: it is drawn to the rate of
+errors. So it is raised to a power, and a share of its mass is given to class frequencies, as in
+`stakes.models.default_model`; both are those that make the opinions on rows that copies have not seen most probable.
+Where an annotator's reliability is itself in doubt, likelihoods differ by copy, too.
 Sizes: n labelled rows, N rows, p columns, C classes, K copies.
 """
 
@@ -31,7 +32,7 @@ from stakes.models.base import RowsToBelief, adapts
 from stakes.models.encoding import TableEncoder
 
 _FOLDS = 5  # each copy is fitted without one of them, so that the others say what is known of a row without its label
-_POWERS = (1.0, 1.5)  # of what copies say of a row that they did not see; larger ones went astray with four classes
+_POWERS = (1.0, 1.5, 2.0)  # of the mean of what copies say of a row
 _SHARES = (0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85)  # of mass, given to class frequencies
 
 
@@ -49,6 +50,8 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     Attributes:
         posterior_: [n, C]: the class of each labelled row, given what was said of it and of all others.
         prior_: [n, C]: what copies that were not fitted to a row say of it.
+        power_: The power to which the mean of what copies say is raised.
+        smoothing_: The share that is then given to class frequencies.
 
     Examples:
         Two groups of rows. One label of the second is in doubt, and all around it speak against it:
@@ -84,7 +87,8 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         Args:
             X: Rows [n, p] of which something was said.
             likelihoods: [n, C]: the probability of what was said of a row for each class that it may have, up to a
-                factor; 1 for one class and 0 for the others where the class is known.
+                factor; 1 for one class and 0 for the others where the class is known. [K, n, C] where they differ by
+                copy, with the same factor for all copies of a row.
             classes: Names of the C classes; None: 0, 1, ..
             start: [n, C]: what was known of rows beforehand, such as what a model said of them before they were
                 labelled; None: nothing.
@@ -96,35 +100,40 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         Raises:
             StakesError: If likelihoods or `start` have a wrong shape, are negative, or leave no class to a row.
         """
-        likelihoods = _checked("likelihoods", likelihoods, (n_rows(X), None))
-        count = likelihoods.shape[1]
+        given = np.asarray(likelihoods, dtype=float)
+        if given.ndim == 3 and len(given) != self.copies:
+            raise StakesError(f"likelihoods must be [n, C] or one for each of {self.copies} copies; got {len(given)}")
+        parts = given if given.ndim == 3 else given[None]
+        own = np.stack([_checked("likelihoods", each, (n_rows(X), None)) for each in parts])  # [K or 1, n, C]
+        count = own.shape[2]
         names = np.arange(count) if classes is None else np.asarray(classes)
         if len(names) != count:
             raise StakesError(f"classes must name the {count} columns of likelihoods; got {len(names)} names")
         for name, least in (("copies", _FOLDS), ("rounds", 1)):
             if not isinstance(getattr(self, name), int) or getattr(self, name) < least:
                 raise StakesError(f"{name} must be a whole number, {least} or more; got {getattr(self, name)!r}")
-        self.classes_, self.likelihoods_ = names, likelihoods
+        self.classes_, self.likelihoods_ = names, own
         self.encoder_ = TableEncoder().fit(X, pool=pool) if self.estimator is None else None
         rows, generator = self._encoded(X), np.random.default_rng(as_seed(self.random_state))
-        prior = _checked("start", start, likelihoods.shape) if start is not None else np.ones((1, count))
+        shape = own.shape[1:]
+        prior = _checked("start", start, shape) if start is not None else np.ones(shape)
+        likelihoods = own.mean(axis=0)
         posterior = _normalised(prior * likelihoods)
         for _ in range(self.rounds):
-            self._fit_copies(rows, posterior, generator)
-            self._believe(self._unseen(rows, posterior), posterior)
-            posterior = self.posterior_
+            self._fit_copies(rows, prior, generator)
+            self._believe(self._unseen(rows, posterior), posterior, likelihoods)
+            prior, posterior = self.prior_, self.posterior_
         return self
 
-    def _believe(self, unseen: Host, posterior: Host) -> None:
+    def _believe(self, unseen: Host, posterior: Host, likelihoods: Host) -> None:
         """The posterior of each row, of what copies that have not seen it say; by the posterior so far."""
         self.shares_ = (posterior.sum(axis=0) + 1.0) / (len(posterior) + posterior.shape[1])
-        self.smoothing_, _ = _best_share(unseen, self.shares_, self.likelihoods_)
         sharper = [_normalised(unseen**power) for power in _POWERS]
-        found = [_best_share(each, self.shares_, self.likelihoods_) for each in sharper]
+        found = [_best_share(each, self.shares_, likelihoods) for each in sharper]
         best = int(np.argmax([likelihood for _, likelihood in found]))
-        share = found[best][0]
-        self.prior_ = (1.0 - share) * sharper[best] + share * self.shares_
-        self.posterior_ = _normalised(self.prior_ * self.likelihoods_)
+        self.power_, self.smoothing_ = _POWERS[best], found[best][0]
+        self.prior_ = (1.0 - self.smoothing_) * sharper[best] + self.smoothing_ * self.shares_
+        self.posterior_ = _normalised(self.prior_ * likelihoods)
 
     def _encoded(self, X: Any) -> Any:  # noqa: N803
         """Rows as the copies take them."""
@@ -133,11 +142,11 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         features = self.encoder_.transform(X)
         return features.astype(np.float32) if isinstance(features, np.ndarray) else features
 
-    def _fit_copies(self, rows: Any, posterior: Host, generator: np.random.Generator) -> None:
+    def _fit_copies(self, rows: Any, prior: Host, generator: np.random.Generator) -> None:
         """Each copy to drawn labels of all rows but those of its fold."""
-        size = len(posterior)
+        size = len(prior)
         folds = generator.permutation(size) % _FOLDS if size >= 2 * _FOLDS else np.full(size, -1)
-        edges = np.cumsum(posterior, axis=1)[:, :-1]  # [n, C - 1]
+        edges = np.cumsum(_normalised(prior * self.likelihoods_), axis=-1)[..., :-1]  # [K or 1, n, C - 1]
         self.drawn_ = np.sum(generator.random((self.copies, size, 1)) > edges, axis=2)  # [K, n]
         self.left_out_ = folds == np.arange(self.copies)[:, None] % _FOLDS  # [K, n]
         grow = self._tree if self.estimator is None else self._copy
@@ -183,11 +192,13 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             X: Rows [N, p].
 
         Returns:
-            [N, K, C]: with the share that each gives to class frequencies.
+            [N, K, C]: with the share that each gives to class frequencies. Their mean is the power of the mean of
+            what copies predict: what they give to classes that lose by that goes to those that gain.
         """
         check_is_fitted(self)
         share = np.float32(self.smoothing_)
-        return np.asarray((1 - share) * self._predicted(self._encoded(X)) + share * self.shares_.astype(np.float32))
+        found = _sharpened(self._predicted(self._encoded(X)), self.power_)
+        return np.asarray((1 - share) * found + share * self.shares_.astype(np.float32))
 
     def labelled_members(self, X: Any, positions: Any) -> Host:  # noqa: N803
         """What each copy holds of rows that the model was fitted to: the label that was drawn for it.
@@ -201,7 +212,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         Returns:
             [m, K, C].
         """
-        found = self.members(X) * self.likelihoods_[positions, None, :]
+        found = self.members(X) * self.likelihoods_[:, positions, :].transpose(1, 0, 2)
         found /= found.sum(axis=2, keepdims=True)
         drawn = np.eye(len(self.classes_))[self.drawn_[:, positions].T]  # [m, K, C]
         return np.asarray(np.where(self.left_out_[:, positions].T[..., None], found, drawn), dtype=np.float32)
@@ -261,9 +272,21 @@ def _checked(name: str, values: Any, shape: tuple[Any, ...]) -> Host:
 
 
 def _normalised(values: Host) -> Host:
-    """[n, C]: shares; where nothing is left, evenly."""
-    total = values.sum(axis=1, keepdims=True)
-    return np.where(total > 0, values / np.where(total > 0, total, 1.0), 1.0 / values.shape[1])
+    """[..., C]: shares; where nothing is left, evenly."""
+    total = values.sum(axis=-1, keepdims=True)
+    return np.where(total > 0, values / np.where(total > 0, total, 1.0), 1.0 / values.shape[-1])
+
+
+def _sharpened(members: Host, power: float) -> Host:
+    """[N, K, C]: moved as little as makes their mean the power of what it was."""
+    if power == 1.0:
+        return members
+    mean = members.mean(axis=1)  # [N, C]
+    wanted = _normalised(mean.astype(float) ** power).astype(members.dtype)
+    kept = np.minimum(1.0, wanted / np.where(mean > 0, mean, 1.0))[:, None, :]
+    gains = _normalised(np.maximum(wanted - mean, 0.0))[:, None, :]
+    moved = np.sum(members * (1.0 - kept), axis=2, keepdims=True)
+    return np.asarray(members * kept + moved * gains, dtype=members.dtype)
 
 
 def _best_share(unseen: Host, shares: Host, likelihoods: Host) -> tuple[float, float]:

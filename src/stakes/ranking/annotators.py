@@ -22,7 +22,7 @@ from stakes._utils.text import counted, number
 from stakes.acquisition import score, select
 from stakes.acquisition.batch_states import obstacle
 from stakes.beliefs import Belief, CategoricalEnsemble, noisy_labels
-from stakes.evaluation import Annotators, estimate_annotators
+from stakes.evaluation import Annotators, ClassAnnotator, estimate_annotators
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 from stakes.models import DefaultModel, LabelDraws, prepare_belief
@@ -31,6 +31,7 @@ _USUAL = 0.8  # accuracy of an annotator of whom no opinion is known
 _NEXT = 2  # rounds of drawing labels and fitting, where there is a fit to a little less
 _SHORTLIST = 40  # pairs that are looked at together
 _SAMPLED = 256  # configurations of the labels of a batch under an ensemble
+_LEAST = 1e-6  # of a probability, so that no opinion is impossible
 _COLDNESS = 2.0  # the power of what an opinion is worth for its price, in proportion to which rows are drawn
 
 
@@ -107,7 +108,8 @@ def fit_to_opinions(
     """Fit a model to labels that may be wrong, and estimate how reliable those are who gave them.
 
     Classes: annotators are estimated with what the model says of each row without its own label, the model is fitted to
-    what they say, and so on. Numbers: opinions less the bias of their annotators are averaged, weighted by precision.
+    what they say, and so on. Each copy of the classifier takes annotators for as reliable as a draw from what is known
+    of that. Numbers: opinions less the bias of their annotators are averaged, weighted by precision.
 
     Args:
         table: [N, p]: all rows, those without an opinion too.
@@ -350,7 +352,7 @@ def _fit_classes(
     fitted = clone(model) if isinstance(model, LabelDraws) else LabelDraws(model)
     rounds = (fitted.rounds if previous is None else min(_NEXT, fitted.rounds)) if opinions else 1
     fitted.set_params(rounds=1, random_state=seed)
-    at = {row: i for i, row in enumerate(rows.tolist())}
+    at, chance = {row: i for i, row in enumerate(rows.tolist())}, generator(seed, DRAWS)
     start = None if previous is None else _before(previous, rows, here)
     for _ in range(rounds):
         unseen = {} if start is None else dict(zip(rows.tolist(), start, strict=True))
@@ -358,15 +360,25 @@ def _fit_classes(
             annotators = estimate_annotators(
                 opinions, classes=classes, task="classes", row_probabilities={**unseen, **certain}
             )
-        likelihoods = np.ones((len(rows), len(classes)))
+        likelihoods = np.ones((fitted.copies, len(rows), len(classes)))
+        people = {} if annotators is None else annotators.by_name
+        drawn = {name: _drawn_confusions(each, fitted.copies, chance) for name, each in people.items()}
         for row, name, label in opinions:
-            assert annotators is not None
-            likelihoods[at[row]] *= annotators[name].confusion[:, place[label]]
+            likelihoods[:, at[row]] *= drawn[name][:, :, place[label]]
         for row, known in certain.items():
-            likelihoods[at[row]] = known
+            likelihoods[:, at[row]] = known
         fitted.fit(here, likelihoods, classes=classes, start=start, pool=table)
         start = fitted.prior_
     return fitted, annotators
+
+
+def _drawn_confusions(annotator: ClassAnnotator, size: int, chance: np.random.Generator) -> Host:
+    """[K, C, C]: matrices that may be the annotator's: rows from Dirichlet distributions with their standard errors."""
+    found = annotator.confusion
+    variance, spread = np.sum(annotator.confusion_error**2, axis=1), np.sum(found * (1.0 - found), axis=1)  # [C]
+    labels = np.maximum(spread / np.maximum(variance, _LEAST) - 1.0, 1.0)
+    drawn = chance.standard_gamma(labels[:, None] * found, size=(size, *found.shape)) + _LEAST
+    return np.asarray(drawn / drawn.sum(axis=2, keepdims=True))
 
 
 def _before(previous: OpinionFit, rows: Host, here: Any) -> Host:
