@@ -20,6 +20,7 @@ BENCHMARKS = {
     "ensembles": ("benchmarks.ensembles", "votes and soft members, beside the bare product and plain scorers"),
     "soft": ("benchmarks.soft", "ensembles of classes of small and middle size, beside a plain scorer"),
     "gaussian": ("benchmarks.gaussian", "a Gaussian process, beside its triangular solve and product"),
+    "curved_losses": ("benchmarks.curved_losses", "losses without a closed form under a process, to squared error"),
     "mixtures": ("benchmarks.mixtures", "mixtures of Gaussian beliefs, beside one hypothesis after another"),
     "honest": ("benchmarks.honest", "worths with the truth left out, of one batch, beside the bare product"),
     "batches": ("benchmarks.batches", "labels chosen together under ensembles of classes, and `suggest`"),

@@ -265,3 +265,20 @@ def test_a_decision_is_never_worth_more_than_knowing_the_target():
             got = expected_reduction(ThresholdDecision(threshold, miss, 1.0), gaussian_pair(0.0, 1.0, rho))[:, 0]
             assert np.all(got <= norm.cdf(threshold) * (1.0 + 1e-7))
             assert np.all(np.diff(got) <= 1e-7)  # the more is told, the more it is worth
+
+
+@pytest.mark.parametrize("count", [3, 100])  # each pair for itself, and by a table
+@pytest.mark.parametrize("threshold", [1e6, -1e6, 1e9, 1e200, -1e300])
+def test_a_threshold_out_of_reach_is_worth_nothing_and_says_nothing(count, threshold):
+    belief = gaussian_pair([0.0, 1.0], [1.0, 1e-20], np.full(count, 0.3))
+    weak = GaussianBelief(belief.mean, belief.variance, belief.candidate_variance, 1e-160 * belief.covariance)
+    for each in (belief, weak):
+        assert np.all(expected_reduction(ThresholdDecision(threshold, miss=3.0), each) == 0)  # warnings are errors
+
+
+def test_few_candidates_need_no_table():
+    few = gaussian_pair([0.3, -2.0, 9.0], [1.0, 0.5, 2.0], np.linspace(0.0, 1.0, 10))
+    many = gaussian_pair([0.3, -2.0, 9.0], [1.0, 0.5, 2.0], np.tile(np.linspace(0.0, 1.0, 10), 10))
+    loss = ThresholdDecision(0.5, miss=4.0)
+    wanted = expected_reduction(loss, many)[:10]
+    np.testing.assert_allclose(expected_reduction(loss, few), wanted, rtol=1e-7, atol=1e-13)

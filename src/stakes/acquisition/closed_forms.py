@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from typing import Any
 
 from numpy.polynomial.legendre import leggauss
@@ -32,6 +33,7 @@ from scipy.special import ndtri
 
 from stakes._utils.array import (
     Array,
+    at_once,
     check_all,
     constant,
     double,
@@ -39,14 +41,15 @@ from stakes._utils.array import (
     log_of,
     namespace,
     ratio,
+    slices,
 )
 from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, with_totals
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.mixture_decisions import DECISIONS_UNDER_WARPED_HYPOTHESES
-from stakes.acquisition.profile import over_one_gaussian, profile_curve
+from stakes.acquisition.profile import FEW, over_one_gaussian, profile_curve
 from stakes.acquisition.scores import log_mean_weight, normal_quantile
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
-from stakes.beliefs.quadrature import Resolved, standard_units
+from stakes.beliefs.quadrature import CHUNK, Resolved, standard_units
 from stakes.beliefs.vector import log_determinant, singular_threshold, whitener
 from stakes.exceptions import StakesError
 from stakes.losses import (
@@ -239,33 +242,37 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
     h is the threshold in standard units, and k = Q^-1 of the break-even probability, Q the normal tail: act on a label
     eta iff sqrt(rho) eta > h - sqrt(1 - rho) k. (docs/theory.md)
     """
+    xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
+    indifferent, log_cost = normal_quantile(loss.false_alarm, loss.miss), math.log(loss.miss + loss.false_alarm)
 
     def log_values(rho: Any, mean: Array, variance: Array) -> Array:
-        threshold = standard_units((loss.threshold,), mean, namespace(mean).sqrt(variance))[:, 0]  # [m]
-        indifferent = normal_quantile(loss.false_alarm, loss.miss)
-        logs = _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
-        return math.log(loss.miss + loss.false_alarm) + logs
+        threshold = standard_units((loss.threshold,), mean, xp.sqrt(variance))[:, 0]  # [m]
+        return log_cost + _log_beyond_switch(threshold, indifferent, constant(rho, mean)[:, None])
 
-    mean, variance = double(belief.mean), double(belief.variance)
-    table, xp = LogTable.of(mean, variance, octaves_of(belief), log_values), namespace(mean)
+    def each(rho: Array) -> Array:
+        """[n, M]: without a table."""
+        threshold = standard_units((loss.threshold,), mean, xp.sqrt(variance))[:, 0]
+        logs = _log_beyond_switch(threshold, indifferent, xp.clip(rho, _LEAST_RHO, 1.0))
+        return xp.exp(log_cost + logs) * xp.sqrt(xp.clip(rho / _LEAST_RHO, 0.0, 1.0))  # as the table has it
+
+    no_scale = xp.zeros_like(mean)
+    if 0 < belief.n_candidates <= FEW:
+        return lambda block: xp.astype(each(double(block.rho)), block.mean.dtype), no_scale
+    table = LogTable.of(mean, variance, octaves_of(belief), log_values)
     poor = table.doubt > _DOUBT  # [M]: extreme costs, whose curve a table does not resolve
 
     def of(block: GaussianBelief) -> Array:
         rho = double(block.rho)
         found = table.at(rho)
         if bool(xp.any(poor)):
-            shares = xp.clip(rho, _LEAST_RHO, 1.0 - _LEAST_RHO)
-            threshold = standard_units((loss.threshold,), mean, xp.sqrt(variance))[:, 0]
-            logs = _log_beyond_switch(threshold, normal_quantile(loss.false_alarm, loss.miss), shares)
-            each = xp.exp(math.log(loss.miss + loss.false_alarm) + logs) * xp.astype(rho > 0, rho.dtype)
-            found = xp.where(poor, each, found)
+            found = xp.where(poor, each(rho), found)
         return xp.astype(found, block.mean.dtype)
 
-    return of, namespace(belief.mean).zeros_like(double(belief.mean))
+    return of, no_scale
 
 
 _DOUBT = 1e-7
-_LEAST_RHO = 1e-15  # so that neither sqrt(rho) nor sqrt(1 - rho) is 0
+_LEAST_RHO = 1e-15  # below, what is not nothing grows like sqrt(rho)
 
 
 def warped_threshold_curve(loss: ThresholdDecision, belief: WarpedGaussianBelief) -> Reduction:
@@ -296,19 +303,21 @@ def _log_beyond_switch(threshold: Array, indifferent: float, rho: Array) -> Arra
     rest = reach + xp.sqrt(xp.clip(reach**2 + 4.0 * a * b, 0.0, None))
     start = xp.minimum(peak, xp.maximum(2.0 * a / rest, peak * math.exp(-_FALL)))
     end = xp.maximum(peak, xp.minimum(most + xp.zeros_like(peak), rest / (2.0 * xp.sqrt(square))))
-    total, (nodes, weights) = xp.zeros_like(peak), leggauss(_NODES)
-    middle = xp.maximum(start, peak * math.exp(-_NEAR))
-    for low, high in ((start, middle), (middle, peak), (peak, end)):
-        width, from_ = xp.log(high / low), xp.log(low)
-        for node, weight in zip(0.5 + 0.5 * nodes, weights, strict=True):
-            x = xp.exp(from_ + float(node) * width)
-            total = total + (float(weight) * width) * xp.exp(top - (a / x - b * x) ** 2 / 8.0) * (x / (1.0 + x * x))
+    middle, shape = xp.maximum(start, peak * math.exp(-_NEAR)), (-1,) + (1,) * peak.ndim
+    nodes, weights = (xp.reshape(constant(each, peak), shape) for each in (0.5 + 0.5 * _PLACES, _SHARES))
+    log_edges, total = [xp.log(each) for each in (start, middle, peak, end)], xp.zeros_like(peak)
+    parts = slices(_NODES, max(1, at_once(peak, CHUNK) // max(1, math.prod(peak.shape))))  # nodes at once
+    for (low, high), part in product(pairwise(log_edges), list(parts)):
+        x = xp.exp(low + nodes[part, ...] * (high - low))
+        heights = xp.exp(top - (a / x - b * x) ** 2 / 8.0) * (x / (1.0 + x * x))
+        total = total + (high - low) * xp.sum(weights[part, ...] * heights, axis=0)
     return log_of(total) - top - 0.5 * threshold**2 - math.log(2.0 * math.pi)
 
 
 _FARTHEST = 1e6  # standard deviations: a threshold beyond is as good as nowhere
 _FALL = 30.0  # of the logarithm of the integrand, beyond which it is left out
 _NODES = 18  # of a panel
+_PLACES, _SHARES = leggauss(_NODES)
 _NEAR = 4.0  # below the peak, where 1 / cosh bends
 
 

@@ -56,7 +56,7 @@ def octaves_of(belief: GaussianBelief) -> int:
     for part in slices(belief.n_candidates, max(1, CHUNK // belief.n_contexts)) if belief.n_candidates else ():
         rho = double(belief.take(part, slice(None)).rho)
         smallest = min(smallest, float(xp.min(xp.where(rho > 0, rho, xp.ones_like(rho)))))
-    return min(_OCTAVES, max(0, math.ceil(0.5 * math.log2(_SPLIT / smallest))))
+    return min(_OCTAVES, max(0, math.ceil(0.5 * (math.log2(_SPLIT) - math.log2(smallest)))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,7 +72,8 @@ _NOTHING = 33.0  # in logarithms: what is smaller than the most that a label can
 _TOP = 0.35  # rho of the first panel of a table, and more
 _PAIRS = 1024  # that are integrated at once
 _EFFORTS = (1, 2)  # by how much tables are refined
-_FEW = 64  # candidates that are not worth a table
+FEW = 64
+"""Candidates that are not worth a table."""
 _FEW_EDGES, _MANY = 8, 512  # edges of costs up to which a table is quick, and candidates that are worth another one
 _DOUBT = 1e-7  # of the worth of knowing the target, by which a table may be wrong
 
@@ -100,7 +101,7 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
     groups: list[tuple[Array, LogTable]] = []
     far = turns(integrand, mean, xp.sqrt(variance)).place > FAR_TAIL - _BEYOND  # next to nothing at most rho
     left, beyond = xp.nonzero(~far)[0], xp.nonzero(far)[0]
-    few = _FEW if len(integrand.edges) <= _FEW_EDGES else _MANY
+    few = FEW if len(integrand.edges) <= _FEW_EDGES else _MANY
     for effort in _EFFORTS if belief.n_candidates > few else ():
         if left.shape[0]:
             here = xp.take(mean, left), xp.take(variance, left)
@@ -262,7 +263,7 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     rough = integrand.edges if isinstance(loss, DistributionLoss) else integrand.breakpoints
     if by_logarithms(loss, under(belief)) is not None:
         rough = loss.breakpoints
-    if 0 < belief.n_candidates <= _FEW and rough:
+    if 0 < belief.n_candidates <= FEW and rough:
         warn_of_error(loss, max(integrand.error, _integration_error(loss, integrand, belief, under, None)))
         of, log_scale = prepare_general(loss, under(belief), integrand)
 

@@ -259,8 +259,9 @@ def standard_units(points: tuple[float, ...], mean: Array, sd: Array) -> Array:
     """[..., B]: `points` in standard units of each normal (a constant has none: far away)."""
     xp = namespace(mean)
     spread = xp.where(sd > 0, sd, xp.full_like(sd, 1e-150))[..., None]
-    away = (constant(points, mean) - mean[..., None]) / spread
-    return xp.clip(away, -1e100, 1e100)
+    away = constant(points, mean) - mean[..., None]
+    near = abs(away) < 1e100 * spread  # elsewhere the quotient may leave the range of numbers
+    return xp.where(near, xp.where(near, away, xp.zeros_like(away)) / spread, 1e100 * xp.sign(away))
 
 
 def normal_moments(integrand: Resolved, mean: Array, sd: Array, reference: Reference) -> Array:

@@ -1,0 +1,75 @@
+"""Losses without a closed form under a Gaussian process, beside squared error: belief and score together.
+
+Each has a curve EUR_c(rho) for every context, tabulated in the time that is counted here and looked up for every
+candidate. Seconds are those of the processor; ratios are to squared error in the same run.
+Sizes: n labels so far, N candidates, M contexts, p features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.gaussian_reference import Scene, scene
+from benchmarks.measure import Row, Settings, race
+from stakes import (
+    CRPS,
+    FiniteActions,
+    InterpolatedWeight,
+    LogWarp,
+    Pinball,
+    SquaredError,
+    ThresholdDecision,
+    WarpedGaussianBelief,
+    Weight,
+    score,
+)
+from stakes.models import belief_of
+
+SIZES, QUICK = (200, 5000, 1000, 2), (20, 100, 4, 2)  # n, N, M, p; two features, so that some labels tell nearly all
+_STOCK = np.asarray([-1.0, 0.0, 1.0])
+_VALUES = np.linspace(-2.0, 2.0, 8)
+
+
+def _shortfall(z: Any) -> Any:
+    """[..., 3]: 1 for each unit too many, 3 for each missing."""
+    short = z[..., None] - _STOCK
+    return np.maximum(-short, 3.0 * short)
+
+
+SIGMOID = Weight(lambda z: 1.0 / (1.0 + np.exp(-2.0 * z)))
+LOSSES: dict[str, tuple[Any, bool, int]] = {
+    "squared error": (SquaredError(), False, 1),
+    "threshold decision": (ThresholdDecision(0.5, miss=5.0), False, 1),
+    "weight of eight points": (
+        SquaredError(InterpolatedWeight(_VALUES.tolist(), (1.0 + _VALUES**2).tolist())),
+        False,
+        1,
+    ),
+    "pinball, sigmoid weight": (Pinball(0.8, SIGMOID), False, 1),
+    "CRPS of a log-warped process": (CRPS(), True, 1),
+    "three actions with kinked costs": (FiniteActions(_shortfall, tuple(_STOCK.tolist())), False, 100),
+}
+"""By name: the loss, whether the process is one of logarithms, and of how many contexts one is taken."""
+
+
+def rows(given: Settings) -> Iterator[Row]:
+    """The table."""
+    sizes = QUICK if given.quick else SIZES
+    place = scene(*sizes)
+    jobs: dict[str, Callable[[], Any]] = {
+        name: lambda loss=loss, warped=warped, share=share: _scores(place, loss, warped, share)
+        for name, (loss, warped, share) in LOSSES.items()
+    }
+    found = race(jobs, given.repeats)
+    for name, (_, least) in found.items():
+        seconds = least * sizes[2] / len(place.contexts[:: LOSSES[name][2]])
+        shape = f"n={sizes[0]} N={sizes[1]} M={sizes[2]}"
+        yield Row(name, shape, seconds, seconds / found["squared error"][1])
+
+
+def _scores(place: Scene, loss: Any, warped: bool, share: int) -> Any:
+    belief: Any = belief_of(place.process, place.pool, place.contexts[::share])
+    return score(loss, WarpedGaussianBelief(belief, LogWarp()) if warped else belief)
