@@ -47,10 +47,10 @@ _NUMBERS = 2**22  # of moments that are held at a time: 32 MiB
 def sampling_error(loss: AnyLoss, belief: DrawsBelief, *, context_weights: Any = None) -> Host:
     """How far each score may be off under a belief that is known by draws: one standard error, bias included.
 
-    By the jackknife: the draws are cut into 20 groups of neighbours, and scores are computed without each in turn. Their
-    spread, and by how much scores of half of the draws differ from that of all (the bias of few draws), make the error.
-    Neighbours in a chain are alike, and a group that is longer than they stay so allows for it. It takes about 20 times
-    as long as `score`, less where the likelihood takes most of that.
+    By the jackknife: the draws are cut into 20 groups of neighbours, and scores are computed without each in turn.
+    Their spread, and by how much scores of half of the draws differ from that of all (the bias of few draws), make the
+    error. Neighbours in a chain are alike, and a group that is longer than they stay so allows for it. It takes about
+    20 times as long as `score`, less where the likelihood takes most of that.
 
     Args:
         loss: What being wrong costs.
@@ -121,8 +121,8 @@ def _losses_of(loss: Any) -> tuple[Any, ...]:
 
 
 Estimates: TypeAlias = tuple[Callable[[DrawsBelief], Host], Host]
-"""A function from blocks of candidates to what labels save at each context [n, M], on the average over outcomes, and the
-log of the scale [M] that is taken out. An estimate may be below 0."""
+"""A function from blocks of candidates to what labels save at each context [n, M], on the average over outcomes, and
+the log of the scale [M] that is taken out. An estimate may be below 0."""
 
 
 def _estimates(loss: Any, belief: DrawsBelief) -> Estimates:
@@ -244,7 +244,7 @@ def _quantile_savings(loss: Any, gaps: Host, today: Host, after: Host, place: Ho
     ends = [np.broadcast_to(each, answers[1].shape)[..., None] for each in answers]
     at_today, at_best = (np.take_along_axis(excess, each, axis=2)[..., 0] for each in ends)
     cost = [share * np.asarray(loss.step_cost(z[place] - z[each])) for each in answers]
-    return loss.unit * (at_today - at_best) + cost[0] - cost[1]
+    return np.asarray(loss.unit * (at_today - at_best) + cost[0] - cost[1])
 
 
 def _crps_savings(gaps: Host, today: Host, after: Host, place: Host, share: Host, z: Host) -> Host:
@@ -256,7 +256,7 @@ def _crps_savings(gaps: Host, today: Host, after: Host, place: Host, share: Host
     )
     came = (np.arange(len(z) - 1) >= place[:, None]).astype(float)  # [J, K - 1]: 1{z_j <= t}
     gap = then - before
-    return total * (gap**2 @ gaps) + share * ((gap * (2.0 * came - before - then)) @ gaps)
+    return np.asarray(total * (gap**2 @ gaps) + share * ((gap * (2.0 * came - before - then)) @ gaps))
 
 
 def _reductions(loss: Any, belief: DrawsBelief) -> Reduction:

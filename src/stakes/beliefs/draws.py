@@ -183,7 +183,7 @@ class DrawsBelief:
     def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Host) -> Host:
         """[N, M]: draws shared out over the outcomes, as in `split_moments`."""
         now, order = self._at_edges(integrand, reference, marks)
-        spread, shares = self._spread(), now.edge_mass * self.n_draws  # type: ignore[operator]
+        spread, shares = self._spread(), np.asarray(now.edge_mass) * self.n_draws
         spread = np.concatenate([spread, np.zeros((*spread.shape[:2], 1))], axis=2)  # marks have no mass
         found = np.empty((self.n_candidates, self.n_contexts))
         for m in range(self.n_contexts):
