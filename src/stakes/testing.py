@@ -17,7 +17,7 @@ from stakes.beliefs import BatchBelief, Belief, Distribution, DistributionBelief
 from stakes.beliefs.base import log_weight
 from stakes.losses import AnyLoss, DistributionLoss, LogLoss, Loss, Mahalanobis, SquaredError
 from stakes.losses.base import missing_members
-from stakes.losses.domains import Classes, Domain, Vectors, labels_to_indicators, target_axes
+from stakes.losses.domains import Classes, Domain, Interval, Vectors, labels_to_indicators, target_axes
 
 __all__ = ["check_belief", "check_loss"]
 
@@ -226,7 +226,7 @@ def check_belief(belief: Belief, loss: Loss | None = None, rtol: float = 1e-6) -
     assert bool(xp.all(reductions >= -1e-12 * tolerance)), "value: no label is worth less than nothing"
     most = best_of_knowing(loss, belief)
     assert bool(xp.all(reductions <= most * (1.0 + rtol))), "value: no label is worth more than knowing the target"
-    if isinstance(belief, DistributionBelief):
+    if isinstance(belief, DistributionBelief) and isinstance(belief.domain, Interval):
         _check_distributions(belief, rtol)
     if isinstance(belief, BatchBelief) and n_candidates:
         _check_batches(belief, loss, moments, reductions, rtol)

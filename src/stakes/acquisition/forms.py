@@ -667,12 +667,12 @@ OVER_DISTRIBUTIONS = Form(
 # A loss for each context
 
 
-def _each_context(choose: Callable[[Any, Any], Form], loss: PerContext, belief: Any) -> Reduction:
-    """The forms of the losses, side by side."""
+def each_context(prepare: Callable[[Any, Any], Reduction], loss: PerContext, belief: Any) -> Reduction:
+    """What is prepared for each of the losses, side by side."""
     found, scales = [], []
     for part, one, prices in loss.runs(belief.n_contexts):
         here = belief.take(slice(None), part)
-        of, log_scale = choose(one, here).prepare(one, here)
+        of, log_scale = prepare(one, here)
         found.append((part, of))
         scales.append(
             double(log_scale) if prices is None else double(log_scale) + constant(prices_log(prices), here.like)
@@ -698,11 +698,14 @@ def _each_numbers(choose: Callable[[Any, Any], Form], loss: PerContext, belief: 
 
 
 EACH_CONTEXT = Form(
-    "each context under its own loss", partial(_each_context, find_form), partial(_each_numbers, find_form), 2048
+    "each context under its own loss",
+    partial(each_context, lambda one, here: find_form(one, here).prepare(one, here)),
+    partial(_each_numbers, find_form),
+    2048,
 )
 EACH_CONTEXT_GENERAL = Form(
     "each context under its own loss, expected regret",
-    partial(_each_context, lambda one, _: general_form(one)),
+    partial(each_context, lambda one, here: general_form(one).prepare(one, here)),
     partial(_each_numbers, lambda one, _: general_form(one)),
     16384,
 )

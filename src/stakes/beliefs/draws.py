@@ -5,7 +5,7 @@ were drawn, y_k(x) and z_k(c), and how likely a label would be is known, p(y | x
 of the targets follows by importance weights: draw k counts p(y | x, theta_k) / sum_i p(y | x, theta_i).
 `stakes.acquisition.draws` has the estimate of what labels are worth, and its error.
 Sizes: N candidates, n of a block, M contexts, K draws, J of them whose labels are outcomes, C classes, d numbers of a
-vector, D statistics.
+vector, D statistics, B marks, P panels between draws in order.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from stakes._utils.array import check_all, replaced
-from stakes.beliefs.base import Integrand, Reference, reference_at
+from stakes.beliefs.base import Integrand, Reference, Regret, reference_at
 from stakes.beliefs.categorical import class_moments, class_reference
 from stakes.exceptions import StakesError
+from stakes.losses.distributions import NODES_PER_PANEL, Distribution, panel_nodes
 from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels, check_probabilities
 
 Host: TypeAlias = NDArray[Any]
@@ -173,12 +174,30 @@ class DrawsBelief:
     def split_moments(self, integrand: Integrand, reference: Reference) -> Host:
         """[N, M, J, D]: draws shared out over the outcomes, by p(y_j | x, theta_k) over the mean of that over draws."""
         each = self.draw_moments(integrand, reference)  # [M, K, D]
-        logs = self.log_weights()  # [N, J, K]: normalised over draws
-        total = logsumexp(logs, axis=1, keepdims=True)
-        lost = np.isneginf(total)  # a draw under which none of the outcomes can be: they tell nothing of it
-        logs, total = np.where(lost, 0.0, logs), np.where(lost, np.log(len(self.outer)), total)
-        spread = np.exp(logs - total) / self.n_draws  # normalised over outcomes
-        return np.asarray(np.einsum("njk,mkd->nmjd", spread, each, optimize=True))
+        return np.asarray(np.einsum("njk,mkd->nmjd", self._spread(), each, optimize=True))
+
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Host) -> Distribution:
+        """[M]: draws are edges of panels, and have all of the mass, w(z) / K each: there is no density."""
+        return self._at_edges(integrand, reference, marks)[0]
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Host) -> Host:
+        """[N, M]: draws shared out over the outcomes, as in `split_moments`."""
+        now, order = self._at_edges(integrand, reference, marks)
+        spread, shares = self._spread(), np.asarray(now.edge_mass) * self.n_draws
+        spread = np.concatenate([spread, np.zeros((*spread.shape[:2], 1))], axis=2)  # marks have no mass
+        found = np.empty((self.n_candidates, self.n_contexts))
+        for m in range(self.n_contexts):
+            here = replaced(
+                now,
+                **{name: getattr(now, name)[m] for name in ("origin", "edges", "nodes", "step", "mass", "edge_mass")},
+            )
+            cells = spread[:, :, np.minimum(order[m], self.n_draws)] * shares[m]  # [N, J, P + 1]
+            found[:, m] = regret(replaced(here, edge_mass=cells), here, marks[m]).sum(axis=1)
+        return found
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """Those between all draws, for each outcome."""
+        return NODES_PER_PANEL * (self.n_draws + 2) * len(self.outer)
 
     def log_weights(self) -> Host:
         """Log of the importance weights: what each draw counts once the label of x is y_j.
@@ -236,6 +255,27 @@ class DrawsBelief:
         if not len(kept) or not len(outer):
             raise StakesError(f"no draw is left of {self.n_draws}: at least {_FEWEST} are wanted")
         return replaced(self, kept=kept, outer=outer)
+
+    def _at_edges(self, integrand: Integrand, reference: Reference, marks: Host) -> tuple[Distribution, Host]:
+        """[M] and [M, P + 1]: the distribution of each context, and which draw is at each edge; from K on, marks."""
+        z = self._drawn()  # [M, K]
+        origin = np.zeros(len(z)) if reference.point is None else np.asarray(reference.point)
+        weights = np.asarray(integrand.statistics(z, origin[:, None]))[..., 0] / self.n_draws
+        low = z.min(axis=1, keepdims=True)  # an edge more, so that there is a panel if there is one draw
+        places = np.concatenate([z - origin[:, None], low - origin[:, None], np.asarray(marks)], axis=1)
+        masses = np.concatenate([weights, np.zeros((len(z), places.shape[1] - z.shape[1]))], axis=1)
+        order = np.argsort(places, axis=1, kind="stable")
+        edges, edge_mass = (np.take_along_axis(each, order, axis=1) for each in (places, masses))
+        nodes, step = panel_nodes(edges)
+        return Distribution(origin, edges, nodes, step, np.zeros_like(nodes), edge_mass), order
+
+    def _spread(self) -> Host:
+        """[N, J, K]: how draws are shared out over the outcomes, 1 / K of each in all."""
+        logs = self.log_weights()  # [N, J, K]: normalised over draws
+        total = logsumexp(logs, axis=1, keepdims=True)
+        lost = np.isneginf(total)  # a draw under which none of the outcomes can be: they tell nothing of it
+        logs, total = np.where(lost, 0.0, logs), np.where(lost, np.log(len(self.outer)), total)
+        return np.asarray(np.exp(logs - total) / self.n_draws)  # normalised over outcomes
 
     def _drawn(self) -> Host:
         """[M, K, ...]: the targets of the draws that count."""

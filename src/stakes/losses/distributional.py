@@ -274,10 +274,10 @@ class QuantileScore(WeightedScore):
     def uncertainty(self, distribution: Distribution, marks: Array) -> Array:
         """[...]: E[l(z, a)], over the scale of the distribution; a is an edge of panels."""
         xp, answer = namespace(distribution.mass), marks[..., 0]
-        total = xp.sum(distribution.mass * self._pinball(distribution.nodes - answer[..., None, None]), axis=(-2, -1))
+        total = xp.sum(distribution.mass * self.step_cost(distribution.nodes - answer[..., None, None]), axis=(-2, -1))
         if distribution.edge_mass is None:
             return total
-        return total + xp.sum(distribution.edge_mass * self._pinball(distribution.edges - answer[..., None]), axis=-1)
+        return total + xp.sum(distribution.edge_mass * self.step_cost(distribution.edges - answer[..., None]), axis=-1)
 
     def charge(self, distribution: Distribution, answer: Array) -> Array:
         """E[l(z, b)] of any answer b, by max(tau s, (tau - 1) s) = tau s + max(-s, 0) with s = z - b.
@@ -300,10 +300,17 @@ class QuantileScore(WeightedScore):
         """[...]: w(z) times what answering `prediction` costs."""
         z, prediction = asarrays(z=z, prediction=prediction)
         z, prediction = namespace(z).broadcast_arrays(z, prediction)
-        return self.weighted(z, self._pinball(z - prediction))
+        return self.weighted(z, self.step_cost(z - prediction))
 
-    def _pinball(self, step: Array) -> Array:
-        """[...]: what a target costs that lies `step` above the answer."""
+    def step_cost(self, step: Array) -> Array:
+        """What a target costs that lies `step` above the answer, without its weight.
+
+        Args:
+            step: The target less the answer, [...].
+
+        Returns:
+            [...].
+        """
         xp = namespace(step)
         return self.unit * xp.where(step > 0, self.level * step, (self.level - 1.0) * step)
 

@@ -217,7 +217,10 @@ class Distribution:
         """Refuse mass that sits in points."""
         if self.edge_mass is not None:
             check_all(
-                self.edge_mass == 0, "a density is needed: some members are certain of a target. Give context_sd > 0."
+                self.edge_mass == 0,
+                "a density is needed, and here mass sits in points: of members that are certain of a target (give "
+                "context_sd > 0), or of draws (which have no density: NormalEnsemble, made of the mean and sd of the "
+                "target under each draw, has one).",
             )
 
     def check_spread(self) -> None:
