@@ -14,14 +14,16 @@ import numpy as np
 from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks.measure import Row, Settings, race
-from stakes import ExponentialWeight, NormalEnsemble, SquaredError, ThresholdDecision, rank, score
+from stakes import CRPS, ExponentialWeight, NormalEnsemble, Pinball, SquaredError, ThresholdDecision, rank, score
 
 _CELLS = 72
 SIZES, QUICK = (2000, 300, 200), (20, 10, 5)
 LOSSES = {
     "squared error": (SquaredError(), 1),
     "squared error, exponential weight": (SquaredError(ExponentialWeight(0.5)), 1),
-    "threshold decision": (ThresholdDecision(1.0), 40),
+    "threshold decision": (ThresholdDecision(1.0), 4),
+    "CRPS": (CRPS(), 1),
+    "pinball": (Pinball(0.9), 10),
 }
 """By name: the loss, and of how many candidates one is scored."""
 

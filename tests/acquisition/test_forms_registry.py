@@ -87,6 +87,7 @@ LOSSES = {
     (Linex, ExponentialWeight): [Linex(0.8, ExponentialWeight(-0.4))],
     (CRPS, None): [CRPS()],
     (CRPS, ExponentialWeight): [CRPS(ExponentialWeight(0.5))],
+    (CRPS, ANY): [CRPS(), CRPS(ExponentialWeight(0.5)), CRPS(sigmoid)],
     (AbsoluteError, None): [AbsoluteError()],
     (AbsoluteError, ExponentialWeight): [AbsoluteError(ExponentialWeight(0.5))],
     (Pinball, None): [Pinball(0.9), Pinball(0.2)],
@@ -189,6 +190,8 @@ COMPILED = frozenset(
         "counts of packed votes",
         "normal probabilities along even labels",
         "normal probabilities along even labels, warped",
+        "savings of members along even labels",
+        "quantiles by series between those of members",
     }
 )
 """Forms that need numba."""

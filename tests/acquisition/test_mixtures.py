@@ -175,4 +175,4 @@ def test_the_positive_part_of_a_function_that_changes_its_sign_twice_between_nod
         dense = np.linspace(-8.0, 8.0, 2_000_001)
         exact = np.exp(-0.5 * dense**2) * (0.01 - (dense - shift) ** 2)
         wanted = np.maximum(exact, 0).sum() * (dense[1] - dense[0]) / (u[1] - u[0])
-        assert_allclose(mixture_decisions._positive_part(values, density, 1.0), wanted, rtol=0, atol=3e-6)
+        assert_allclose(mixture_decisions.positive_part(values, density, 1.0), wanted, rtol=0, atol=3e-6)

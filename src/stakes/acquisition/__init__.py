@@ -4,6 +4,7 @@ from stakes.acquisition import centred as _centred  # noqa: F401 (registers its 
 from stakes.acquisition import closed_forms as _closed_forms  # noqa: F401 (registers its forms)
 from stakes.acquisition import mixture_decisions as _mixture_decisions  # noqa: F401 (registers its forms)
 from stakes.acquisition import mixtures as _mixtures  # noqa: F401 (registers its forms)
+from stakes.acquisition import normals as _normals  # noqa: F401 (registers its forms)
 from stakes.acquisition import profile as _profile  # noqa: F401 (registers its forms)
 from stakes.acquisition import votes as _votes  # noqa: F401 (registers its forms)
 from stakes.acquisition.batches import Selection, fallback_scores, select

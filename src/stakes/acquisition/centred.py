@@ -595,7 +595,7 @@ def _over_normals(loss: SquaredError, belief: NormalEnsemble, shares: Array) -> 
     return with_effort(lambda block: quadratic_form(block, matrix), effort)
 
 
-def _numbers(loss: Any, belief: Any) -> int:
+def quadratic_numbers(loss: Any, belief: Any) -> int:
     """The masses of cells under members, their product with the matrix, and what made them."""
     return int(4 * belief.n_cells(loss) * belief.member_weights.shape[0])
 
@@ -609,7 +609,7 @@ def _quadratic_form(
         GENERAL.prepare,
         GENERAL.numbers,
         GENERAL.context_numbers,
-        total=Total(total, _numbers),
+        total=Total(total, quadratic_numbers),
         serves=lambda loss, belief: belief.member_weights.shape[0] < belief.n_contexts * coordinates(belief),
     )
 

@@ -417,8 +417,12 @@ def prepare_general(loss: AnyLoss, belief: Any, integrand: Any) -> Reduction:
     return (_over_distributions if isinstance(loss, DistributionLoss) else _over_moments)(loss, belief, integrand)
 
 
-def settled_effort(loss: AnyLoss, belief: Any, integrand: Any) -> int:
-    """How often the rule of labels is refined until two of them agree on some pairs.
+Prepare: TypeAlias = Callable[[Any, Any, Any], Reduction]
+"""A way to prepare reductions for a loss that was resolved already: of a loss, a belief and the integrand."""
+
+
+def settled_effort(loss: AnyLoss, belief: Any, integrand: Any, prepare: Prepare = prepare_general) -> int:
+    """How often the rule of labels is refined until two of them agree on some pairs, by the general route or `prepare`.
 
     A warning says what is left where they do not, and by how much two rules of targets differ where these are rough.
     """
@@ -429,12 +433,12 @@ def settled_effort(loss: AnyLoss, belief: Any, integrand: Any) -> int:
     if not (rough or adapts):
         return 0
     few, error = _few(belief), integrand.error
-    nothing, values = _nothing(loss, few, integrand), prepare_general(loss, few, integrand)[0](few)
+    nothing, values = _nothing(loss, few, integrand), prepare(loss, few, integrand)[0](few)
     if rough:
-        error += relative_gap(values, prepare_general(loss, few, integrand.refined())[0](few), nothing)
+        error += relative_gap(values, prepare(loss, few, integrand.refined())[0](few), nothing)
     effort = 0
     if adapts or (isinstance(few, RefinableBelief) and not exact):
-        effort, gap = _agreed(loss, few, integrand, values, nothing, _MOST_EFFORT if adapts else 1)
+        effort, gap = _agreed(loss, few, integrand, values, nothing, _MOST_EFFORT if adapts else 1, prepare)
         error += gap
     warn_of_error(loss, error)
     return effort
@@ -445,12 +449,14 @@ def _adapts(belief: Any) -> bool:
     return isinstance(getattr(belief, "rule", None), Automatic)
 
 
-def _agreed(loss: Any, few: Any, integrand: Any, values: Array, nothing: Array, most: int) -> tuple[int, float]:
+def _agreed(
+    loss: Any, few: Any, integrand: Any, values: Array, nothing: Array, most: int, prepare: Prepare
+) -> tuple[int, float]:
     """The first of `most` rules of labels with which the next agrees, or the last of them; the error that is left."""
     gap = 0.0
     for effort in range(most):
         few = few.refined()
-        others = prepare_general(loss, few, integrand)[0](few)
+        others = prepare(loss, few, integrand)[0](few)
         gap, values = relative_gap(values, others, nothing), others
         if gap <= _AGREED:
             return effort, gap

@@ -31,7 +31,8 @@ from stakes.acquisition.mixtures import (
 from stakes.beliefs import GaussianMixtureBelief, WarpedGaussianBelief
 from stakes.losses import ThresholdDecision
 
-_RESOLVED = 0.19  # spacing of nodes, in the width of a density times a normal probability, that a polynomial resolves
+RESOLVED = 0.19
+"""Spacing of nodes, in the width of a density times a normal probability, that a polynomial resolves."""
 _EXTREME = 1e-4  # share of a cost, below which a table of probabilities is too rough
 _PER_UNIT, _END = 128, 8.5  # entries of the table of normal probabilities, and where it ends
 _TABLE = np.arange(-_END, _END + 0.5 / _PER_UNIT, 1.0 / _PER_UNIT)
@@ -49,7 +50,7 @@ def _threshold(loss: ThresholdDecision, belief: GaussianMixtureBelief) -> Reduct
     def quick(block: GaussianMixtureBelief) -> tuple[Array, Array]:
         slopes = packed(xp.permute_dims(slopes_of(block), (1, 2, 0)))  # [n, M, S]
         tail = filled(block.candidate_mean.shape, TAIL, block.mean)
-        spacing = _RESOLVED / np.sqrt(1.0 + _steepest(slopes, variance) ** 2)  # [n]
+        spacing = RESOLVED / np.sqrt(1.0 + _steepest(slopes, variance) ** 2)  # [n]
         nodes = even_nodes(block, -tail, tail, constant(spacing, tail))
         found, costs = np.zeros(slopes.shape[:2]), (float(loss.miss), float(loss.false_alarm))
         _sum_decisions(*for_loops(nodes, slopes), mean, variance, *costs, found)
@@ -98,7 +99,7 @@ def _sum_decisions(
                 move[s] = b * step[n, s] / rest
                 steepest = max(steepest, move[s] * move[s])
             stride = 1
-            while 4 * stride * stride * (steepest + widest * widest) <= _RESOLVED * _RESOLVED:
+            while 4 * stride * stride * (steepest + widest * widest) <= RESOLVED * RESOLVED:
                 stride *= 2
             count, total = (counts[n] + stride - 1) // stride, 0.0
             for s in range(size):
@@ -113,7 +114,7 @@ def _sum_decisions(
                 excess[j] = (miss + false_alarm) * act - false_alarm * whole
                 sums[j] = whole
                 total += excess[j]
-            found[n, m] = stride * _positive_part(excess[:count], sums[:count], -1.0 if total > 0.0 else 1.0)
+            found[n, m] = stride * positive_part(excess[:count], sums[:count], -1.0 if total > 0.0 else 1.0)
 
 
 @loop
@@ -126,7 +127,7 @@ def _normal_below(place: float) -> Any:
 
 
 @loop
-def _positive_part(values: Any, whole: Any, sign: float) -> float:
+def positive_part(values: Any, whole: Any, sign: float) -> float:
     """The integral of the positive part of sign times a smooth function, in spacings of its values at even nodes."""
     count, total = values.shape[0], 0.0
     for j in range(count):

@@ -16,7 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from stakes._utils.arguments import RandomState, as_generator
-from stakes._utils.array import Array, constant, density, namespace, ratio
+from stakes._utils.array import Array, constant, namespace, ratio
 from stakes.beliefs.quadrature import TAIL
 
 _MEMBER_MARKS = (-8.5, -4.5, -1.5, 1.5, 4.5, 8.5)  # edges of panels around a member, in its standard deviations
@@ -104,7 +104,7 @@ class MixtureGrid:
         """[N, J, K]: the density of each member at each point, times the spacing."""
         y = self.outcomes(mean, sd)
         spacing = (y[:, -1] - y[:, 0]) / max(y.shape[1] - 1, 1)
-        return member_weights * spacing[:, None, None] * likelihood(y, mean, sd)
+        return _weighted_likelihood(y, mean, sd, member_weights * spacing[:, None])
 
     def refined(self) -> MixtureGrid:
         """A grid twice as fine."""
@@ -328,6 +328,18 @@ class Automatic:
 
 def likelihood(y: Array, mean: Array, sd: Array) -> Array:
     """[N, ..., K]: the density of outcomes y [N, ...] under each member [N, K]."""
+    return _weighted_likelihood(y, mean, sd, 1.0)
+
+
+def _weighted_likelihood(y: Array, mean: Array, sd: Array, weights: Array | float) -> Array:
+    """[N, ..., K]: the same times weights [N, K], in place: memory is what takes the time."""
+    xp = namespace(mean)
     shape = (mean.shape[0], *(1,) * (y.ndim - 1), mean.shape[1])
-    mean, sd = (namespace(mean).reshape(each, shape) for each in (mean, sd))
-    return density((y[..., None] - mean) / sd) / sd
+    mean, sd, heights = (xp.reshape(each, shape) for each in (mean, sd, weights / (math.sqrt(2.0 * math.pi) * sd)))
+    found = y[..., None] - mean
+    found /= sd
+    found *= found
+    found *= -0.5
+    found = xp.exp(found)
+    found *= heights
+    return found
