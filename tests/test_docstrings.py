@@ -9,6 +9,7 @@ import importlib
 import inspect
 import re
 import types
+import warnings
 from functools import cache
 from pathlib import Path
 
@@ -137,7 +138,8 @@ def with_examples():
 @pytest.mark.parametrize("module", list(with_examples()))
 def test_examples_run(module, tmp_path, monkeypatch):
     try:
-        found = importlib.import_module(module)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of libraries that it imports
+            found = importlib.import_module(module)
     except ImportError as error:
         pytest.skip(f"{module} needs {error.name}")
     monkeypatch.chdir(tmp_path)  # an example may write a file

@@ -214,7 +214,9 @@ def test_the_same_call_gives_the_same_model(table, model):
     np.testing.assert_array_equal(clone(model).fit(X[:60], y[:60], pool=X).predict(X), model.predict(X))
     other = CountProcess(random_state=1).fit(X[:60], y[:60], pool=X)
     assert not np.array_equal(other.predict(X), model.predict(X))
-    np.testing.assert_allclose(other.predict(X), model.predict(X), rtol=0.25)
+    ratios = np.log(other.predict(X) / model.predict(X))
+    assert np.sqrt(np.mean(ratios**2)) < 0.1  # draws are others, what they say is about the same
+    assert abs(ratios).max() < 0.4
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,20 @@ def test_workers_that_die_make_no_difference_to_rows_that_they_read(client, fore
     client.wait_for_workers(2)
 
 
+class LateToGather:
+    """A task that was done when we were told of it, and whose result was lost before we had it."""
+
+    status = "finished"
+
+    def result(self):
+        raise distributed.CancelledError("lost")
+
+
+def test_what_is_lost_after_it_is_done_is_done_again():
+    cluster = importlib.import_module("stakes.ranking.cluster")
+    assert cluster._result(LateToGather()) is cluster._LOST
+
+
 def test_dask_collections(client, forest, rows):
     """An Array knows how long its chunks are; of a DataFrame rows are counted and contexts drawn in one pass."""
     array, frame = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")

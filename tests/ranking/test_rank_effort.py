@@ -162,11 +162,18 @@ def test_a_mixture_is_summarised_by_its_means_and_covariances(rng):
     assert plain.covariance == pytest.approx(belief.covariance.mean(axis=0) + between)
 
 
-def test_a_loss_that_would_take_minutes_looks_at_a_summary_and_says_so(rng):
+def test_a_loss_that_would_take_minutes_looks_at_the_best_by_a_summary_and_says_so(rng):
     forest, pool = regression_forest(rng), rng.standard_normal((300, 3))
     began = time.process_time()
     ranking = rank(forest, stakes.AbsoluteError(), pool, n=3)
     assert time.process_time() - began < 20.0
+    assert 6 <= kinds_of(ranking)["screened rows"]["count"] < 300
+
+
+def test_where_not_even_a_few_rows_can_be_scored_members_are_summarised(rng, monkeypatch):
+    forest, pool = regression_forest(rng), rng.standard_normal((40, 3))
+    monkeypatch.setattr(stakes.ranking.query, "_MAX_NUMBERS", 1_000_000)
+    ranking = rank(forest, stakes.AbsoluteError(), pool, n=3)
     assert "summarised members" in kinds_of(ranking)
     exact = rank(forest, stakes.AbsoluteError(), pool[list(ranking.indices)], contexts=pool[:5], n=3, max_rows=3)
     assert "summarised members" not in kinds_of(exact)

@@ -251,16 +251,18 @@ register(
 
 # Quantiles
 
-_WIDEST = 8.0  # half of what the quantiles of members span, in the smallest standard deviation: more terms are many
+_WIDEST = 64.0  # half of what the quantiles of members span, in the smallest sd: beyond, terms are many
 _TERMS_TO_SD, _MORE_TERMS = 7.0, 10  # of a series: exp(-7^2 / 2) is 2e-11, and a few for the first sd
 _LAST_TERM = 1e-11  # of the largest: what may be left out
 _TOGETHER = 64  # contexts whose series are multiplied at a time
 _STEPS, _CLOSE = 40, 1e-3  # towards a quantile, and the share of the way so far that the last step may be
 _STILL = 1e-12
 _LABEL_SPACING = 1.0 / 6.0  # of labels, in the smallest standard deviation of a candidate
-_MOST_EFFORT = 4  # times that labels are laid half as far apart
-_AGREED = 1e-6  # of sums over labels and over every other: what is left of the finer is less
+_MOST_EFFORT = 7  # times that labels are laid half as far apart
+_AGREED = 3e-7  # of sums over labels and over every other: what is left of the finer is less
+_EARLIER = 30.0  # times as far the sums before them may be
 _NO_REGRET, _NO_MASS = 1e-13, 1e-17  # of the whole range of answers, and of all labels
+_PER_QUANTILE = 10_000  # numbers of a candidate and a context: a hundred labels, for each a series that is solved
 _FEW, _LEFT_OUT = 32, 1e-13  # factors that labels are written in, and what those may leave out
 
 
@@ -277,6 +279,17 @@ class _Series(NamedTuple):
     """[D + 1, m]: their mean"""
     today: Any
     """[m]: where that is 0"""
+
+    def take(self, places: Any) -> _Series:
+        """The series of some of these contexts."""
+        members = self.members.reshape(len(self.members), *self.mean.shape)[..., places]
+        return _Series(
+            self.contexts[places],
+            self.half[places],
+            members.reshape(len(members), -1),
+            np.ascontiguousarray(self.mean[:, places]),
+            self.today[places],
+        )
 
 
 def _quantiles(loss: Any, belief: NormalEnsemble) -> Reduction:
@@ -406,20 +419,29 @@ class _Told(NamedTuple):
 def _settled(series: list[_Series], labels: _Labels) -> Iterator[tuple[_Series, Any, float]]:
     """For each series the regrets [m] of today's quantiles, and how far the last labels moved them if they still do.
 
-    Labels are laid half as far apart until they agree with every other of them.
+    At contexts where labels do not agree with every other of them they are laid half as far apart, until they do.
     """
     told = [_Told.of(labels.masses(), labels.weights)]
     for each in series:
         regrets = told[0].regrets(each)
-        fine, coarse = np.sum(regrets, axis=0), 2.0 * np.sum(regrets[::2], axis=0)
-        level, far = 0, abs(fine - coarse) > _AGREED * fine + _NO_REGRET
-        while np.any(far) and level < _MOST_EFFORT:
-            level += 1
+        found, before, earlier = (step * np.sum(regrets[::step], axis=0) for step in (1, 2, 4))
+        far = np.flatnonzero(_moved(found, before) | _moved(before, earlier, _EARLIER))  # two may agree by chance
+        for level in range(1, 1 + _MOST_EFFORT):
+            if not len(far):
+                break
             if len(told) == level:
                 told.append(_Told.of(labels.halved(level - 1).masses(0.5), labels.weights))
-            fine, coarse = 0.5 * (fine + np.sum(told[level].regrets(each), axis=0)), fine
-            far = abs(fine - coarse) > _AGREED * fine + _NO_REGRET
-        yield each, fine, float(np.max(np.where(far, abs(fine - coarse) / (fine + _NO_REGRET), 0.0)))
+            before = found[far]
+            found[far] = 0.5 * (before + np.sum(told[level].regrets(each.take(far)), axis=0))
+            moves = _moved(found[far], before)
+            far, before = far[moves], before[moves]
+        error = np.max(abs(found[far] - before) / (found[far] + _NO_REGRET)) if len(far) else 0.0
+        yield each, found, float(error)
+
+
+def _moved(fine: Any, coarse: Any, times: float = 1.0) -> Any:
+    """[m]: where two sums over labels do not agree."""
+    return abs(fine - coarse) > times * (_AGREED * fine + _NO_REGRET)
 
 
 @loop
@@ -489,7 +511,7 @@ def _integral(c: Any, x: Any, end: Any, found: Any) -> None:
 _SERIES = Form(
     "quantiles by series between those of members",
     _quantiles,
-    lambda loss, belief: 8,
+    lambda loss, belief: _PER_QUANTILE,
     2048,
     serves=_lays_out_labels,
 )

@@ -35,6 +35,7 @@ from stakes.ranking.pools import fitted_columns, pool_chunks, pool_rows, pool_si
 _AHEAD = 4  # tasks that wait for each thread of a worker: none is idle, and no scheduler holds millions of them
 _FILES = 64  # files whose number of rows one task looks up
 _LOSSES = 3  # times that a task may be lost together with all copies of the model
+_LOST = object()  # what comes of such a task
 _SECONDS = 60  # to wait for the first worker
 _KEPT = 4  # sets of rows that were fetched and are remembered: contexts, the shortlist, rows chosen
 _PLACES = 40  # bits for the place of a row within its partition
@@ -216,14 +217,15 @@ class ClusterPool:
                     return
                 future = next(finished)
                 task = given.pop(future)
-                if future.status in ("cancelled", "lost") or _was_cancelled(future):
+                came = _result(future)
+                if came is _LOST:
                     lost[task[0]] += 1
                     if lost[task[0]] > _LOSSES:
                         raise StakesError(_gone(_LOSSES + 1))
                     carried = self._scattered(sent) if carried is None or carried.status != "finished" else carried
                     give(task)
                     continue
-                yield task[0], _result(future)
+                yield task[0], came
         finally:
             if given:
                 self.client.cancel(list(given))
@@ -485,13 +487,6 @@ def _check_versions(wanted: dict[str, str], found: dict[str, dict[str, str]]) ->
             )
 
 
-def _was_cancelled(future: Any) -> bool:
-    """Whether a task failed because something that it was to be given is lost."""
-    from concurrent.futures import CancelledError
-
-    return future.status == "error" and isinstance(future.exception(), CancelledError)
-
-
 def _gone(times: int) -> str:
     return (
         f"workers were lost {times} times while they had the same rows. If memory is short there: fewer threads for "
@@ -500,12 +495,19 @@ def _gone(times: int) -> str:
 
 
 def _result(future: Any) -> Any:
-    """What a worker made; an error of its own as it is, and one of the cluster in words."""
-    from distributed import KilledWorker
+    """What a worker made, or `_LOST`; an error of its own as it is, and one of the cluster in words.
+
+    A task is lost with its worker, with what it was to be given, or after it is done and before we have what it made.
+    """
+    from distributed import CancelledError, KilledWorker
     from distributed.comm.core import CommClosedError
 
+    if future.status in ("cancelled", "lost"):
+        return _LOST
     try:
         return future.result()
+    except CancelledError:
+        return _LOST
     except KilledWorker as error:
         raise StakesError(_gone(error.allowed_failures + 1)) from error
     except CommClosedError as error:
