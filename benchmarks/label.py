@@ -1,7 +1,8 @@
 """The page of `stakes label` in a browser: from a key press to the next card while a refit runs, and the first card.
 
-Seconds are those of the clock, as a person waits: between the key press and the moment when the next card is in the
-document, the label on the disk. Chromium is the one on the PATH, driven by Playwright.
+Seconds are those of the clock, as a person waits: between the key press, as the browser stamped it, and the moment when
+the card of another row is in the document, the label on the disk. The first card counts from the start of the command.
+Chromium is the one on the PATH, driven by Playwright, and is open before the command is started.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from stakes.files import write_csv
 
 WATCH = """() => {
     window.waits = [];
-    let pressed = null;
-    document.addEventListener("keydown", () => { pressed = performance.now(); }, true);
+    let pressed = null, before = document.getElementById("card").dataset.row;
+    document.addEventListener("keydown", (event) => { pressed = event.timeStamp; }, true);
     new MutationObserver(() => {
         const card = document.getElementById("card");
-        if (card && pressed !== null) { waits.push(performance.now() - pressed); pressed = null; }
+        if (pressed === null || !card || card.dataset.row === before) return;
+        waits.push(performance.now() - pressed);
+        pressed = null;
+        before = card.dataset.row;
     }).observe(document.getElementById("work"), {childList: true});
 }"""
 
@@ -46,7 +50,7 @@ def rows(given: Settings) -> Iterator[Row]:
         path = _campaign(Path(folder), size)
         first, waits, refitting = _measured(path, Path(folder), browser, presses)
     sizes, share = f"{size:,} rows", f"{refitting} of {presses} while a refit runs"
-    yield Row("first card of a warm campaign, from its address", sizes, first)
+    yield Row("first card of a warm campaign, from the start of the command", sizes, first)
     yield Row(f"key press to next card, median, {share}", sizes, statistics.median(waits))
     yield Row("key press to next card, 95% of them", sizes, float(np.quantile(waits, 0.95)))
 
@@ -73,15 +77,16 @@ def _measured(path: Path, folder: Path, browser: str, presses: int) -> tuple[flo
 
     command = [sys.executable, "-m", "stakes", "label", str(path), "--no-browser", "--port", "0"]
     output = folder / "server.txt"
-    with output.open("wb") as out:
+    with sync_playwright() as playwright, output.open("wb") as out:
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
+        page = chromium.new_page()
+        began = time.perf_counter()
         server = subprocess.Popen(command, stdout=out, env={**os.environ, "XDG_CONFIG_HOME": str(folder)})
-    try:
-        while (found := re.search(r"Label at (\S+)", output.read_text())) is None:
-            time.sleep(0.01)
-        with sync_playwright() as playwright:
-            chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-            page = chromium.new_page()
-            began = time.perf_counter()
+        try:
+            while (found := re.search(r"Label at (\S+)", output.read_text())) is None:
+                if server.poll() is not None:
+                    raise RuntimeError(f"stakes label ended: {output.read_text()}")
+                time.sleep(0.01)
             page.goto(found[1], timeout=300_000)
             page.wait_for_url("**/name")
             page.fill("#name", "Anna")
@@ -91,10 +96,10 @@ def _measured(path: Path, folder: Path, browser: str, presses: int) -> tuple[flo
             page.evaluate(WATCH)
             refitting = sum(_press(page, at) for at in range(presses))
             waits = [each / 1000 for each in page.evaluate("waits")]
+        finally:
+            server.kill()
+            server.wait()
             chromium.close()
-    finally:
-        server.kill()
-        server.wait()
     return first, waits, refitting
 
 
