@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from stakes import Campaign
+from stakes._utils.text import number
+from stakes.cli.commands import run
 from stakes.files import write_csv
 from stakes.tabular import ModelSpec
 from tests.label.label_cases import (
@@ -209,6 +211,28 @@ def test_a_number_that_is_typed_outlives_a_reload_and_one_that_is_none_is_refuse
     assert press(page, "Enter").status == 200
     assert states(path)[row].label == "12.5"
     assert page.input_value("#number") == ""
+    page.close()
+
+
+def test_rows_of_an_audit_are_answered_by_keys_and_the_measured_loss_appears(chromium, serve, tmp_path):
+    path = classes_campaign(tmp_path)
+    assert run(["audit", str(path), "-n", "4"]) == 0
+    page = enter(chromium.new_page(), serve(path), "Anna")
+    answered = []
+    for key in "1121":
+        assert page.inner_text("#card .eyebrow").lower() == "row of an audit"
+        assert page.is_visible("#audit")
+        answered.append(row_of(page))
+        assert press(page, key).status == 200
+    assert page.query_selector("#audit") is None
+    page.wait_for_function("() => document.getElementById('panel').innerText.includes('measured by an audit')")
+    with Campaign.open(path) as campaign:
+        audit = campaign.status().audit
+        assert [campaign.journal.state(row).status for row in answered] == ["tested"] * 4
+    assert (audit["waiting"], audit["labels"]) == (0, 4)
+    shown = page.locator(".money div", has_text="Loss of a decision today").locator("dd").inner_text()
+    low, high = number(audit["low"]), number(audit["high"])
+    assert " ".join(shown.split()) == f"{number(audit['mean'])} {low} to {high}, measured by an audit"
     page.close()
 
 
