@@ -183,8 +183,8 @@ def _named_parts(costs: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
     for name, row in rows.items():
         if lacking := [action for action in actions if action not in row]:
             raise StakesError(
-                f"costs of {name!r} lack the answers {listed(map(repr, lacking))}: give a cost for each, 0 included; only "
-                f"the right answer may be left out, which costs 0 then"
+                f"costs of {name!r} lack the answers {listed(map(repr, lacking))}: give a cost for each, 0 included. "
+                "Only the right answer may be left out; it costs 0 then."
             )
     return [[row[action] for action in actions] for row in rows.values()], list(costs), actions
 
