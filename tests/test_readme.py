@@ -74,6 +74,11 @@ def test_no_sentence_is_longer_than_thirty_words():
     assert len(sentences(README)) > 30
 
 
+def test_the_first_page_of_the_site_describes_the_picture_as_the_readme_does():
+    caption = re.search(r"!\[(.*?)\]\(docs/labels_saved.svg\)", README)[1]
+    assert f"![{caption}](labels_saved.svg)" in (ROOT / "docs" / "index.md").read_text()
+
+
 def test_what_to_expect_is_what_was_measured():
     """The table of the README beside the stored results; the picture has the same numbers in its text."""
     losses = ("squared error", "exponential weight", "threshold", "cost of a miss", "weighted log loss")

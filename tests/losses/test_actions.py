@@ -255,3 +255,15 @@ def test_costs_whose_difference_no_number_holds_are_refused():
     with pytest.raises(StakesError, match="in a larger unit"):
         CostMatrix([[0.0, 1.5e308], [-1.5e308, 0.0]])
     assert CostMatrix([[0.0, 1.5e308], [1.0, 0.0]])(0, 1) == 1.5e308
+
+
+def test_a_dict_may_leave_right_answers_out():
+    loss = CostMatrix({"ill": {"well": 20, "retest": 2}, "well": {"ill": 1, "retest": 3}})
+    assert loss.classes == ("ill", "well")
+    assert loss.actions == ("ill", "well", "retest")
+    np.testing.assert_array_equal(loss.costs, [[0, 20, 2], [1, 0, 3]])
+
+
+def test_a_dict_that_lacks_another_answer_is_refused():
+    with pytest.raises(StakesError, match="costs of 'well' lack the answers 'retest'"):
+        CostMatrix({"ill": {"well": 20, "retest": 2}, "well": {"ill": 1}})

@@ -120,5 +120,6 @@ def _worths(outlook: Outlook | None, n: int, verbose: bool) -> list[str]:
 
 def _next(target: str, output: str | None, keep: str) -> list[str]:
     """What to do now."""
-    filled = f"fill in {target!r} and run this again" if output is None else f"fill in {output}"
+    where = repr(target) if output is None else f"{output}, copy that into the table"
+    filled = f"fill in {where} and run this again"
     return ["", *wrapped(f"Next: {filled}, or begin a campaign:"), f"  {keep}"]

@@ -104,7 +104,7 @@ class CostMatrix(FiniteChoice):
 
     Args:
         costs: The matrix [C, A]; a data frame with the classes in its index and the actions in its columns; or a dict
-            {class: {action: cost}}.
+            {class: {action: cost}}, in which an action that is called as its class costs 0 where it is left out.
         classes: The names of the rows; those of a data frame or a dict. None: rows are in the order of the model's
             classes.
         actions: The names of the columns; those of a data frame or a dict.
@@ -118,6 +118,9 @@ class CostMatrix(FiniteChoice):
         >>> loss = CostMatrix([[0.0, 1.0], [5.0, 0.0]])  # missing class 1 costs 5, a false alarm 1
         >>> print(loss(1, 0), loss([0, 1], [1, 1]))
         5.0 [1. 0.]
+        >>> CostMatrix({"ill": {"well": 20}, "well": {"ill": 1}}).costs  # the right answer costs 0
+        array([[ 0., 20.],
+               [ 1.,  0.]])
         >>> CostMatrix({"ill": {"treat": 1, "wait": 20}, "well": {"treat": 1, "wait": 0}}).classes
         ('ill', 'well')
     """
@@ -173,10 +176,17 @@ def _named_parts(costs: Any) -> tuple[Any, list[Any] | None, list[Any] | None]:
         return costs, None, None
     if not costs or not all(isinstance(row, Mapping) and row for row in costs.values()):
         raise StakesError(f"costs by name must be {{class: {{action: cost}}}}; got {costs!r:.200}")
-    actions = list(next(iter(costs.values())))
-    if uneven := [name for name, row in costs.items() if set(row) != set(actions)]:
-        raise StakesError(f"costs need one of each action, {actions}, for every class; those of {uneven[0]!r} differ")
-    return [[row[action] for action in actions] for row in costs.values()], list(costs), actions
+    named = dict.fromkeys(action for row in costs.values() for action in row)
+    whole = all(len(row) == len(named) for row in costs.values())
+    actions = list(named) if whole else [*(n for n in costs if n in named), *(n for n in named if n not in costs)]
+    rows = {name: {name: 0.0, **row} if name in actions else row for name, row in costs.items()}
+    for name, row in rows.items():
+        if lacking := [action for action in actions if action not in row]:
+            raise StakesError(
+                f"costs of {name!r} lack the answers {listed(map(repr, lacking))}: give a cost for each, 0 included. "
+                "Only the right answer may be left out; it costs 0 then."
+            )
+    return [[row[action] for action in actions] for row in rows.values()], list(costs), actions
 
 
 def _refuse_slips(classes: Sequence[Any] | None, actions: Sequence[Any] | None) -> None:
