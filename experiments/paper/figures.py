@@ -38,6 +38,13 @@ MATH = {  # names as the paper sets them
     "EVR_w by Monte Carlo": r"$\mathrm{EVR}_w$ by Monte Carlo",
 }
 _STYLE = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "stakes"}
+_SAID = {  # parts of the names of studies, in words
+    "-intelex": "",
+    "-train": ", 528 rows",
+    "-all": ", 990 rows",
+    "-exact": ", prices",
+    "-log-warped": ", log prices",
+}
 _ORDER = ("slump", "yacht", "estate", "vehicle", "landsat", "vowel")
 
 
@@ -145,9 +152,10 @@ def _by_study(summaries: Sequence[Summary]) -> list[tuple[tuple[str, str], list[
 def _short(summary: Summary) -> str:
     """The name without the study and the preset."""
     own = summary.name.replace(summary.about["study"], "").replace(f"-{summary.about['preset']}", "")
-    name = own.replace("-intelex", "").strip("-").replace("-train", ", 528 rows").replace("-all", ", 990 rows")
+    for word, said in _SAID.items():
+        own = own.replace(word, said)
     by = ", scikit-learn" if summary.about["study"] == "classification" and "intelex" not in summary.name else ""
-    return name.replace("-", ", ").capitalize() + by
+    return own.strip("-").replace("-", ", ").capitalize() + by
 
 
 def _middle(study: str) -> Callable[[Any], tuple[float, float]]:

@@ -13,12 +13,13 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are tho
 
 INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 KEPT = "interrupted; what was recorded is kept"
+HANGUP = "signal.signal(signal.SIGHUP, signal.SIG_DFL)"  # tests under nohup ignore it, and what they start would too
 
 
 def python(code, **environment):
     """What a process that runs these lines ends with, and says."""
     done = subprocess.run(
-        [sys.executable, "-c", f"import os, signal, time\n{code}"],
+        [sys.executable, "-c", f"import os, signal, time\n{HANGUP}\n{code}"],
         capture_output=True,
         text=True,
         check=False,

@@ -19,7 +19,8 @@ from experiments.paper.results import read, write
 from experiments.paper.study import Place
 from experiments.paper.summary import summarised
 
-KEPT = read(Path(__file__).resolve().parents[3] / "experiments" / "results")
+ROOT = Path(__file__).resolve().parents[3]
+KEPT = read(ROOT / "experiments" / "results")
 SLICE = replace(table2.PUBLISHED, budget=3, draws=20)
 ABOUT = {"command": "c", "runs": 3, "labels": 3, "seconds": 1.0, "settings": "s"}
 
@@ -97,6 +98,15 @@ def test_losses_have_a_row_for_each_table_and_a_column_for_each_metric():
     line = next(each for each in panels[3].lines if each.get_label() == r"$\mathrm{EVR}_w$")
     wanted = [each.log10_mean for each in rows[1].points if (each.strategy, each.metric) == ("EVR_w", "SEL_w")]
     np.testing.assert_array_equal(line.get_ydata(), wanted)
+
+
+@pytest.mark.usefixtures("drawing")
+def test_models_of_linex_are_named_by_what_they_see():
+    rows = [next(each for each in KEPT if each.name == f"linex-estate-text-{name}") for name in ("exact", "log-warped")]
+    names = [axis.get_ylabel().split("\n")[0] for axis in figures.losses_figure(rows).axes]
+    assert [each for each in names if each] == ["Estate, prices", "Estate, log prices"]
+    shown = (ROOT / "docs" / "figures" / "losses-linex-published.svg").read_text()
+    assert "<!-- Estate, log prices -->" in shown
 
 
 @pytest.mark.usefixtures("drawing")
