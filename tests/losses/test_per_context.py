@@ -171,7 +171,7 @@ def each_alone(of, losses, belief):
 
 def joint_worth(loss, belief, batch, weights=None):
     """[n]: of the first labels of a given batch."""
-    state, found = start_batch(loss, belief, weights, np.random.default_rng(0), 4096), []
+    state, found = start_batch(loss, belief, weights, np.random.default_rng(0), 2**20), []
     for place in batch:
         state.add(place)
         found.append(np.exp(float(state.log_joint())))
@@ -182,10 +182,12 @@ def joint_worth(loss, belief, batch, weights=None):
 def test_labels_together_are_worth_the_sum_over_contexts(losses, belief, rtol):
     chosen = select(PerContext(losses, PRICES), belief, n=3, context_weights=SHARES)
     assert len(chosen.indices) == 3
-    wanted = each_alone(lambda one, block: joint_worth(one, block, chosen.indices), losses, belief)
-    found = joint_worth(PerContext(losses, PRICES), belief, chosen.indices, SHARES)
+    pair = chosen.indices[:2]  # whose labels are enumerated, but for those of mixtures, which are the same draws
+    wanted = each_alone(lambda one, block: joint_worth(one, block, pair), losses, belief)
+    found = joint_worth(PerContext(losses, PRICES), belief, pair, SHARES)
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=1e-12)
-    np.testing.assert_allclose(chosen.joint_reduction, wanted, rtol=max(rtol, 0.02), atol=1e-12)  # labels may be drawn
+    apart = np.abs(np.asarray(chosen.joint_reduction[:2]) - wanted)
+    assert np.all(apart <= 4.0 * np.asarray(chosen.sampling_error[:2]) + max(rtol, 1e-9) * wanted + 1e-12)
 
 
 def least_cost(loss, law):
@@ -279,8 +281,7 @@ def test_outlook_with_a_loss_for_each_row():
         for other, factor in ((same, 1.0), (dear, 3.0)):
             assert other.ranking.indices == one.ranking.indices
             assert other.today.value == pytest.approx(factor * one.today.value, rel=1e-6)
-            found, wanted = other.offers[-1].saving.value, one.offers[-1].saving.value
-            assert found == pytest.approx(factor * wanted, rel=1e-6)
+            assert other.offers[-1].net == pytest.approx(factor * one.offers[-1].net, rel=1e-6)
     rows = PerContext(lambda row: CostMatrix([[0, 1], [1.0 + abs(row[1]), 0]]))
     found = outlook(forest, rows, X[20:], n=4)
     belief = belief_of(forest, X[20:], X[20:])
