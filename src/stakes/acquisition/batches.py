@@ -450,8 +450,8 @@ def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -
 
 def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
     """[M]: the log of what each context adds to the most that labels can be worth, however many."""
-    general = isinstance(loss, DistributionLoss | PerContext) or by_logarithms(loss, belief) is not None
-    if general or not _is_ensemble(belief):
+    of_tables = isinstance(loss, PerContext) or not _is_ensemble(belief)
+    if of_tables or isinstance(loss, DistributionLoss) or by_logarithms(loss, belief) is not None:
         return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
     ensemble: Any = belief
     reference = ensemble.reference(loss)
