@@ -54,7 +54,7 @@ from stakes.beliefs import (
     WarpedGaussianBelief,
 )
 from stakes.beliefs.vector import matrix_root, singular_threshold, standard_deviations, whitener
-from stakes.losses import AnyLoss, PerContext
+from stakes.losses import AnyLoss
 
 _SINGULAR = 1e-12  # of its variance: a candidate whose label is known from the batch tells no more
 _PAIRS = 2**18  # of candidates and contexts that are held at once: 2 MiB, near the cache, and few enough blocks
@@ -476,26 +476,13 @@ def _starter(belief: Belief) -> Starter | None:
     return next((_STARTERS[each] for each in type(belief).__mro__ if each in _STARTERS), None)
 
 
-def _serves_each_context(belief: Belief) -> bool:
-    """Whether batches ask for the form of the loss, and for nothing else of it."""
-    plain = simplest(belief)
-    plain = plain.latent if isinstance(plain, WarpedGaussianBelief) else plain
-    return isinstance(belief, BatchBelief) or type(plain) in (GaussianBelief, VectorGaussianBelief)
-
-
 def has_batches(belief: Belief) -> bool:
     """Whether labels of the belief can be chosen together."""
     return isinstance(belief, BatchBelief) or _starter(simplest(belief)) is not None
 
 
-def obstacle(belief: Belief, loss: Any = None) -> Exception | None:
+def obstacle(belief: Belief) -> Exception | None:
     """Why batches of this belief cannot grow, as the error to raise; None where they can."""
-    if isinstance(loss, PerContext) and not _serves_each_context(belief):
-        return TypeError(
-            "labels are chosen together under a loss for each context where the belief is Gaussian, or has "
-            f"start_batch; got {type(belief).__name__}. rank(.., batch=False) and select(.., stochastic='power') go by "
-            "single labels."
-        )
     if not has_batches(belief):
         return TypeError(
             f"joint batches are known for Gaussian and warped beliefs and for ensembles; got {type(belief).__name__}. "

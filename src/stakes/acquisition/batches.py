@@ -209,14 +209,12 @@ def select(
     if stochastic is not None:
         draws = _checked_draws(stochastic, coldness, random_state)
         scores, _ = score(loss, belief, context_weights=context_weights, costs=costs, return_log_scale=True)
-        batch = (
-            None if obstacle(belief, loss) else start_batch(loss, belief, context_weights, draws, max_configurations)
-        )
+        batch = None if obstacle(belief) else start_batch(loss, belief, context_weights, draws, max_configurations)
         before = _started(batch, waiting)
         order = drawn_order(scores, stochastic, coldness, draws)
         picks = _drawn(batch, order, f"{stochastic} of score", prices, budget, waiting)
         return _selection(known, picks, n, batch, before, "stochastic")
-    if error := obstacle(belief, loss):
+    if error := obstacle(belief):
         raise error
     batch = start_batch(loss, belief, context_weights, as_generator(random_state), max_configurations)
     before = _started(batch, waiting)
@@ -400,7 +398,7 @@ def fallback_scores(
     """
     check_pair(loss, belief)
     prices = checked_prices(costs, belief)
-    if not has_batches(belief) or (isinstance(loss, PerContext) and obstacle(belief, loss) is not None):
+    if not has_batches(belief):
         return score(variance_of(belief), belief, context_weights=context_weights, costs=costs), None
     batch = start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS)
     gains, top, n_labels = _fallback(batch, prices > 0, log_floor(loss, belief, batch))
@@ -445,14 +443,15 @@ def worth_floor(loss: AnyLoss, belief: Belief, *, context_weights: Any = None) -
     """`log_floor` for the worth of one label, from one candidate and all contexts; -inf for beliefs without batches."""
     if members_agree(belief):
         return math.inf
-    if isinstance(loss, PerContext) or not loss.finite_actions or not (_is_ensemble(belief) or has_batches(belief)):
+    if not loss.finite_actions or not (_is_ensemble(belief) or has_batches(belief)):
         return -math.inf
     return _floor(log_most(loss, belief.take(slice(0, 1), slice(None)), context_weights), belief)
 
 
 def log_most(loss: AnyLoss, belief: Belief, context_weights: Any) -> Array:
     """[M]: the log of what each context adds to the most that labels can be worth, however many."""
-    if not _is_ensemble(belief) or isinstance(loss, DistributionLoss) or by_logarithms(loss, belief) is not None:
+    of_tables = isinstance(loss, PerContext) or not _is_ensemble(belief)
+    if of_tables or isinstance(loss, DistributionLoss) or by_logarithms(loss, belief) is not None:
         return start_batch(loss, belief, context_weights, np.random.default_rng(0), MAX_CONFIGURATIONS).log_most()
     ensemble: Any = belief
     reference = ensemble.reference(loss)

@@ -41,11 +41,11 @@ from array_api_compat import is_numpy_array
 
 from stakes._utils.array import Array, constant, double, filled, log_of, on_accelerator, on_host, replaced, slices
 from stakes.acquisition.ensemble_batches import repeated, variance_of
-from stakes.acquisition.forms import MemberTable
+from stakes.acquisition.forms import MemberTable, member_tables
 from stakes.acquisition.scores import SHARE_RANGE, check_finite, regret_of_members
 from stakes.beliefs import CategoricalEnsemble, VoteEnsemble
 from stakes.beliefs.categorical import member_shares
-from stakes.losses import AnyLoss, BrierLoss, CostMatrix, LogLoss, ZeroOne
+from stakes.losses import AnyLoss, BrierLoss, CostMatrix, FiniteChoice, LogLoss, PerContext, ZeroOne
 
 Host: TypeAlias = np.ndarray[Any, Any]
 
@@ -91,7 +91,7 @@ class ClassBatch:
     ) -> None:
         self.belief, self.rng, self.log_weights = _on_host(belief), rng, log_weights
         self.like = filled(1, 0.0, belief.like)
-        table = MemberTable.of(loss, self.belief)
+        ((_, table),) = member_tables(loss, self.belief)
         self.table, self.loss, self.shares = table, table.loss, member_shares(self.belief.member_weights)  # [K]
         self.today = table.today(self.belief)  # [M, d]
         weights = np.asarray(on_host(log_weights), dtype=float)
@@ -102,8 +102,8 @@ class ClassBatch:
         self.log_unit = float(log_share.max(initial=-np.inf)) if len(self.places) else 0.0
         self.share = np.exp(log_share - self.log_unit)  # [m]
         given = table, self.places, self.share
-        self.masses = uncertainty_of(loss, *given, self.today)
-        self.quick: Uncertainty | QuadraticGain | None = quadratic_gain_of(loss, *given) or self.masses
+        self.masses = uncertainty_of(self.loss, *given, self.today)
+        self.quick: Uncertainty | QuadraticGain | None = quadratic_gain_of(self.loss, *given) or self.masses
         cells = self.belief.n_classes * table.expected.size
         self.limit = min(max_configurations, max(_FEWEST, _WORK // cells))
         self.most = max(max_configurations, len(self.shares)) if isinstance(belief, VoteEnsemble) else self.limit
@@ -344,9 +344,17 @@ def serves(loss: AnyLoss, belief: Any, log_weights: Array) -> bool:
     """Whether batches of this pair are made so: on the host, with weights of contexts in range of each other."""
     if type(belief) not in (CategoricalEnsemble, VoteEnsemble) or on_accelerator(belief.like):
         return False
-    if not is_known(loss) and not is_numpy_array(belief.contexts):
+    losses = loss.each if isinstance(loss, PerContext) else (loss,)
+    if not all(map(is_known, losses)) and not is_numpy_array(belief.contexts):
         return False  # a loss of a user's own may know one library alone
-    logs = on_host(log_weights) + on_host(belief.reference(loss).log_scale)
+    if isinstance(loss, PerContext):
+        tables = member_tables(loss, belief)
+        if len(tables) > 1:
+            return False  # of losses that are known by other masses
+        log_scale = tables[0][1].log_scale
+    else:
+        log_scale = belief.reference(loss).log_scale
+    logs = on_host(log_weights) + on_host(log_scale)
     counted = logs[logs > -np.inf]
     return bool(np.ptp(counted) < SHARE_RANGE) if len(counted) else False
 
@@ -501,7 +509,7 @@ def uncertainty_of(loss: AnyLoss, table: MemberTable, contexts: Host, share: Hos
     """The uncertainty of a loss at some contexts, which count as `share` [m] says; None where it is not known here."""
     if type(loss) in (LogLoss, BrierLoss):
         columns = _class_masses(table, contexts)
-    elif type(loss) in (CostMatrix, ZeroOne):
+    elif type(loss) in (CostMatrix, ZeroOne, FiniteChoice):
         costs = table.expected[contexts]  # [m, K, A]
         columns = costs - np.take_along_axis(costs, today[contexts].astype(int)[:, None, :], axis=2)
     else:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from stakes._utils.array import Array, constant, double, log_of, log_sum, namespace, slices
-from stakes.acquisition.forms import MemberTable
+from stakes.acquisition.forms import member_tables
 from stakes.acquisition.scores import MEMORY_LIMIT, log_worth, regret_of_members
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.beliefs.log_moments import split_by_member
@@ -45,15 +45,15 @@ class EnsembleBatch:
     ) -> None:
         self.belief, self.rng, self.most = belief, rng, max_configurations
         self.several: Any = belief if several is None else several  # with fewer cells, for more labels than one
-        table = MemberTable.of(loss, belief)
-        self.loss, self.expected, self.in_logs = table.loss, table.expected, table.in_logs  # [M, K, D]
-        self.point = table.point  # [M, 1] or [M, 1, d]
+        self.loss, self.tables = loss, member_tables(loss, belief)
+        self.in_logs = any(table.in_logs for _, table in self.tables)
         self.log_weights = log_weights  # [M]
-        self.log_share = table.log_scale + log_weights  # [M]
+        xp = namespace(log_weights)
+        self.log_share = xp.concat([table.log_scale for _, table in self.tables]) + log_weights  # [M]
         members = double(belief.member_weights)[None, :]
         given = members if configurations is None else configurations
         self.configurations = log_of(given) if self.in_logs else given  # [Q, K]; logarithms where moments are
-        self.action = table.today(belief)  # [M, d]
+        self.actions = [table.today(belief.take(slice(None), part)) for part, table in self.tables]  # [m, d] each
         self.sampled = False
 
     @property
@@ -80,13 +80,14 @@ class EnsembleBatch:
 
     def log_most(self) -> Array:
         """[M]: the log of p(c) times the regret of today's action once the member is known."""
-        if self.in_logs:
-            members = log_of(double(self.belief.member_weights))[:, None] + self.expected
-            regrets = self.loss.regret(members, self.action[:, None, :])  # [M, K]
-            known = namespace(regrets).sum(regrets, axis=1)
-        else:
-            known = regret_of_members(self.loss, self.belief.member_weights, self.expected, self.action, self.point)
-        return log_of(known) + self.log_share
+        xp, found, weights = namespace(self.configurations), [], double(self.belief.member_weights)
+        for (_, table), action in zip(self.tables, self.actions, strict=True):
+            if table.in_logs:
+                regrets = table.loss.regret(log_of(weights)[:, None] + table.expected, action[:, None, :])  # [m, K]
+                found.append(xp.sum(regrets, axis=1))
+            else:
+                found.append(regret_of_members(table.loss, weights, table.expected, action, table.point))
+        return log_of(xp.concat(found)) + self.log_share
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
@@ -95,14 +96,15 @@ class EnsembleBatch:
     def log_reductions(self, count: int = 1, prices: Array | None = None) -> Array:
         """[N]: of sum over configurations of the regret of today's action, in blocks of candidates."""
         cells = self.configurations.shape[0] * self._n_cells(count)
-        block = max(1, MEMORY_LIMIT // (8 * 8 * cells * math.prod(self.expected.shape[::2])))
+        numbers = sum(math.prod(table.expected.shape[::2]) for _, table in self.tables)
+        block = max(1, MEMORY_LIMIT // (8 * 8 * cells * numbers))
         parts = slices(self.belief.n_candidates, block)
-        xp = namespace(self.expected)
+        xp = namespace(self.configurations)
         return xp.concat([self._log_worth(self._regrets(self._extended(part, count))) for part in parts])
 
     def variance_gains(self) -> Array:
         """[N]: the gain of squared error, or of the Brier score for classes, on top of the same configurations."""
-        xp, loss = namespace(self.expected), variance_of(self.belief)
+        xp, loss = namespace(self.configurations), variance_of(self.belief)
         plain = xp.exp(self.configurations) if self.in_logs else self.configurations
         settings = self.log_weights, self.rng, self.most, plain, self.several
         same = EnsembleBatch(loss, self.belief, *settings)
@@ -111,7 +113,7 @@ class EnsembleBatch:
 
     def add(self, candidate: int) -> float:
         """Extend the configurations by the candidate's label; sample them when they are too many."""
-        xp, here = namespace(self.expected), slice(candidate, candidate + 1)
+        xp, here = namespace(self.configurations), slice(candidate, candidate + 1)
         error = self._sampling_error(here) if self.sampled else 0.0
         extended = self._joint(self._outcomes(self.several, here))[0, ...]  # [Q J, K]
         mass = xp.exp(log_sum(extended)) if self.in_logs else xp.sum(extended, axis=1)
@@ -137,11 +139,15 @@ class EnsembleBatch:
 
     def _regrets(self, cells: Array) -> Array:
         """[n, M, Q]: the regret of today's action in each of the configurations `cells` [n, Q, K]."""
-        xp = namespace(self.expected)
-        if self.in_logs:
-            return self.loss.regret(split_by_member(cells, self.expected), self.action[:, None, :])
-        split = xp.permute_dims(xp.tensordot(cells, self.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, M, Q, D]
-        return self.loss.regret(split, self.action[:, None, :], self.point)
+        xp, found = namespace(cells), []
+        for (_, table), action in zip(self.tables, self.actions, strict=True):
+            if table.in_logs:
+                found.append(table.loss.regret(split_by_member(cells, table.expected), action[:, None, :]))
+                continue
+            plain = xp.exp(cells) if self.in_logs else cells
+            split = xp.permute_dims(xp.tensordot(plain, table.expected, axes=([2], [1])), (0, 2, 1, 3))  # [n, m, Q, D]
+            found.append(table.loss.regret(split, action[:, None, :], table.point))
+        return xp.concat(found, axis=1)
 
     def _extended(self, part: slice, count: int = 1) -> Array:
         """[n, Q J, K]: configurations with the label of each candidate of a block, or with `count` labels like it."""
@@ -159,7 +165,7 @@ class EnsembleBatch:
 
     def _joint(self, outcomes: Array) -> Array:
         """[n, Q J, K]: configurations with outcomes [n, J, K] of one more label."""
-        xp = namespace(self.expected)
+        xp = namespace(self.configurations)
         if self.in_logs:
             joint = self.configurations[None, :, None, :] + outcomes[:, None, :, :]
         else:
@@ -168,7 +174,7 @@ class EnsembleBatch:
 
     def _sampling_error(self, here: slice) -> float:
         """The standard error of the reduction over its size: configurations were drawn independently."""
-        xp = namespace(self.expected)
+        xp = namespace(self.configurations)
         regrets = self._regrets(self._extended(here))[0, ...]  # [M, Q J]
         weights = xp.exp(self.log_share - xp.max(self.log_share))
         cells = xp.reshape(xp.matmul(weights, regrets), (self.configurations.shape[0], -1))  # [Q, J]

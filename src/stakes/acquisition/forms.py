@@ -40,7 +40,7 @@ from stakes.beliefs.outcomes import Automatic
 from stakes.beliefs.quadrature import SPACING, Resolved
 from stakes.beliefs.warped import Unwarped
 from stakes.exceptions import AccuracyWarning, StakesError
-from stakes.losses import AnyLoss, DistributionLoss, LogScore, Loss, PerContext, WeightedBregman
+from stakes.losses import AnyLoss, DistributionLoss, FiniteChoice, LogScore, Loss, PerContext, WeightedBregman
 from stakes.losses.base import missing_members
 from stakes.losses.bregman import LogDomainLoss, log_domain, near_domain
 from stakes.losses.distributional import QuantileScore
@@ -794,6 +794,8 @@ class MemberTable(NamedTuple):
     expected: Array
     """[M, K, D]: E[S | c, k], or logarithms"""
     reference: Reference
+    log_price: Any = 0.0
+    """[M]: the logs of prices by which the loss is multiplied; one for all"""
 
     @classmethod
     def of(cls, loss: AnyLoss, belief: Any, *, marked: bool = True) -> MemberTable:
@@ -829,14 +831,15 @@ class MemberTable(NamedTuple):
 
     @property
     def log_scale(self) -> Array:
-        """[M]: the log of the scale that was taken out."""
-        return double(self.reference.log_scale)
+        """[M]: the log of the scale that was taken out, times the price."""
+        return double(self.reference.log_scale) + self.log_price
 
     def today(self, belief: Any) -> Array:
         """[M, d]: the act of all members of the belief that the table is of."""
-        if isinstance(self.loss, Tabulated):
+        if isinstance(self.loss, Tabulated) or type(self.loss) is FiniteChoice:
             members = double(belief.member_weights)[None, :]
-            return namespace(members).matmul(members, self.expected)[:, 0, :]
+            moments = namespace(members).matmul(members, self.expected)[:, 0, :]
+            return self.loss.action(moments)
         if self.in_logs:
             return self.loss.action(belief.log_moments(self.loss, self.reference))
         return self.loss.action(double(belief.moments(self.loss, self.reference)))
@@ -857,3 +860,44 @@ class MemberTable(NamedTuple):
         if isinstance(self.loss, Tabulated):
             return self.loss.charge(rows, acts)
         return self.loss.regret(rows, acts, self.point)
+
+
+def member_tables(loss: AnyLoss, belief: Any, *, marked: bool = True) -> list[tuple[slice, MemberTable]]:
+    """Which contexts each table is of, and the tables: one, or under a loss for each context those of neighbours.
+
+    Losses with finitely many actions are told apart by the costs that they expect and by nothing else: neighbours with
+    such losses share a table of costs, in which an action that one of them lacks is its last once more.
+
+    Args:
+        loss: What being wrong costs.
+        belief: One that knows the moments of its members.
+        marked: As in `MemberTable.of`.
+    """
+    if not isinstance(loss, PerContext):
+        return [(slice(0, belief.n_contexts), MemberTable.of(loss, belief, marked=marked))]
+    found: list[tuple[slice, list[MemberTable]]] = []
+    for part, one, prices in loss.runs(belief.n_contexts):
+        table = MemberTable.of(one, belief.take(slice(None), part), marked=marked)
+        if prices is not None:
+            table = table._replace(log_price=constant(prices_log(prices), double(belief.like)))
+        if found and _by_costs(table.loss) and _by_costs(found[-1][1][-1].loss):
+            found[-1] = (slice(found[-1][0].start, part.stop), [*found[-1][1], table])
+        else:
+            found.append((part, [table]))
+    return [(part, tables[0] if len(tables) == 1 else _table_of_costs(tables)) for part, tables in found]
+
+
+def _by_costs(loss: Any) -> bool:
+    """Whether a loss acts on the costs of actions as `FiniteChoice` does, and not in a way of its own."""
+    own = type(loss)
+    return isinstance(loss, FiniteChoice) and (own.action, own.regret) == (FiniteChoice.action, FiniteChoice.regret)
+
+
+def _table_of_costs(tables: list[MemberTable]) -> MemberTable:
+    xp, size = namespace(tables[0].expected), max(table.expected.shape[2] for table in tables)
+    rows = [
+        xp.concat([table.expected, *[table.expected[..., -1:]] * (size - table.expected.shape[2])], axis=2)
+        for table in tables
+    ]
+    log_scale = xp.concat([table.log_scale for table in tables])
+    return MemberTable(FiniteChoice(), xp.concat(rows), Reference(None, log_scale))

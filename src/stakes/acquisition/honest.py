@@ -29,7 +29,7 @@ from scipy.special import ndtri
 from stakes._utils.arguments import as_generator, is_true_or_false
 from stakes._utils.array import Array, constant, double, filled, log_of, namespace, on_host, replaced, slices
 from stakes.acquisition.batch_states import obstacle
-from stakes.acquisition.forms import MemberTable, check_pair, member_shares_of, n_members, simplest
+from stakes.acquisition.forms import MemberTable, check_pair, member_shares_of, member_tables, n_members, simplest
 from stakes.acquisition.scores import check_finite, checked_context_weights
 from stakes.beliefs import (
     Belief,
@@ -39,7 +39,7 @@ from stakes.beliefs import (
 )
 from stakes.beliefs.base import Reference
 from stakes.exceptions import StakesError
-from stakes.losses import AnyLoss, DistributionLoss, SquaredError
+from stakes.losses import AnyLoss, DistributionLoss, PerContext, SquaredError
 from stakes.losses.distributional import QuantileScore
 from stakes.losses.domains import Classes
 from stakes.losses.potentials import NegativeEntropy
@@ -309,11 +309,12 @@ def _prepared(loss: AnyLoss, belief: Belief, context_weights: Any, draws: int | 
     draws = max(_FEWEST, _DRAWS // len(shares)) if draws is None else draws
     if is_true_or_false(draws) or not isinstance(draws, Integral) or draws < 2:
         raise StakesError(f"draws must be a whole number, 2 or more; got {draws!r}")
-    if isinstance(loss, DistributionLoss) and not isinstance(loss, QuantileScore) and _has_marks(loss, belief):
-        raise TypeError(
-            f"an honest worth cannot charge {type(loss).__name__}: its regret is known at today's marks only. Give it "
-            "no marks, or use a loss of stakes."
-        )
+    for one in {id(each): each for each in (loss.each if isinstance(loss, PerContext) else (loss,))}.values():
+        if isinstance(one, DistributionLoss) and not isinstance(one, QuantileScore) and _has_marks(one, belief):
+            raise TypeError(
+                f"an honest worth cannot charge {type(one).__name__}: its regret is known at today's marks only. Give "
+                "it no marks, or use a loss of stakes."
+            )
     weights = on_host(checked_context_weights(context_weights, belief))
     setting = _Setting(loss, belief, weights, shares, int(draws), as_generator(random_state))
     if isinstance(belief, GaussianMixtureBelief | WarpedGaussianBelief):
@@ -422,25 +423,83 @@ def _tally(
     return _Worth(by_member, contexts, replicates, float(variance), lost, bool(rows.sampled.any()))
 
 
+class _Charges:
+    """What acts cost at neighbouring contexts of one table."""
+
+    def __init__(self, belief: Any, table: MemberTable) -> None:
+        self.belief, self.table = belief, table
+        self.costs = _costs_of_actions(table) if table.loss.finite_actions else None
+        self.masses = _class_masses(belief, table)  # [M, K, C]
+        self.frequencies: Array | None = None  # [C], where the others may rule a class out
+
+    def smoothed(self) -> Array | None:
+        """[M, C]: today's acts, to be smoothed by their mean; None where all classes are possible.
+
+        Others that rule a class out are charged infinitely much under log loss where it comes true.
+        """
+        belief = self.belief
+        if self.masses is None:
+            return None
+        if isinstance(belief, CategoricalEnsemble) and not bool(namespace(belief.contexts).any(belief.contexts == 0)):
+            return None
+        assert self.table.point is not None
+        return self.table.today(belief) + self.table.point[:, 0, :]
+
+    def of(self, log_shares: Host, truth: Host) -> Host:
+        """[M, Q]: what the act of members with these shares [Q, K] costs under each truth [Q]."""
+        if self.costs is not None:
+            return self._decided(constant(np.exp(log_shares), self.table.expected), truth)
+        acts = self.table.acts(constant(log_shares, self.table.expected))
+        if self.frequencies is not None:
+            acts = (1.0 - _SMOOTHING) * acts + _SMOOTHING * (self.frequencies - self.table.point)
+        if self.masses is None:
+            return np.asarray(check_finite(on_host(self.table.charges(truth, acts))))
+        xp, positions = namespace(acts), namespace(acts).asarray(truth, device=device(acts))
+        masses, logs = xp.take(self.masses, positions, axis=1), log_of(acts + self.table.point)  # [M, Q, C]
+        counted = masses * xp.where(masses > 0, logs, xp.zeros_like(logs))
+        return np.asarray(check_finite(-on_host(xp.sum(counted, axis=2))))
+
+    def _decided(self, shares: Array, truth: Host) -> Host:
+        """[M, Q]: the same where the act is one of a few: the cheapest for the others, at its cost under the truth."""
+        xp, positions = namespace(shares), namespace(shares).asarray(truth, device=device(shares))
+        least, charge = None, None
+        for costs in self.costs or ():  # [K, M]
+            value, own = xp.matmul(shares, costs), xp.take(costs, positions, axis=0)  # [Q, M]
+            lower = True if least is None else value < least
+            least = value if least is None else xp.where(lower, value, least)
+            charge = own if charge is None else xp.where(lower, own, charge)
+        return np.asarray(check_finite(on_host(charge).T))
+
+
 class _Ensemble:
     """Members whose labels and targets are independent once the member is known: one table serves all labels."""
 
     def __init__(self, setting: _Setting) -> None:
         self.setting, belief = setting, setting.belief
-        self.table = MemberTable.of(setting.loss, belief, marked=False)
+        tables = member_tables(setting.loss, belief, marked=False)
+        self.charges = [_Charges(belief.take(slice(None), part), table) for part, table in tables]
         self.others, self.groups = _log_others(setting.shares), _Groups(setting)  # [K, K]
-        log_share = on_host(self.table.log_scale) + np.log(np.maximum(setting.context_weights, 1e-300))  # [M]
+        log_scale = np.concatenate([on_host(table.log_scale) for _, table in tables])
+        log_share = log_scale + np.log(np.maximum(setting.context_weights, 1e-300))  # [M]
         self.scale = math.exp(top := float(log_share.max()))
         self.weights = np.where(setting.context_weights > 0, np.exp(log_share - top), 0.0)  # [M]
-        self.costs = _costs_of_actions(self.table) if setting.loss.finite_actions else None
-        self.masses = _class_masses(setting, self.table)  # [M, K, C]
-        frequencies = None if self.masses is None else _frequencies(setting, self.table)
-        self.smoothing = 0.0 if frequencies is None else _SMOOTHING
-        self.frequencies = frequencies  # [M, 1, C], from the reference
+        self.smoothing = self._smooth([part for part, _ in tables])
         self.before = self._charged(self.others, np.arange(len(setting.shares)))  # [M, K]
         self.without: dict[int, Host] = {}
         classes = isinstance(belief.domain, Classes)
         self.labels: Any = _ClassLabels(setting) if classes else _NormalLabels(setting)
+
+    def _smooth(self, parts: list[slice]) -> float:
+        """Give the frequencies of classes, as today's acts have them, to acts that need them; how much that is."""
+        found = [(part, each, each.smoothed()) for part, each in zip(parts, self.charges, strict=True)]
+        some = [(self.setting.context_weights[part], each, acts) for part, each, acts in found if acts is not None]
+        total = sum(float(weights.sum()) for weights, _, _ in some)
+        if total <= 0.0:  # no such act, or none that counts
+            return 0.0
+        frequencies = sum(namespace(acts).matmul(constant(weights / total, acts), acts) for weights, _, acts in some)
+        for _, each, _ in some:
+            each.frequencies = frequencies
+        return _SMOOTHING
 
     def worth(self, batch: tuple[int, ...]) -> _Worth:
         """What the labels of a batch are worth, over the scale."""
@@ -487,33 +546,15 @@ class _Ensemble:
 
     def _charges(self, log_shares: Host, truth: Host) -> Host:
         """[M, Q]: what the act of members with these shares [Q, K] costs under each truth [Q]."""
-        if self.costs is not None:
-            return self._decided(constant(np.exp(log_shares), self.table.expected), truth)
-        acts = self.table.acts(constant(log_shares, self.table.expected))
-        if self.frequencies is not None:
-            acts = (1.0 - _SMOOTHING) * acts + _SMOOTHING * self.frequencies
-        if self.masses is None:
-            return np.asarray(check_finite(on_host(self.table.charges(truth, acts))))
-        xp, positions = namespace(acts), namespace(acts).asarray(truth, device=device(acts))
-        masses, logs = xp.take(self.masses, positions, axis=1), log_of(acts + self.table.point)  # [M, Q, C]
-        counted = masses * xp.where(masses > 0, logs, xp.zeros_like(logs))
-        return np.asarray(check_finite(-on_host(xp.sum(counted, axis=2))))
-
-    def _decided(self, shares: Array, truth: Host) -> Host:
-        """[M, Q]: the same where the act is one of a few: the cheapest for the others, at its cost under the truth."""
-        xp, positions = namespace(shares), namespace(shares).asarray(truth, device=device(shares))
-        least, charge = None, None
-        for costs in self.costs or ():  # [K, M]
-            value, own = xp.matmul(shares, costs), xp.take(costs, positions, axis=0)  # [Q, M]
-            lower = True if least is None else value < least
-            least = value if least is None else xp.where(lower, value, least)
-            charge = own if charge is None else xp.where(lower, own, charge)
-        return np.asarray(check_finite(on_host(charge).T))
+        return np.concatenate([each.of(log_shares, truth) for each in self.charges])
 
     def _parts(self, count: int) -> Iterator[slice]:
         """Rows in blocks, by what is held for each of them."""
-        n_contexts, n_members, size = self.table.expected.shape
-        return slices(count, max(1, _AT_ONCE // (n_contexts * size * (n_members if self.table.in_logs else 1))))
+        numbers = 0
+        for each in self.charges:
+            n_contexts, n_members, size = each.table.expected.shape
+            numbers += n_contexts * size * (n_members if each.table.in_logs else 1)
+        return slices(count, max(1, _AT_ONCE // numbers))
 
 
 def _costs_of_actions(table: MemberTable) -> list[Array]:
@@ -522,26 +563,13 @@ def _costs_of_actions(table: MemberTable) -> list[Array]:
     return [xp.permute_dims(table.expected[..., a], (1, 0)) + 0.0 for a in range(table.expected.shape[2])]
 
 
-def _class_masses(setting: _Setting, table: MemberTable) -> Array | None:
+def _class_masses(belief: Any, table: MemberTable) -> Array | None:
     """[M, K, C]: E[w 1{z = class} | c, k] for log loss, which charges -log of what an act gives to the class."""
-    logs = isinstance(getattr(setting.loss, "potential", None), NegativeEntropy)
-    if not logs or not isinstance(setting.belief.domain, Classes):
+    logs = isinstance(getattr(table.loss, "potential", None), NegativeEntropy)
+    if not logs or not isinstance(belief.domain, Classes):
         return None
     masses = table.expected[..., 1:] + table.expected[..., :1] * table.point
     return namespace(masses).where(masses > _ROUNDING, masses, namespace(masses).zeros_like(masses))
-
-
-def _frequencies(setting: _Setting, table: MemberTable) -> Array | None:
-    """[M, 1, C]: how frequent classes are, as today's acts have it, from the reference; None where all are possible.
-
-    Others that rule a class out are charged infinitely much under log loss where it comes true.
-    """
-    belief = setting.belief
-    if isinstance(belief, CategoricalEnsemble) and not bool(namespace(belief.contexts).any(belief.contexts == 0)):
-        return None
-    assert table.point is not None
-    acts = table.today(belief) + table.point[:, 0, :]  # [M, C]
-    return namespace(acts).matmul(constant(setting.context_weights, acts), acts) - table.point
 
 
 class _ClassLabels:
@@ -628,8 +656,11 @@ class _Hypotheses:
         self.setting, belief = setting, setting.belief
         self.latent: Any = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief  # the mixture
         self.others, self.draws, self.groups = _log_others(setting.shares), _Draws(setting), _Groups(setting)
-        log_scale = on_host(double(belief.reference(setting.loss).log_scale))
-        self.scale = math.exp(float(log_scale.max()))
+        loss, every = setting.loss, slice(0, belief.n_contexts)
+        runs = list(loss.runs(belief.n_contexts)) if isinstance(loss, PerContext) else [(every, loss, None)]
+        self.runs = [(part, one, np.ones(1) if prices is None else prices) for part, one, prices in runs]
+        scales = [on_host(double(belief.take(slice(None), part).reference(one).log_scale)) for part, one, _ in runs]
+        self.scale = math.exp(max(float(each.max()) for each in scales))
 
     def worth(self, batch: tuple[int, ...]) -> _Worth:
         """What the labels of a batch are worth, over the scale."""
@@ -647,7 +678,8 @@ class _Hypotheses:
             moved = np.einsum("snr,snm->srm", white, told) + on_host(double(self.latent.mean))[:, None, :]
             after = _relative(self.others[k] + logs[-1])  # [R, S]
             for part in slices(count, max(1, _CONTEXTS_AT_ONCE // (n_contexts * size))):
-                saved = self._saved(k, after[part], moved[:, part], rest)  # [r, M, 1 + G]
+                each = [self._saved(k, run, after[part], moved[:, part], rest) for run in self.runs]
+                saved = np.concatenate(each, axis=1)  # [r, M, 1 + G]
                 totals.append(saved[..., 0].sum(axis=1))
                 contexts += self.setting.shares[k] / count * saved[..., 0].sum(axis=0)
                 apart = (saved[..., 1:] - saved[..., :1]).sum(axis=1)  # [r, G]
@@ -677,19 +709,22 @@ class _Hypotheses:
         root = np.linalg.cholesky(labels)
         return mean, root, np.linalg.solve(root, cross)
 
-    def _saved(self, k: Any, log_shares: Host, mean: Host, variance: Host) -> Host:
-        """[R, M, 1 + G]: p(c) times what the labels save where k is right, and without each group of the others.
+    def _saved(self, k: Any, run: tuple[slice, Any, Host], log_shares: Host, mean: Host, variance: Host) -> Host:
+        """[R, m, 1 + G]: p(c) times what the labels save where k is right, and without each group of the others.
 
-        Labels leave means [S, R, M] and variances [S, M].
+        A run is of m neighbours: where they are, their loss, and its prices. Labels leave means [S, R, M] and variances
+        [S, M].
         """
+        here, loss, prices = run
+        mean, variance = mean[..., here], variance[..., here]
         belief, (size, count, n_contexts) = self.setting.belief, mean.shape
-        now, spread = (on_host(double(each)) for each in (self.latent.mean, self.latent.variance))
+        now, spread = (on_host(double(each))[:, here] for each in (self.latent.mean, self.latent.variance))
         both = np.concatenate([mean, np.broadcast_to(now[:, None], mean.shape)]).reshape(2 * size, -1)
         tiled = np.concatenate([np.tile(variance, (1, count)), np.tile(spread, (1, count))])
         like = filled(1, 0.0, self.latent.mean)
         latent = _of_targets(constant(both, like), constant(tiled, like))
         given = replaced(belief, latent=latent) if isinstance(belief, WarpedGaussianBelief) else latent
-        table = _table(self.setting.loss, given)
+        table = _table(loss, given)
         others = np.broadcast_to(self.others[k], log_shares.shape)  # [R, S]
         without, every = self.groups.without, range(self.groups.count)
         fewer = [(without(g, others, others), without(g, log_shares, others)) for g in every]
@@ -699,7 +734,8 @@ class _Hypotheses:
         shares = np.repeat(np.stack([*before, *after], axis=1), n_contexts, axis=0)  # [R M, 2 (1 + G), 2 S]
         truth = np.full(shares.shape[1], k)
         charges = on_host(table.charges(truth, table.acts(constant(shares, like)))).reshape(-1, 2, len(pairs))
-        scales = np.exp(on_host(table.log_scale)) / self.scale * np.tile(self.setting.context_weights, count)
+        weights = self.setting.context_weights[here] * prices
+        scales = np.exp(on_host(table.log_scale)) / self.scale * np.tile(weights, count)
         saved = check_finite((charges[:, 0] - charges[:, 1]) * scales[:, None])
         return np.asarray(saved.reshape(count, n_contexts, -1))
 

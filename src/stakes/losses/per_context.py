@@ -22,8 +22,9 @@ from stakes.losses.domains import Domain
 class PerContext:
     """A loss of its own for each context, and what a unit of it costs there.
 
-    `score`, `select`, `uncertainty` and `rank` take it in place of a loss. `rank` asks the function for each context;
-    where the pool stands for the contexts, lists have one entry for each row of the pool.
+    `score`, `select`, `honest_reduction`, `uncertainty`, `rank` and `outlook` take it in place of a loss. `rank` and
+    `outlook` ask the function for each context; where the pool stands for the contexts, lists have one entry for each
+    row of the pool.
 
     Args:
         losses: One loss for each context; a function from a row of the contexts (a pandas row, a dict, an array) to

@@ -197,12 +197,6 @@ def _count(offer: Offer) -> str:
     return "no number of decisions" if count == float("inf") else f"{number(count, 3)} decisions"
 
 
-def _one_loss(loss: AnyLoss) -> AnyLoss:
-    if isinstance(loss, PerContext):
-        raise TypeError("outlook takes one loss for all contexts; rank takes a loss for each, PerContext")
-    return loss
-
-
 def outlook(
     model: Any,
     loss: AnyLoss,
@@ -304,7 +298,7 @@ def outlook(
         rows = open_rows(pool, y, loss, labelled)
         found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
-    query = make_query(model, _one_loss(loss), pool, client=client, **asked)
+    query = make_query(model, loss, pool, client=client, **asked)
     ranking, errors = choose(query)
     today, most = expected_loss(query), most_saved(query)
     offers = _offers(query, ranking, errors, decisions, today)
@@ -448,10 +442,13 @@ def _draws(query: Query, belief: Belief, count: int) -> int | None:
     """How many labels are drawn from each member for each of `count` batches; None without members, or for too long."""
     if (members := n_members(belief)) < 2:
         return None
-    statistics = _NODES if isinstance(query.loss, DistributionLoss) else 2
+    loss: Any = query.loss
+    losses = loss.each if isinstance(loss, PerContext) else (loss,)
+    statistics = _NODES if any(isinstance(each, DistributionLoss) for each in losses) else 2
     numbers = count * members * belief.n_contexts * statistics
     if _is_mixture(belief):
-        numbers *= 2 * members if type(query.loss) is SquaredError else _INTEGRATED * members
+        plain = all(type(each) is SquaredError for each in losses)
+        numbers *= 2 * members if plain else _INTEGRATED * members
     draws = min(_MOST_DRAWS // members + _FEWEST_DRAWS, _NUMBERS // numbers)
     return draws if draws >= 2 else None
 

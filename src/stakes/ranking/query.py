@@ -321,8 +321,6 @@ def screening(query: Query) -> tuple[AnyLoss, Host] | None:
         return None
     by: AnyLoss = LogLoss() if isinstance(plain, VoteEnsemble) else variance_of(plain)  # of votes entropies are quick
     if isinstance(plain, VoteEnsemble | CategoricalEnsemble):
-        if isinstance(query.loss, PerContext):
-            return None
         gains, spreads = (np.exp(on_host(log_most(loss, belief, query.weights))) for loss in (query.loss, by))
         share = np.asarray(query.weights) * np.divide(gains, spreads, out=np.zeros_like(gains), where=spreads > 0)
     else:

@@ -260,7 +260,7 @@ def choose(query: Query) -> tuple[Ranking, Host | None]:
     listed, notes = _shortlist(query)
     order = listed[np.argsort(tie_breakers(query.seed, listed))]  # so that the seed decides between equals
     belief = query.belief(order, joint=True)
-    if query.batch is None and obstacle(belief, query.loss) is not None:
+    if query.batch is None and obstacle(belief) is not None:
         return alone(query), None
     try:
         return _together(query, order, belief, notes)
