@@ -337,6 +337,8 @@ class _Costs:
             return [_Found(np.zeros(0), np.zeros(0), np.zeros((0, 2), dtype=int)) for _ in s]
         sd = s[owner]  # [B]
         cuts = (np.asarray(self.integrand.edges)[None, :] - start[:, None]) / sd[:, None]  # [B, E]
+        inside = (cuts > -self.reach) & (cuts < _BLOCK + self.reach)
+        cuts = np.sort(np.where(inside, cuts, np.inf), axis=1)[:, : int(np.max(np.sum(inside, axis=1)))]
         ends = np.full(len(sd), -self.reach), np.full(len(sd), _BLOCK + self.reach)
         x, lengths = panels(*ends, cuts, PANEL)  # [B, Q], in posterior sds from the start
         weighted = lengths[..., None] * self._rows(start[:, None] + sd[:, None] * x) / math.sqrt(2.0 * math.pi)
