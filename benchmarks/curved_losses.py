@@ -40,19 +40,18 @@ def _shortfall(z: Any) -> Any:
 
 
 SIGMOID = Weight(lambda z: 1.0 / (1.0 + np.exp(-2.0 * z)))
-LOSSES: dict[str, tuple[Any, bool, int]] = {
-    "squared error": (SquaredError(), False, 1),
-    "threshold decision": (ThresholdDecision(0.5, miss=5.0), False, 1),
+LOSSES: dict[str, tuple[Any, bool]] = {
+    "squared error": (SquaredError(), False),
+    "threshold decision": (ThresholdDecision(0.5, miss=5.0), False),
     "weight of eight points": (
         SquaredError(InterpolatedWeight(_VALUES.tolist(), (1.0 + _VALUES**2).tolist())),
         False,
-        1,
     ),
-    "pinball, sigmoid weight": (Pinball(0.8, SIGMOID), False, 1),
-    "CRPS of a log-warped process": (CRPS(), True, 1),
-    "three actions with kinked costs": (FiniteActions(_shortfall, tuple(_STOCK.tolist())), False, 100),
+    "pinball, sigmoid weight": (Pinball(0.8, SIGMOID), False),
+    "CRPS of a log-warped process": (CRPS(), True),
+    "three actions with kinked costs": (FiniteActions(_shortfall, tuple(_STOCK.tolist())), False),
 }
-"""By name: the loss, whether the process is one of logarithms, and of how many contexts one is taken."""
+"""By name: the loss, and whether the process is one of logarithms."""
 
 
 def rows(given: Settings) -> Iterator[Row]:
@@ -60,16 +59,14 @@ def rows(given: Settings) -> Iterator[Row]:
     sizes = QUICK if given.quick else SIZES
     place = scene(*sizes)
     jobs: dict[str, Callable[[], Any]] = {
-        name: lambda loss=loss, warped=warped, share=share: _scores(place, loss, warped, share)
-        for name, (loss, warped, share) in LOSSES.items()
+        name: lambda loss=loss, warped=warped: _scores(place, loss, warped) for name, (loss, warped) in LOSSES.items()
     }
     found = race(jobs, given.repeats)
-    for name, (_, least) in found.items():
-        seconds = least * sizes[2] / len(place.contexts[:: LOSSES[name][2]])
+    for name, (_, seconds) in found.items():
         shape = f"n={sizes[0]} N={sizes[1]} M={sizes[2]}"
         yield Row(name, shape, seconds, seconds / found["squared error"][1])
 
 
-def _scores(place: Scene, loss: Any, warped: bool, share: int) -> Any:
-    belief: Any = belief_of(place.process, place.pool, place.contexts[::share])
+def _scores(place: Scene, loss: Any, warped: bool) -> Any:
+    belief: Any = belief_of(place.process, place.pool, place.contexts)
     return score(loss, WarpedGaussianBelief(belief, LogWarp()) if warped else belief)

@@ -35,6 +35,7 @@ from stakes.acquisition.curves import (
     SLACK,
     Extend,
     LogTable,
+    LogValues,
     SmoothCurves,
     interpolated,
     octaves_of,
@@ -59,6 +60,7 @@ from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
 from stakes.beliefs.quadrature import FAR_TAIL
 from stakes.beliefs.roughness import FURTHEST_TURN, Turns, turns
+from stakes.beliefs.switching import Switches, find_switches
 from stakes.losses import DistributionLoss, Loss
 from stakes.losses.distributional import QuantileScore
 
@@ -76,32 +78,26 @@ FEW = 64
 """Candidates that are not worth a table."""
 _FEW_EDGES, _MANY = 8, 512  # edges of costs up to which a table is quick, and candidates that are worth another one
 _DOUBT = 1e-7  # of the worth of knowing the target, by which a table may be wrong
+_CHECKED_DECISIONS = (0.1, 0.5, 0.9)  # rho at which the worth by switches is compared with that of the general route
 
 Under: TypeAlias = Callable[[GaussianBelief], Any]
 """From a Gaussian belief to the one that a loss is integrated under: itself, or one about a warped target."""
 
 
 def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Reduction:
-    """Tables for contexts where they serve, the general route for each pair of the others."""
+    """Tables for contexts where they serve, each pair of the others by itself: by switches where these are known."""
     integrand = resolve(loss, under(belief))
     xp, mean, variance = namespace(belief.mean), double(belief.mean), double(belief.variance)
     if belief.n_candidates == 0:
         return lambda block: xp.zeros_like(block.covariance), xp.zeros_like(mean)
     if integrand.edges or integrand.error:
         warn_of_error(loss, integrand.error + _decision_error(loss, integrand, belief, under))
-
-    def log_values(rho: Any, mean: Array, variance: Array) -> Array:
-        shares = xp.broadcast_to(constant(rho, mean)[:, None], (len(rho), mean.shape[0]))
-        top = float(np.min(rho)) > _TOP  # a panel that is smooth throughout, however small its values
-        values = _reductions(loss, integrand, under, mean, variance, shares, math.inf if top else _NOTHING)
-        most = turns(integrand, mean, xp.sqrt(variance)).most  # the scale of all reductions
-        resolved = values > (_SMALLEST if top else math.exp(-_RESOLVED) * most)
-        return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
-
-    groups: list[tuple[Array, LogTable]] = []
     far = turns(integrand, mean, xp.sqrt(variance)).place > FAR_TAIL - _BEYOND  # next to nothing at most rho
     left, beyond = xp.nonzero(~far)[0], xp.nonzero(far)[0]
     few = FEW if len(integrand.edges) <= _FEW_EDGES else _MANY
+    switches = _checked_switches(loss, integrand, belief, under, left) if belief.n_candidates > few else None
+    groups: list[tuple[Array, LogTable]] = []
+    log_values = _log_values(loss, integrand, under, switches)
     for effort in _EFFORTS if belief.n_candidates > few else ():
         if left.shape[0]:
             here = xp.take(mean, left), xp.take(variance, left)
@@ -109,16 +105,51 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
             good, bad = xp.nonzero(table.doubt <= _DOUBT)[0], xp.nonzero(~(table.doubt <= _DOUBT))[0]
             groups.append((xp.take(left, good), table.take(good)))
             left = xp.take(left, bad)
-    left = xp.concat([left, beyond])
+    rest = xp.concat([left, beyond])
 
     def of(block: GaussianBelief) -> Array:
         rho, parts = double(block.rho), [table.at(xp.take(double(block.rho), at, axis=1)) for at, table in groups]
-        here = xp.take(mean, left), xp.take(variance, left), xp.take(rho, left, axis=1)
-        parts.append(_reductions(loss, integrand, under, *here))
-        order = xp.argsort(xp.concat([*(at for at, _ in groups), left]))
+        for at, known in ((left, switches), (beyond, None)):
+            here = xp.take(mean, at), xp.take(variance, at), xp.take(rho, at, axis=1)
+            parts.append(_reductions(loss, integrand, under, *here) if known is None else known.reductions(*here))
+        order = xp.argsort(xp.concat([*(at for at, _ in groups), rest]))
         return xp.astype(xp.take(xp.concat(parts, axis=1), order, axis=1), block.mean.dtype)
 
     return of, xp.zeros_like(mean)
+
+
+def _log_values(loss: Loss, integrand: Any, under: Under, switches: Switches | None) -> LogValues:
+    """What a table is of: by switches, or by the general route where these are not known."""
+
+    def log_values(rho: Any, mean: Array, variance: Array) -> Array:
+        if switches is not None:
+            return switches.log_reductions(rho, mean, variance)
+        xp = namespace(mean)
+        shares = xp.broadcast_to(constant(rho, mean)[:, None], (len(rho), mean.shape[0]))
+        top = float(np.min(rho)) > _TOP  # a panel that is smooth throughout, however small its values
+        values = _reductions(loss, integrand, under, mean, variance, shares, math.inf if top else _NOTHING)
+        most = turns(integrand, mean, xp.sqrt(variance)).most  # the scale of all reductions
+        resolved = values > (_SMALLEST if top else math.exp(-_RESOLVED) * most)
+        return xp.where(resolved, log_of(values), xp.full_like(values, -xp.inf))
+
+    return log_values
+
+
+def _checked_switches(
+    loss: Loss, integrand: Any, belief: GaussianBelief, under: Under, contexts: Array
+) -> Switches | None:
+    """The switches of some contexts, by their positions; None where they do not give what the general route does."""
+    xp = namespace(belief.mean)
+    mean, variance = (xp.take(double(each), contexts) for each in (belief.mean, belief.variance))
+    found = find_switches(integrand, mean, variance) if contexts.shape[0] else None
+    if found is None:
+        return None
+    some = slice(0, None, max(1, contexts.shape[0] // _SMALL_SAMPLE))
+    mean, variance = mean[some], variance[some]
+    rho = constant(_CHECKED_DECISIONS, mean)[:, None] + xp.zeros_like(mean)
+    known = xp.min(_costs_today(integrand, under, mean, variance), axis=-1)
+    values, others = found.reductions(mean, variance, rho), _reductions(loss, integrand, under, mean, variance, rho)
+    return found if relative_gap(values, others, NO_WORTH * known) <= _DOUBT else None
 
 
 def _decision_error(loss: Loss, integrand: Any, belief: GaussianBelief, under: Under) -> float:

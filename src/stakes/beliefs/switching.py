@@ -1,17 +1,35 @@
-"""Where the best of finitely many actions changes as the label varies: integration over labels splits there.
+"""Where the best of finitely many actions changes, as the label varies or as the posterior does.
 
-Between switching points one action is best throughout, so regrets are smooth, and cells may be as wide as they come. A
-switching point that is slightly off costs only its square, since both actions are worth the same there.
-Sizes: J nodes of the label, A actions, B switching points (of the pair that has most; the others repeat the last node).
+Between switching points of the label one action is best throughout, so regrets are smooth, and cells may be as wide as
+they come. A switching point that is slightly off costs only its square, since both actions are worth the same there.
+
+Under a Gaussian belief switches of the posterior tell all. Once the target is N(m, s^2), action a costs C_a(m, s^2),
+which solves the heat equation whatever the costs. Labels move m about and narrow s, so the least cost falls only where
+two actions change places: with switches m_k(s), at which the slope of the least cost drops by J_k(s), a label that
+tells the share rho = sin(angle)^2 of a variance v is worth
+
+    EUR = integral_0^angle sqrt(v) cos(t) sum_k J_k(s) pdf((m_k(s) - m) / (sqrt(v) sin(t))) dt,  s = sqrt(v) cos(t).
+
+Switches are functions of s alone: all contexts share them, nothing is integrated over labels, no term is negative.
+Sizes: J nodes of the label, or of a block, A actions, B switching points (of the pair that has most; the others repeat
+the last node), or blocks of m; M contexts, R values of rho, T nodes of t, P panels of s, Q nodes of targets, K
+switches.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 from array_api_compat import device
+from numpy.polynomial.chebyshev import chebval, chebvander
+from numpy.polynomial.legendre import leggauss
 
-from stakes._utils.array import Array, column, log_of, namespace, ratio
+from stakes._utils.array import Array, column, constant, log_of, namespace, on_host, ratio
+from stakes.beliefs.quadrature import FAR_TAIL, PANEL, TAIL, Resolved, panels
 
 _ROUNDS = 5  # of regula falsi with two neighbours: from a spacing of 1/4 to an error of 1e-8, whose square is left
 _NEIGHBOURS = (-0.02, 0.0, 0.02)  # of the place that a line gives, in lengths of the interval: one of them is beyond
@@ -112,3 +130,267 @@ def _log_ratio(values: Array, costlier: Array, cheaper: Array) -> Array:
         xp.where(finite, above, xp.zeros_like(above)) - xp.where(finite, below, xp.zeros_like(above)),
         xp.full_like(above, 50.0),
     )
+
+
+_Host = np.ndarray[Any, np.dtype[np.float64]]
+
+_NODES = 14  # of s in a panel
+_CHEBYSHEV = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+_TO_SERIES = 2.0 / _NODES * chebvander(_CHEBYSHEV, _NODES - 1).T / (1.0 + (np.arange(_NODES) == 0))[:, None]
+_RESOLVED = 1e-9  # of s, and of J: what the last coefficients may leave
+_SHORTEST = 2.0**-22  # of the largest s: a panel in which switches come or go
+_MOST_PANELS = 256
+_BLOCK, _STEPS = 8.0, 32  # posterior sds that a block of m covers, and steps of a first look at it
+_SHIFT = 0.3183  # of a block, by which all are moved: a switch is at the end of none
+_LOOKS = 256  # at costs, for each of the largest sds
+_HALVINGS = 60  # until a place where costs cross is known to rounding
+_BISECTIONS, _POLISH = 24, 3  # towards a switch, and Newton steps after them
+_SAME = 1e-7  # posterior sds: switches no further apart are one
+_PLACES, _SHARES = leggauss(12)
+_RUNG, _RUNGS = (
+    0.75,
+    20,
+)  # of angles: each step of the integration, and steps below the smallest angle that is asked for
+
+
+class _Panel(NamedTuple):
+    """Switches for s from low to high, as Chebyshev series."""
+
+    low: float
+    high: float
+    places: _Host
+    """[R, K]: of m_k"""
+    drops: _Host
+    """[R, K]: of s J_k"""
+    actions: Any
+    """[K, 2]: the best action below and above each"""
+
+
+@dataclass(frozen=True, eq=False)
+class Switches:
+    """Where the best action changes as a posterior mean moves, for every posterior sd up to the largest."""
+
+    panels: tuple[_Panel, ...]
+
+    def log_reductions(self, rho: Any, mean: Array, variance: Array) -> Array:
+        """[R, M]: log EUR at rho [R], each above 0; -inf where there is nothing to decide."""
+        order = np.argsort(np.asarray(rho))
+        angles = np.arcsin(np.sqrt(np.asarray(rho)[order]))
+        m, sd = on_host(mean)[:, None], np.sqrt(on_host(variance))[:, None]
+        ends = np.asarray([panel.low for panel in self.panels])
+        turns = np.arccos(np.clip(ratio(ends, sd + 0.0 * ends), 0.0, 1.0))  # [M, P]: between panels
+        ladder = angles[-1] * _RUNG ** np.arange(_RUNGS + math.log(angles[0] / angles[-1]) / math.log(_RUNG))
+        nodes = np.concatenate([[0.0], ladder, angles]) + 0.0 * sd  # [M, ...]
+        edges = np.sort(np.concatenate([nodes, np.minimum(turns, angles[-1])], axis=1), axis=1)  # [M, E + 1]
+        steps = np.diff(edges, axis=1)[..., None] / 2.0
+        t = np.reshape(edges[:, :-1, None] + steps * (1.0 + _PLACES), (len(sd), -1))  # [M, T]
+        logs = np.reshape(self._log_rates(m, sd, t), (*steps.shape[:2], -1))
+        top = np.maximum(np.max(logs, axis=(1, 2)), -1e300)
+        sums = np.cumsum(np.sum(np.exp(logs - top[:, None, None]) * _SHARES * steps, axis=2), axis=1)  # [M, E]
+        values = np.empty((len(order), len(sd)))
+        for context in range(len(sd)):
+            values[order, context] = sums[context, np.searchsorted(edges[context], angles) - 1]
+        return log_of(constant(values, mean)) + constant(top, mean)
+
+    def reductions(self, mean: Array, variance: Array, rho: Array) -> Array:
+        """[n, M]: EUR for contexts [M] and rho [n, M]."""
+        shares, values = on_host(rho), np.zeros(rho.shape)
+        for context in range(shares.shape[1]):
+            told = np.flatnonzero(shares[:, context] > 0)
+            here = slice(context, context + 1)
+            if len(told):
+                logs = self.log_reductions(shares[told, context], mean[here], variance[here])
+                values[told, context] = np.exp(on_host(logs))[:, 0]
+        return constant(values, mean)
+
+    def _log_rates(self, mean: _Host, sd: _Host, t: _Host) -> _Host:
+        """[M, T]: the logarithm of the integrand at t [M, T]."""
+        s, across = sd * np.cos(t), np.maximum(sd * np.sin(t), 1e-300)
+        found = np.full(s.shape, -np.inf)
+        for panel in self.panels:
+            rows, columns = np.nonzero((s > panel.low) & (s <= panel.high))
+            if not len(rows) or not panel.places.shape[1]:
+                continue
+            here = s[rows, columns]
+            x = (2.0 * here - panel.low - panel.high) / (panel.high - panel.low)
+            away = (chebval(x, panel.places) - mean[rows, 0]) / across[rows, columns]  # [K, n]
+            with np.errstate(divide="ignore", over="ignore"):
+                logs = np.log(np.maximum(chebval(x, panel.drops), 0.0)) - 0.5 * away**2
+            found[rows, columns] = np.logaddexp.reduce(logs, axis=0) - 0.5 * math.log(2.0 * math.pi)
+        return found
+
+
+def find_switches(integrand: Resolved, mean: Array, variance: Array) -> Switches | None:
+    """The switches that matter to contexts N(mean, variance), each [M]; None where they cannot be followed."""
+    m, sd = on_host(mean), np.sqrt(on_host(variance))
+    largest = float(np.max(sd))
+    if not largest > 0:
+        return Switches(())
+    costs = _Costs(integrand, mean, float(np.min(m - FAR_TAIL * sd)), float(np.max(m + FAR_TAIL * sd)), largest)
+    waiting, found = [(0.0, largest)], list[_Panel]()
+    while waiting:
+        low, high = waiting.pop()
+        panel, good = _panel(costs, low, high)
+        shortest = high - low < _SHORTEST * largest
+        differ = bool(found) and not np.array_equal(panel.actions, found[-1].actions)  # some come or go in between
+        if differ and (good or shortest) and found[-1].high - found[-1].low >= _SHORTEST * largest:
+            above = found.pop()
+            waiting += [(low, high), *_halves(above.low, above.high)]
+        elif shortest or (good and not differ):
+            found.append(panel)
+        elif len(found) + len(waiting) > _MOST_PANELS:
+            return None
+        else:
+            waiting += _halves(low, high)
+    return Switches(tuple(found))
+
+
+def _halves(low: float, high: float) -> list[tuple[float, float]]:
+    return [(low, (low + high) / 2.0), ((low + high) / 2.0, high)]
+
+
+def _panel(costs: _Costs, low: float, high: float) -> tuple[_Panel, bool]:
+    """The panel, and whether polynomials resolve it; the switches of one node where they come or go within it."""
+    s = (low + high) / 2.0 + (high - low) / 2.0 * _CHEBYSHEV
+    switches = costs.switches(s)
+    if any(not np.array_equal(each.actions, switches[0].actions) for each in switches):
+        middle = switches[_NODES // 2]
+        return _Panel(low, high, middle.places[None, :], middle.drops[None, :], middle.actions), False
+    places, drops = (_TO_SERIES @ np.stack([getattr(each, name) for each in switches]) for name in _NAMES)
+    tails = [np.sum(abs(each[-3:]), axis=0) for each in (places, drops)]
+    scale = np.min(np.stack([each.drops for each in switches]), axis=0)
+    good = np.all(tails[0] <= _RESOLVED * high) and np.all(tails[1] <= _RESOLVED * scale)
+    return _Panel(low, high, places, drops, switches[0].actions), bool(good)
+
+
+def _bisected(costs: Callable[[_Host], _Host], nodes: _Host) -> _Host:
+    """[B, K]: near where the cheapest action changes; two such places may lie between two of the nodes [B, J]."""
+    values = costs(nodes)
+    between = _near_misses(nodes, values)
+    if between.shape[-1]:
+        nodes, values = _merged(nodes, values, between, costs(between))
+    nodes, values = _around_switches(nodes, values)
+    low, high = nodes[:, ::2], nodes[:, 1::2]
+    best = np.argmin(values[:, ::2, :], axis=-1)
+    for _ in range(_BISECTIONS if low.shape[1] else 0):
+        middle = (low + high) / 2.0
+        same = np.argmin(costs(middle), axis=-1) == best
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return np.asarray((low + high) / 2.0)
+
+
+class _Found(NamedTuple):
+    """The switches for one s, in order."""
+
+    places: _Host
+    """[K]: m_k"""
+    drops: _Host
+    """[K]: s J_k"""
+    actions: Any
+    """[K, 2]: the best action below and above"""
+
+
+_NAMES = ("places", "drops")
+
+
+def _reach(costs: _Host) -> float:
+    """Posterior sds from a crossing where a switch may be, and costs beyond it count, for costs [Q, A].
+
+    An action that costs R times as much as another is as expensive with a probability of 1 / R, which a normal has
+    sqrt(2 log R) standard deviations out.
+    """
+    most = np.max(costs, axis=0)
+    spread = math.log(np.max(most) / np.min(most[most > 0])) if np.any(most > 0) else 0.0
+    return max(FAR_TAIL, TAIL + math.sqrt(2.0 * spread))
+
+
+class _Costs:
+    """Costs of actions for targets from low to high, and as they are expected."""
+
+    def __init__(self, integrand: Resolved, like: Array, low: float, high: float, largest: float) -> None:
+        self.integrand, self.like = integrand, like
+        edges = np.asarray(integrand.edges)
+        looks = np.linspace(low, high, 2 + math.ceil(_LOOKS * (high - low) / largest))
+        inside = edges[(edges > low) & (edges < high)]
+        near = 1e-9 * largest
+        z = np.unique(np.concatenate([looks, inside - near, inside + near]))
+        best = self._best(z)
+        at = np.flatnonzero(best[1:] != best[:-1])
+        below, above, before = z[at], z[at + 1], best[at]
+        for _ in range(_HALVINGS):
+            middle = (below + above) / 2.0
+            same = self._best(middle) == before
+            below, above = np.where(same, middle, below), np.where(same, above, middle)
+        self.crossings = (below + above) / 2.0
+        self.reach = _reach(self._rows(z))
+
+    def _rows(self, z: _Host) -> _Host:
+        return np.asarray(on_host(self.integrand.statistics(constant(z, self.like))), dtype=float)
+
+    def _best(self, z: _Host) -> Any:
+        return np.argmin(self._rows(z), axis=-1)
+
+    def switches(self, s: _Host) -> list[_Found]:
+        """Those for each s [S]."""
+        owner, start = self._blocks(s)
+        if not len(owner):
+            return [_Found(np.zeros(0), np.zeros(0), np.zeros((0, 2), dtype=int)) for _ in s]
+        sd = s[owner]  # [B]
+        cuts = (np.asarray(self.integrand.edges)[None, :] - start[:, None]) / sd[:, None]  # [B, E]
+        inside = (cuts > -self.reach) & (cuts < _BLOCK + self.reach)
+        cuts = np.sort(np.where(inside, cuts, np.inf), axis=1)[:, : int(np.max(np.sum(inside, axis=1)))]
+        ends = np.full(len(sd), -self.reach), np.full(len(sd), _BLOCK + self.reach)
+        x, lengths = panels(*ends, cuts, PANEL)  # [B, Q], in posterior sds from the start
+        weighted = lengths[..., None] * self._rows(start[:, None] + sd[:, None] * x) / math.sqrt(2.0 * math.pi)
+
+        def moments(u: _Host, power: int) -> _Host:
+            """[B, J, A]: expected costs, times the distance from u to a power, where the mean is u [B, J]."""
+            away = x[:, None, :] - u[..., None]
+            return np.asarray(np.matmul(np.exp(-0.5 * away**2) * away**power, weighted))
+
+        u = np.broadcast_to(np.linspace(0.0, _BLOCK, 1 + _STEPS), (len(sd), 1 + _STEPS))
+        return self._polished(s, owner, start, _bisected(lambda u: moments(u, 0), u), moments)
+
+    def _polished(self, s: _Host, owner: Any, start: _Host, u: _Host, moments: Any) -> list[_Found]:
+        """Switches by Newton's rule from places u [B, J] near them, in posterior sds from the start of each block."""
+        if not u.shape[1]:
+            return self._collected(s, owner, start, u, u, np.zeros((*u.shape, 2), dtype=int), u > 0)
+        for step in range(_POLISH + 1):
+            costs, slopes = moments(u, 0), moments(u, 1)  # [B, J, A]
+            if step == 0:
+                pair = np.argsort(costs, axis=-1, kind="stable")[..., :2]
+            of_pair, slope = (np.take_along_axis(each, pair, axis=-1) for each in (costs, slopes))
+            gap, drop = of_pair[..., 0] - of_pair[..., 1], slope[..., 0] - slope[..., 1]
+            if step < _POLISH:
+                u = u - np.where(drop != 0, gap / np.where(drop != 0, drop, 1.0), 0.0)
+        least = np.min(costs, axis=-1)
+        real = (abs(gap) <= 1e-9 * abs(drop)) & (drop != 0) & (u >= 0) & (u <= _BLOCK)
+        real &= of_pair[..., 0] <= least + 1e-9 * abs(drop)
+        ordered = np.where((drop > 0)[..., None], pair, pair[..., ::-1])  # what is best below rises more quickly
+        return self._collected(s, owner, start, u, abs(drop), ordered, real)
+
+    def _collected(
+        self, s: _Host, owner: Any, start: _Host, u: _Host, drop: _Host, pair: Any, real: Any
+    ) -> list[_Found]:
+        """For each s its real switches, each once."""
+        places, owners = start[:, None] + s[owner][:, None] * u, np.broadcast_to(owner[:, None], u.shape)
+        found = []
+        for i, sd in enumerate(s):
+            here = real & (owners == i)
+            order = np.argsort(places[here])
+            place, jump, actions = places[here][order], drop[here][order], pair[here][order]
+            new = np.concatenate([[True], np.diff(place) > _SAME * sd])[: len(place)]
+            found.append(_Found(place[new], jump[new], actions[new]))
+        return found
+
+    def _blocks(self, s: _Host) -> tuple[Any, _Host]:
+        """[B], [B]: which s, and where a block of m starts within reach of a place where costs cross."""
+        owners, starts = [np.zeros(0, dtype=int)], [np.zeros(0)]
+        for i, sd in enumerate(s):
+            width = _BLOCK * sd
+            count = math.ceil(2.0 * self.reach / _BLOCK) + 1
+            first = np.floor((self.crossings - self.reach * sd) / width - _SHIFT)
+            numbers = np.unique((first[:, None] + np.arange(count)).ravel())
+            owners.append(np.full(len(numbers), i))
+            starts.append((numbers + _SHIFT) * width)
+        return np.concatenate(owners), np.concatenate(starts)
