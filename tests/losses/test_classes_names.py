@@ -158,7 +158,7 @@ def test_what_cannot_be_names_is_refused():
         CostMatrix([[0.0, 1.0]], actions=["a"])
     with pytest.raises(StakesError, match="leave classes out"):
         CostMatrix(COSTS, classes=NAMES)
-    with pytest.raises(StakesError, match="those of 'b' differ"):
+    with pytest.raises(StakesError, match="costs of 'a' lack the answers 'y'"):
         CostMatrix({"a": {"x": 1}, "b": {"y": 1}})
     with pytest.raises(StakesError, match="costs by name"):
         CostMatrix({"a": 1})
