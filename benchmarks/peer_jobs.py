@@ -1,7 +1,8 @@
 """One job by one peer, in an environment of its own: `python -I peer_jobs.py PEER TASK.npz FOUND.npz`.
 
 Nothing of stakes is imported. All are given the same rows, hyperparameters or probabilities, and give what stakes
-gives: the mean over contexts of what one label takes from the variance, or of what it tells about the target.
+gives: the mean over contexts of what one label takes from the variance, or of what it tells about the target. modAL has
+neither: it is given rows, labels and a forest that is not fitted, and gives its expected error after each label.
 Memory is read from /proc, as Linux has it. Sizes: n labels so far, N candidates, M contexts, K members, C classes.
 """
 
@@ -93,7 +94,47 @@ def baal(task: Any) -> Callable[[Any], Any]:
     return lambda candidates: EPIG().compute_score(np.swapaxes(candidates, 1, 2), there)
 
 
-JOBS = {"botorch": botorch, "emukit": emukit, "scikit-activeml": skactiveml, "baal": baal}
+def modal_expected_error(task: Any) -> Callable[[Any], Any]:
+    """By modAL's expected error reduction of a forest, fitted here and again for each candidate and class.
+
+    It knows no costs, and judges on the other rows of the pool.
+    """
+    from modAL.expected_error import expected_error_reduction
+
+    def scores(candidates: Any) -> Any:
+        places, errors = expected_error_reduction(
+            _learner(task), candidates, loss="binary", n_instances=len(candidates)
+        )
+        return -errors[np.argsort(places)]
+
+    return scores
+
+
+def modal_uncertainty(task: Any) -> Callable[[Any], Any]:
+    """By modAL's uncertainty of a forest: one less the largest probability."""
+    from modAL.uncertainty import classifier_uncertainty
+
+    return lambda candidates: classifier_uncertainty(_learner(task), candidates)
+
+
+def _learner(task: Any) -> Any:
+    from modAL.models import ActiveLearner
+    from sklearn.ensemble import RandomForestClassifier
+
+    forest = RandomForestClassifier(int(task["trees"]), random_state=int(task["random_state"]))
+    return ActiveLearner(forest, X_training=task["rows"], y_training=task["labels"])
+
+
+JOBS = {
+    "botorch": botorch,
+    "emukit": emukit,
+    "scikit-activeml": skactiveml,
+    "baal": baal,
+    "modAL expected error": modal_expected_error,
+    "modAL uncertainty": modal_uncertainty,
+}
+PACKAGES = {"modAL expected error": "modAL-python", "modAL uncertainty": "modAL-python"}
+"""Where a job is not named as what pip installs."""
 
 
 def main(peer: str, given: str, out: str) -> None:
@@ -109,9 +150,8 @@ def main(peer: str, given: str, out: str) -> None:
         start = time.process_time()
         found = scores(task["candidates"])
         seconds.append(time.process_time() - start)
-    np.savez(
-        out, scores=found, seconds=min(seconds), megabytes=_megabytes("VmHWM") - before, version=metadata.version(peer)
-    )
+    version = metadata.version(PACKAGES.get(peer, peer))
+    np.savez(out, scores=found, seconds=min(seconds), megabytes=_megabytes("VmHWM") - before, version=version)
 
 
 def _megabytes(field: str) -> float:

@@ -1,16 +1,19 @@
-"""Peers on the same job: scikit-activeml's cost-sensitive expected error beside `stakes.rank` with a CostMatrix.
+"""Peers on the same job: expected errors by refitting, with costs and without, beside `stakes.rank` with a CostMatrix.
 
-Same forest, splits, random states and number of labels, on one thread: `python benchmarks/peers.py`. Needs
-scikit-activeml, which stakes itself does not. Sizes: R runs, S strategies, C classes, N rows of the pool.
+Same forest, splits, random states and number of labels, on one thread, in seconds of the processor:
+`python -m benchmarks.peers`. Needs scikit-activeml, which stakes itself does not. modAL 0.4.2.1 wants numpy before
+1.24, which stakes does not allow: `--modal` names the interpreter of an environment that has it.
+Sizes: R runs, S strategies, C classes, N rows of the pool.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -18,6 +21,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
+from benchmarks.speed_of_peers import asked
 from stakes import CostMatrix, rank
 from stakes.baselines import expected_future_error
 
@@ -49,13 +53,16 @@ def main() -> None:
     given = _parser().parse_args()
     features, labels = TABLES[given.table](return_X_y=True)
     costs = missed_first(len(np.unique(labels)))
+    strategies = STRATEGIES if given.modal is None else {**STRATEGIES, **of_modal(given.modal)}
+    strategies = {name: choose for name, choose in strategies.items() if name in (given.only or strategies)}
     outcomes = []
     with threadpool_limits(1):
         for run in range(given.runs):
-            outcomes.append([_loop(choose, features, labels, costs, given, run) for choose in STRATEGIES.values()])
+            outcomes.append([_loop(choose, features, labels, costs, given, run) for choose in strategies.values()])
             print(f"run {run + 1} of {given.runs}", flush=True)
-    results = np.asarray(outcomes)  # [R, S, 2]
-    print(markdown(results[:, :, 0], results[:, :, 1]))
+            if run or given.runs == 1:  # the table so far, so that a run that is stopped was not in vain
+                results = np.asarray(outcomes)  # [R, S, 2]
+                print(markdown(list(strategies), results[:, :, 0], results[:, :, 1]), flush=True)
 
 
 def missed_first(count: int) -> Any:
@@ -63,6 +70,10 @@ def missed_first(count: int) -> Any:
     costs = 1.0 - np.eye(count)
     costs[0] *= MISSED
     return costs
+
+
+Strategy: TypeAlias = Callable[[Scene], tuple[int, float]]
+"""A position in the pool, and the seconds of the processor that it took to choose it."""
 
 
 def at_random(scene: Scene) -> int:
@@ -100,27 +111,46 @@ def _queried(strategy: Any, scene: Scene, **more: Any) -> int:
     return int(strategy.query(rows, labels, model, **more)[0]) - labelled
 
 
-STRATEGIES: dict[str, Callable[[Scene], int]] = {
-    "stakes.rank": by_stakes,
-    "random": at_random,
-    "stakes.baselines": by_refitting,
-    "MonteCarloEER": by_monte_carlo,
-    "ValueOfInformationEER": by_value_of_information,
+def timed(choose: Callable[[Scene], int], scene: Scene) -> tuple[int, float]:
+    start = time.process_time()
+    chosen = choose(scene)
+    return chosen, time.process_time() - start
+
+
+def by_modal(job: str, python: str, scene: Scene) -> tuple[int, float]:
+    """In its own environment: imports and the start of a process are not counted, the fit of the forest is."""
+    size = {"trees": scene.forest.n_estimators, "random_state": scene.forest.random_state}
+    found, note = asked(python, job, {"rows": scene.features, "labels": scene.labels, "candidates": scene.pool, **size})
+    if found is None:
+        raise SystemExit(f"{job} by {python}: {note}")
+    return int(np.argmax(found["scores"])), float(found["seconds"])
+
+
+MODAL = ("modAL expected error", "modAL uncertainty")
+"""They know no costs."""
+STRATEGIES: dict[str, Strategy] = {
+    "stakes.rank": partial(timed, by_stakes),
+    "random": partial(timed, at_random),
+    "stakes.baselines": partial(timed, by_refitting),
+    "MonteCarloEER": partial(timed, by_monte_carlo),
+    "ValueOfInformationEER": partial(timed, by_value_of_information),
 }
 
 
-def _loop(
-    choose: Callable[[Scene], int], features: Any, labels: Any, costs: Any, given: Any, run: int
-) -> tuple[float, float]:
+def of_modal(python: str) -> dict[str, Strategy]:
+    """Those of modAL, by an interpreter that has it."""
+    return {job: partial(by_modal, job, python) for job in MODAL}
+
+
+def _loop(choose: Strategy, features: Any, labels: Any, costs: Any, given: Any, run: int) -> tuple[float, float]:
     """The mean cost on test rows after each label, averaged over labels, and the median seconds to choose one."""
     known, pool, contexts, test = _split(labels, given, run)
     realised, seconds = [], []
     for step in range(given.labels):
         forest = RandomForestClassifier(given.trees, random_state=1000 * run + step)
         scene = Scene(forest, features[known], labels[known], features[pool], features[contexts], costs)
-        start = time.perf_counter()
-        chosen = choose(scene)
-        seconds.append(time.perf_counter() - start)
+        chosen, taken = choose(scene)
+        seconds.append(taken)
         known, pool = np.append(known, pool[chosen]), np.delete(pool, chosen)
         probabilities = forest.fit(features[known], labels[known]).predict_proba(features[test])  # [T, C]
         realised.append(costs[labels[test], np.argmin(probabilities @ costs, axis=1)].mean())
@@ -136,13 +166,13 @@ def _split(labels: Any, given: Any, run: int) -> tuple[Any, Any, Any, Any]:
     return known, pool, contexts, test
 
 
-def markdown(realised: Any, seconds: Any) -> str:
+def markdown(names: Sequence[str], realised: Any, seconds: Any) -> str:
     """From [R, S] each: mean costs, paired differences from the first strategy, seconds and their ratio within runs."""
     lines = [
         "| strategy | cost | cost - cost of stakes.rank | seconds for a label | times stakes.rank |",
         "| --- " * 5 + "|",
     ]
-    for place, name in enumerate(STRATEGIES):
+    for place, name in enumerate(names):
         ratio = np.median(seconds[:, place] / seconds[:, 0])
         gap = _interval(realised[:, place] - realised[:, 0]) if place else ""
         lines.append(
@@ -162,6 +192,8 @@ def _parser() -> argparse.ArgumentParser:
     sizes = {"runs": 10, "labels": 8, "initial": 10, "pool": 60, "contexts": 60, "trees": 50}
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
+    parser.add_argument("--modal", metavar="PYTHON", help="the interpreter of an environment with modAL")
+    parser.add_argument("--only", nargs="+", choices=[*STRATEGIES, *MODAL], help="some of the strategies")
     return parser
 
 

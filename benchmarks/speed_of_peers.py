@@ -99,7 +99,7 @@ def _by_peer(peer: str, task: Task, scores: Any, ours: float, pythons: tuple[str
     candidates = task.arrays["candidates"][:some]
     notes = []
     for python in pythons:
-        found, note = _asked(python, peer, {**task.arrays, "candidates": candidates})
+        found, note = asked(python, peer, {**task.arrays, "candidates": candidates})
         if found is not None:
             return _row(peer, task, scores[: len(candidates)], ours, found)
         notes.append(note)
@@ -116,7 +116,7 @@ def _row(peer: str, task: Task, wanted: Any, ours: float, found: dict[str, Any])
     return Row(job + note, task.sizes, seconds, seconds / ours, error, float(found["megabytes"]))
 
 
-def _asked(python: str, peer: str, arrays: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+def asked(python: str, peer: str, arrays: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """What it found, or the last line of its error."""
     with tempfile.TemporaryDirectory() as folder:
         given, out = Path(folder, "task.npz"), Path(folder, "found.npz")

@@ -183,7 +183,7 @@ def test_compiled_loops_come_back_after_a_job_without(monkeypatch):
 
 @pytest.mark.skipif(importlib.util.find_spec("emukit") is not None, reason="it is here")
 def test_a_peer_that_is_absent_says_so():
-    found, note = speed_of_peers._asked(sys.executable, "emukit", speed_of_peers.variance(3, 2, 2, 1).arrays)
+    found, note = speed_of_peers.asked(sys.executable, "emukit", speed_of_peers.variance(3, 2, 2, 1).arrays)
     assert found is None
     assert note.startswith("ModuleNotFoundError")
 

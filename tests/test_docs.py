@@ -54,6 +54,44 @@ def test_the_gallery_prints_what_its_page_shows_and_draws_its_pictures(tmp_path)
         assert len(drawn) > 0.8 * len(kept)
 
 
+def test_the_gallery_says_of_its_tables_what_is_in_them():
+    """The sentences below the tables, which once said of three losses what the tables did not."""
+    text = (ROOT / "docs" / "gallery.md").read_text()
+    page, rows = " ".join(text.split()), [line for line in text.splitlines() if re.search(r"(?:\d+% +){3}\d+%$", line)]
+    shares = {re.split(r" +\d+%", row)[0]: [int(each) for each in re.findall(r"(\d+)%", row)] for row in rows}
+    places = {name: float(x) for name, x in re.findall(r"^(\S.*?) +buy x = +(-?[\d.]+),", text, re.M)}
+    assert list(shares) == list(places)
+    assert len(shares) == 12
+    decision, weighted, plain = "act above 1, miss = 5", "squared error, weight exp(2 z)", "squared error"
+    like = ("Linex(1)", "absolute error", "pinball(0.9)", "CRPS", "log score", plain)
+    assert all(places[name] < -6 and shares[name][0] == 100 for name in (*like, weighted))
+    gaps = {name: shares[name][2] for name in like}
+    assert (max(gaps, key=gaps.get), min(gaps.values())) == ("log score", gaps[plain])
+    assert f"the log score most ({gaps['log score']}% of the best), squared error least ({gaps[plain]}%)" in page
+    assert f"`exp(2 z)` raises the gap from {gaps[plain]}% to {shares[weighted][2]}% and still buys on the left" in page
+    for name in ("log score, weight logistic at 1", "squared error of exp(f)"):
+        assert 2.2 < places[name] < 5
+        assert shares[name][2] == 100
+    left, among, _, right = shares[decision]
+    assert f"knows nothing ({left}% and {right}%)" in page
+    assert f"a label there is worth {among}% of the best or less" in page
+
+
+def test_concepts_say_of_studies_what_their_pages_say():
+    """How often a promise comes true, and how many problems ended worse."""
+    concept = {
+        name: " ".join((ROOT / f"docs/concepts/{name}.md").read_text().split())
+        for name in ("when_to_stop", "what_it_cannot_do")
+    }
+    (good,) = re.findall(r"^\| 8 labels \|(?:[^|]*\|){2} (\d+)%", (ROOT / "docs/promises.md").read_text(), re.M)
+    assert f"within a factor of two in {good}% of the cases" in concept["when_to_stop"]
+    helped = " ".join((ROOT / "docs/does_it_help.md").read_text().split())
+    (count,) = re.findall(r"Of all (\d+) problems one ended significantly worse than random choice", helped)
+    assert f"one of {count} problems ended worse than random choice" in concept["what_it_cannot_do"]
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"One of {count} problems ended worse than random choice." in readme
+
+
 @pytest.mark.parametrize(("page", "block"), blocks(shown=True))
 def test_shown_script_is_verbatim(page, block):
     """But for the part that draws, which prints nothing that the page shows."""

@@ -78,3 +78,15 @@ def test_a_strangers_campaign_imports_nothing_without_trust(here, module):
     assert "which is trusted" in run("doctor c.stakes").out
     for command in ("tell c.stakes r8 1", "import c.stakes numbers.csv", "export c.stakes -o e.csv", "doctor c.stakes"):
         assert run(command, "--trust").code == 0
+
+
+def test_a_small_problem_is_solved_and_a_wrong_answer_is_an_error(monkeypatch):
+    answer = run("doctor --json")
+    assert answer.code == 0
+    assert answer.json["small_problem"] is True
+    assert "a small problem was solved as it should be" in run("doctor").out
+    monkeypatch.setattr("stakes.score", lambda loss, belief: [0.4999])
+    answer = run("doctor")
+    assert answer.code == 1
+    assert "a small problem was solved wrongly" in answer.out
+    assert "install it anew" in answer.err

@@ -180,6 +180,21 @@ def test_an_input_that_ends_is_no_answer(asked):
     assert "the input ended before all questions were answered" in str(answer.exception)
 
 
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("flags", "missing"),
+    [
+        ("", "say what to predict, and what errors cost."),
+        ("--loss squared-error", "say what to predict."),
+        ("--target y", "say what errors cost."),
+    ],
+)
+def test_what_is_missing_is_said_and_nothing_else(flags, missing):
+    answer = run(f"suggest numbers.csv {flags}")
+    assert answer.code == 2
+    assert f"Nothing was done: {missing}" in " ".join(answer.err.split())
+
+
 def test_the_message_is_shown_as_it_is():
     assert issubclass(Incomplete, click.ClickException)
     assert Incomplete("x").exit_code == 2

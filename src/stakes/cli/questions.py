@@ -124,7 +124,9 @@ def _column(columns: Sequence[ColumnLook], name: str) -> ColumnLook:
 
 def _proposed(size: str, columns: Sequence[ColumnLook], given: dict[str, Any], gaps: bool) -> str:
     """What the table looks like, and the command to run."""
-    lines = wrapped(f"stakes: {size}. Nothing was done: say what to predict, and what errors cost.")
+    loss = given["loss"] is not None or given["costs"] is not None
+    missing = ["what to predict"] * (given["target"] is None) + ["what errors cost"] * (not loss)
+    lines = wrapped(f"stakes: {size}. Nothing was done: say {', and '.join(missing)}.")
     flags: dict[str, str] = {}
     if given["target"] is None:
         target, why = target_proposals(columns)[0]
@@ -135,7 +137,7 @@ def _proposed(size: str, columns: Sequence[ColumnLook], given: dict[str, Any], g
             lines += wrapped(_NO_GAP, "  ")
     else:
         target = _column(columns, given["target"])
-    if given["loss"] is None and given["costs"] is None:
+    if not loss:
         choices = loss_proposals(target)
         flags["loss"] = choices[0].name
         lines.append("- The loss, --loss, is one of these (stakes losses has more):")
