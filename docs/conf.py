@@ -85,6 +85,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,
+    "min_reported_time": 1e9,  # no seconds on a page: they are those of the machine that built it
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "plot_gallery": "True",

@@ -24,7 +24,8 @@ model = GaussianProcessRegressor(kernel, optimizer=None).fit(age[:, None], press
 # The model is of pressure - 135, so the threshold 140 is 5 there.
 ages = np.linspace(20, 90, 141)
 belief = belief_of(model, ages[:, None], ages[:, None])
-losses = {"squared error": SquaredError(), "treat above 140, a miss costs 5": ThresholdDecision(5.0, miss=5.0)}
+treat = ThresholdDecision(5.0, miss=5.0)
+losses = {"squared error": SquaredError(), "treat above 140, a miss costs 5": treat}
 
 figure, axes = plt.subplots(3, 1, sharex=True, figsize=(7, 6), layout="constrained")
 mean, sd = belief.mean + 135.0, np.sqrt(belief.variance)
