@@ -55,7 +55,8 @@ def carry_out(data: Table, run: int, counts: Sequence[int] = COUNTS) -> dict[str
 
 def gains(runs: Sequence[Mapping[str, Any]], count: int, belief: str) -> Host:
     """[R, 2]: by how much the log density is above the reference's, single and pairs."""
-    return np.asarray([run[str(count)][belief] for run in runs]) - [run[str(count)][REFERENCE] for run in runs]
+    said, base = (np.asarray([run[str(count)][name] for run in runs]) for name in (belief, REFERENCE))
+    return np.asarray(said - base)
 
 
 def report(kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
