@@ -43,9 +43,9 @@ def cell(*parts: Content) -> str:
     return str(tag("div", parts, class_="stakes", style="max-width:60rem;line-height:1.45"))
 
 
-def title(words: str) -> Markup:
+def title(content: str) -> Markup:
     """What the pieces below are about."""
-    return tag("p", tag("strong", words), style="margin:.6em 0 .3em")
+    return tag("p", tag("strong", content), style="margin:.6em 0 .3em")
 
 
 def lines(sentences: Sequence[str]) -> list[Markup]:
@@ -134,9 +134,9 @@ def curves(drawn: Sequence[Curve], across: str, up: str) -> Content:
     parts: list[Content] = []
     for value, name in y_ticks:
         parts.append(_line([(_LEFT, y(value)), (_WIDE - _RIGHT, y(value))], "currentColor", 0.6, opacity=".2"))
-        parts.append(_words(_LEFT - 6, y(value) + 4, name, "end"))
-    parts += [_words(x(value), _HIGH - _BOTTOM + 16, name, "middle") for value, name in x_ticks]
-    parts.append(_words((_LEFT + _WIDE - _RIGHT) / 2, _HIGH - 6, across, "middle"))
+        parts.append(_label(_LEFT - 6, y(value) + 4, name, "end"))
+    parts += [_label(x(value), _HIGH - _BOTTOM + 16, name, "middle") for value, name in x_ticks]
+    parts.append(_label((_LEFT + _WIDE - _RIGHT) / 2, _HIGH - 6, across, "middle"))
     for place, each in enumerate(thinned):
         band = [(x(at), y(high)) for at, _, low, high in each.points if math.isfinite(low + high)]
         band += [(x(at), y(low)) for at, _, low, high in reversed(each.points) if math.isfinite(low + high)]
@@ -176,9 +176,9 @@ def _line(path: Sequence[tuple[float, float]], colour: str, width: float, **more
     return tag("polyline", points=_points(path), fill="none", stroke=colour, stroke_width=str(width), **given)
 
 
-def _words(x: float, y: float, words: str, anchor: str) -> Markup:
+def _label(x: float, y: float, content: str, anchor: str) -> Markup:
     size = {"font_size": "12", "fill": "currentColor", "text_anchor": anchor}
-    return tag("text", text(words), x=f"{x:.1f}", y=f"{y:.1f}", **size)
+    return tag("text", text(content), x=f"{x:.1f}", y=f"{y:.1f}", **size)
 
 
 def _axis(

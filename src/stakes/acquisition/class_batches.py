@@ -313,9 +313,9 @@ class ClassBatch:
             return np.asarray(self._regrets(self._outcomes(places), rows).sum(axis=(1, 2)))
         measure = self.quick
         if isinstance(measure, Uncertainty) and few < size:
-            chances = np.exp(self._log_most[self.places] - self._log_most.max())  # no gain is larger than these
-            drawn, counts = _drawn(chances, few, self.rng)
-            measure = measure.of_some(drawn, counts / few * chances.sum() / chances[drawn])
+            probabilities = np.exp(self._log_most[self.places] - self._log_most.max())  # no gain is larger than these
+            drawn, counts = _drawn(probabilities, few, self.rng)
+            measure = measure.of_some(drawn, counts / few * probabilities.sum() / probabilities[drawn])
         gains = self._gains_by(measure.in_single(), places, rows)
         if isinstance(measure, Uncertainty) and not self.loss.finite_actions:
             before = measure.before(rows)
@@ -359,11 +359,11 @@ def serves(loss: AnyLoss, belief: Any, log_weights: Array) -> bool:
     return bool(np.ptp(counted) < SHARE_RANGE) if len(counted) else False
 
 
-def _drawn(chances: Host, count: int, rng: np.random.Generator) -> tuple[Host, Host]:
-    """Positions that are drawn in proportion to `chances`, evenly, and how often each is."""
-    ends = np.cumsum(chances)
+def _drawn(probabilities: Host, count: int, rng: np.random.Generator) -> tuple[Host, Host]:
+    """Positions that are drawn in proportion to `probabilities`, evenly, and how often each is."""
+    ends = np.cumsum(probabilities)
     uniforms = (np.arange(count) + rng.random(count)) / count * ends[-1]
-    places = np.minimum(np.searchsorted(ends, uniforms, side="right"), np.flatnonzero(chances > 0)[-1])
+    places = np.minimum(np.searchsorted(ends, uniforms, side="right"), np.flatnonzero(probabilities > 0)[-1])
     return np.unique(places, return_counts=True)
 
 

@@ -57,7 +57,7 @@ def elicit_command(kind: str, table: str | None, as_json: bool, **given: Any) ->
     asked = _arguments(kind, table, given)
     found = elicit(_asker(given["answers"], kind, asked, given["questions"]), questions=given["questions"], **asked)
     classes = _listed(given["classes"]) or ["positive", "negative"]
-    words = _written(found, classes, given["output"], given["force"])
+    flags = _written(found, classes, given["output"], given["force"])
     same = None if table is None else _same_rows(found, classes, table, given)
     answer = {
         "kind": kind,
@@ -66,10 +66,10 @@ def elicit_command(kind: str, table: str | None, as_json: bool, **given: Any) ->
         "values": list(found.values),
         "weights": [each._asdict() for each in found.weights],
         "answers": list(found.answers),
-        "flags": words,
+        "flags": flags,
         "same_rows": same,
     }
-    as_json_or(as_json, answer, _lines(found, asked, words, classes, given["output"], same))
+    as_json_or(as_json, answer, _lines(found, asked, flags, classes, given["output"], same))
 
 
 def _listed(text: str | None) -> list[str]:
@@ -165,15 +165,15 @@ def _two_digits(value: float) -> float:
 def _written(found: ElicitedLoss, classes: Sequence[str], output: str | None, force: bool) -> list[str]:
     """The flags that say the same; what they need a file for is written to it."""
     spec = _spec(found, "value", classes)
-    words = ["--loss", spec.name]
+    flags = ["--loss", spec.name]
     for name, value in spec.options.items():
-        words += [f"--{name.replace('_', '-')}", f"{value:g}"]
+        flags += [f"--{name.replace('_', '-')}", f"{value:g}"]
     if (kept := _file_of(spec, classes)) is None:
-        return words
+        return flags
     flag, header, rows = kept
     if output is not None:
         write_csv(output, header, rows, overwrite=force)
-    return [*words, flag, output or "FILE.csv"]
+    return [*flags, flag, output or "FILE.csv"]
 
 
 def _file_of(spec: LossSpec, classes: Sequence[str]) -> tuple[str, list[str], list[list[str | float]]] | None:
@@ -203,7 +203,7 @@ def _same_rows(found: ElicitedLoss, classes: Sequence[str], table: str, given: d
 def _lines(
     found: ElicitedLoss,
     asked: dict[str, Any],
-    words: list[str],
+    flags: list[str],
     classes: Sequence[str],
     output: str | None,
     same: dict[str, Any] | None,
@@ -218,7 +218,7 @@ def _lines(
     lines = wrapped(f"{subject.format(found.ratio)}, by {counted(len(found.answers), 'answer')}.")
     if found.threshold is not None and asked["threshold"] is None:
         lines += wrapped(f"Acting is right above {found.threshold}.")
-    lines += ["", "The same as flags:", "  " + " ".join(map(shell_word, words))]
+    lines += ["", "The same as flags:", "  " + " ".join(map(shell_word, flags))]
     kept = _file_of(_spec(found, "value", classes), classes)
     if kept is not None and output is None:
         lines += ["  FILE.csv is written with -o:"]

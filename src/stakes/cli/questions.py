@@ -98,16 +98,16 @@ def command_line(
     """
     context = click.get_current_context()
     now = {**context.params, **given}
-    words, flags = [command or context.info_name or ""], list[str]()
+    parts, flags = [command or context.info_name or ""], list[str]()
     for each in context.command.params:
         value = now.get(each.name or "")
         if isinstance(each, click.Argument):
-            words += [str(value)] if arguments is None else []
+            parts += [str(value)] if arguments is None else []
         elif each.name not in without and value not in (None, (), False) and value != each.get_default(context):
             longest = max(each.opts, key=len)
             values = value if isinstance(value, tuple) else (value,)
             flags += [longest] if value is True else [part for one in values for part in (longest, _written(one))]
-    return " ".join(map(shell_word, ["stakes", *words, *(arguments or ()), *flags]))
+    return " ".join(map(shell_word, ["stakes", *parts, *(arguments or ()), *flags]))
 
 
 def _written(value: Any) -> str:
@@ -142,7 +142,7 @@ def _proposed(size: str, columns: Sequence[ColumnLook], given: dict[str, Any], g
         flags["loss"] = choices[0].name
         lines.append("- The loss, --loss, is one of these (stakes losses has more):")
         for choice in choices:
-            text = f"{choice.words} Example: {choice.example}{choice.flags and f' ({choice.flags})'}."
+            text = f"{choice.meaning} Example: {choice.example}{choice.flags and f' ({choice.flags})'}."
             lines += wrapped(text, " " * 23, f"    {choice.name:19}")
         if target.grades:
             lines += wrapped(_grades(target), "  ", "- ")
@@ -224,7 +224,7 @@ def _ask_loss(target: ColumnLook, answer: Callable[[str, str, Any], None]) -> No
     _say("")
     _say(f"What does a wrong answer about {target.name!r} cost?")
     for place, choice in enumerate(choices, 1):
-        _say(f"  {place} {choice.words} ({choice.name})", "    ")
+        _say(f"  {place} {choice.meaning} ({choice.name})", "    ")
         _say(f"    For example: {choice.example}.", "    ")
     if target.grades:
         _say(_grades(target))

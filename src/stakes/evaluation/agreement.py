@@ -127,9 +127,9 @@ def _alpha(observed: Host, expected: tuple[Host, ...], times: Host) -> Host:
     else:
         size, sums, squares = totals
         pairs = 2.0 * (size * squares - sums**2)
-    chance = pairs / (size - 1.0)
+    at_random = pairs / (size - 1.0)
     nothing = pairs <= 1e-12 * size**2
-    return np.where(nothing, np.nan, 1.0 - times @ observed / np.where(nothing, 1.0, chance))
+    return np.where(nothing, np.nan, 1.0 - times @ observed / np.where(nothing, 1.0, at_random))
 
 
 def _kappa(table: OpinionTable, level: str, draws: int, generator: np.random.Generator) -> Agreement:
@@ -150,9 +150,9 @@ def _kappa(table: OpinionTable, level: str, draws: int, generator: np.random.Gen
 
     def value(times: Host) -> Host:
         count = times.sum(axis=1)
-        chance = np.sum((times @ first) * (times @ second), axis=1) / count**2
-        nothing = chance >= 1.0 - 1e-12
-        return np.where(nothing, np.nan, 1.0 - (1.0 - times @ same / count) / np.where(nothing, 1.0, 1.0 - chance))
+        at_random = np.sum((times @ first) * (times @ second), axis=1) / count**2
+        nothing = at_random >= 1.0 - 1e-12
+        return np.where(nothing, np.nan, 1.0 - (1.0 - times @ same / count) / np.where(nothing, 1.0, 1.0 - at_random))
 
     drawn = value(_resampled(generator, draws, len(pairs)))
     return _interval(value(np.ones((1, len(pairs))))[0], drawn, len(pairs), "kappa")

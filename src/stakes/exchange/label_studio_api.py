@@ -119,8 +119,8 @@ class LabelStudioProject:
                 self._access = None  # it is good for minutes only
                 time.sleep(_PAUSE if error.code >= 500 else 0.0)
                 return self._request(method, path, body, tries - 1)
-            words = error.read(500).decode(errors="replace")
-            raise StakesError(f"Label Studio refused {method} {path}: {error.code} {words}") from None
+            answer = error.read(500).decode(errors="replace")
+            raise StakesError(f"Label Studio refused {method} {path}: {error.code} {answer}") from None
         except (OSError, HTTPException, ValueError) as error:
             raise StakesError(f"Label Studio at {self._url} did not answer {method} {path}: {error}") from None
 

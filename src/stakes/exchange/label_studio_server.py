@@ -105,18 +105,18 @@ def label_studio_app(
                 body = await _body(request, most)
                 return JSONResponse(await run_in_threadpool(answer, body))
             except _RefusedError as refusal:
-                status, words, headers = refusal.status, str(refusal), refusal.headers
+                status, message, headers = refusal.status, str(refusal), refusal.headers
             except StakesError as error:
-                status, words, headers = 422, str(error), {}
-            report(f"{request.method} {request.url.path} was refused ({status}): {words}")
-            return JSONResponse({"error": words}, status, headers)
+                status, message, headers = 422, str(error), {}
+            report(f"{request.method} {request.url.path} was refused ({status}): {message}")
+            return JSONResponse({"error": message}, status, headers)
 
         return respond
 
     async def broken(request: Request, error: Exception) -> Response:
-        words = f"this is a bug in stakes: {type(error).__name__}: {error}"
-        report(f"{request.method} {request.url.path} failed: {words}")
-        return JSONResponse({"error": words}, 500)
+        message = f"this is a bug in stakes: {type(error).__name__}: {error}"
+        report(f"{request.method} {request.url.path} failed: {message}")
+        return JSONResponse({"error": message}, 500)
 
     return Starlette(
         routes=[
@@ -133,8 +133,8 @@ def label_studio_app(
 class _RefusedError(Exception):
     """A request that is not answered."""
 
-    def __init__(self, status: int, words: str, headers: dict[str, str] | None = None) -> None:
-        Exception.__init__(self, words)
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        Exception.__init__(self, message)
         self.status, self.headers = status, headers or {}
 
 

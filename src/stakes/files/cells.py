@@ -124,9 +124,9 @@ def checked_formats(decimal: str | None, thousands: str | None, date: str | None
     given = Formats(decimal, thousands, date)
     known: tuple[Collection[str], ...] = (".,", _THOUSANDS, _ORDERS)
     shown = ("'.' or ','", '".", ",", "\'" or " "', "dmy, mdy or ymd")
-    for name, value, some, words in zip(Formats._fields, given, known, shown, strict=True):
+    for name, value, some, allowed in zip(Formats._fields, given, known, shown, strict=True):
         if value is not None and (not value or value not in some):
-            raise StakesError(f"{name} must be {words}; got {value!r:.100}")
+            raise StakesError(f"{name} must be {allowed}; got {value!r:.100}")
     if decimal is not None and decimal == thousands:
         raise StakesError(f"{decimal!r} cannot stand both before decimals and between thousands")
     return given
@@ -324,10 +324,10 @@ _MONTH_OF = dict(_month_names())
 def _yes_no(cells: set[str], gaps: frozenset[str]) -> Ways | None:
     if len(cells) > _SPELLINGS:
         return None
-    words = {cell: _letters(cell.strip()) for cell in cells}
+    spelled = {cell: _letters(cell.strip()) for cell in cells}
     for yes, no in _YES_NO:
-        if set(words.values()) == {yes, no}:
-            return Ways("yes or no", {"": {cell: float(word == yes) for cell, word in words.items()}}, gaps)
+        if set(spelled.values()) == {yes, no}:
+            return Ways("yes or no", {"": {cell: float(word == yes) for cell, word in spelled.items()}}, gaps)
     return None
 
 

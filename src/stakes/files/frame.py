@@ -289,14 +289,14 @@ def remarks(name: str, cells: Cells) -> list[str]:
     return []
 
 
-def words_of(name: str) -> set[str]:
+def name_parts(name: str) -> set[str]:
     """The words of the name of a column, in small letters."""
     return set(_WORD.findall(name.casefold()))
 
 
 def is_called_id(name: str) -> bool:
     """Whether a column is called as columns of ids are."""
-    return bool(words_of(name) & _IDS)
+    return bool(name_parts(name) & _IDS)
 
 
 def all_differ(cells: Cells) -> bool:

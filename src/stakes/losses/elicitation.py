@@ -322,10 +322,10 @@ def _bisected(
 def _log_likelihood(answer: int, beyond: Array, tell: float, alike: float) -> Array:
     """[G]: of an answer, where the number lies so far beyond what was asked."""
     if answer == SAME:
-        chance = np.exp(-0.5 * (beyond / alike) ** 2)
+        probability = np.exp(-0.5 * (beyond / alike) ** 2)
     else:
-        chance = 1.0 / (1.0 + np.exp(-np.clip((beyond if answer == FIRST else -beyond) / tell, -50.0, 50.0)))
-    found: Array = np.log(_SLIP + (1.0 - 2.0 * _SLIP) * chance)
+        probability = 1.0 / (1.0 + np.exp(-np.clip((beyond if answer == FIRST else -beyond) / tell, -50.0, 50.0)))
+    found: Array = np.log(_SLIP + (1.0 - 2.0 * _SLIP) * probability)
     return found
 
 

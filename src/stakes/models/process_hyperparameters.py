@@ -294,11 +294,11 @@ def _walk(
             if height <= NOWHERE:
                 break
         gain = height - 0.5 * momentum @ momentum - energy
-        chance = math.exp(min(0.0, float(gain))) if math.isfinite(gain) else 0.0
-        if generator.random() < chance:
+        acceptance = math.exp(min(0.0, float(gain))) if math.isfinite(gain) else 0.0
+        if generator.random() < acceptance:
             x, value, gradient = place, height, slope
         if step is None and short == 1.0:
-            length *= math.exp(0.5 * (chance - ACCEPTED) / math.sqrt(1.0 + turn / 4.0))
+            length *= math.exp(0.5 * (acceptance - ACCEPTED) / math.sqrt(1.0 + turn / 4.0))
         kept[turn] = x
     return kept, length
 

@@ -203,12 +203,12 @@ class ProcessesOnDevice:
                 height, gradient = self.log_posterior(data, place, of)
                 momentum = momentum + 0.5 * stride * along(gradient)
             gain = (height - 0.5 * (momentum**2).sum(-1) - energy).nan_to_num(-torch.inf, posinf=-torch.inf)
-            chance = torch.exp(gain.clamp_max(0.0))
-            taken = torch.rand(len(u), **options) < chance
+            acceptance = torch.exp(gain.clamp_max(0.0))
+            taken = torch.rand(len(u), **options) < acceptance
             u = torch.where(taken[:, None], place, u)
             value, slope = torch.where(taken, height, value), torch.where(taken[:, None], gradient, slope)
             if turn % EVERY != EVERY - 1:
-                step = (step * torch.exp(_LEARNING * (chance.reshape(len(step), -1).mean(1) - ACCEPTED))).clamp(
+                step = (step * torch.exp(_LEARNING * (acceptance.reshape(len(step), -1).mean(1) - ACCEPTED))).clamp(
                     0.02, 1.2
                 )
         return u, units._replace(step=step)

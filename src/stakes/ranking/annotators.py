@@ -352,7 +352,7 @@ def _fit_classes(
     fitted = clone(model) if isinstance(model, LabelDraws) else LabelDraws(model)
     rounds = (fitted.rounds if previous is None else min(_NEXT, fitted.rounds)) if opinions else 1
     fitted.set_params(rounds=1, random_state=seed)
-    at, chance = {row: i for i, row in enumerate(rows.tolist())}, generator(seed, DRAWS)
+    at, rng = {row: i for i, row in enumerate(rows.tolist())}, generator(seed, DRAWS)
     start = None if previous is None else _before(previous, rows, here)
     for _ in range(rounds):
         unseen = {} if start is None else dict(zip(rows.tolist(), start, strict=True))
@@ -362,7 +362,7 @@ def _fit_classes(
             )
         likelihoods = np.ones((fitted.copies, len(rows), len(classes)))
         people = {} if annotators is None else annotators.by_name
-        drawn = {name: _drawn_confusions(each, fitted.copies, chance) for name, each in people.items()}
+        drawn = {name: _drawn_confusions(each, fitted.copies, rng) for name, each in people.items()}
         for row, name, label in opinions:
             likelihoods[:, at[row]] *= drawn[name][:, :, place[label]]
         for row, known in certain.items():
@@ -372,12 +372,12 @@ def _fit_classes(
     return fitted, annotators
 
 
-def _drawn_confusions(annotator: ClassAnnotator, size: int, chance: np.random.Generator) -> Host:
+def _drawn_confusions(annotator: ClassAnnotator, size: int, rng: np.random.Generator) -> Host:
     """[K, C, C]: matrices that may be the annotator's: rows from Dirichlet distributions with their standard errors."""
     found = annotator.confusion
     variance, spread = np.sum(annotator.confusion_error**2, axis=1), np.sum(found * (1.0 - found), axis=1)  # [C]
     labels = np.maximum(spread / np.maximum(variance, _LEAST) - 1.0, 1.0)
-    drawn = chance.standard_gamma(labels[:, None] * found, size=(size, *found.shape)) + _LEAST
+    drawn = rng.standard_gamma(labels[:, None] * found, size=(size, *found.shape)) + _LEAST
     return np.asarray(drawn / drawn.sum(axis=2, keepdims=True))
 
 

@@ -152,11 +152,11 @@ def _plain(what: str) -> str:
 
 def is_miss_and_false_alarm(costs: Mapping[str, float]) -> bool:
     """Whether mistakes are called a miss and a false alarm, not by classes; both at once are refused."""
-    words = [what for what in costs if what in (_MISS, _FALSE_ALARM)]
-    if words and len(words) < len(costs):
-        other = next(what for what in costs if what not in words)
-        raise StakesError(f"{_INLINE}; got {words[0]!r} beside {other!r}")
-    return bool(words)
+    named = [what for what in costs if what in (_MISS, _FALSE_ALARM)]
+    if named and len(named) < len(costs):
+        other = next(what for what in costs if what not in named)
+        raise StakesError(f"{_INLINE}; got {named[0]!r} beside {other!r}")
+    return bool(named)
 
 
 def positive_class(counts: Mapping[str, int], first: str | None = None) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ import numpy as np
 from stakes._utils.text import listed, number
 from stakes.exceptions import StakesError
 from stakes.files.cells import SURE_GAPS
-from stakes.files.frame import is_called_id, words_of
+from stakes.files.frame import is_called_id, name_parts
 from stakes.files.read import Source
 from stakes.tabular.costs import cost_line, positive_class
 
@@ -84,10 +84,10 @@ class ColumnLook:
             one_by_one = len(values) > 2 and values[-1] - values[0] == len(values) - 1 <= _FEW
             written = {str(value) for value in values} == set(self.values)
             return tuple(map(str, values)) if whole and one_by_one and written and "classes" in self.kinds else ()
-        words = {value.strip().lower(): value for value in self.values}
+        spellings = {value.strip().lower(): value for value in self.values}
         for scale in _SCALES:
-            if len(words) > 2 and len(words) == len(self.values) and set(words) <= set(scale):
-                return tuple(words[word] for word in scale if word in words)
+            if len(spellings) > 2 and len(spellings) == len(self.values) and set(spellings) <= set(scale):
+                return tuple(spellings[word] for word in scale if word in spellings)
         return ()
 
     @property
@@ -168,7 +168,7 @@ def _as_target(column: ColumnLook) -> tuple[float, str]:
     elif column.filled == 0:
         points += 2.0
         reasons.append("it is empty")
-    if words_of(column.name) & _TARGETS:
+    if name_parts(column.name) & _TARGETS:
         points += 2.0
         reasons.append("its name says so")
     if column.last:
@@ -197,13 +197,13 @@ class LossProposal:
 
     Attributes:
         name: Of the loss.
-        words: What it means.
+        meaning: What it means, in plain words.
         example: The same of this table.
         flags: What the command line takes beside the name, for this example.
     """
 
     name: str
-    words: str
+    meaning: str
     example: str
     flags: str = ""
 
