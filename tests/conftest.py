@@ -57,6 +57,11 @@ def pytest_collection():
         gc.freeze()
 
 
+def pytest_collection_modifyitems(items):
+    """The longest come first, up to half a minute each: at the end no worker waits for another that has one of them."""
+    items.sort(key=lambda item: item.path.parent.name != "torture")
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """As many as this process may use; of two threads of one core xdist would use one."""
