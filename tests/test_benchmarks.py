@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from benchmarks import (
     members,
     mixtures,
     normals,
+    peer_jobs,
     plain,
     screening,
     small,
@@ -194,6 +196,25 @@ def test_peers_are_left_out_with_a_note_and_ours_stays(monkeypatch):
     absent = [row for row in found if row.seconds is None and "left out: no --python" in row.job]
     assert [row.job.split()[1] for row in absent] == ["botorch", "emukit", "scikit-activeml", "baal"]
     assert {row.job for row in found} >= {"variance: stakes, not compiled", "EPIG: stakes, not compiled"}
+
+
+def test_expected_errors_of_modal_come_back_in_the_order_of_the_candidates(monkeypatch):
+    """modAL gives positions, best first, and their errors; it is not installed here, as it wants an old numpy."""
+
+    class Learner:
+        def __init__(self, estimator, X_training, y_training):
+            self.model = estimator.fit(X_training, y_training)
+
+    def reduction(learner, rows, loss, n_instances):
+        assert (loss, n_instances, len(rows), learner.model.n_estimators) == ("binary", 3, 3, 2)
+        return np.array([2, 0, 1]), np.array([0.1, 0.2, 0.3])
+
+    monkeypatch.setitem(sys.modules, "modAL", ModuleType("modAL"))
+    monkeypatch.setitem(sys.modules, "modAL.models", SimpleNamespace(ActiveLearner=Learner))
+    monkeypatch.setitem(sys.modules, "modAL.expected_error", SimpleNamespace(expected_error_reduction=reduction))
+    task = {"trees": 2, "random_state": 0, "rows": np.eye(4), "labels": np.array([0, 1, 0, 1])}
+    scores = peer_jobs.JOBS["modAL expected error"](task)(np.zeros((3, 4)))
+    np.testing.assert_array_equal(scores, [-0.2, -0.3, -0.1])
 
 
 def test_an_interpreter_that_is_not_there_is_refused(capsys, tmp_path):
