@@ -37,9 +37,9 @@ from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
 from stakes.ranking.outlook import (
     GAUSSIAN_RATE,
-    MEMBER_RATE,
     MEMBER_SHARE,
     SPREAD,
+    class_rate,
     curve,
     of_gaussian,
     of_members,
@@ -86,8 +86,10 @@ class Round:
     seconds: float = 0.0
     """of processor time, batches aside included"""
     promised: bool = False
-    """whether the offers are promises as they are made since they include a learning curve; those of the study that
-    the promises were made from are what the model said, with the truth left out of members"""
+    """whether the offers are promises, as `outlook` made them when they were kept; others are what the model said,
+    with the truth left out of members, and promises can be made of them anew"""
+    classes: int = 2
+    """how many there are; of no importance for numbers"""
 
     def offer(self, size: int) -> dict[str, float | None]:
         """The offer of that many rows, as it was kept."""
@@ -100,7 +102,7 @@ class Round:
         if not self.promised and self.offers[0]["joint"] is None:
             worths, errors = of_gaussian(worths, errors, self.today[0], self.labels)
         elif not self.promised:
-            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels)
+            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels, class_rate(self.classes))
         return {size: (float(worths[size - 1]), float(errors[size - 1])) for size in sizes}
 
     def before(self, size: int) -> tuple[float, float]:
@@ -115,7 +117,7 @@ class Round:
         if self.offer(size)["joint"] is None:
             largest = max(abs(worth), (max(worth, 0.0) * self._curve(GAUSSIAN_RATE, size)) ** 0.5)
             return worth, max(0.0, error**2 - (SPREAD * largest) ** 2) ** 0.5
-        beside = self._curve(MEMBER_RATE, size)
+        beside = self._curve(class_rate(self.classes), size)
         own = max(0.0, error**2 - (SPREAD * max(worth, beside)) ** 2) ** 0.5
         said = joint if worth >= joint else (worth - beside) / MEMBER_SHARE
         return said, own / MEMBER_SHARE
@@ -227,7 +229,7 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
     rows, rounds = bench.first.tolist(), []
     for labels, following in zip(at, [*at[1:], at[-1]], strict=True):
         began = time.process_time()
-        ahead = max(BATCHES) if labels in ASIDE else max(AHEAD, following - labels)
+        ahead = max(*(BATCHES if labels in ASIDE else (AHEAD,)), following - labels)
         ranked, found = bench.outlook(problem, rows, ahead)
         losses, unit = bench.losses(problem, rows), problem.unit
         after = {}
@@ -238,9 +240,9 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
         today, most = ((each.value / unit, each.error / unit) for each in (found.today, found.most))
         loss, error = mean_of(losses)
         seconds = round(time.process_time() - began, 2)
-        rounds.append(
-            Round(labels, list(rows), ranked, offers, today, most, loss, error, after, seconds, promised=True)
-        )
+        classes = max(2, len(bench.table.classes))
+        told = offers, today, most, loss, error, after, seconds
+        rounds.append(Round(labels, list(rows), ranked, *told, promised=True, classes=classes))
         rows = [*rows, *ranked[: following - labels]]
     bench.forget()
     return Campaign(bench.table.name, problem.name, bench.run, rounds)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from experiments.labels_saved.tables import NUMBERS, Host
-from experiments.promises.rounds import ASIDE, BATCHES, Campaign
+from experiments.promises.rounds import ASIDE, BATCHES, Campaign, Round
 
 RESULTS = Path(__file__).parent.parent / "results" / "promises" / "promises.json"
 WIDTH = 1.959964  # standard errors on each side of a 95% interval
@@ -75,6 +75,8 @@ class Case:
     score_before: float
     score_shrunk: float
     """of what was said before times one constant that is best on the other tables"""
+    again: int = 0
+    """runs whose promises were made again, in a later state of the code than that in which labels were bought"""
 
     @property
     def ratio(self) -> float:
@@ -123,6 +125,37 @@ def summarised(found: Sequence[Promise], least: int = 2) -> list[Case]:
     return [_case(key, each, shrink[key[0]]) for key, each in sorted(columns.items())]
 
 
+def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list[Case]:
+    """The cases with promises as they are made today, of the runs that there are campaigns of.
+
+    What came stays: which labels are bought does not depend on how promises are made. So these campaigns need not buy
+    batches aside.
+    """
+    moments: dict[tuple[str, str, int], list[Round]] = defaultdict(list)
+    for each in campaigns:
+        for moment in each.rounds:
+            moments[each.table, each.loss, moment.labels].append(moment)
+    found = []
+    for case in cases:
+        runs = moments.get((case.table, case.loss, case.labels), [])
+        if runs:
+            made = np.asarray([moment.promises()[case.size] for moment in runs])  # [R, 2]
+            worth, error = made.T / np.mean([moment.loss for moment in runs])
+            case = replace(case, again=len(runs), promised=float(worth.mean()), **_holds(worth, error, case.came))
+        found.append(case)
+    return found
+
+
+def _holds(worth: Host, error: Host, mean: float) -> dict[str, float]:
+    """What the intervals of promises [R] hold."""
+    low, high = worth - WIDTH * error, worth + WIDTH * error
+    return {
+        "includes_zero": float((low <= 0.0).mean()),
+        "covered": float(((low <= mean) & (mean <= high)).mean()),
+        "score": float(score(worth, error, mean).mean()),
+    }
+
+
 def _columns(runs: Sequence[Promise]) -> dict[str, Any]:
     """Arrays [R] over the mean loss of the case."""
     scale = float(np.mean([each.scale for each in runs]))
@@ -151,7 +184,6 @@ def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -
     table, loss, labels, size = key
     came, count = each["came"], len(each["came"])
     mean, error = float(came.mean()), float(came.std(ddof=1) / np.sqrt(count))
-    low, high = each["worth"] - WIDTH * each["error"], each["worth"] + WIDTH * each["error"]
     apart = np.abs(each["before"] - mean)
     return Case(
         table,
@@ -165,12 +197,10 @@ def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -
         came=mean,
         error=error,
         significant=bool(mean > student.ppf(_SURE, count - 1) * error),
-        includes_zero=float((low <= 0.0).mean()),
-        covered=float(((low <= mean) & (mean <= high)).mean()),
         covered_before=float((apart <= WIDTH * each["before_error"]).mean()),
-        score=float(score(each["worth"], each["error"], mean).mean()),
         score_before=float(score(each["before"], each["before_error"], mean).mean()),
         score_shrunk=float(score(shrink * each["before"], shrink * each["before_error"], mean).mean()),
+        **_holds(each["worth"], each["error"], mean),
     )
 
 

@@ -24,7 +24,7 @@ from experiments.promises.summary import (
     verdict,
     write,
 )
-from stakes.ranking.outlook import MEMBER_RATE, MEMBER_SHARE, SPREAD
+from stakes.ranking.outlook import CLASS_RATE, MEMBER_SHARE, SPREAD
 
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"
 
@@ -63,7 +63,8 @@ def test_rounds_of_before_are_promised_anew():
     offers = [{"size": size, "worth": 0.02 * size, "error": 0.0, "joint": 0.1 * size} for size in (1, 2)]
     moment = Round(20, [], [], offers, (0.5, 0.0), (0.4, 0.0), 0.6, 0.1)
     worth, error = moment.promises()[2]
-    assert worth == pytest.approx(MEMBER_SHARE * 0.04 + MEMBER_RATE * 0.5 * 2 / 22)
+    assert worth == pytest.approx(MEMBER_SHARE * 0.04 + CLASS_RATE * 0.5 * 2 / 22)
+    assert replace(moment, classes=4).promises()[2][0] == pytest.approx(worth + CLASS_RATE * 0.5 * 2 / 22)
     assert error == pytest.approx(SPREAD * worth)
     assert replace(moment, promised=True).promises()[2] == (0.04, 0.0)
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import BayesianRidge
 import stakes
 from stakes._utils.text import number
 from stakes.models import EnsembleOf, belief_of
-from stakes.ranking.outlook import MEMBER_RATE, MEMBER_SHARE, _with_free_disposal, curve
+from stakes.ranking.outlook import MEMBER_SHARE, _with_free_disposal, class_rate, curve
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_offers_of_members_leave_the_truth_out(forest, features):
     honest = [stakes.honest_reduction(loss, belief, chosen.indices[:size]) for size in (1, 2, 4, 5)]
     worths = [found.offers[size - 1].worth for size in (1, 2, 4, 5)]
     best = np.maximum.accumulate(np.maximum([each.reduction for each in honest], 0.0))
-    beside = curve(MEMBER_RATE, found.today.value, 15, 5)[[0, 1, 3, 4]]
+    beside = curve(class_rate(3), found.today.value, 15, 5)[[0, 1, 3, 4]]
     assert worths == pytest.approx(MEMBER_SHARE * best + beside, abs=0.01)
     assert worths[-1] < 0.5 * found.offers[-1].joint
     assert found.offers[0].error >= 0.8 * MEMBER_SHARE * honest[0].member_error

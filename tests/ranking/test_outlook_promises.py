@@ -8,13 +8,16 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import stakes
 from stakes.ranking.outlook import (
+    CLASS_RATE,
     GAUSSIAN_RATE,
     MEMBER_RATE,
     MEMBER_SHARE,
     SPREAD,
+    class_rate,
     curve,
     of_gaussian,
     of_members,
+    rate_of,
 )
 
 JOINT = np.array([0.1, 0.2, 0.3, 0.4])
@@ -31,32 +34,52 @@ def test_a_curve_by_hand():
     assert (curve(0.7, 2.0, None, 5) == 0).all()
 
 
+def test_the_rate_goes_by_bits_of_a_class(rng):
+    assert class_rate(2) == CLASS_RATE == 0.15
+    assert class_rate(8) == pytest.approx(0.45)
+    assert (class_rate(1), class_rate(1000)) == (0.0, 1.0)
+    votes = rng.integers(0, 4, (3, 5))
+    assert rate_of(stakes.VoteEnsemble(votes, votes, 4)) == pytest.approx(0.3)
+    assert rate_of(stakes.VoteEnsemble(votes, votes, 4).as_probabilities()) == pytest.approx(0.3)
+    normals = stakes.NormalEnsemble(votes * 1.0, votes + 1.0, votes * 1.0, votes + 1.0)
+    assert rate_of(normals) == MEMBER_RATE
+
+
+def test_promises_of_two_and_of_eight_classes_by_hand():
+    """20 labels, an expected loss of .5, and the next 5 promised a third of .06 and, by the curve, .15 or .45 of .1."""
+    honest, joint = (np.full(5, 0.06), np.zeros(5)), np.full(5, 0.3)
+    for classes, curved in ((2, 0.015), (8, 0.045)):
+        worths, errors = of_members(honest, joint, 0.5, 20, class_rate(classes))
+        assert worths[-1] == pytest.approx(0.02 + curved)
+        assert errors[-1] == pytest.approx(0.02 + curved)
+
+
 def test_members_beside_the_curve():
-    worths, errors = of_members(HONEST, JOINT, 0.5, 20)
+    worths, errors = of_members(HONEST, JOINT, 0.5, 20, MEMBER_RATE)
     assert worths == pytest.approx(MEMBER_SHARE * HONEST[0] + BESIDE)
     assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * worths))
-    assert of_members(None, JOINT, 0.5, 20)[0] == pytest.approx(BESIDE)
+    assert of_members(None, JOINT, 0.5, 20, MEMBER_RATE)[0] == pytest.approx(BESIDE)
 
 
 def test_no_promise_is_above_what_it_would_be_if_a_member_were_right():
     """But the model may be wrong about that: the error stays."""
-    worths, errors = of_members(HONEST, np.zeros(4), 0.5, 20)
+    worths, errors = of_members(HONEST, np.zeros(4), 0.5, 20, MEMBER_RATE)
     assert (worths == 0).all()
     assert (errors >= SPREAD * BESIDE).all()
-    worths, _ = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20)
+    worths, _ = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20, MEMBER_RATE)
     assert worths[:2] == pytest.approx([0.0, 0.001])
     assert (np.diff(worths) >= 0).all()
 
 
 def test_without_a_count_of_labels_members_alone_speak():
-    worths, errors = of_members(HONEST, JOINT, 0.5, None)
+    worths, errors = of_members(HONEST, JOINT, 0.5, None, MEMBER_RATE)
     assert worths == pytest.approx(MEMBER_SHARE * HONEST[0])
     assert errors == pytest.approx(np.hypot(MEMBER_SHARE * HONEST[1], SPREAD * worths))
-    assert of_members(None, JOINT, 0.5, None)[0] == pytest.approx(MEMBER_SHARE * JOINT)
+    assert of_members(None, JOINT, 0.5, None, MEMBER_RATE)[0] == pytest.approx(MEMBER_SHARE * JOINT)
 
 
 def test_a_loss_of_nothing_promises_nothing():
-    worths, errors = of_members(None, JOINT, 0.0, 20)
+    worths, errors = of_members(None, JOINT, 0.0, 20, MEMBER_RATE)
     assert (worths == 0).all()
     assert (errors == 0).all()
 
@@ -83,7 +106,7 @@ def test_outlook_promises_less_with_more_labels(rows):
         found = stakes.outlook(model, stakes.CostMatrix([[0.0, 1.0], [10.0, 0.0]]), rows[40:], n=8)
         offers = found.offers
         bound = MEMBER_SHARE * np.asarray([offer.joint for offer in offers])
-        bound = bound + curve(MEMBER_RATE, found.today.value, count, 8)
+        bound = bound + curve(class_rate(2), found.today.value, count, 8)
         assert all(offer.worth <= most + 1e-12 for offer, most in zip(offers, bound, strict=True))
         assert all(offer.error >= SPREAD * offer.worth for offer in offers)
         assert (np.diff([offer.worth for offer in offers]) >= 0).all()

@@ -13,14 +13,16 @@ of the members were right. A Gaussian belief says itself how fast it learns: its
 
 The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is a
 share (SPREAD) of the promise, or where it is larger of what the curve says (under a Gaussian belief, of the geometric
-mean of both), since a model that sees little left to learn may be wrong about that. Shares and rates are what fits 28
-tables (docs/promises.md); no model can know them from a few labels.
+mean of both), since a model that sees little left to learn may be wrong about that. Shares and rates are what fits 32
+tables (docs/promises.md); no model can know them from a few labels. The rate of classes is one for each bit of a class:
+the more classes there are, the more of the loss is for want of labels.
 
 Sizes: M contexts, n rows chosen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -39,10 +41,12 @@ from stakes.acquisition.forms import n_members, simplest
 from stakes.acquisition.honest import honest_prefixes
 from stakes.beliefs import (
     Belief,
+    CategoricalEnsemble,
     GaussianBelief,
     GaussianMixtureBelief,
     NormalEnsemble,
     VectorNormalEnsemble,
+    VoteEnsemble,
     WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
@@ -53,10 +57,11 @@ from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
-MEMBER_SHARE = 0.25
+MEMBER_SHARE = 1 / 3
 """Of what members none of which is the truth expect to save."""
-MEMBER_RATE, GAUSSIAN_RATE = 0.25, 1.0
-"""The share of today's expected loss that labels can save in the end."""
+CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.15, 0.25, 1.0
+"""The share of today's expected loss that labels can save in the end: of members, for each bit of a class, log2(C); of
+members without classes; of a Gaussian belief."""
 SPREAD = 1.0
 """The standard deviation of what came about what was promised, over the promise."""
 TOGETHER = "together"
@@ -346,7 +351,7 @@ def _promises(
         known = joint.tolist() if found is not None else [None] * len(rows)
         return *of_gaussian(worths, errors, today.value, labels), known
     honest = (worths, errors) if found is not None else None
-    return *of_members(honest, joint, today.value, labels), joint.tolist()
+    return *of_members(honest, joint, today.value, labels, rate_of(belief)), joint.tolist()
 
 
 def promise_of_one(query: Query, row: int) -> Amount:
@@ -365,7 +370,20 @@ def promise_of_one(query: Query, row: int) -> Amount:
     return Amount(float(worths[0]), float(errors[0]))
 
 
-def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None) -> tuple[Host, Host]:
+def rate_of(belief: Belief) -> float:
+    """The share of today's expected loss that labels can save in the end, where the model is known by members."""
+    belief = simplest(belief)
+    return class_rate(belief.n_classes) if isinstance(belief, CategoricalEnsemble | VoteEnsemble) else MEMBER_RATE
+
+
+def class_rate(classes: int) -> float:
+    """The same for that many classes, at most 1."""
+    return min(CLASS_RATE * math.log2(classes), 1.0)
+
+
+def of_members(
+    honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None, rate: float
+) -> tuple[Host, Host]:
     """[n], [n]: promises of 1, 2, .. n labels of a model that is known by members, and standard errors.
 
     Args:
@@ -373,10 +391,11 @@ def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labe
         joint: [n]: worths if one of the members is right.
         today: The expected loss of a decision.
         labels: How many labels the model has or waits for; None where that is not known.
+        rate: Of the curve, as `rate_of` has it.
     """
     nothing = np.zeros(len(joint))
     believed = honest or (joint if labels is None else nothing, nothing)
-    beside = curve(MEMBER_RATE, today, labels, len(joint))
+    beside = curve(rate, today, labels, len(joint))
     worths = np.clip(MEMBER_SHARE * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
     worths = np.maximum.accumulate(worths)
     return worths, np.hypot(MEMBER_SHARE * believed[1], SPREAD * np.maximum(worths, beside))
