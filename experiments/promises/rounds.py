@@ -37,6 +37,7 @@ from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
 from stakes.ranking.outlook import (
     GAUSSIAN_RATE,
+    GAUSSIAN_SHARE,
     MEMBER_SHARE,
     SPREAD,
     class_rate,
@@ -100,7 +101,7 @@ class Round:
         sizes = [int(each["size"] or 0) for each in self.offers]
         worths, errors, joint = (self._column(name) for name in ("worth", "error", "joint"))
         if not self.promised and self.offers[0]["joint"] is None:
-            worths, errors = of_gaussian(worths, errors, self.today[0], self.labels)
+            worths, errors = of_gaussian(worths, errors, self.today[0], self.most[0], self.labels)
         elif not self.promised:
             worths, errors = of_members((worths, errors), joint, self.today[0], self.labels, class_rate(self.classes))
         return {size: (float(worths[size - 1]), float(errors[size - 1])) for size in sizes}
@@ -108,15 +109,17 @@ class Round:
     def before(self, size: int) -> tuple[float, float]:
         """What the model alone said of that many rows, and the standard error of contexts, sampling and members.
 
-        Promises that were kept are taken apart again; where one was cut down to what a right member would give, that is
-        taken for what the model said.
+        Promises that were kept are taken apart again; where one was cut down to what a right member would give, or to
+        the most that labels can save, that is taken for what the model said.
         """
         worth, error, joint = (float(self.offer(size)[name] or 0.0) for name in ("worth", "error", "joint"))
         if not self.promised:
             return worth, error
         if self.offer(size)["joint"] is None:
-            largest = max(abs(worth), (max(worth, 0.0) * self._curve(GAUSSIAN_RATE, size)) ** 0.5)
-            return worth, max(0.0, error**2 - (SPREAD * largest) ** 2) ** 0.5
+            largest = max(abs(worth), self._curve(GAUSSIAN_RATE, size))
+            own = max(0.0, error**2 - (SPREAD * largest) ** 2) ** 0.5
+            said = worth if worth >= self.most[0] else worth / GAUSSIAN_SHARE
+            return said, own / GAUSSIAN_SHARE
         beside = self._curve(class_rate(self.classes), size)
         own = max(0.0, error**2 - (SPREAD * max(worth, beside)) ** 2) ** 0.5
         said = joint if worth >= joint else (worth - beside) / MEMBER_SHARE

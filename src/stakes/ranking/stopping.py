@@ -53,7 +53,8 @@ class Offer:
         size: How many rows.
         worth: What their labels are expected to save together, for one decision. Where the model is known by members
             (an ensemble, hypotheses of a mixture), none of these is taken for the truth (`stakes.honest_reduction`);
-            for an ensemble a learning curve has a say, too (docs/promises.md).
+            for an ensemble a learning curve has a say, too. It is made of what the model says by what came of such
+            promises on real tables (docs/promises.md).
         error: Its standard error: over contexts, over members, of sampling where labels of a batch are sampled, and of
             not knowing the model.
         cost: What all of them cost, in units of the loss; None where that is not known.
