@@ -39,11 +39,11 @@ from stakes.ranking.outlook import (
     GAUSSIAN_RATE,
     GAUSSIAN_SHARE,
     MEMBER_SHARE,
-    SPREAD,
     class_rate,
     curve,
     of_gaussian,
     of_members,
+    wrong_model,
 )
 from stakes.simulation import Trial
 from stakes.simulation.problem import FIT, random_stream
@@ -115,18 +115,14 @@ class Round:
         worth, error, joint = (float(self.offer(size)[name] or 0.0) for name in ("worth", "error", "joint"))
         if not self.promised:
             return worth, error
-        if self.offer(size)["joint"] is None:
-            largest = max(abs(worth), self._curve(GAUSSIAN_RATE, size))
-            own = max(0.0, error**2 - (SPREAD * largest) ** 2) ** 0.5
-            said = worth if worth >= self.most[0] else worth / GAUSSIAN_SHARE
-            return said, own / GAUSSIAN_SHARE
-        beside = self._curve(class_rate(self.classes), size)
-        own = max(0.0, error**2 - (SPREAD * max(worth, beside)) ** 2) ** 0.5
-        said = joint if worth >= joint else (worth - beside) / MEMBER_SHARE
-        return said, own / MEMBER_SHARE
-
-    def _curve(self, rate: float, size: int) -> float:
-        return float(curve(rate, self.today[0], self.labels, size)[-1])
+        gaussian = self.offer(size)["joint"] is None
+        rate = GAUSSIAN_RATE if gaussian else class_rate(self.classes)
+        wrong = float(wrong_model(np.full(size, worth), rate, self.today[0], self.labels)[-1])
+        own = max(0.0, error**2 - wrong**2) ** 0.5
+        if gaussian:
+            return worth if worth >= self.most[0] else worth / GAUSSIAN_SHARE, own / GAUSSIAN_SHARE
+        beside = float(curve(rate, self.today[0], self.labels, size)[-1])
+        return joint if worth >= joint else (worth - beside) / MEMBER_SHARE, own / MEMBER_SHARE
 
     def _column(self, name: str) -> Host:
         """[n]: of offers of 1, 2, .. n rows; between those that were kept, as straight lines."""

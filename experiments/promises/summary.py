@@ -22,6 +22,7 @@ from scipy.stats import t as student
 
 from experiments.labels_saved.tables import NUMBERS, Host
 from experiments.promises.rounds import ASIDE, BATCHES, Campaign, Round
+from stakes.ranking.outlook import GAUSSIAN_SHARE, MEMBER_SHARE, class_rate, curve
 
 RESULTS = Path(__file__).parent.parent / "results" / "promises" / "promises.json"
 WIDTH = 1.959964  # standard errors on each side of a 95% interval
@@ -46,6 +47,8 @@ class Promise:
     came: float
     scale: float
     """the mean loss on test rows before the batch"""
+    today: float
+    """the loss that the model expected"""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,10 @@ class Case:
     score_before: float
     score_shrunk: float
     """of what was said before times one constant that is best on the other tables"""
+    today: float | None = None
+    """the mean loss that the model expected before the batch; None where it was not kept"""
+    scale: float | None = None
+    """the mean loss before the batch, in units; None where it was not kept"""
     again: int = 0
     """runs whose promises were made again, in a later state of the code than that in which labels were bought"""
 
@@ -103,6 +110,7 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
                             *moment.before(size),
                             moment.after[size][0],
                             moment.loss,
+                            moment.today[0],
                         )
                     )
     return found
@@ -126,10 +134,12 @@ def summarised(found: Sequence[Promise], least: int = 2) -> list[Case]:
 
 
 def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list[Case]:
-    """The cases with promises as they are made today, of the runs that there are campaigns of.
+    """The cases with promises as they are made today, those of which there are campaigns.
 
-    What came stays: which labels are bought does not depend on how promises are made. So these campaigns need not buy
-    batches aside.
+    What came stays: which labels are bought does not depend on how promises are made, so these campaigns need not buy
+    batches aside. The mean promise is over the runs of the case, as promises are shares of what the model said and of
+    the loss it expected, of which the means were kept (that no promise is above what a right member would save, or the
+    most that labels can, is left out); how often intervals hold is over the runs of the campaigns.
     """
     moments: dict[tuple[str, str, int], list[Round]] = defaultdict(list)
     for each in campaigns:
@@ -140,10 +150,22 @@ def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list
         runs = moments.get((case.table, case.loss, case.labels), [])
         if runs:
             made = np.asarray([moment.promises()[case.size] for moment in runs])  # [R, 2]
-            worth, error = made.T / np.mean([moment.loss for moment in runs])
-            case = replace(case, again=len(runs), promised=float(worth.mean()), **_holds(worth, error, case.came))
+            today = float(np.mean([moment.today[0] for moment in runs]))
+            scale = case.scale or (today / case.today if case.today else None)
+            if scale is None:
+                raise ValueError(f"the mean loss of {case.table}, {case.loss}, {case.labels} labels was not kept")
+            worth, error = made.T / scale
+            promised = _mean_promise(case, runs[0].classes)
+            case = replace(case, again=len(runs), promised=promised, **_holds(worth, error, case.came))
         found.append(case)
     return found
+
+
+def _mean_promise(case: Case, classes: int) -> float:
+    """Of all runs of the case, by the means of what the model said and of what it expected to lose."""
+    if case.task == "numbers":
+        return GAUSSIAN_SHARE * case.before
+    return MEMBER_SHARE * case.before + float(curve(class_rate(classes), case.today or 0.0, case.labels, case.size)[-1])
 
 
 def _holds(worth: Host, error: Host, mean: float) -> dict[str, float]:
@@ -159,8 +181,8 @@ def _holds(worth: Host, error: Host, mean: float) -> dict[str, float]:
 def _columns(runs: Sequence[Promise]) -> dict[str, Any]:
     """Arrays [R] over the mean loss of the case."""
     scale = float(np.mean([each.scale for each in runs]))
-    names = ("worth", "error", "before", "before_error", "came")
-    return {name: np.asarray([getattr(each, name) for each in runs]) / scale for name in names}
+    names = ("worth", "error", "before", "before_error", "came", "today")
+    return {"scale": scale} | {name: np.asarray([getattr(each, name) for each in runs]) / scale for name in names}
 
 
 def _best_shrinks(columns: dict[tuple[str, str, int, int], dict[str, Any]]) -> dict[str, float]:
@@ -201,6 +223,8 @@ def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -
         score_before=float(score(each["before"], each["before_error"], mean).mean()),
         score_shrunk=float(score(shrink * each["before"], shrink * each["before_error"], mean).mean()),
         **_holds(each["worth"], each["error"], mean),
+        today=float(each["today"].mean()),
+        scale=each["scale"],
     )
 
 

@@ -9,11 +9,9 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 import stakes
 from stakes.ranking.outlook import (
     CLASS_RATE,
-    GAUSSIAN_RATE,
     GAUSSIAN_SHARE,
     MEMBER_RATE,
     MEMBER_SHARE,
-    POWER,
     SPREAD,
     class_rate,
     curve,
@@ -64,13 +62,14 @@ def test_promises_of_two_and_of_eight_classes_by_hand():
     for classes, curved in ((2, 0.0137973), (8, 0.0413919)):
         worths, errors = of_members(honest, joint, 0.5, 20, class_rate(classes))
         assert worths[-1] == pytest.approx(0.02 + curved, rel=1e-6)
-        assert errors[-1] == pytest.approx(0.02 + curved, rel=1e-6)
+        assert errors[-1] == pytest.approx(1.25 * max(0.02 + curved, 0.05 * np.log2(classes) * 0.4472136), rel=1e-6)
 
 
 def test_members_beside_the_curve():
     worths, errors = of_members(HONEST, JOINT, 0.5, 20, MEMBER_RATE)
     assert worths == pytest.approx(MEMBER_SHARE * HONEST[0] + BESIDE)
-    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * worths))
+    root = MEMBER_RATE * 0.5 * np.sqrt(np.arange(1, 5) / np.arange(21, 25))  # above each of the worths
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * root))
     assert of_members(None, JOINT, 0.5, 20, MEMBER_RATE)[0] == pytest.approx(BESIDE)
 
 
@@ -101,11 +100,10 @@ def test_a_gaussian_belief_is_promised_a_fifth_more_but_not_for_sure():
     """It expects to lose .5, of which labels can save .23 at most."""
     worths, errors = of_gaussian(np.array([0.1, 0.2]), np.array([0.3, 0.0]), 0.5, 0.23, 20)
     assert worths == pytest.approx([0.12, 0.23])
-    assert errors == pytest.approx([np.hypot(0.36, 0.12), 0.23])
+    assert errors == pytest.approx([np.hypot(0.36, 0.15), 0.2875])
     worths, errors = of_gaussian(np.array([0.01, 0.02]), np.zeros(2), 0.5, 0.23, 20)
     assert worths == pytest.approx([0.012, 0.024])
-    beside = GAUSSIAN_RATE * 0.5 * np.array([1 / 21, 2 / 22]) ** POWER  # the model sees less to learn than a curve does
-    assert errors == pytest.approx(SPREAD * beside)
+    assert errors == pytest.approx([0.25 * 0.2182179, 0.25 * 0.3015113])  # where a curve sees more to learn: its root
     assert of_gaussian(np.array([0.01]), np.zeros(1), 0.5, 0.23, None)[1] == pytest.approx([SPREAD * 0.012])
     assert of_gaussian(np.zeros(2), np.zeros(2), 0.0, 0.0, 20)[0] == pytest.approx(np.zeros(2))
     assert of_gaussian(np.array([0.3]), np.zeros(1), 0.5, 0.23, 20)[0] == [0.3]  # sampled, above the most

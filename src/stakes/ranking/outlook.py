@@ -13,11 +13,11 @@ are left to act on. The promise is the curve and a share of these worths, and no
 of the members were right. A Gaussian belief says itself how fast it learns, but expects to lose less than it does lose:
 its promise is what it says and a fifth more, and no more than labels can save at most.
 
-The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is as
-large as the promise, or as the curve where that is larger, since a model that sees little left to learn may be wrong
-about that. Shares, rates and the power are what fits 32 tables (docs/promises.md); no model can know them from a few
-labels. The rate of classes is one for each bit of a class: the more classes there are, the more of the loss is for want
-of labels.
+The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is 1.25
+times the promise, or where it is larger 1.25 times rate * today * (b / (n + b))^0.5, since a model that sees little
+left to learn may be wrong about that. (The root, as the spread of a sum of b worths grows with the root of b.) Shares,
+rates and powers are what fits 32 tables (docs/promises.md); no model can know them from a few labels. The rate of
+classes is one for each bit of a class: the more classes there are, the more of the loss is for want of labels.
 
 Sizes: M contexts, n rows chosen.
 """
@@ -61,12 +61,13 @@ from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
 MEMBER_SHARE, GAUSSIAN_SHARE = 1 / 3, 1.2
 """Of what members none of which is the truth expect to save, and of what a Gaussian belief does."""
-CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.1, 0.25, 0.5
+CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.1, 0.25, 0.4
 """The share of today's expected loss that labels can save in the end: of members, for each bit of a class, log2(C); of
 members without classes; of a Gaussian belief."""
-POWER = 0.8
-"""Of the share b / (n + b) of that which b labels save beside n: 1 for labels at random, less where the best come first."""
-SPREAD = 1.0
+POWER, SPREAD_POWER = 0.8, 0.5
+"""Of the share b / (n + b) of that which b labels save beside n, and of how uncertain that is: 1 would be for labels at
+random, and it is less where the best come first."""
+SPREAD = 1.25
 """The standard deviation of what came about what was promised, over the promise."""
 TOGETHER = "together"
 """What the rows of an outlook are ranked by where the model is known by members: the worth with all rows above."""
@@ -406,7 +407,7 @@ def of_members(
     beside = curve(rate, today, labels, len(joint))
     worths = np.clip(MEMBER_SHARE * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
     worths = np.maximum.accumulate(worths)
-    return worths, np.hypot(MEMBER_SHARE * believed[1], SPREAD * np.maximum(worths, beside))
+    return worths, np.hypot(MEMBER_SHARE * believed[1], wrong_model(worths, rate, today, labels))
 
 
 def of_gaussian(worths: Host, errors: Host, today: float, most: float, labels: int | None) -> tuple[Host, Host]:
@@ -415,14 +416,18 @@ def of_gaussian(worths: Host, errors: Host, today: float, most: float, labels: i
     `most` is what labels can save at most; a worth above it, as sampling may have it, stays.
     """
     promised = np.minimum(GAUSSIAN_SHARE * worths, np.maximum(worths, most))
-    beside = curve(GAUSSIAN_RATE, today, labels, len(worths))
-    return promised, np.hypot(GAUSSIAN_SHARE * errors, SPREAD * np.maximum(np.abs(promised), beside))
+    return promised, np.hypot(GAUSSIAN_SHARE * errors, wrong_model(promised, GAUSSIAN_RATE, today, labels))
 
 
-def curve(rate: float, today: float, labels: int | None, count: int) -> Host:
+def wrong_model(promised: Host, rate: float, today: float, labels: int | None) -> Host:
+    """[n]: the standard error of promises of 1, 2, .. n labels for that the model may be wrong."""
+    return SPREAD * np.maximum(np.abs(promised), curve(rate, today, labels, len(promised), SPREAD_POWER))
+
+
+def curve(rate: float, today: float, labels: int | None, count: int, power: float = POWER) -> Host:
     """[n]: what 1, 2, .. n labels save by a learning curve beside `labels`; 0 where these are not known."""
     sizes = np.arange(1, count + 1)
-    return np.zeros(count) if labels is None else np.asarray(rate * today * (sizes / (labels + sizes)) ** POWER)
+    return np.zeros(count) if labels is None else np.asarray(rate * today * (sizes / (labels + sizes)) ** power)
 
 
 def _honest_worths(query: Query, rows: Host) -> tuple[list[int], Host, Host] | None:
