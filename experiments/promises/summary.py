@@ -49,6 +49,7 @@ class Promise:
     """the mean loss on test rows before the batch"""
     today: float
     """the loss that the model expected"""
+    classes: int
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,12 @@ class Case:
     """the standard error of `came` over runs"""
     significant: bool
     """whether `came` is above 0"""
-    includes_zero: float
-    """the share of runs whose interval has 0"""
-    covered: float
+    includes_zero: float | None
+    """the share of runs whose interval has 0; None, as the next ones, where promises were not made again"""
+    covered: float | None
     """the share of runs whose interval holds `came`"""
     covered_before: float
-    score: float
+    score: float | None
     """of Winkler, mean over runs"""
     score_before: float
     score_shrunk: float
@@ -82,8 +83,10 @@ class Case:
     """the mean loss that the model expected before the batch; None where it was not kept"""
     scale: float | None = None
     """the mean loss before the batch, in units; None where it was not kept"""
-    again: int = 0
-    """runs whose promises were made again, in a later state of the code than that in which labels were bought"""
+    classes: int = 2
+    """how many there are; of no importance for numbers"""
+    again: int | None = None
+    """runs whose promises were made again by a later state of the code than bought the labels; None for all, at once"""
 
     @property
     def ratio(self) -> float:
@@ -111,6 +114,7 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
                             moment.after[size][0],
                             moment.loss,
                             moment.today[0],
+                            moment.classes,
                         )
                     )
     return found
@@ -130,16 +134,19 @@ def summarised(found: Sequence[Promise], least: int = 2) -> list[Case]:
         groups[each.table, each.loss, each.labels, each.size].append(each)
     columns = {key: _columns(runs) for key, runs in groups.items() if len(runs) >= least}
     shrink = _best_shrinks(columns) if columns else {}
-    return [_case(key, each, shrink[key[0]]) for key, each in sorted(columns.items())]
+    return [
+        _case(key, each, shrink[key[0]], groups[key][0].classes)
+        for key, each in sorted(columns.items())
+    ]
 
 
 def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list[Case]:
-    """The cases with promises as they are made today, those of which there are campaigns.
+    """The cases with promises as they are made today.
 
-    What came stays: which labels are bought does not depend on how promises are made, so these campaigns need not buy
-    batches aside. The mean promise is over the runs of the case, as promises are shares of what the model said and of
-    the loss it expected, of which the means were kept (that no promise is above what a right member would save, or the
-    most that labels can, is left out); how often intervals hold is over the runs of the campaigns.
+    What came stays: which labels are bought does not depend on how promises are made, so campaigns need not buy batches
+    aside. Mean promises are over the runs of the case: promises are shares of what the model said and of the loss it
+    expected, whose means were kept (that no promise is above what a right member would save, or the most that labels
+    can, is left out). How often intervals hold, and their scores, are over the runs of the campaigns.
     """
     moments: dict[tuple[str, str, int], list[Round]] = defaultdict(list)
     for each in campaigns:
@@ -148,24 +155,32 @@ def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list
     found = []
     for case in cases:
         runs = moments.get((case.table, case.loss, case.labels), [])
+        case = replace(case, again=len(runs), promised=_mean_promise(case), includes_zero=None, covered=None, score=None)
         if runs:
-            made = np.asarray([moment.promises()[case.size] for moment in runs])  # [R, 2]
-            today = float(np.mean([moment.today[0] for moment in runs]))
-            scale = case.scale or (today / case.today if case.today else None)
-            if scale is None:
-                raise ValueError(f"the mean loss of {case.table}, {case.loss}, {case.labels} labels was not kept")
-            worth, error = made.T / scale
-            promised = _mean_promise(case, runs[0].classes)
-            case = replace(case, again=len(runs), promised=promised, **_holds(worth, error, case.came))
+            worth, error = np.asarray([moment.promises()[case.size] for moment in runs]).T / _scale(case, runs)  # [R]
+            case = replace(case, **_holds(worth, error, case.came))
         found.append(case)
     return found
 
 
-def _mean_promise(case: Case, classes: int) -> float:
+def _mean_promise(case: Case) -> float:
     """Of all runs of the case, by the means of what the model said and of what it expected to lose."""
     if case.task == "numbers":
         return GAUSSIAN_SHARE * case.before
-    return MEMBER_SHARE * case.before + float(curve(class_rate(classes), case.today or 0.0, case.labels, case.size)[-1])
+    beside = curve(class_rate(case.classes), case.today or 0.0, case.labels, case.size)
+    return MEMBER_SHARE * case.before + float(beside[-1])
+
+
+def _scale(case: Case, runs: Sequence[Round]) -> float:
+    """The mean loss before the batch of all runs of the case, in units, by that of some if it was not kept.
+
+    The loss that models expect differs less from run to run than the one that they have.
+    """
+    if case.scale is not None:
+        return case.scale
+    if not case.today:
+        raise ValueError(f"what {case.table}, {case.loss}, lost with {case.labels} labels was not kept")
+    return float(np.mean([moment.today[0] for moment in runs])) / case.today
 
 
 def _holds(worth: Host, error: Host, mean: float) -> dict[str, float]:
@@ -202,7 +217,7 @@ def _best_shrinks(columns: dict[tuple[str, str, int, int], dict[str, Any]]) -> d
     return found
 
 
-def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -> Case:
+def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float, classes: int) -> Case:
     table, loss, labels, size = key
     came, count = each["came"], len(each["came"])
     mean, error = float(came.mean()), float(came.std(ddof=1) / np.sqrt(count))
@@ -225,12 +240,13 @@ def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -
         **_holds(each["worth"], each["error"], mean),
         today=float(each["today"].mean()),
         scale=each["scale"],
+        classes=classes,
     )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What "It must show" asks of some cases."""
+    """What "It must show" asks of some cases; what is said of intervals is of those whose promises have any."""
 
     cases: int
     significant: int
@@ -253,7 +269,8 @@ def verdict(cases: Sequence[Case], which: Callable[[Case], bool] = lambda case: 
     sure, others = [case for case in some if case.significant], [case for case in some if not case.significant]
 
     def mean(name: str, of: Sequence[Case] = some) -> float:
-        return float(np.mean([getattr(case, name) for case in of])) if of else float("nan")
+        values = [getattr(case, name) for case in of if case.score is not None]
+        return float(np.mean(values)) if values else float("nan")
 
     def within(name: str) -> float:
         return (

@@ -13,10 +13,11 @@ from experiments.labels_saved.tables import load
 from experiments.promises import first_tables
 from experiments.promises.command import main
 from experiments.promises.picture import draw
-from experiments.promises.rounds import BATCHES, Bench, Round, append, campaign, load_rounds
+from experiments.promises.rounds import BATCHES, Bench, Campaign, Round, append, campaign, load_rounds
 from experiments.promises.summary import (
     Promise,
     page_table,
+    promised_again,
     promises_of,
     read,
     score,
@@ -24,7 +25,7 @@ from experiments.promises.summary import (
     verdict,
     write,
 )
-from stakes.ranking.outlook import CLASS_RATE, MEMBER_SHARE, SPREAD
+from stakes.ranking.outlook import CLASS_RATE, GAUSSIAN_SHARE, MEMBER_SHARE, POWER, SPREAD
 
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"
 
@@ -71,6 +72,7 @@ def test_rounds_of_before_are_promised_anew():
 
 def _promise(run, **values):
     given = {"worth": 0.2, "error": 0.1, "before": 0.4, "before_error": 0.01, "came": 0.2, "scale": 2.0}
+    given |= {"today": 1.0, "classes": 2}
     return Promise("yacht", "squared error", 20, 4, run, **{**given, **values})
 
 
@@ -84,6 +86,35 @@ def test_a_case_by_hand():
     found = verdict([case])
     assert (found.within, found.within_before) == (1.0, 1.0)
     assert not summarised([_promise(0)])  # one run is no case
+
+
+def _round(labels=20, classes=2, **values):
+    offers = [{"size": size, "worth": 0.03 * size, "error": 0.0, "joint": 1.0} for size in (1, 4)]
+    return Round(labels, [], [], offers, (0.5, 0.0), (0.4, 0.0), 0.9, 0.1, classes=classes, **values)
+
+
+def test_promises_are_made_again_for_what_came():
+    """The mean by what was kept of all runs, intervals by the campaigns that there are."""
+    given = {"worth": 0.2, "error": 0.1, "before": 0.6, "before_error": 0.01, "scale": 2.0, "today": 1.0, "classes": 4}
+    came = [Promise("vehicle", "cost", 20, 4, run, came=value, **given) for run, value in enumerate((0.21, 0.19))]
+    (case,) = summarised(came)
+    assert (case.scale, case.today, case.classes, case.again) == (2.0, 0.5, 4, None)
+    again, other = promised_again([case, replace(case, labels=40)], [Campaign("vehicle", "cost", 0, [_round(classes=4)])])
+    promised = MEMBER_SHARE * 0.3 + 2 * CLASS_RATE * 0.5 * (4 / 24) ** POWER
+    assert (again.promised, again.again, again.came) == (pytest.approx(promised), 1, case.came)
+    worth = (MEMBER_SHARE * 0.12 + 2 * CLASS_RATE * 0.5 * (4 / 24) ** POWER) / 2.0
+    assert again.score == pytest.approx(2 * 1.959964 * SPREAD * worth)
+    assert (again.includes_zero, again.covered) == (1.0, 1.0)
+    assert (other.again, other.score, other.covered) == (0, None, None)
+    assert other.promised == pytest.approx(MEMBER_SHARE * 0.3 + 2 * CLASS_RATE * 0.5 * (4 / 44) ** POWER)
+    both = verdict([again, other])
+    assert (both.cases, both.score, both.score_before) == (2, again.score, again.score_before)
+    unscaled = promised_again([replace(case, scale=None)], [Campaign("vehicle", "cost", 0, [_round(classes=4)])])
+    assert unscaled[0].score == pytest.approx(2.0 * again.score)  # .5 expected for .5 of the mean loss: a loss of 1
+    with pytest.raises(ValueError, match="vehicle, cost, lost with 20 labels was not kept"):
+        promised_again([replace(case, scale=None, today=None)], [Campaign("vehicle", "cost", 0, [_round()])])
+    numbers = replace(case, task="numbers", today=None)
+    assert promised_again([numbers], [])[0].promised == pytest.approx(GAUSSIAN_SHARE * 0.3)
 
 
 def test_one_constant_is_fitted_on_the_other_tables():
