@@ -253,6 +253,8 @@ class Verdict:
     within: float
     """of the significant ones, the share with a promise between half and twice what came"""
     within_before: float
+    ratio: float
+    """of all cases: the mean promise over the mean of what came"""
     zero: float
     """of the others, the mean share of runs whose interval includes 0"""
     covered: float
@@ -282,6 +284,7 @@ def verdict(cases: Sequence[Case], which: Callable[[Case], bool] = lambda case: 
         len(sure),
         within("promised"),
         within("before"),
+        sum(case.promised for case in some) / total if (total := sum(case.came for case in some)) else float("nan"),
         mean("includes_zero", others),
         *(mean(name) for name in ("covered", "covered_before", "score", "score_before", "score_shrunk")),
     )
@@ -297,14 +300,14 @@ def page_table(cases: Sequence[Case]) -> str:
         *((f"from {labels} labels", lambda case, labels=labels: case.labels == labels) for labels in ASIDE),
     ]
     lines = [
-        "| cases | | above 0 | half to twice (before) | holds 0 | covers (before) | score | before | shrunk |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| cases | | above 0 | half to twice (before) | over came | holds 0 | covers (before) | score | before | shrunk |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, which in kinds:
         found = verdict(cases, which)
         cells = (
             f"{found.cases} | {found.significant} | {found.within:.0%} ({found.within_before:.0%}) | "
-            f"{found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | {found.score:.2f} | "
+            f"{found.ratio:.2f} | {found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | {found.score:.2f} | "
             f"{found.score_before:.2f} | {found.score_shrunk:.2f}"
         )
         lines.append(f"| {name} | {cells} |")

@@ -84,7 +84,7 @@ def test_a_case_by_hand():
     assert case.score == pytest.approx(2 * 1.959964 * 0.05)
     assert case.score_before == pytest.approx(2 * 1.959964 * 0.005 + 40 * (0.1 - 1.959964 * 0.005))
     found = verdict([case])
-    assert (found.within, found.within_before) == (1.0, 1.0)
+    assert (found.within, found.within_before, found.ratio) == (1.0, 1.0, pytest.approx(1.0))
     assert not summarised([_promise(0)])  # one run is no case
 
 
