@@ -64,9 +64,9 @@ def test_rounds_of_before_are_promised_anew():
     offers = [{"size": size, "worth": 0.02 * size, "error": 0.0, "joint": 0.1 * size} for size in (1, 2)]
     moment = Round(20, [], [], offers, (0.5, 0.0), (0.4, 0.0), 0.6, 0.1)
     worth, error = moment.promises()[2]
-    assert worth == pytest.approx(MEMBER_SHARE * 0.04 + CLASS_RATE * 0.5 * 2 / 22)
-    assert replace(moment, classes=4).promises()[2][0] == pytest.approx(worth + CLASS_RATE * 0.5 * 2 / 22)
-    assert error == pytest.approx(SPREAD * worth)
+    assert worth == pytest.approx(MEMBER_SHARE * 0.04 + CLASS_RATE * 0.5 * (2 / 22) ** POWER)
+    assert replace(moment, classes=4).promises()[2][0] == pytest.approx(worth + CLASS_RATE * 0.5 * (2 / 22) ** POWER)
+    assert error == pytest.approx(SPREAD * max(worth, CLASS_RATE * 0.5 * (2 / 22) ** 0.5))
     assert replace(moment, promised=True).promises()[2] == (0.04, 0.0)
 
 
