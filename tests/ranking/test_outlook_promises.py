@@ -120,6 +120,10 @@ def test_worths_of_rows_are_in_the_units_of_promises(rows):
     assert np.cumsum(each) == pytest.approx([offer.worth for offer in found.offers])
     assert found.ranking.scores == pytest.approx([GAUSSIAN_SHARE * score for score in plain.scores])
     assert found.offers[-1].worth < found.most.value < found.today.value
+    assert "Worths are 1.2 times what the model says" in str(found.ranking.notes[-1])
+    assert [note.kind for note in plain.notes] == [note.kind for note in found.ranking.notes[:-1]]
+    (together,) = [note.values["worth"] for note in found.ranking.notes if note.kind == "joint worth"]
+    assert together == pytest.approx(found.offers[-1].worth)
 
 
 @pytest.fixture

@@ -72,6 +72,7 @@ SPREAD = 1.25
 TOGETHER = "together"
 """What the rows of an outlook are ranked by where the model is known by members: the worth with all rows above."""
 _WORTHS = ("worth", "gain", TOGETHER)  # what rows are ranked by, as far as it is a worth
+_IN_UNITS = {"joint worth": "worth", "sampling error": "error"}  # notes with a value that goes with worths
 _MOST_DRAWS, _FEWEST_DRAWS = 800, 8  # labels of a batch, of all members and of each, where the truth is left out
 _NUMBERS = 2**26  # that these may take: half a second or so
 _NODES, _INTEGRATED = 256, 200  # numbers for each pair of a member and a context, where those are integrated
@@ -316,6 +317,8 @@ def outlook(
     ranking = _with_members(query, ranking, offers)
     if all(offer.joint is None for offer in offers):
         ranking = scaled(ranking, GAUSSIAN_SHARE)
+    if offers and (n_members(query.first()) < 2 or _is_mixture(query.first())):
+        ranking = replace(ranking, notes=(*ranking.notes, Note("a fifth more", {"share": GAUSSIAN_SHARE})))
     verdict: Verdict | None = None
     sentences: tuple[str, ...] = ()
     if decisions is not None and query.costs is not None:
@@ -547,6 +550,12 @@ def scaled(ranking: Ranking, share: float) -> Ranking:
     """The ranking with that share of its worths; what rows are ranked by in their place stays."""
     if ranking.ranked_by not in _WORTHS:
         return ranking
+    notes = tuple(
+        note._replace(values={**note.values, _IN_UNITS[note.kind]: share * note.values[_IN_UNITS[note.kind]]})
+        if note.kind in _IN_UNITS
+        else note
+        for note in ranking.notes
+    )
     reasons = tuple(
         replace(
             reason,
@@ -555,7 +564,7 @@ def scaled(ranking: Ranking, share: float) -> Ranking:
         )
         for reason in ranking.reasons
     )
-    return replace(ranking, scores=tuple(share * score for score in ranking.scores), reasons=reasons)
+    return replace(ranking, scores=tuple(share * score for score in ranking.scores), reasons=reasons, notes=notes)
 
 
 def _with_worths(ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
