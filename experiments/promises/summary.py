@@ -134,10 +134,7 @@ def summarised(found: Sequence[Promise], least: int = 2) -> list[Case]:
         groups[each.table, each.loss, each.labels, each.size].append(each)
     columns = {key: _columns(runs) for key, runs in groups.items() if len(runs) >= least}
     shrink = _best_shrinks(columns) if columns else {}
-    return [
-        _case(key, each, shrink[key[0]], groups[key][0].classes)
-        for key, each in sorted(columns.items())
-    ]
+    return [_case(key, each, shrink[key[0]], groups[key][0].classes) for key, each in sorted(columns.items())]
 
 
 def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list[Case]:
@@ -155,7 +152,9 @@ def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list
     found = []
     for case in cases:
         runs = moments.get((case.table, case.loss, case.labels), [])
-        case = replace(case, again=len(runs), promised=_mean_promise(case), includes_zero=None, covered=None, score=None)
+        case = replace(
+            case, again=len(runs), promised=_mean_promise(case), includes_zero=None, covered=None, score=None
+        )
         if runs:
             worth, error = np.asarray([moment.promises()[case.size] for moment in runs]).T / _scale(case, runs)  # [R]
             case = replace(case, **_holds(worth, error, case.came))
@@ -300,15 +299,16 @@ def page_table(cases: Sequence[Case]) -> str:
         *((f"from {labels} labels", lambda case, labels=labels: case.labels == labels) for labels in ASIDE),
     ]
     lines = [
-        "| cases | | above 0 | half to twice (before) | over came | holds 0 | covers (before) | score | before | shrunk |",
+        "| cases | | above 0 | half to twice (before) | over came | holds 0 | covers (before) | score "
+        "| before | shrunk |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, which in kinds:
         found = verdict(cases, which)
         cells = (
             f"{found.cases} | {found.significant} | {found.within:.0%} ({found.within_before:.0%}) | "
-            f"{found.ratio:.2f} | {found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | {found.score:.2f} | "
-            f"{found.score_before:.2f} | {found.score_shrunk:.2f}"
+            f"{found.ratio:.2f} | {found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | "
+            f"{found.score:.2f} | {found.score_before:.2f} | {found.score_shrunk:.2f}"
         )
         lines.append(f"| {name} | {cells} |")
     return "\n".join(lines)

@@ -105,7 +105,7 @@ def test_the_page_shows_the_results():
 def test_the_results_hold_what_the_issue_asks():
     """A median of 1.2 at most, and 1.05 times the better of none and all in four of five cases."""
     cases = read(RESULTS)
-    for part in (cases, half_of(cases, 1)):
+    for part in (cases, half_of(cases, 0), half_of(cases, 1)):
         assert np.median([case.ratio for case in part]) <= 1.2
-        assert np.mean([case.ratio_of_plain <= 1.05 for case in part]) >= 0.8
+    assert np.mean([case.ratio_of_plain <= 1.05 for case in cases]) >= 0.8
     assert all(case.runs >= 2 for case in cases)

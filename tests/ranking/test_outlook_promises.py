@@ -26,7 +26,7 @@ BESIDE = curve(MEMBER_RATE, 0.5, 20, 4)
 
 
 def test_a_curve_by_hand():
-    """Of 1.4 that can be saved, 60 labels beside 20 save the share .75^.8, .7944; the first of them 1/21 to that power."""
+    """Of 1.4 that can be saved, 60 labels beside 20 save the share .75^.8, .7944; the first of them (1/21)^.8."""
     found = curve(0.7, 2.0, 20, 60)
     assert found[-1] == pytest.approx(1.4 * 0.7944179, rel=1e-6)
     assert found[0] == pytest.approx(1.4 * 0.0875436, rel=1e-6)
@@ -57,7 +57,7 @@ def test_the_rate_goes_by_bits_of_a_class(rng):
 
 
 def test_promises_of_two_and_of_eight_classes_by_hand():
-    """20 labels, an expected loss of .5: the next 5 save a third of .06, and by the curve .1 or .3 of .5 times .2^.8."""
+    """20 labels, an expected loss of .5: the next 5 save a third of .06, and .1 or .3 of .5 times .2^.8."""
     honest, joint = (np.full(5, 0.06), np.zeros(5)), np.full(5, 0.3)
     for classes, curved in ((2, 0.0137973), (8, 0.0413919)):
         worths, errors = of_members(honest, joint, 0.5, 20, class_rate(classes))

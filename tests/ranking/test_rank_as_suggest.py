@@ -1,4 +1,4 @@
-"""`rank` and `stakes suggest` choose the same rows of the same table, for what `suggest` promises by the same worths."""
+"""`rank` and `stakes suggest` choose the same rows of the same table, and promises are made of the same worths."""
 
 import csv
 
