@@ -33,6 +33,7 @@ from stakes.exceptions import StakesError
 
 _Result = TypeVar("_Result")
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
+_WORTH_FETCHING = 10**6  # numbers, of which a compiled pass saves a millisecond
 _FAST_MATH = {"nsz", "contract", "reassoc", "arcp"}  # not "nnan" or "ninf": what is not finite must stay so
 
 
@@ -44,6 +45,14 @@ def has_jit() -> bool:
 @cache
 def _installed() -> bool:
     return importlib.util.find_spec("numba") is not None
+
+
+def is_worth_compiling(numbers: int) -> bool:
+    """Whether loops are compiled, and there are so many numbers that a pass over them is worth fetching one.
+
+    The first loop of a process takes a third of a second, numba's import included, also where it is on the disk.
+    """
+    return numbers >= _WORTH_FETCHING and has_jit()
 
 
 def has_kernel(array: Any) -> bool:
