@@ -115,7 +115,11 @@ def in_parts(
     than `most` at once, where that is given. An error in the parts, or in the function, comes out here. Where a worker
     process is killed, a warning says so, and what is still to do is done in this process, with the same result.
     """
-    wanted = get_active_backend()[1] if checked_jobs(n_jobs) is None else n_jobs
+    wanted = n_jobs
+    if checked_jobs(n_jobs) is None:
+        backend, wanted = get_active_backend()
+        if (backend.default_n_jobs if wanted is None else wanted) == 1:
+            return (function(*part) for part in parts)  # alone: libraries may use all cores beneath it
     ahead = most or "2*n_jobs"
     workers = Parallel(n_jobs=wanted, prefer="threads", batch_size=1, return_as="generator", pre_dispatch=ahead)
     if n_jobs is None and workers.n_jobs == 1:
