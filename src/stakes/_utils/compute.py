@@ -80,6 +80,7 @@ def loop(function: _Loop) -> _Loop:
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     import numba
 
+    _watch_numba()
     known = function.__globals__
     called = {
         name: known[name].compiled() for name in function.__code__.co_names if hasattr(known.get(name), "compiled")
@@ -94,6 +95,39 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return made(keep=True)
     except RuntimeError:  # there is no folder to keep compiled code in
         return made(keep=False)
+
+
+_compiling: list[str] = []
+"""The loops that are being compiled, not fetched from the disk: each that waits for another is there, too."""
+
+
+def is_compiling() -> bool:
+    """Whether a loop of the package is being compiled in this process, which takes seconds and is done once."""
+    return bool(_compiling)
+
+
+@cache
+def _watch_numba() -> None:
+    """Keep account of the loops that are being compiled, as numba reports them."""
+    from numba.core import event
+
+    class Watch(event.Listener):  # type: ignore[misc]  # numba has no types
+        def on_start(self, event: Any) -> None:
+            if (name := _own_loop(event)) is not None:
+                _compiling.append(name)
+
+        def on_end(self, event: Any) -> None:
+            if (name := _own_loop(event)) is not None and name in _compiling:
+                _compiling.remove(name)
+
+    event.register("numba:compile", Watch())
+
+
+def _own_loop(event: Any) -> str | None:
+    """The name of the loop that is compiled; None if it is none of the package."""
+    function = event.data["dispatcher"].py_func
+    own = function.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return f"{function.__module__}.{function.__qualname__}" if own else None
 
 
 def kernel(function: Callable[..., Any]) -> Any:
