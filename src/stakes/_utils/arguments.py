@@ -30,7 +30,8 @@ def implements(value: Any, protocol: type) -> bool:
 
     What a class has once and for all is looked up once.
     """
-    lacking = _lacking(type(value), protocol)
+    kind: Any = type(value)
+    lacking = _lacking(kind, protocol)
     if lacking is None:
         return isinstance(value, protocol)
     own: dict[str, Any] = getattr(value, "__dict__", {})
@@ -38,7 +39,7 @@ def implements(value: Any, protocol: type) -> bool:
 
 
 @cache
-def _lacking(kind: type, protocol: type) -> frozenset[str] | None:
+def _lacking(kind: Any, protocol: Any) -> frozenset[str] | None:
     """The members that instances of a class do not have from it; None where that is for each of them to say."""
     if protocol in kind.__mro__:
         return frozenset()

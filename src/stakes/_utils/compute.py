@@ -111,7 +111,7 @@ def _watch_numba() -> None:
     """Keep account of the loops that are being compiled, as numba reports them."""
     from numba.core import event
 
-    class Watch(event.Listener):  # type: ignore[misc]  # numba has no types
+    class Watch(event.Listener):
         def on_start(self, event: Any) -> None:
             if (name := _own_loop(event)) is not None:
                 _compiling.append(name)
@@ -120,7 +120,8 @@ def _watch_numba() -> None:
             if (name := _own_loop(event)) is not None and name in _compiling:
                 _compiling.remove(name)
 
-    event.register("numba:compile", Watch())
+    register: Any = event.register  # which has no types
+    register("numba:compile", Watch())
 
 
 def _own_loop(event: Any) -> str | None:
