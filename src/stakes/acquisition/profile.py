@@ -28,17 +28,21 @@ from stakes._utils.array import (
     filled,
     log_of,
     namespace,
+    on_host,
     replaced,
     slices,
 )
 from stakes.acquisition.curves import (
     SLACK,
+    Curves,
     Extend,
     LogTable,
     LogValues,
     SmoothCurves,
     interpolated,
     octaves_of,
+    points,
+    series,
     smallest_sd,
     with_totals,
 )
@@ -55,6 +59,7 @@ from stakes.acquisition.forms import (
     resolve,
     warn_of_error,
 )
+from stakes.acquisition.rates import Rates, average_beyond, rates_of
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -271,6 +276,9 @@ def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
 
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
+_STARTS_OF_RATES = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # the same where rates tell curves
+_NODES_OF_RATES = (9, 27, 81)
+_SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _ENOUGH = 2e-7  # relative error of interpolation that is aimed at
 _MOST_NODES, _MOST_IN_PANELS = 81, 27  # of a polynomial: even nodes of integration are quick, panels are not
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked
@@ -291,6 +299,8 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
     loss = in_plain_domain(loss, under(belief))
     integrand = resolve(loss, under(belief))
+    if (by_rates := _by_rates(loss, integrand, belief, under)) is not None:
+        return _looked_up(*by_rates, belief)
     rough = integrand.edges if isinstance(loss, DistributionLoss) else integrand.breakpoints
     if by_logarithms(loss, under(belief)) is not None:
         rough = loss.breakpoints
@@ -304,7 +314,10 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
             return xp.astype(told, block.mean.dtype)
 
         return integrated, log_scale
-    extend, log_scale = _extended(loss, integrand, belief, under)
+    return _looked_up(*_extended(loss, integrand, belief, under), belief)
+
+
+def _looked_up(extend: Extend, log_scale: Array, belief: GaussianBelief) -> Reduction:
     curves = extend(smallest_sd(belief))
 
     def looked_up(block: GaussianBelief) -> Array:
@@ -324,7 +337,55 @@ def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table
     A function from a posterior sd to curves that reach as far, and the log of the scale [M] that was taken out.
     """
     loss = in_plain_domain(loss, under(belief))
-    return _extended(loss, resolve(loss, under(belief)), belief, under)
+    integrand = resolve(loss, under(belief))
+    return _by_rates(loss, integrand, belief, under) or _extended(loss, integrand, belief, under)
+
+
+def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array] | None:
+    """The same from the rates of the loss, where these are known; by the general route where they do not reach."""
+    mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
+    some = np.flatnonzero(sd > 0)
+    rates = rates_of(loss, under(belief), mean[some], sd[some]) if len(some) else None
+    if rates is None or (first := rates.at(np.ones(1))) is None:
+        return None
+    scale = np.zeros(len(mean))
+    scale[some] = first[0, :]
+    general: tuple[Extend, Array] | None = None
+    known: dict[float, SmoothCurves | None] = {}
+
+    def extend(smallest: float) -> SmoothCurves:
+        nonlocal general
+        low = next(start for start in _STARTS_OF_RATES if start <= smallest)
+        if low not in known:
+            known[low] = _curves_of_rates(rates, scale, some, low, belief.mean)
+        if (curves := known[low]) is not None:
+            warn_of_error(loss, rates.error)
+            return curves
+        if general is None:
+            general = _extended(loss, integrand, belief, under)
+        further, log_scale = general[0](smallest), general[1]
+        factor = namespace(log_scale).exp(log_scale - constant(scale, log_scale))
+        like = further.coefficients
+        return replace(further, coefficients=like * namespace(like).astype(factor, like.dtype))
+
+    return extend, constant(scale, double(belief.mean))
+
+
+def _curves_of_rates(rates: Rates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
+    """Curves from a posterior sd on, of contexts whose scale [M] is taken out and of which some vary; None where rates
+    do not give them."""
+    if not rates.settled(low):
+        return None
+    for count in _NODES_OF_RATES:
+        logs = rates.at(low + (1.0 - low) * (1.0 + points(count)) / 2.0)
+        if logs is None:
+            return None
+        averages = np.zeros((count, len(scale)))
+        averages[:, some] = average_beyond(np.exp(logs - scale[some]), low)
+        curves = Curves(constant(series(averages, count), double(like)), low)
+        if curves.tail() < _ENOUGH:
+            return curves.truncated(_SPARE * _ENOUGH).astype(like.dtype)
+    return None
 
 
 def _extended(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array]:

@@ -1,0 +1,336 @@
+"""Curves EUR_c(rho) from the rate at which a posterior that narrows lowers the least expected loss.
+
+Let h(m, s^2) be the least expected loss once the target is N(m, s^2). A label moves m about and narrows s. What a fixed
+answer is expected to cost solves the heat equation whatever the loss, so h falls only as the answer follows m, by
+
+    G(m, s) = dh / d(s^2) - (d^2 h / dm^2) / 2 >= 0
+
+for each unit of variance that is removed, and with x = sqrt(1 - rho), a posterior sd over the prior sd,
+
+    EUR_c(rho) = 2 v integral_x^1 t E[G(m + sqrt(v (1 - t^2)) eta, sqrt(v) t)] dt.
+
+| loss                                  | G                                                                      |
+|---------------------------------------|------------------------------------------------------------------------|
+| squared error, weight w               | W (1 + s^2 (W'' / W - (W' / W)^2))^2, W = E[w], by m                   |
+| quantile, weight w                    | h^2 / (2 s^3 w(a) pdf((a - m) / s)), a the answer                      |
+| CRPS, no weight, z = g(f)             | E[g'(N(m, s^2 / 2))] / (2 sqrt(pi) s), of which expectations are alike |
+
+(docs/theory.md). No term is negative, nothing cancels, and G is a function of two numbers that all contexts share: its
+logarithm is tabulated on a lattice of m for Chebyshev nodes of log s, an octave of s at a time. On the host, whatever
+the library of the belief is.
+Sizes: M contexts, R values of x, P pairs of a context and an x, J places of a lattice, S nodes of s, K points of a
+weight, Q nodes of targets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.polynomial.chebyshev import chebint, chebval, chebvander
+from scipy.special import ndtr
+
+from stakes._utils.array import log_of
+from stakes.beliefs import GaussianBelief
+from stakes.beliefs.quadrature import TAIL, modes_and_window
+from stakes.losses import SquaredError
+from stakes.losses.weights import InterpolatedWeight
+
+Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+LogRate: TypeAlias = Callable[[Host, Host], Host]
+"""Means m and standard deviations s, which broadcast, to log G(m, s)."""
+
+_CHECKED = np.asarray([0.1, 0.5, 0.9, 0.99])  # along the posterior sds of a curve, where a finer table is compared
+_SAMPLE = 3  # contexts that are
+_AGREED = 5e-8  # difference of logarithms of two tables that agree
+_FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
+_EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
+_LOWEST = -600.0  # log E[G], below which numbers are out of range
+_STEP = 0.25  # of the lattice of m, in the smallest s of an octave
+_NODES = 12  # of log s in an octave
+_REACH = 7.8  # standard deviations of m on each side: the mass beyond is 6e-15
+_NARROW = 0.4  # sd of m in units of s, up to which m has nodes of its own between places of the lattice
+_OWN_STEP = 0.7  # of these, in standard deviations: the trapezoid rule leaves 1e-17 of a normal density
+_STENCIL = 14  # places of the lattice that such a node is interpolated from
+_MOST_PLACES = 2**18  # of all octaves, beyond which a table is no gain
+_MOST_PAIRS = 1e5  # of a place and an x, for each context
+_BLOCK = 2**18  # numbers at once
+_NOTHING = -1e5  # log G where G is out of the range of numbers
+
+
+def expected_rates(rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], x: Host, finer: float) -> Host | None:
+    """[R, M]: log E[G] at posterior sds x [R], over the prior sd, of contexts N(mean, sd^2); None if too much work.
+
+    Args:
+        rate: log G.
+        mean: [M].
+        sd: [M], above 0.
+        tilts: [M] each: between which places, in prior sds from the mean, weighted mass has its centre.
+        x: [R], above 0.
+        finer: By how much nodes are closer together than usual.
+    """
+    root = np.sqrt(1.0 - x**2)
+    s, spread = (np.ravel(sd * each[:, None]) for each in (x, root))  # [P]
+    m, low, high = (np.ravel(each + 0.0 * x[:, None]) for each in (mean, *tilts))
+    share = np.ravel(root[:, None] ** 2 + 0.0 * sd) * np.ravel(sd + 0.0 * x[:, None])
+    low, high = m + share * low - _REACH * spread, m + share * high + _REACH * spread
+    top = float(np.max(s)) * (1.0 + 1e-12)
+    octave = np.floor(np.log2(top / s)).astype(int)
+    found, places = np.full(len(m), -np.inf), 0
+    steps = _STEP / finer * top * 2.0 ** -(octave + 1.0)
+    if float(np.sum((high - low) / steps)) > _MOST_PAIRS * len(mean):
+        return None
+    for each in np.unique(octave):
+        at = np.flatnonzero(octave == each)
+        at = at[np.argsort(m[at], kind="stable")]
+        table = _Table.of(rate, top * 2.0 ** -float(each), finer, low[at], high[at])
+        if table is None or (places := places + len(table.places)) > _MOST_PLACES:
+            return None
+        found[at] = table.expectations(m[at], s[at], spread[at], low[at], high[at])
+    return np.reshape(found, (len(x), len(mean)))
+
+
+class Rates:
+    """The expected rates of contexts, with as fine a table as it takes."""
+
+    def __init__(self, rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
+        self.rate, self.mean, self.sd, self.tilts = rate, mean, sd, tilts
+        self.finer = 1.0
+        self.error = 0.0
+        """By how much a finer table differs, relative to the rates"""
+
+    def settled(self, low: float) -> bool:
+        """Whether tables agree from posterior sds `low` on, over prior ones; the first that does is taken."""
+        x, some = low + (1.0 - low) * _CHECKED, slice(0, None, max(1, len(self.mean) // _SAMPLE))
+        few = self.rate, self.mean[some], self.sd[some], (self.tilts[0][some], self.tilts[1][some]), x
+        before = expected_rates(*few, self.finer)
+        while before is not None and self.finer < _FINEST:
+            after = expected_rates(*few, self.finer * _FINER)
+            if after is None or not np.all(after > _LOWEST):
+                return False
+            self.error = float(np.max(abs(after - before)))
+            if self.error <= _AGREED:
+                return True
+            self.finer, before = self.finer * _FINER, after
+        return False
+
+    def at(self, x: Host) -> Host | None:
+        """[R, M]: log 2 v x E[G] at posterior sds x [R], over prior ones; None where it is not to be had."""
+        logs = expected_rates(self.rate, self.mean, self.sd, self.tilts, x, self.finer)
+        if logs is None or not np.all(logs > _LOWEST):
+            return None
+        return np.asarray(logs + np.log(2.0 * x)[:, None] + 2.0 * np.log(self.sd))
+
+
+def average_beyond(values: Host, low: float) -> Host:
+    """[R, M]: from F at Chebyshev nodes x of [low, 1] to the average of F from x to 1, over 1 + x: EUR_c / rho."""
+    count = values.shape[0]
+    nodes = np.cos(np.pi * (np.arange(count) + 0.5) / count)
+    coefficients = 2.0 / count * chebvander(nodes, count - 1).T @ values
+    coefficients[0] /= 2.0
+    integral = chebint(coefficients, lbnd=1.0)  # [R + 1, M]
+    x = low + (1.0 - low) * (1.0 + nodes) / 2.0
+    return np.asarray(chebval(nodes, integral).T / (nodes - 1.0)[:, None] / (1.0 + x)[:, None])
+
+
+def rates_of(loss: Any, belief: Any, mean: Host, sd: Host) -> Rates | None:
+    """The rates of a loss for contexts N(mean, sd^2), [M] each with sd above 0; None where they are not known."""
+    weight = getattr(loss, "weight", None)
+    if not isinstance(belief, GaussianBelief):
+        return None
+    if type(loss) is SquaredError and type(weight) is InterpolatedWeight and len(weight.values) > 1:
+        origin = (weight.values[0] + weight.values[-1]) / 2.0
+        return Rates(interpolated_rate(weight, origin), mean - origin, sd, _tilts(loss, mean, sd))
+    return None
+
+
+def _tilts(loss: Any, mean: Host, sd: Host) -> tuple[Host, Host]:
+    """[M] each: between which places, in standard units, weighted mass has its centre."""
+    weights = getattr(loss.weight, "weights", (0.0, 1.0))
+    if min(weights) >= _EVEN * max(weights):
+        return 0.0 * mean, 0.0 * mean
+    _, low, high = modes_and_window(loss, mean, sd)
+    return np.minimum(low + TAIL, 0.0), np.maximum(high - TAIL, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """log G for s from top / 2 to top."""
+
+    top: float
+    places: Any
+    """[J]: positions on the lattice, integers, in order"""
+    origin: float
+    step: float
+    logs: Host
+    """[S, J]: Chebyshev series in log s"""
+
+    @classmethod
+    def of(cls, rate: LogRate, top: float, finer: float, low: Host, high: Host) -> _Table | None:
+        """Where it is needed: from low to high [P]."""
+        step, origin = _STEP / finer * top / 2.0, float(low[0])
+        margin = _STENCIL // 2 + 1
+        starts = np.floor((low - origin) / step).astype(np.int64) - margin
+        stops = np.ceil((high - origin) / step).astype(np.int64) + margin
+        places = _union(starts, stops)
+        if places is None:
+            return None
+        count = round(_NODES * finer)
+        nodes = np.cos(np.pi * (np.arange(count) + 0.5) / count)
+        to_series = 2.0 / count * chebvander(nodes, count - 1).T / (1.0 + (np.arange(count) == 0))[:, None]
+        s = top * 2.0 ** ((nodes - 1.0) / 2.0)
+        values = rate(origin + step * places, s[:, None])
+        return cls(top, places, origin, step, to_series @ np.maximum(values, _NOTHING))
+
+    def expectations(self, m: Host, s: Host, spread: Host, low: Host, high: Host) -> Host:
+        """[P]: log E[G(N(m, spread^2), s)], each [P], in order of m."""
+        in_s = chebvander(2.0 * np.log2(s / self.top) + 1.0, self.logs.shape[0] - 1)  # [P, S]
+        margin = _STENCIL // 2
+        first = np.searchsorted(self.places, np.floor((low - self.origin) / self.step)) - margin
+        last = np.searchsorted(self.places, np.ceil((high - self.origin) / self.step), side="right") + margin
+        narrow, found = spread <= _NARROW * s, np.empty(len(m))
+        for of, some in ((self._between, np.flatnonzero(narrow)), (self._on_lattice, np.flatnonzero(~narrow))):
+            for part in _blocks(first[some], last[some]):
+                at = some[part]
+                window = slice(int(np.min(first[at])), int(np.max(last[at])))
+                found[at] = of(window, in_s[at] @ self.logs[:, window], m[at], spread[at], low[at], high[at])
+        return found
+
+    def _at(self, window: slice) -> Host:
+        return np.asarray(self.origin + self.step * self.places[window])
+
+    def _on_lattice(self, window: slice, logs: Host, m: Host, spread: Host, low: Host, high: Host) -> Host:  # noqa: ARG002
+        away = (self._at(window) - m[:, None]) / spread[:, None]
+        logs = logs - 0.5 * away**2
+        return _log_sum(logs) + np.log(self.step / (spread * math.sqrt(2.0 * math.pi)))
+
+    def _between(self, window: slice, logs: Host, m: Host, spread: Host, low: Host, high: Host) -> Host:
+        """By nodes of their own, and polynomials through the nearest places of the lattice."""
+        known = spread > 0
+        scale = np.where(known, spread, 1.0)
+        widest = float(np.max(np.where(known, (high - low) / scale, 0.0)))
+        eta = np.linspace(0.0, 1.0, 1 + math.ceil(widest / _OWN_STEP))  # [E]
+        nodes = low[:, None] + (high - low)[:, None] * eta  # [P, E]
+        depth = (nodes - self.origin) / self.step
+        base = np.floor(depth).astype(np.int64) - (_STENCIL // 2 - 1)
+        column = np.searchsorted(self.places[window], base)
+        column = np.clip(column, 0, logs.shape[1] - _STENCIL)
+        offsets = np.arange(_STENCIL)
+        weights = _lagrange(depth - base)  # [P, E, stencil]
+        rows = np.arange(len(m))[:, None, None]
+        values = np.sum(logs[rows, column[..., None] + offsets] * weights, axis=-1)
+        step = (high - low) / max(1, len(eta) - 1)
+        away = np.where(known[:, None], (nodes - m[:, None]) / scale[:, None], 0.0)
+        sums = _log_sum(values - 0.5 * away**2) + log_of(step / (scale * math.sqrt(2.0 * math.pi)))
+        return np.asarray(np.where(known, sums, values[:, 0]))
+
+
+def _union(starts: Any, stops: Any) -> Any:
+    """[J]: the integers within any of the ranges, in order; None where they are too many."""
+    order = np.argsort(starts)
+    starts, stops = starts[order], np.maximum.accumulate(stops[order])
+    new = np.concatenate([[True], starts[1:] > stops[:-1] + 1])
+    firsts, lasts = starts[new], stops[np.concatenate([new[1:], [True]])]
+    lengths = lasts - firsts + 1
+    if np.sum(lengths.astype(float)) > _MOST_PLACES:
+        return None
+    before = np.cumsum(lengths) - lengths
+    return np.repeat(firsts - before, lengths) + np.arange(int(np.sum(lengths)))
+
+
+def _blocks(first: Any, last: Any) -> Iterator[slice]:
+    """Pairs in order of m, as many at a time as look at a moderate number of places together."""
+    start = 0
+    while start < len(first):
+        size = min(len(first) - start, 256)
+        while size > 1:
+            part = slice(start, start + size)
+            if size * int(np.max(last[part]) - np.min(first[part])) <= _BLOCK:
+                break
+            size = (size + 1) // 2
+        yield slice(start, start + size)
+        start += size
+
+
+def _lagrange(t: Host) -> Host:
+    """[..., stencil]: weights of values at 0, 1, ... in the polynomial through them, at t [...]."""
+    signs = np.asarray([(-1.0) ** i * math.comb(_STENCIL - 1, i) for i in range(_STENCIL)])
+    away = t[..., None] - np.arange(_STENCIL)
+    parts = signs / np.where(away == 0, 1e-300, away)
+    return np.asarray(parts / np.sum(parts, axis=-1, keepdims=True))
+
+
+def _log_sum(logs: Host) -> Host:
+    top = np.maximum(np.max(logs, axis=-1), _NOTHING)
+    return np.asarray(np.log(np.sum(np.exp(logs - top[..., None]), axis=-1)) + top)
+
+
+def interpolated_rate(weight: InterpolatedWeight, origin: float = 0.0) -> LogRate:
+    """log G of squared error with a weight through points, from W = E[w] and its derivatives by the mean.
+
+    Means are counted from an origin.
+
+    W is the weight at one end and, for each piece, its rise times the share of the piece that a normal tail covers on
+    average; the end is the nearer one, so that far out nothing cancels. A short piece is a step, but for its moments.
+    """
+    knots, rises = np.asarray(weight.values) - origin, np.diff(np.asarray(weight.weights))
+    middle = (knots[0] + knots[-1]) / 2.0
+    lengths = np.diff(knots)
+
+    def log_rate(m: Host, s: Host) -> Host:
+        m, s = np.broadcast_arrays(np.asarray(m), np.asarray(s))
+        side = np.where(m < middle, 1.0, -1.0)
+        base = np.where(m < middle, weight.weights[0], weight.weights[-1])
+        mass, slope, bend = base + 0.0 * s, np.zeros(s.shape), np.zeros(s.shape)
+        inverse = 1.0 / s
+        t = (knots[0] - m) * inverse  # ends of a piece in standard units
+        height = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
+        tail = ndtr(-side * t)  # on the far side of the end
+        for i, rise in enumerate(rises):
+            further = (knots[i + 1] - m) * inverse
+            above, beyond = np.exp(-0.5 * further * further) / math.sqrt(2.0 * math.pi), ndtr(-side * further)
+            if rise:
+                long = s / lengths[i]  # of which differences over the piece are averages
+                share = (side * (height - above) - (t * tail - further * beyond)) * long
+                rate, change = side * (tail - beyond) * long, (height - above) * long
+                if lengths[i] < _SHORT * float(np.max(s)):
+                    short = lengths[i] < _SHORT * s
+                    share, rate, change = (
+                        np.where(short, one, other)
+                        for one, other in zip(
+                            _short_piece(t, lengths[i] * inverse, side), (share, rate, change), strict=True
+                        )
+                    )
+                mass += rise * side * share
+                slope += rise * rate
+                bend += rise * change
+            t, height, tail = further, above, beyond
+        return _log_squared_rate(mass, slope, bend)
+
+    return log_rate
+
+
+_LEAST = 1e-290  # of a mass in the range of numbers
+_CANCELLED = 1e-3  # of the weighted variance over s^2, below which too few of its digits are left
+_SHORT = 0.005  # standard deviations: a piece whose averages are taken from its middle
+
+
+def _short_piece(start: Host, length: Host, side: Host) -> tuple[Host, Host, Host]:
+    """Averages over a piece of the tail and of the density, and of what the density falls, with their second terms."""
+    t = start + length / 2.0
+    height, more = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi), length**2 / 24.0
+    share = ndtr(-side * t) + side * more * t * height
+    return share, height * (1.0 + more * (t * t - 1.0)), height * (t + more * (t**3 - 3.0 * t))
+
+
+def _log_squared_rate(mass: Host, slope: Host, bend: Host) -> Host:
+    """log W + 2 log(1 + s^2 W'' / W - (s W' / W)^2), with slope s W' and bend s^2 W''; NaN where that cancels."""
+    some = mass > _LEAST
+    mass = np.where(some, mass, 1.0)
+    move = np.where(some, 1.0 + bend / mass - (slope / mass) ** 2, 1.0)  # of the answer as m moves: Var_w / s^2
+    if float(np.min(move)) < _CANCELLED:
+        return np.full(move.shape, np.nan)
+    return np.asarray(np.where(some, np.log(mass) + 2.0 * np.log(move), -np.inf))
