@@ -33,7 +33,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebint, chebval, chebvander
 from scipy.special import ndtr
 
-from stakes._utils.array import log_of
+from stakes._utils.array import double, log_of, on_host
 from stakes.beliefs import GaussianBelief
 from stakes.beliefs.quadrature import TAIL, modes_and_window
 from stakes.losses import SquaredError
@@ -43,12 +43,16 @@ Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 LogRate: TypeAlias = Callable[[Host, Host], Host]
 """Means m and standard deviations s, which broadcast, to log G(m, s)."""
 
-_CHECKED = np.asarray([0.1, 0.5, 0.9, 0.99])  # along the posterior sds of a curve, where a finer table is compared
+_MOST_FEW = 2**18  # nodes of few pairs
+_FEW_STEP = 0.5  # of eta, or less
+_LEAST_TOLD = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
+_ROUGHLY = 1e-4  # by which half of the nodes may differ: 1e-8 is left of all of them
+_CHECKED = np.asarray([0.002, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97, 0.99, 1.0])  # along the posterior sds of a curve, where a finer table is compared
 _SAMPLE = 3  # contexts that are
-_AGREED = 5e-8  # difference of logarithms of two tables that agree
+_AGREED = 2e-8  # difference of logarithms of two tables that agree
 _FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
-_LOWEST = -600.0  # log E[G], below which numbers are out of range
+_LOWEST = -120.0  # log E[G], below which the table may lack what matters
 _STEP = 0.25  # of the lattice of m, in the smallest s of an octave
 _NODES = 12  # of log s in an octave
 _REACH = 7.8  # standard deviations of m on each side: the mass beyond is 6e-15
@@ -138,13 +142,22 @@ def average_beyond(values: Host, low: float) -> Host:
 
 def rates_of(loss: Any, belief: Any, mean: Host, sd: Host) -> Rates | None:
     """The rates of a loss for contexts N(mean, sd^2), [M] each with sd above 0; None where they are not known."""
-    weight = getattr(loss, "weight", None)
-    if not isinstance(belief, GaussianBelief):
-        return None
-    if type(loss) is SquaredError and type(weight) is InterpolatedWeight and len(weight.values) > 1:
-        origin = (weight.values[0] + weight.values[-1]) / 2.0
-        return Rates(interpolated_rate(weight, origin), mean - origin, sd, _tilts(loss, mean, sd))
+    if _is_interpolated(loss, belief):
+        origin = _middle(loss.weight)
+        rate = squared_rate(interpolated_mass(loss.weight, origin))
+        return Rates(rate, mean - origin, sd, _tilts(loss, mean, sd))
     return None
+
+
+def _is_interpolated(loss: Any, belief: Any) -> bool:
+    """Whether it is squared error with a weight through two points or more, under a Gaussian belief."""
+    if type(loss) is not SquaredError or not isinstance(belief, GaussianBelief):
+        return False
+    return type(loss.weight) is InterpolatedWeight and len(loss.weight.values) > 1
+
+
+def _middle(weight: InterpolatedWeight) -> float:
+    return (weight.values[0] + weight.values[-1]) / 2.0
 
 
 def _tilts(loss: Any, mean: Host, sd: Host) -> tuple[Host, Host]:
@@ -183,7 +196,11 @@ class _Table:
         to_series = 2.0 / count * chebvander(nodes, count - 1).T / (1.0 + (np.arange(count) == 0))[:, None]
         s = top * 2.0 ** ((nodes - 1.0) / 2.0)
         values = rate(origin + step * places, s[:, None])
-        return cls(top, places, origin, step, to_series @ np.maximum(values, _NOTHING))
+        if np.any(np.isnan(values)):
+            return None
+        logs = to_series @ np.maximum(values, _NOTHING)
+        logs[:, np.any(values <= _NOTHING, axis=0)] = _NOTHING * (np.arange(count) == 0)[:, None]
+        return cls(top, places, origin, step, logs)
 
     def expectations(self, m: Host, s: Host, spread: Host, low: Host, high: Host) -> Host:
         """[P]: log E[G(N(m, spread^2), s)], each [P], in order of m."""
@@ -221,7 +238,8 @@ class _Table:
         offsets = np.arange(_STENCIL)
         weights = _lagrange(depth - base)  # [P, E, stencil]
         rows = np.arange(len(m))[:, None, None]
-        values = np.sum(logs[rows, column[..., None] + offsets] * weights, axis=-1)
+        near = logs[rows, column[..., None] + offsets]  # [P, E, stencil]
+        values = np.where(np.min(near, axis=-1) > _NOTHING / 2.0, np.sum(near * weights, axis=-1), _NOTHING)
         step = (high - low) / max(1, len(eta) - 1)
         away = np.where(known[:, None], (nodes - m[:, None]) / scale[:, None], 0.0)
         sums = _log_sum(values - 0.5 * away**2) + log_of(step / (scale * math.sqrt(2.0 * math.pi)))
@@ -268,10 +286,8 @@ def _log_sum(logs: Host) -> Host:
     return np.asarray(np.log(np.sum(np.exp(logs - top[..., None]), axis=-1)) + top)
 
 
-def interpolated_rate(weight: InterpolatedWeight, origin: float = 0.0) -> LogRate:
-    """log G of squared error with a weight through points, from W = E[w] and its derivatives by the mean.
-
-    Means are counted from an origin.
+def interpolated_mass(weight: InterpolatedWeight, origin: float) -> Callable[[Host, Host], tuple[Host, Host, Host]]:
+    """W = E[w] of a weight through points, s dW/dm and s^2 d^2 W / dm^2, for m, counted from an origin, and s.
 
     W is the weight at one end and, for each piece, its rise times the share of the piece that a normal tail covers on
     average; the end is the nearer one, so that far out nothing cancels. A short piece is a step, but for its moments.
@@ -280,11 +296,10 @@ def interpolated_rate(weight: InterpolatedWeight, origin: float = 0.0) -> LogRat
     middle = (knots[0] + knots[-1]) / 2.0
     lengths = np.diff(knots)
 
-    def log_rate(m: Host, s: Host) -> Host:
-        m, s = np.broadcast_arrays(np.asarray(m), np.asarray(s))
+    def masses(m: Host, s: Host) -> tuple[Host, Host, Host]:
         side = np.where(m < middle, 1.0, -1.0)
         base = np.where(m < middle, weight.weights[0], weight.weights[-1])
-        mass, slope, bend = base + 0.0 * s, np.zeros(s.shape), np.zeros(s.shape)
+        mass, slope, bend = base + 0.0 * s, 0.0 * (m + s), 0.0 * (m + s)
         inverse = 1.0 / s
         t = (knots[0] - m) * inverse  # ends of a piece in standard units
         height = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
@@ -308,9 +323,9 @@ def interpolated_rate(weight: InterpolatedWeight, origin: float = 0.0) -> LogRat
                 slope += rise * rate
                 bend += rise * change
             t, height, tail = further, above, beyond
-        return _log_squared_rate(mass, slope, bend)
+        return mass, slope, bend
 
-    return log_rate
+    return masses
 
 
 _LEAST = 1e-290  # of a mass in the range of numbers
@@ -326,11 +341,81 @@ def _short_piece(start: Host, length: Host, side: Host) -> tuple[Host, Host, Hos
     return share, height * (1.0 + more * (t * t - 1.0)), height * (t + more * (t**3 - 3.0 * t))
 
 
-def _log_squared_rate(mass: Host, slope: Host, bend: Host) -> Host:
-    """log W + 2 log(1 + s^2 W'' / W - (s W' / W)^2), with slope s W' and bend s^2 W''; NaN where that cancels."""
-    some = mass > _LEAST
-    mass = np.where(some, mass, 1.0)
-    move = np.where(some, 1.0 + bend / mass - (slope / mass) ** 2, 1.0)  # of the answer as m moves: Var_w / s^2
-    if float(np.min(move)) < _CANCELLED:
-        return np.full(move.shape, np.nan)
-    return np.asarray(np.where(some, np.log(mass) + 2.0 * np.log(move), -np.inf))
+def squared_rate(masses: Callable[[Host, Host], tuple[Host, Host, Host]]) -> LogRate:
+    """log G of squared error, log W + 2 log(Var_w / s^2); NaN where too many digits of the variance cancel."""
+
+    def log_rate(m: Host, s: Host) -> Host:
+        mass, slope, bend = masses(m, s)
+        some = mass > _LEAST
+        mass = np.where(some, mass, 1.0)
+        move = np.where(some, 1.0 + bend / mass - (slope / mass) ** 2, 1.0)  # of the answer, as m moves
+        if float(np.min(move)) < _CANCELLED:
+            return np.full(move.shape, np.nan)
+        return np.asarray(np.where(some, np.log(mass) + 2.0 * np.log(move), -np.inf))
+
+    return log_rate
+
+
+class FewRegrets:
+    """Reductions of few pairs of squared error with a weight through points: E[W_eta (a_eta - a)^2], by even nodes."""
+
+    def __init__(self, weight: InterpolatedWeight, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
+        origin = _middle(weight)
+        self.masses, self.mean, self.sd, self.tilts = interpolated_mass(weight, origin), mean - origin, sd, tilts
+        self.mass, slope, bend = self.masses(self.mean, sd)
+        self.served = float(np.min(self.mass)) > _LEAST
+        if self.served:
+            self.shift = sd * slope / self.mass  # [M]: of today's answer, from the mean
+            self.served = float(np.min(1.0 + bend / self.mass - (slope / self.mass) ** 2)) >= _CANCELLED
+
+    @classmethod
+    def of(cls, loss: Any, belief: Any) -> FewRegrets | None:
+        """For the contexts of a belief; None where this does not serve them."""
+        if not _is_interpolated(loss, belief):
+            return None
+        mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
+        if not np.all(sd > 0):
+            return None
+        found = cls(loss.weight, mean, sd, _tilts(loss, mean, sd))
+        return found if found.served else None
+
+    def at(self, rho: Host) -> Host | None:
+        """[N, M]: reductions, over W; None where nodes do not do, or would be too many."""
+        told = np.clip(np.ravel(rho), _LEAST_TOLD, 1.0)  # below, in proportion to rho
+        context = np.ravel(np.arange(rho.shape[1]) + np.zeros(rho.shape, np.int64))
+        ratios = np.sqrt((1.0 - told) / told)
+        level = np.maximum(np.ceil(np.log2(_FEW_STEP / (_STEP * np.maximum(ratios, 1e-9)))), 0.0)
+        counts = 2.0 * _REACH / _FEW_STEP * 2.0**level
+        if float(np.sum(counts)) > _MOST_FEW:
+            return None
+        values = np.empty(len(told))
+        for each in np.unique(level):
+            at = np.flatnonzero(level == each)
+            found = self._at(told[at], context[at], _FEW_STEP * 2.0**-each)
+            if found is None:
+                return None
+            values[at] = found
+        return np.reshape(values * (np.ravel(rho) / told), rho.shape)
+
+    def _at(self, rho: Host, context: Any, step: float) -> Host | None:
+        """[P]: of pairs of one step of eta. Every other node must do nearly as well: the error is the square of that."""
+        mean, sd, shift, today, *tilts = (
+            each[context] for each in (self.mean, self.sd, self.shift, self.mass, *self.tilts)
+        )
+        root, rest = np.sqrt(rho), np.sqrt(1.0 - rho)
+        low, high = tilts[0] * root - _REACH, tilts[1] * root + _REACH  # [P]
+        count = 1 + 2 * math.ceil(float(np.max(high - low)) / step / 2.0)
+        eta = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, count)
+        s, moved = (rest * sd)[:, None], (root * sd)[:, None] * eta
+        mass, slope, _ = self.masses(mean[:, None] + moved, s)
+        some = mass > _LEAST
+        move = np.where(some, moved + s * slope / np.where(some, mass, 1.0) - shift[:, None], 0.0)
+        terms = mass * move**2 * np.exp(-0.5 * eta * eta)
+        width = (high - low) / (count - 1) / math.sqrt(2.0 * math.pi) / today
+        values, others = np.sum(terms, axis=-1) * width, np.sum(terms[:, ::2], axis=-1) * (2.0 * width)
+        return values if np.all(abs(values - others) <= _ROUGHLY * values + 1e-300) else None
+
+    @property
+    def log_scale(self) -> Host:
+        """[M]: log W."""
+        return np.log(self.mass)
