@@ -59,7 +59,7 @@ from stakes.acquisition.forms import (
     resolve,
     warn_of_error,
 )
-from stakes.acquisition.rates import FewRegrets, Rates, average_beyond, rates_of
+from stakes.acquisition.rates import AnyRates, FewRegrets, average_beyond, rates_of
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -399,7 +399,7 @@ def _start_of_rates(smallest: float) -> float:
     return next(start for start in _STARTS_OF_RATES if start <= smallest)
 
 
-def _curves_of_rates(rates: Rates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
+def _curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
     """Curves from a posterior sd on, of contexts whose scale [M] is taken out and of which some vary; None where rates
     do not give them."""
     if not rates.settled(low):

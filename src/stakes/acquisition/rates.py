@@ -34,9 +34,9 @@ from numpy.polynomial.chebyshev import chebint, chebval, chebvander
 from scipy.special import ndtr
 
 from stakes._utils.array import double, log_of, on_host
-from stakes.beliefs import GaussianBelief
-from stakes.beliefs.quadrature import TAIL, modes_and_window
-from stakes.losses import SquaredError
+from stakes.beliefs import BoxCoxWarp, GaussianBelief, LogWarp, SoftplusWarp, WarpedGaussianBelief
+from stakes.beliefs.quadrature import SPACING, TAIL, modes_and_window
+from stakes.losses import CRPS, SquaredError
 from stakes.losses.weights import InterpolatedWeight
 
 Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -53,6 +53,7 @@ _AGREED = 2e-8  # difference of logarithms of two tables that agree
 _FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _LOWEST = -120.0  # log E[G], below which the table may lack what matters
+_FAR, _ENDS = 16.0, 1e-12  # standard deviations of a warped target, and what may be left at its ends
 _STEP = 0.25  # of the lattice of m, in the smallest s of an octave
 _NODES = 12  # of log s in an octave
 _REACH = 7.8  # standard deviations of m on each side: the mass beyond is 6e-15
@@ -129,6 +130,53 @@ class Rates:
         return np.asarray(logs + np.log(2.0 * x)[:, None] + 2.0 * np.log(self.sd))
 
 
+class WarpedCrpsRates:
+    """The same of CRPS, of targets g(f): 2 v x E[G] is sqrt(v / pi) E[g'(N(m, v (2 - x^2) / 2))], one expectation."""
+
+    def __init__(self, warp: Any, mean: Host, sd: Host) -> None:
+        self.warp, self.mean, self.sd = warp, mean, sd
+        self.finer = 1.0
+        self.error = 0.0
+
+    def settled(self, low: float) -> bool:
+        """Whether two rules agree; the first that does is taken."""
+        if type(self.warp) is LogWarp:
+            return True
+        x, some = low + (1.0 - low) * _CHECKED, slice(0, None, max(1, len(self.mean) // _SAMPLE))
+        spreads = self.sd[some] * np.sqrt(1.0 - x[:, None] ** 2 / 2.0)
+        before = self._log_slopes(self.mean[some], spreads, self.finer)
+        while self.finer < _FINEST:
+            after = self._log_slopes(self.mean[some], spreads, self.finer * _FINER)
+            self.error = float(np.max(abs(after - before))) if np.all(np.isfinite(after)) else math.inf
+            if self.error <= _AGREED:
+                return True
+            self.finer, before = self.finer * _FINER, after
+        return False
+
+    def at(self, x: Host) -> Host | None:
+        """[R, M]: log 2 v x E[G] at posterior sds x [R], over prior ones; None where it is not to be had."""
+        spreads = self.sd * np.sqrt(1.0 - x[:, None] ** 2 / 2.0)
+        if type(self.warp) is LogWarp:
+            logs = self.mean + spreads**2 / 2.0
+        else:
+            logs = np.stack([self._log_slopes(self.mean, each, self.finer) for each in spreads])
+        return logs + np.log(self.sd / math.sqrt(math.pi)) if np.all(np.isfinite(logs)) else None
+
+    def _log_slopes(self, mean: Host, spread: Host, finer: float) -> Host:
+        """[..., M]: log E[g'(N(mean, spread^2))], as E[(g - g(mean)) u] / spread with u standard normal."""
+        u = np.linspace(-_FAR, _FAR, 1 + 2 * math.ceil(_FAR / (SPACING / finer)))
+        f = mean[..., None] + spread[..., None] * u
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = (self.warp.forward(f) - self.warp.forward(mean)[..., None]) * (u * np.exp(-0.5 * u * u))
+            total = np.sum(terms, axis=-1)
+            held = np.maximum(abs(terms[..., 0]), abs(terms[..., -1])) <= _ENDS * total
+        shares = np.where(held, total, np.nan) * (u[1] - u[0]) / math.sqrt(2.0 * math.pi) / spread
+        return np.asarray(log_of(shares))
+
+
+AnyRates: TypeAlias = Rates | WarpedCrpsRates
+
+
 def average_beyond(values: Host, low: float) -> Host:
     """[R, M]: from F at Chebyshev nodes x of [low, 1] to the average of F from x to 1, over 1 + x: EUR_c / rho."""
     count = values.shape[0]
@@ -140,8 +188,11 @@ def average_beyond(values: Host, low: float) -> Host:
     return np.asarray(chebval(nodes, integral).T / (nodes - 1.0)[:, None] / (1.0 + x)[:, None])
 
 
-def rates_of(loss: Any, belief: Any, mean: Host, sd: Host) -> Rates | None:
+def rates_of(loss: Any, belief: Any, mean: Host, sd: Host) -> AnyRates | None:
     """The rates of a loss for contexts N(mean, sd^2), [M] each with sd above 0; None where they are not known."""
+    if isinstance(belief, WarpedGaussianBelief):
+        known = type(belief.warp) in (LogWarp, BoxCoxWarp, SoftplusWarp) or isinstance(belief.like, np.ndarray)
+        return WarpedCrpsRates(belief.warp, mean, sd) if type(loss) is CRPS and loss.weight is None and known else None
     if _is_interpolated(loss, belief):
         origin = _middle(loss.weight)
         rate = squared_rate(interpolated_mass(loss.weight, origin))
