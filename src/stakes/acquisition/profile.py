@@ -369,7 +369,7 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
     """The same from the rates of the loss, where these are known; by the general route where they do not reach."""
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
     some = np.flatnonzero(sd > 0)
-    rates = rates_of(loss, under(belief), mean[some], sd[some]) if len(some) else None
+    rates = rates_of(loss, under(belief), integrand, mean[some], sd[some]) if len(some) else None
     if rates is None or (logs := rates.at(np.linspace(_start_of_rates(smallest_sd(belief)), 1.0, 5)[1:])) is None:
         return None
     scale = np.zeros(len(mean))

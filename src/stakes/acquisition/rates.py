@@ -33,10 +33,13 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebint, chebval, chebvander
 from scipy.special import ndtr
 
-from stakes._utils.array import double, log_of, on_host
+from stakes._utils.array import double, log_of, on_host, replaced, slices
 from stakes.beliefs import BoxCoxWarp, GaussianBelief, LogWarp, SoftplusWarp, WarpedGaussianBelief
 from stakes.beliefs.quadrature import SPACING, TAIL, modes_and_window
+from stakes.beliefs.warped import Warp
 from stakes.losses import CRPS, SquaredError
+from stakes.losses.distributional import QuantileScore
+from stakes.losses.distributions import NODES_PER_PANEL, Distribution, derivative, legendre_series, panel_nodes
 from stakes.losses.weights import InterpolatedWeight
 
 Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -53,11 +56,15 @@ _AGREED = 2e-8  # difference of logarithms of two tables that agree
 _FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _LOWEST = -120.0  # log E[G], below which the table may lack what matters
+_PANEL, _WEIGHT_PANEL = 2.5, 1.25  # widest panels of the density, in its sds, and of a weight, in the largest sd
+_SMOOTH = 0.4  # of such a panel, over which the rate is smooth
+_GENTLE, _STEEPEST = 0.6, 8.0  # steepness of a weight that such a panel resolves, and of the steepest that is tried
+_BEYOND, _WIDEST = 8.5, 60.0  # standard deviations around the mass, and of a window
 _FAR, _ENDS = 16.0, 1e-12  # standard deviations of a warped target, and what may be left at its ends
 _STEP = 0.25  # of the lattice of m, in the smallest s of an octave
 _NODES = 12  # of log s in an octave
 _REACH = 7.8  # standard deviations of m on each side: the mass beyond is 6e-15
-_NARROW = 0.4  # sd of m in units of s, up to which m has nodes of its own between places of the lattice
+_NARROW = 1.6  # sd of m in steps of the lattice, up to which m has nodes of its own between its places
 _OWN_STEP = 0.7  # of these, in standard deviations: the trapezoid rule leaves 1e-17 of a normal density
 _STENCIL = 14  # places of the lattice that such a node is interpolated from
 _MOST_PLACES = 2**18  # of all octaves, beyond which a table is no gain
@@ -66,7 +73,9 @@ _BLOCK = 2**18  # numbers at once
 _NOTHING = -1e5  # log G where G is out of the range of numbers
 
 
-def expected_rates(rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], x: Host, finer: float) -> Host | None:
+def expected_rates(
+    rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], x: Host, finer: float, smooth: float = 0.0
+) -> Host | None:
     """[R, M]: log E[G] at posterior sds x [R], over the prior sd, of contexts N(mean, sd^2); None if too much work.
 
     Args:
@@ -76,6 +85,7 @@ def expected_rates(rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host]
         tilts: [M] each: between which places, in prior sds from the mean, weighted mass has its centre.
         x: [R], above 0.
         finer: By how much nodes are closer together than usual.
+        smooth: A length over which G is smooth in m however small s is.
     """
     root = np.sqrt(1.0 - x**2)
     s, spread = (np.ravel(sd * each[:, None]) for each in (x, root))  # [P]
@@ -85,13 +95,13 @@ def expected_rates(rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host]
     top = float(np.max(s)) * (1.0 + 1e-12)
     octave = np.floor(np.log2(top / s)).astype(int)
     found, places = np.full(len(m), -np.inf), 0
-    steps = _STEP / finer * top * 2.0 ** -(octave + 1.0)
+    steps = _STEP / finer * np.maximum(top * 2.0 ** -(octave + 1.0), smooth)
     if float(np.sum((high - low) / steps)) > _MOST_PAIRS * len(mean):
         return None
     for each in np.unique(octave):
         at = np.flatnonzero(octave == each)
         at = at[np.argsort(m[at], kind="stable")]
-        table = _Table.of(rate, top * 2.0 ** -float(each), finer, low[at], high[at])
+        table = _Table.of(rate, top * 2.0 ** -float(each), finer, smooth, low[at], high[at])
         if table is None or (places := places + len(table.places)) > _MOST_PLACES:
             return None
         found[at] = table.expectations(m[at], s[at], spread[at], low[at], high[at])
@@ -101,8 +111,10 @@ def expected_rates(rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host]
 class Rates:
     """The expected rates of contexts, with as fine a table as it takes."""
 
-    def __init__(self, rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
-        self.rate, self.mean, self.sd, self.tilts = rate, mean, sd, tilts
+    def __init__(
+        self, rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], smooth: float = 0.0
+    ) -> None:
+        self.rate, self.mean, self.sd, self.tilts, self.smooth = rate, mean, sd, tilts, smooth
         self.finer = 1.0
         self.error = 0.0
         """By how much a finer table differs, relative to the rates"""
@@ -111,9 +123,9 @@ class Rates:
         """Whether tables agree from posterior sds `low` on, over prior ones; the first that does is taken."""
         x, some = low + (1.0 - low) * _CHECKED, slice(0, None, max(1, len(self.mean) // _SAMPLE))
         few = self.rate, self.mean[some], self.sd[some], (self.tilts[0][some], self.tilts[1][some]), x
-        before = expected_rates(*few, self.finer)
+        before = expected_rates(*few, self.finer, self.smooth)
         while before is not None and self.finer < _FINEST:
-            after = expected_rates(*few, self.finer * _FINER)
+            after = expected_rates(*few, self.finer * _FINER, self.smooth)
             if after is None or not np.all(after > _LOWEST):
                 return False
             self.error = float(np.max(abs(after - before)))
@@ -124,7 +136,7 @@ class Rates:
 
     def at(self, x: Host) -> Host | None:
         """[R, M]: log 2 v x E[G] at posterior sds x [R], over prior ones; None where it is not to be had."""
-        logs = expected_rates(self.rate, self.mean, self.sd, self.tilts, x, self.finer)
+        logs = expected_rates(self.rate, self.mean, self.sd, self.tilts, x, self.finer, self.smooth)
         if logs is None or not np.all(logs > _LOWEST):
             return None
         return np.asarray(logs + np.log(2.0 * x)[:, None] + 2.0 * np.log(self.sd))
@@ -188,16 +200,32 @@ def average_beyond(values: Host, low: float) -> Host:
     return np.asarray(chebval(nodes, integral).T / (nodes - 1.0)[:, None] / (1.0 + x)[:, None])
 
 
-def rates_of(loss: Any, belief: Any, mean: Host, sd: Host) -> AnyRates | None:
+def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
     """The rates of a loss for contexts N(mean, sd^2), [M] each with sd above 0; None where they are not known."""
     if isinstance(belief, WarpedGaussianBelief):
         known = type(belief.warp) in (LogWarp, BoxCoxWarp, SoftplusWarp) or isinstance(belief.like, np.ndarray)
-        return WarpedCrpsRates(belief.warp, mean, sd) if type(loss) is CRPS and loss.weight is None and known else None
+        if type(loss) is CRPS and loss.weight is None and known:
+            return WarpedCrpsRates(belief.warp, mean, sd)
     if _is_interpolated(loss, belief):
         origin = _middle(loss.weight)
         rate = squared_rate(interpolated_mass(loss.weight, origin))
         return Rates(rate, mean - origin, sd, _tilts(loss, mean, sd))
+    if isinstance(loss, QuantileScore) and isinstance(belief.like, np.ndarray) and not loss.breakpoints:
+        return _quantile_rates(loss, belief, integrand, mean, sd)
     return None
+
+
+def _quantile_rates(loss: QuantileScore, belief: Any, integrand: Any, mean: Host, sd: Host) -> Rates | None:
+    """Where the weight is no steeper than panels can follow."""
+    if integrand.spacing == 0 or integrand.error > 0 or integrand.steepness > _STEEPEST:
+        return None
+    warp = belief.warp if isinstance(belief, WarpedGaussianBelief) else None
+    tilts = _tilts_of(integrand, mean, sd)
+    ends = float(np.min(tilts[0])) - _BEYOND, float(np.max(tilts[1])) + _BEYOND
+    if ends[1] - ends[0] > _WIDEST:
+        return None
+    panel = _WEIGHT_PANEL * float(np.max(sd)) / max(1.0, integrand.steepness / _GENTLE)
+    return Rates(quantile_rate(loss, integrand, warp, ends, panel), mean, sd, tilts, _SMOOTH * panel)
 
 
 def _is_interpolated(loss: Any, belief: Any) -> bool:
@@ -216,7 +244,11 @@ def _tilts(loss: Any, mean: Host, sd: Host) -> tuple[Host, Host]:
     weights = getattr(loss.weight, "weights", (0.0, 1.0))
     if min(weights) >= _EVEN * max(weights):
         return 0.0 * mean, 0.0 * mean
-    _, low, high = modes_and_window(loss, mean, sd)
+    return _tilts_of(loss, mean, sd)
+
+
+def _tilts_of(integrand: Any, mean: Host, sd: Host) -> tuple[Host, Host]:
+    _, low, high = modes_and_window(integrand, mean, sd)
     return np.minimum(low + TAIL, 0.0), np.maximum(high - TAIL, 0.0)
 
 
@@ -233,9 +265,9 @@ class _Table:
     """[S, J]: Chebyshev series in log s"""
 
     @classmethod
-    def of(cls, rate: LogRate, top: float, finer: float, low: Host, high: Host) -> _Table | None:
+    def of(cls, rate: LogRate, top: float, finer: float, smooth: float, low: Host, high: Host) -> _Table | None:
         """Where it is needed: from low to high [P]."""
-        step, origin = _STEP / finer * top / 2.0, float(low[0])
+        step, origin = _STEP / finer * max(top / 2.0, smooth), float(low[0])
         margin = _STENCIL // 2 + 1
         starts = np.floor((low - origin) / step).astype(np.int64) - margin
         stops = np.ceil((high - origin) / step).astype(np.int64) + margin
@@ -259,7 +291,7 @@ class _Table:
         margin = _STENCIL // 2
         first = np.searchsorted(self.places, np.floor((low - self.origin) / self.step)) - margin
         last = np.searchsorted(self.places, np.ceil((high - self.origin) / self.step), side="right") + margin
-        narrow, found = spread <= _NARROW * s, np.empty(len(m))
+        narrow, found = spread <= _NARROW * self.step, np.empty(len(m))
         for of, some in ((self._between, np.flatnonzero(narrow)), (self._on_lattice, np.flatnonzero(~narrow))):
             for part in _blocks(first[some], last[some]):
                 at = some[part]
@@ -403,6 +435,50 @@ def squared_rate(masses: Callable[[Host, Host], tuple[Host, Host, Host]]) -> Log
         if float(np.min(move)) < _CANCELLED:
             return np.full(move.shape, np.nan)
         return np.asarray(np.where(some, np.log(mass) + 2.0 * np.log(move), -np.inf))
+
+    return log_rate
+
+
+def quantile_rate(loss: QuantileScore, weight: Any, warp: Warp | None, ends: tuple[float, float], panel: float) -> LogRate:
+    """log G of a quantile of the target, or of g(f), with a smooth weight: g'(a) h^2 / (2 s^3 w(a) pdf((a - m) / s)).
+
+    h is what the best answer a costs in units of f: its integral ends at a, which is where the mass reaches the level.
+
+    Args:
+        loss: The loss.
+        weight: The same as an integrand of f, whose first log magnitude is that of the weight.
+        warp: g, or None.
+        ends: In standard units, between which all mass lies.
+        panel: As wide, in units of f, that the weight is smooth on a panel.
+    """
+
+    def log_rate(m: Host, s: Host) -> Host:
+        m, s = np.broadcast_arrays(np.asarray(m, dtype=float), np.asarray(s, dtype=float))
+        flat_m, flat_s = np.ravel(m), np.ravel(s)
+        width = min(_PANEL, panel / float(np.max(flat_s)))
+        edges = np.linspace(*ends, 1 + math.ceil((ends[1] - ends[0]) / width))
+        parts = slices(len(flat_m), max(1, _BLOCK // (len(edges) * NODES_PER_PANEL)))
+        return np.reshape(np.concatenate([each(flat_m[part], flat_s[part], edges) for part in parts]), m.shape)
+
+    def each(m: Host, s: Host, edges: Host) -> Host:
+        u, step = panel_nodes(edges)  # [E, Q]
+        logs = weight.log_magnitudes(m[:, None, None] + s[:, None, None] * u)[..., 0]
+        top = np.max(logs, axis=(1, 2))
+        mass = np.exp(logs - top[:, None, None] - 0.5 * u * u) * (step / math.sqrt(2.0 * math.pi))
+        nothing = np.zeros(m.shape)
+        masses = Distribution(nothing, edges, u, step, mass)
+        short, x, _, _ = masses.crossing(loss.level * masses.total())
+        at = np.minimum(np.sum(short, axis=-1), len(edges) - 2)
+        answer = edges[at] + (edges[at + 1] - edges[at]) * (1.0 + x) / 2.0
+        moments = replaced(masses, mass=mass * (u - answer[:, None, None]))
+        start, series = moments.mass_within(at, moments.starts())
+        cost = loss.level * moments.total() - (start + legendre_series(series, x))
+        there = m + s * answer
+        log_slope = 0.0 if warp is None else log_of(derivative(warp.forward, there, s))
+        log_weight = weight.log_magnitudes(there)[..., 0] - top
+        log_pdf = log_weight - 0.5 * answer**2 - math.log(math.sqrt(2.0 * math.pi))
+        found = log_slope + 2.0 * log_of(cost) - log_pdf + top - np.log(2.0 * s / loss.unit)
+        return np.asarray(np.where(cost > 0, found, np.nan))
 
     return log_rate
 
