@@ -12,8 +12,9 @@ for each unit of variance that is removed, and with x = sqrt(1 - rho), a posteri
 | loss                                  | G                                                                      |
 |---------------------------------------|------------------------------------------------------------------------|
 | squared error, weight w               | W (1 + s^2 (W'' / W - (W' / W)^2))^2, W = E[w], by m                   |
-| quantile, weight w                    | h^2 / (2 s^3 w(a) pdf((a - m) / s)), a the answer                      |
-| CRPS, no weight, z = g(f)             | E[g'(N(m, s^2 / 2))] / (2 sqrt(pi) s), of which expectations are alike |
+| quantile, weight w, z = g(f)          | g'(a) h^2 / (2 s^3 w(g(a)) pdf((a - m) / s)), a the answer, h in f     |
+| CRPS, no weight, z = g(f)             | E[g'(N(m, s^2 / 2))] / (2 sqrt(pi) s)                                  |
+| quantile, no weight, z = g(f)         | pdf(q) g'(m + q s) / (2 s), q the quantile of a normal                 |
 
 (docs/theory.md). No term is negative, nothing cancels, and G is a function of two numbers that all contexts share: its
 logarithm is tabulated on a lattice of m for Chebyshev nodes of log s, an octave of s at a time. On the host, whatever
@@ -31,7 +32,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebint, chebval, chebvander
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from stakes._utils.array import double, log_of, on_host, replaced, slices
 from stakes.beliefs import BoxCoxWarp, GaussianBelief, LogWarp, SoftplusWarp, WarpedGaussianBelief
@@ -56,6 +57,7 @@ _AGREED = 2e-8  # difference of logarithms of two tables that agree
 _FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _LOWEST = -120.0  # log E[G], below which the table may lack what matters
+_LEAST_SPREAD = 1e-3  # prior sds: as good as none, but at no node of a curve
 _PANEL, _WEIGHT_PANEL = 2.5, 1.25  # widest panels of the density, in its sds, and of a weight, in the largest sd
 _SMOOTH = 0.4  # of such a panel, over which the rate is smooth
 _GENTLE, _STEEPEST = 0.6, 8.0  # steepness of a weight that such a panel resolves, and of the steepest that is tried
@@ -142,23 +144,31 @@ class Rates:
         return np.asarray(logs + np.log(2.0 * x)[:, None] + 2.0 * np.log(self.sd))
 
 
-class WarpedCrpsRates:
-    """The same of CRPS, of targets g(f): 2 v x E[G] is sqrt(v / pi) E[g'(N(m, v (2 - x^2) / 2))], one expectation."""
+class SlopeRates:
+    """The same for targets g(f) where one expectation of the slope of g tells them: 2 v x E[G] is
 
-    def __init__(self, warp: Any, mean: Host, sd: Host) -> None:
+    | CRPS                 | sqrt(v / pi) E[g'(N(m, v (1 - x^2 / 2)))]                                     |
+    | quantile, no weight  | pdf(q) sqrt(v) E[g'(N(m + q sqrt(v) x, v (1 - x^2)))], q that of a normal     |
+    """
+
+    def __init__(self, warp: Warp, loss: CRPS | QuantileScore, mean: Host, sd: Host) -> None:
         self.warp, self.mean, self.sd = warp, mean, sd
         self.finer = 1.0
         self.error = 0.0
+        self.share, self.shift, self.factor = 0.5, 0.0, 1.0 / math.sqrt(math.pi)
+        if isinstance(loss, QuantileScore):
+            self.share, self.shift = 1.0, float(ndtri(loss.level))
+            self.factor = loss.unit * math.exp(-0.5 * self.shift**2) / math.sqrt(2.0 * math.pi)
 
     def settled(self, low: float) -> bool:
         """Whether two rules agree; the first that does is taken."""
         if type(self.warp) is LogWarp:
             return True
         x, some = low + (1.0 - low) * _CHECKED, slice(0, None, max(1, len(self.mean) // _SAMPLE))
-        spreads = self.sd[some] * np.sqrt(1.0 - x[:, None] ** 2 / 2.0)
-        before = self._log_slopes(self.mean[some], spreads, self.finer)
+        few = [each[:, some] for each in self._normals(x)]
+        before = self._log_slopes(*few, self.finer)
         while self.finer < _FINEST:
-            after = self._log_slopes(self.mean[some], spreads, self.finer * _FINER)
+            after = self._log_slopes(*few, self.finer * _FINER)
             self.error = float(np.max(abs(after - before))) if np.all(np.isfinite(after)) else math.inf
             if self.error <= _AGREED:
                 return True
@@ -167,12 +177,17 @@ class WarpedCrpsRates:
 
     def at(self, x: Host) -> Host | None:
         """[R, M]: log 2 v x E[G] at posterior sds x [R], over prior ones; None where it is not to be had."""
-        spreads = self.sd * np.sqrt(1.0 - x[:, None] ** 2 / 2.0)
+        means, spreads = self._normals(x)
         if type(self.warp) is LogWarp:
-            logs = self.mean + spreads**2 / 2.0
+            logs = means + spreads**2 / 2.0
         else:
-            logs = np.stack([self._log_slopes(self.mean, each, self.finer) for each in spreads])
-        return logs + np.log(self.sd / math.sqrt(math.pi)) if np.all(np.isfinite(logs)) else None
+            logs = np.stack([self._log_slopes(*each, self.finer) for each in zip(means, spreads, strict=True)])
+        return logs + np.log(self.sd * self.factor) if np.all(np.isfinite(logs)) else None
+
+    def _normals(self, x: Host) -> tuple[Host, Host]:
+        """[R, M] each: the means and sds of f that the slope is averaged over; no sd is 0."""
+        spread = np.sqrt(np.maximum(1.0 - self.share * x**2, _LEAST_SPREAD**2))
+        return self.mean + self.shift * self.sd * x[:, None], self.sd * spread[:, None]
 
     def _log_slopes(self, mean: Host, spread: Host, finer: float) -> Host:
         """[..., M]: log E[g'(N(mean, spread^2))], as E[(g - g(mean)) u] / spread with u standard normal."""
@@ -186,7 +201,7 @@ class WarpedCrpsRates:
         return np.asarray(log_of(shares))
 
 
-AnyRates: TypeAlias = Rates | WarpedCrpsRates
+AnyRates: TypeAlias = Rates | SlopeRates
 
 
 def average_beyond(values: Host, low: float) -> Host:
@@ -204,8 +219,8 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
     """The rates of a loss for contexts N(mean, sd^2), [M] each with sd above 0; None where they are not known."""
     if isinstance(belief, WarpedGaussianBelief):
         known = type(belief.warp) in (LogWarp, BoxCoxWarp, SoftplusWarp) or isinstance(belief.like, np.ndarray)
-        if type(loss) is CRPS and loss.weight is None and known:
-            return WarpedCrpsRates(belief.warp, mean, sd)
+        if isinstance(loss, CRPS | QuantileScore) and loss.weight is None and known:
+            return SlopeRates(belief.warp, loss, mean, sd)
     if _is_interpolated(loss, belief):
         origin = _middle(loss.weight)
         rate = squared_rate(interpolated_mass(loss.weight, origin))
