@@ -279,6 +279,7 @@ _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short cur
 _STARTS_OF_RATES = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # the same where rates tell curves
 _HUGE = 300.0  # logarithm of a rate over its scale
 _NODES_OF_RATES = (9, 27, 81)
+_ENOUGH_OF_RATES = 5e-8  # the error of their interpolation that is aimed at
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _ENOUGH = 2e-7  # relative error of interpolation that is aimed at
 _MOST_NODES, _MOST_IN_PANELS = 81, 27  # of a polynomial: even nodes of integration are quick, panels are not
@@ -411,8 +412,8 @@ def _curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: A
         averages = np.zeros((count, len(scale)))
         averages[:, some] = average_beyond(np.exp(logs - scale[some]), low)
         curves = Curves(constant(series(averages, count), double(like)), low)
-        if curves.tail() < _ENOUGH:
-            return curves.truncated(_SPARE * _ENOUGH).astype(like.dtype)
+        if curves.tail() < _ENOUGH_OF_RATES:
+            return curves.truncated(_SPARE * _ENOUGH_OF_RATES).astype(like.dtype)
     return None
 
 

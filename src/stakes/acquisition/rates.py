@@ -50,7 +50,7 @@ LogRate: TypeAlias = Callable[[Host, Host], Host]
 _MOST_FEW = 2**18  # nodes of few pairs
 _FEW_STEP = 0.5  # of eta, or less
 _LEAST_TOLD = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
-_ROUGHLY = 1e-4  # by which half of the nodes may differ: 1e-8 is left of all of them
+_ROUGHLY = 2e-3  # by which a third of the nodes may differ: 1e-8 is left of all of them
 _CHECKED = np.asarray([0.002, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97, 0.99, 1.0])  # along the posterior sds of a curve, where a finer table is compared
 _SAMPLE = 3  # contexts that are
 _AGREED = 2e-8  # difference of logarithms of two tables that agree
@@ -75,59 +75,33 @@ _BLOCK = 2**18  # numbers at once
 _NOTHING = -1e5  # log G where G is out of the range of numbers
 
 
-def expected_rates(
-    rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], x: Host, finer: float, smooth: float = 0.0
-) -> Host | None:
-    """[R, M]: log E[G] at posterior sds x [R], over the prior sd, of contexts N(mean, sd^2); None if too much work.
+class Rates:
+    """The expected rates of contexts, with as fine a table as it takes.
 
     Args:
         rate: log G.
         mean: [M].
         sd: [M], above 0.
-        tilts: [M] each: between which places, in prior sds from the mean, weighted mass has its centre.
-        x: [R], above 0.
-        finer: By how much nodes are closer together than usual.
+        tilts: [M] each: between which places, in prior sds from the mean, weighted mass has its centre; 0 is one.
         smooth: A length over which G is smooth in m however small s is.
     """
-    root = np.sqrt(1.0 - x**2)
-    s, spread = (np.ravel(sd * each[:, None]) for each in (x, root))  # [P]
-    m, low, high = (np.ravel(each + 0.0 * x[:, None]) for each in (mean, *tilts))
-    share = np.ravel(root[:, None] ** 2 + 0.0 * sd) * np.ravel(sd + 0.0 * x[:, None])
-    low, high = m + share * low - _REACH * spread, m + share * high + _REACH * spread
-    top = float(np.max(s)) * (1.0 + 1e-12)
-    octave = np.floor(np.log2(top / s)).astype(int)
-    found, places = np.full(len(m), -np.inf), 0
-    steps = _STEP / finer * np.maximum(top * 2.0 ** -(octave + 1.0), smooth)
-    if float(np.sum((high - low) / steps)) > _MOST_PAIRS * len(mean):
-        return None
-    for each in np.unique(octave):
-        at = np.flatnonzero(octave == each)
-        at = at[np.argsort(m[at], kind="stable")]
-        table = _Table.of(rate, top * 2.0 ** -float(each), finer, smooth, low[at], high[at])
-        if table is None or (places := places + len(table.places)) > _MOST_PLACES:
-            return None
-        found[at] = table.expectations(m[at], s[at], spread[at], low[at], high[at])
-    return np.reshape(found, (len(x), len(mean)))
 
-
-class Rates:
-    """The expected rates of contexts, with as fine a table as it takes."""
-
-    def __init__(
-        self, rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], smooth: float = 0.0
-    ) -> None:
+    def __init__(self, rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], smooth: float = 0.0) -> None:
         self.rate, self.mean, self.sd, self.tilts, self.smooth = rate, mean, sd, tilts, smooth
-        self.finer = 1.0
+        self.top = float(np.max(sd)) * (1.0 + 1e-12)
+        self.finer, self.low = 1.0, 1.0
         self.error = 0.0
         """By how much a finer table differs, relative to the rates"""
+        self._tables: dict[tuple[float, int], _Table | None] = {}
 
     def settled(self, low: float) -> bool:
         """Whether tables agree from posterior sds `low` on, over prior ones; the first that does is taken."""
-        x, some = low + (1.0 - low) * _CHECKED, slice(0, None, max(1, len(self.mean) // _SAMPLE))
-        few = self.rate, self.mean[some], self.sd[some], (self.tilts[0][some], self.tilts[1][some]), x
-        before = expected_rates(*few, self.finer, self.smooth)
+        x, few = low + (1.0 - low) * _CHECKED, self._few()
+        self._reach(low)
+        few._reach(low)
+        before = few._expected(x, self.finer)
         while before is not None and self.finer < _FINEST:
-            after = expected_rates(*few, self.finer * _FINER, self.smooth)
+            after = few._expected(x, self.finer * _FINER)
             if after is None or not np.all(after > _LOWEST):
                 return False
             self.error = float(np.max(abs(after - before)))
@@ -138,10 +112,60 @@ class Rates:
 
     def at(self, x: Host) -> Host | None:
         """[R, M]: log 2 v x E[G] at posterior sds x [R], over prior ones; None where it is not to be had."""
-        logs = expected_rates(self.rate, self.mean, self.sd, self.tilts, x, self.finer, self.smooth)
+        self._reach(float(np.min(x)))
+        logs = self._expected(x, self.finer)
         if logs is None or not np.all(logs > _LOWEST):
             return None
         return np.asarray(logs + np.log(2.0 * x)[:, None] + 2.0 * np.log(self.sd))
+
+    def _few(self) -> Rates:
+        """Some of the contexts, from all over them."""
+        if len(self.mean) <= 2 * _SAMPLE:
+            return self
+        some = slice(0, None, len(self.mean) // _SAMPLE)
+        return Rates(self.rate, self.mean[some], self.sd[some], (self.tilts[0][some], self.tilts[1][some]), self.smooth)
+
+    def _reach(self, low: float) -> None:
+        """Make tables for posterior sds from `low` on."""
+        if low < self.low:
+            self.low = low
+            self._tables.clear()
+
+    def _expected(self, x: Host, finer: float) -> Host | None:
+        """[R, M]: log E[G]; None if that is too much work."""
+        root = np.sqrt(1.0 - x**2)
+        s, spread = (np.ravel(self.sd * each[:, None]) for each in (x, root))  # [P]
+        m, tilt_low, tilt_high = (np.ravel(each + 0.0 * x[:, None]) for each in (self.mean, *self.tilts))
+        share = np.ravel(root[:, None] ** 2 * self.sd)
+        low, high = m + share * tilt_low - _REACH * spread, m + share * tilt_high + _REACH * spread
+        octave = np.floor(np.log2(self.top / s)).astype(int)
+        steps = _STEP / finer * np.maximum(self.top * 2.0 ** -(octave + 1.0), self.smooth)
+        if float(np.sum((high - low) / steps)) > _MOST_PAIRS * len(self.mean):
+            return None
+        found = np.empty(len(m))
+        for each in np.unique(octave):
+            table = self._table(int(each), finer)
+            if table is None:
+                return None
+            at = np.flatnonzero(octave == each)
+            at = at[np.argsort(m[at], kind="stable")]
+            found[at] = table.expectations(m[at], s[at], spread[at], low[at], high[at])
+        return np.reshape(found, (len(x), len(self.mean)))
+
+    def _table(self, octave: int, finer: float) -> _Table | None:
+        """That of an octave of s below the largest, for all that contexts ask of it; None where it is too large."""
+        key = finer, octave
+        if key not in self._tables:
+            top = self.top * 2.0**-octave
+            some = (self.sd * self.low <= top) & (self.sd >= top / 2.0)
+            mean, sd = self.mean[some], self.sd[some]
+            root = np.sqrt(1.0 - np.clip(top / 2.0 / sd, self.low, 1.0) ** 2)
+            low, high = (
+                mean + sd * (root**2 * tilt[some] + side * _REACH * root)
+                for tilt, side in zip(self.tilts, (-1.0, 1.0), strict=True)
+            )
+            self._tables[key] = _Table.of(self.rate, top, finer, self.smooth, low, high)
+        return self._tables[key]
 
 
 class SlopeRates:
@@ -540,13 +564,16 @@ class FewRegrets:
         return np.reshape(values * (np.ravel(rho) / told), rho.shape)
 
     def _at(self, rho: Host, context: Any, step: float) -> Host | None:
-        """[P]: of pairs of one step of eta. Every other node must do nearly as well: the error is the square of that."""
+        """[P]: of pairs of one step of eta; None where nodes do not do.
+
+        Every third of them must do nearly as well, wherever the first of these is: the error is the cube of theirs.
+        """
         mean, sd, shift, today, *tilts = (
             each[context] for each in (self.mean, self.sd, self.shift, self.mass, *self.tilts)
         )
         root, rest = np.sqrt(rho), np.sqrt(1.0 - rho)
         low, high = tilts[0] * root - _REACH, tilts[1] * root + _REACH  # [P]
-        count = 1 + 2 * math.ceil(float(np.max(high - low)) / step / 2.0)
+        count = 3 * math.ceil((float(np.max(high - low)) / step + 1.0) / 3.0)
         eta = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, count)
         s, moved = (rest * sd)[:, None], (root * sd)[:, None] * eta
         mass, slope, _ = self.masses(mean[:, None] + moved, s)
@@ -554,8 +581,9 @@ class FewRegrets:
         move = np.where(some, moved + s * slope / np.where(some, mass, 1.0) - shift[:, None], 0.0)
         terms = mass * move**2 * np.exp(-0.5 * eta * eta)
         width = (high - low) / (count - 1) / math.sqrt(2.0 * math.pi) / today
-        values, others = np.sum(terms, axis=-1) * width, np.sum(terms[:, ::2], axis=-1) * (2.0 * width)
-        return values if np.all(abs(values - others) <= _ROUGHLY * values + 1e-300) else None
+        thirds = [3.0 * width * np.sum(terms[:, first::3], axis=-1) for first in range(3)]
+        values = (thirds[0] + thirds[1] + thirds[2]) / 3.0
+        return values if all(np.all(abs(each - values) <= _ROUGHLY * values) for each in thirds) else None
 
     @property
     def log_scale(self) -> Host:
