@@ -59,7 +59,7 @@ from stakes.acquisition.forms import (
     resolve,
     warn_of_error,
 )
-from stakes.acquisition.rates import AnyRates, FewRegrets, average_beyond, rates_of
+from stakes.acquisition.rates import FEW_PAIRS, AnyRates, FewRegrets, average_beyond, rates_of
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -301,9 +301,15 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
     loss = in_plain_domain(loss, under(belief))
     integrand = resolve(loss, under(belief))
-    if 0 < belief.n_candidates <= FEW and (few := FewRegrets.of(loss, under(belief))) is not None:
-        return _few_regrets(few, double(belief.mean), lambda: _integrated(loss, integrand, belief, under))
-    if (by_rates := _by_rates(loss, integrand, belief, under)) is not None:
+    few = FewRegrets.of(loss, under(belief)) if belief.n_candidates * belief.n_contexts <= FEW_PAIRS else None
+    if few is not None and belief.n_candidates:
+        return _few_regrets(few, double(belief.mean), lambda: _tabulated(loss, integrand, belief, under, few=True))
+    return _tabulated(loss, integrand, belief, under)
+
+
+def _tabulated(loss: Any, integrand: Any, belief: GaussianBelief, under: Under, *, few: bool = False) -> Reduction:
+    """By rates where they are known, by the general route otherwise; pair by pair for `few` that nodes did not do."""
+    if not few and (by_rates := _by_rates(loss, integrand, belief, under)) is not None:
         return _looked_up(*by_rates, belief)
     rough = integrand.edges if isinstance(loss, DistributionLoss) else integrand.breakpoints
     if by_logarithms(loss, under(belief)) is not None:

@@ -47,14 +47,18 @@ Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 LogRate: TypeAlias = Callable[[Host, Host], Host]
 """Means m and standard deviations s, which broadcast, to log G(m, s)."""
 
+FEW_PAIRS = 2048
+"""Candidates and contexts that are integrated one by one where moments are closed."""
 _MOST_FEW = 2**18  # nodes of few pairs
-_FEW_STEP = 0.5  # of eta, or less
+_FEW_STEP = 0.4  # of eta, or less
+_HALVINGS = 3  # of such a step at most
 _LEAST_TOLD = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
 _ROUGHLY = 2e-3  # by which a third of the nodes may differ: 1e-8 is left of all of them
 _CHECKED = np.asarray([0.002, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97, 0.99, 1.0])  # along the posterior sds of a curve, where a finer table is compared
 _SAMPLE = 3  # contexts that are
 _AGREED = 2e-8  # difference of logarithms of two tables that agree
 _FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
+_LEFT = 0.01  # of the error of one table in the next: 1.4^-14 of its polynomials of degree 13
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _LOWEST = -120.0  # log E[G], below which the table may lack what matters
 _LEAST_SPREAD = 1e-3  # prior sds: as good as none, but at no node of a curve
@@ -108,6 +112,9 @@ class Rates:
             if self.error <= _AGREED:
                 return True
             self.finer, before = self.finer * _FINER, after
+            if self.error * _LEFT <= _AGREED:
+                self.error *= _LEFT
+                return True
         return False
 
     def at(self, x: Host) -> Host | None:
@@ -551,20 +558,22 @@ class FewRegrets:
         context = np.ravel(np.arange(rho.shape[1]) + np.zeros(rho.shape, np.int64))
         ratios = np.sqrt((1.0 - told) / told)
         level = np.maximum(np.ceil(np.log2(_FEW_STEP / (_STEP * np.maximum(ratios, 1e-9)))), 0.0)
-        counts = 2.0 * _REACH / _FEW_STEP * 2.0**level
-        if float(np.sum(counts)) > _MOST_FEW:
-            return None
-        values = np.empty(len(told))
-        for each in np.unique(level):
-            at = np.flatnonzero(level == each)
-            found = self._at(told[at], context[at], _FEW_STEP * 2.0**-each)
-            if found is None:
+        values, left = np.empty(len(told)), np.arange(len(told))
+        for halving in range(_HALVINGS + 1):
+            steps = _FEW_STEP * 0.5 ** (level + halving)
+            if float(np.sum(2.0 * _REACH / steps[left])) > _MOST_FEW:
                 return None
-            values[at] = found
-        return np.reshape(values * (np.ravel(rho) / told), rho.shape)
+            poor = []
+            for each in np.unique(level[left]):
+                at = left[level[left] == each]
+                values[at], good = self._at(told[at], context[at], float(steps[at[0]]))
+                poor.append(at[~good])
+            if not len(left := np.concatenate(poor)):
+                return np.reshape(values * (np.ravel(rho) / told), rho.shape)
+        return None
 
-    def _at(self, rho: Host, context: Any, step: float) -> Host | None:
-        """[P]: of pairs of one step of eta; None where nodes do not do.
+    def _at(self, rho: Host, context: Any, step: float) -> tuple[Host, Any]:
+        """[P] each: of pairs of one step of eta, and whether nodes do.
 
         Every third of them must do nearly as well, wherever the first of these is: the error is the cube of theirs.
         """
@@ -583,7 +592,7 @@ class FewRegrets:
         width = (high - low) / (count - 1) / math.sqrt(2.0 * math.pi) / today
         thirds = [3.0 * width * np.sum(terms[:, first::3], axis=-1) for first in range(3)]
         values = (thirds[0] + thirds[1] + thirds[2]) / 3.0
-        return values if all(np.all(abs(each - values) <= _ROUGHLY * values) for each in thirds) else None
+        return values, np.all([abs(each - values) <= _ROUGHLY * values for each in thirds], axis=0)
 
     @property
     def log_scale(self) -> Host:
