@@ -152,7 +152,7 @@ def test_contexts_of_all_sizes_share_a_table(rng):
     )
 
 
-def test_an_offset_costs_no_digits(rng):
+def test_an_offset_costs_no_digits():
     weight = WEIGHTS["eight points"]
     moved = InterpolatedWeight([value + 2.0**20 for value in weight.values], weight.weights)
     for count in (10, 100):

@@ -407,8 +407,7 @@ def _start_of_rates(smallest: float) -> float:
 
 
 def _curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
-    """Curves from a posterior sd on, of contexts whose scale [M] is taken out and of which some vary; None where rates
-    do not give them."""
+    """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
     if not rates.settled(low):
         return None
     for count in _NODES_OF_RATES:

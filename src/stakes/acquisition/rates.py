@@ -54,7 +54,9 @@ _FEW_STEP = 0.4  # of eta, or less
 _HALVINGS = 3  # of such a step at most
 _LEAST_TOLD = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
 _ROUGHLY = 2e-3  # by which a third of the nodes may differ: 1e-8 is left of all of them
-_CHECKED = np.asarray([0.002, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97, 0.99, 1.0])  # along the posterior sds of a curve, where a finer table is compared
+_CHECKED = np.asarray(
+    [0.002, 0.06, 0.15, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97, 0.99, 1.0]
+)  # along the posterior sds of a curve, where a finer table is compared
 _SAMPLE = 3  # contexts that are
 _AGREED = 2e-8  # difference of logarithms of two tables that agree
 _FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
@@ -176,8 +178,10 @@ class Rates:
 
 
 class SlopeRates:
-    """The same for targets g(f) where one expectation of the slope of g tells them: 2 v x E[G] is
+    """The same for targets g(f) where one expectation of the slope of g tells them.
 
+    | loss                 | 2 v x E[G]                                                                    |
+    |----------------------|-------------------------------------------------------------------------------|
     | CRPS                 | sqrt(v / pi) E[g'(N(m, v (1 - x^2 / 2)))]                                     |
     | quantile, no weight  | pdf(q) sqrt(v) E[g'(N(m + q sqrt(v) x, v (1 - x^2)))], q that of a normal     |
     """
@@ -197,9 +201,9 @@ class SlopeRates:
             return True
         x, some = low + (1.0 - low) * _CHECKED, slice(0, None, max(1, len(self.mean) // _SAMPLE))
         few = [each[:, some] for each in self._normals(x)]
-        before = self._log_slopes(*few, self.finer)
+        before = self._log_slopes(few[0], few[1], self.finer)
         while self.finer < _FINEST:
-            after = self._log_slopes(*few, self.finer * _FINER)
+            after = self._log_slopes(few[0], few[1], self.finer * _FINER)
             self.error = float(np.max(abs(after - before))) if np.all(np.isfinite(after)) else math.inf
             if self.error <= _AGREED:
                 return True
@@ -348,7 +352,7 @@ class _Table:
     def _at(self, window: slice) -> Host:
         return np.asarray(self.origin + self.step * self.places[window])
 
-    def _on_lattice(self, window: slice, logs: Host, m: Host, spread: Host, low: Host, high: Host) -> Host:  # noqa: ARG002
+    def _on_lattice(self, window: slice, logs: Host, m: Host, spread: Host, low: Host, high: Host) -> Host:
         away = (self._at(window) - m[:, None]) / spread[:, None]
         logs = logs - 0.5 * away**2
         return _log_sum(logs) + np.log(self.step / (spread * math.sqrt(2.0 * math.pi)))
@@ -471,7 +475,7 @@ def _short_piece(start: Host, length: Host, side: Host) -> tuple[Host, Host, Hos
 
 
 def squared_rate(masses: Callable[[Host, Host], tuple[Host, Host, Host]]) -> LogRate:
-    """log G of squared error, log W + 2 log(Var_w / s^2); NaN where too many digits of the variance cancel."""
+    """Log G of squared error, log W + 2 log(Var_w / s^2); NaN where too many digits of the variance cancel."""
 
     def log_rate(m: Host, s: Host) -> Host:
         mass, slope, bend = masses(m, s)
@@ -485,8 +489,10 @@ def squared_rate(masses: Callable[[Host, Host], tuple[Host, Host, Host]]) -> Log
     return log_rate
 
 
-def quantile_rate(loss: QuantileScore, weight: Any, warp: Warp | None, ends: tuple[float, float], panel: float) -> LogRate:
-    """log G of a quantile of the target, or of g(f), with a smooth weight: g'(a) h^2 / (2 s^3 w(a) pdf((a - m) / s)).
+def quantile_rate(
+    loss: QuantileScore, weight: Any, warp: Warp | None, ends: tuple[float, float], panel: float
+) -> LogRate:
+    """Log G of a quantile of the target, or of g(f), with a smooth weight: g'(a) h^2 / (2 s^3 w(a) pdf((a - m) / s)).
 
     h is what the best answer a costs in units of f: its integral ends at a, which is where the mass reaches the level.
 

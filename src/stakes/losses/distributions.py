@@ -402,7 +402,7 @@ def bracket_root(reached: Array) -> tuple[Array, Array]:
 
 
 def increasing_root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """[...]: where an increasing function is 0 between low and high: Newton steps, to an end where one leads outside."""
+    """[...]: where an increasing function is 0 between low and high: by Newton steps, cut short at the ends."""
     x = (low + high) / 2.0
     xp = namespace(x)
     for _ in range(_STEPS):
