@@ -75,7 +75,9 @@ _REACH = 7.8  # standard deviations of m on each side: the mass beyond is 6e-15
 _NARROW = 1.6  # sd of m in steps of the lattice, up to which m has nodes of its own between its places
 _OWN_STEP = 0.7  # of these, in standard deviations: the trapezoid rule leaves 1e-17 of a normal density
 _STENCIL = 14  # places of the lattice that such a node is interpolated from
-_MOST_PLACES = 2**18  # of all octaves, beyond which a table is no gain
+# Places of a table, and more for each context, beyond which the general route is quicker: of sums of a few numbers, and
+# of integrals over targets.
+_MOST_PLACES, _MOST_INTEGRALS = (2**15, 256), (2**12, 64)
 _MOST_PAIRS = 1e5  # of a place and an x, for each context
 _BLOCK = 2**18  # numbers at once
 _NOTHING = -1e5  # log G where G is out of the range of numbers
@@ -90,10 +92,19 @@ class Rates:
         sd: [M], above 0.
         tilts: [M] each: between which places, in prior sds from the mean, weighted mass has its centre; 0 is one.
         smooth: A length over which G is smooth in m however small s is.
+        places: How many places a table may have, and how many more for each context.
     """
 
-    def __init__(self, rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host], smooth: float = 0.0) -> None:
-        self.rate, self.mean, self.sd, self.tilts, self.smooth = rate, mean, sd, tilts, smooth
+    def __init__(
+        self,
+        rate: LogRate,
+        mean: Host,
+        sd: Host,
+        tilts: tuple[Host, Host],
+        smooth: float = 0.0,
+        places: tuple[int, int] = _MOST_PLACES,
+    ) -> None:
+        self.rate, self.mean, self.sd, self.tilts, self.smooth, self.places = rate, mean, sd, tilts, smooth, places
         self.top = float(np.max(sd)) * (1.0 + 1e-12)
         self.finer, self.low = 1.0, 1.0
         self.error = 0.0
@@ -132,7 +143,8 @@ class Rates:
         if len(self.mean) <= 2 * _SAMPLE:
             return self
         some = slice(0, None, len(self.mean) // _SAMPLE)
-        return Rates(self.rate, self.mean[some], self.sd[some], (self.tilts[0][some], self.tilts[1][some]), self.smooth)
+        tilts = self.tilts[0][some], self.tilts[1][some]
+        return Rates(self.rate, self.mean[some], self.sd[some], tilts, self.smooth, self.places)
 
     def _reach(self, low: float) -> None:
         """Make tables for posterior sds from `low` on."""
@@ -173,7 +185,8 @@ class Rates:
                 mean + sd * (root**2 * tilt[some] + side * _REACH * root)
                 for tilt, side in zip(self.tilts, (-1.0, 1.0), strict=True)
             )
-            self._tables[key] = _Table.of(self.rate, top, finer, self.smooth, low, high)
+            most = self.places[0] + self.places[1] * len(self.mean)
+            self._tables[key] = _Table.of(self.rate, top, finer, self.smooth, low, high, most)
         return self._tables[key]
 
 
@@ -275,7 +288,7 @@ def _quantile_rates(loss: QuantileScore, belief: Any, integrand: Any, mean: Host
     if ends[1] - ends[0] > _WIDEST:
         return None
     panel = _WEIGHT_PANEL * float(np.max(sd)) / max(1.0, integrand.steepness / _GENTLE)
-    return Rates(quantile_rate(loss, integrand, warp, ends, panel), mean, sd, tilts, _SMOOTH * panel)
+    return Rates(quantile_rate(loss, integrand, warp, ends, panel), mean, sd, tilts, _SMOOTH * panel, _MOST_INTEGRALS)
 
 
 def _is_interpolated(loss: Any, belief: Any) -> bool:
@@ -315,13 +328,15 @@ class _Table:
     """[S, J]: Chebyshev series in log s"""
 
     @classmethod
-    def of(cls, rate: LogRate, top: float, finer: float, smooth: float, low: Host, high: Host) -> _Table | None:
-        """Where it is needed: from low to high [P]."""
+    def of(
+        cls, rate: LogRate, top: float, finer: float, smooth: float, low: Host, high: Host, most: int
+    ) -> _Table | None:
+        """Where it is needed: from low to high [P]; None where that is at more than `most` places."""
         step, origin = _STEP / finer * max(top / 2.0, smooth), float(low[0])
         margin = _STENCIL // 2 + 1
         starts = np.floor((low - origin) / step).astype(np.int64) - margin
         stops = np.ceil((high - origin) / step).astype(np.int64) + margin
-        places = _union(starts, stops)
+        places = _union(starts, stops, most)
         if places is None:
             return None
         count = round(_NODES * finer)
@@ -379,14 +394,14 @@ class _Table:
         return np.asarray(np.where(known, sums, values[:, 0]))
 
 
-def _union(starts: Any, stops: Any) -> Any:
+def _union(starts: Any, stops: Any, most: int) -> Any:
     """[J]: the integers within any of the ranges, in order; None where they are too many."""
     order = np.argsort(starts)
     starts, stops = starts[order], np.maximum.accumulate(stops[order])
     new = np.concatenate([[True], starts[1:] > stops[:-1] + 1])
     firsts, lasts = starts[new], stops[np.concatenate([new[1:], [True]])]
     lengths = lasts - firsts + 1
-    if np.sum(lengths.astype(float)) > _MOST_PLACES:
+    if np.sum(lengths.astype(float)) > most:
         return None
     before = np.cumsum(lengths) - lengths
     return np.repeat(firsts - before, lengths) + np.arange(int(np.sum(lengths)))
