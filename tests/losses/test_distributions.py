@@ -34,6 +34,13 @@ def test_quantiles_and_cdf_are_inverse(tau):
     np.testing.assert_allclose(distribution.cdf(distribution.quantile(tau)), tau, rtol=1e-9)
 
 
+def test_quantiles_next_to_a_node_are_as_good_as_others():
+    distribution = normal()
+    near = distribution.nodes.reshape(-1, 1) + np.array([-1e-6, -1e-8, 0.0, 1e-8, 1e-6])
+    for place in near[abs(near) < 3.0].tolist():
+        np.testing.assert_allclose(distribution.quantile(float(norm.cdf(place))), place, atol=1e-11)
+
+
 def test_far_out():
     distribution = normal()
     np.testing.assert_array_equal(distribution.cdf(np.array([-50.0])), 0.0)

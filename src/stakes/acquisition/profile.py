@@ -28,17 +28,21 @@ from stakes._utils.array import (
     filled,
     log_of,
     namespace,
+    on_host,
     replaced,
     slices,
 )
 from stakes.acquisition.curves import (
     SLACK,
+    Curves,
     Extend,
     LogTable,
     LogValues,
     SmoothCurves,
     interpolated,
     octaves_of,
+    points,
+    series,
     smallest_sd,
     with_totals,
 )
@@ -55,6 +59,7 @@ from stakes.acquisition.forms import (
     resolve,
     warn_of_error,
 )
+from stakes.acquisition.rates import FEW_PAIRS, AnyRates, FewRegrets, average_beyond, rates_of
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -271,6 +276,11 @@ def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
 
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
+_STARTS_OF_RATES = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # the same where rates tell curves
+_HUGE = 300.0  # logarithm of a rate over its scale
+_NODES_OF_RATES = (9, 27, 81)
+_ENOUGH_OF_RATES = 5e-8  # the error of their interpolation that is aimed at
+_SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _ENOUGH = 2e-7  # relative error of interpolation that is aimed at
 _MOST_NODES, _MOST_IN_PANELS = 81, 27  # of a polynomial: even nodes of integration are quick, panels are not
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked
@@ -291,20 +301,54 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
     loss = in_plain_domain(loss, under(belief))
     integrand = resolve(loss, under(belief))
+    few = FewRegrets.of(loss, under(belief)) if belief.n_candidates * belief.n_contexts <= FEW_PAIRS else None
+    if few is not None and belief.n_candidates:
+        return _few_regrets(few, double(belief.mean), lambda: _tabulated(loss, integrand, belief, under, few=True))
+    return _tabulated(loss, integrand, belief, under)
+
+
+def _tabulated(loss: Any, integrand: Any, belief: GaussianBelief, under: Under, *, few: bool = False) -> Reduction:
+    """By rates where they are known, by the general route otherwise; pair by pair for `few` that nodes did not do."""
+    if not few and (by_rates := _by_rates(loss, integrand, belief, under)) is not None:
+        return _looked_up(*by_rates, belief)
     rough = integrand.edges if isinstance(loss, DistributionLoss) else integrand.breakpoints
     if by_logarithms(loss, under(belief)) is not None:
         rough = loss.breakpoints
     if 0 < belief.n_candidates <= FEW and rough:
-        warn_of_error(loss, max(integrand.error, _integration_error(loss, integrand, belief, under, None)))
-        of, log_scale = prepare_general(loss, under(belief), integrand)
+        return _integrated(loss, integrand, belief, under)
+    return _looked_up(*_extended(loss, integrand, belief, under), belief)
 
-        def integrated(block: GaussianBelief) -> Array:
-            xp, reductions = namespace(block.mean), of(under(block))
-            told = xp.where(block.rho > 0, reductions, xp.zeros_like(reductions))  # no label tells of the others
-            return xp.astype(told, block.mean.dtype)
 
-        return integrated, log_scale
-    extend, log_scale = _extended(loss, integrand, belief, under)
+def _few_regrets(few: FewRegrets, like: Array, otherwise: Callable[[], Reduction]) -> Reduction:
+    """With even nodes where these are few, by the general route otherwise."""
+    general: Reduction | None = None
+
+    def of(block: GaussianBelief) -> Array:
+        nonlocal general
+        if (found := few.at(on_host(double(block.rho)))) is not None:
+            return namespace(block.mean).astype(constant(found, double(block.mean)), block.mean.dtype)
+        general = general or otherwise()
+        values, log_scale = general[0](block), general[1]
+        factor = namespace(log_scale).exp(log_scale - constant(few.log_scale, log_scale))
+        return values * namespace(values).astype(factor, values.dtype)
+
+    return of, constant(few.log_scale, like)
+
+
+def _integrated(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> Reduction:
+    """Pair by pair."""
+    warn_of_error(loss, max(integrand.error, _integration_error(loss, integrand, belief, under, None)))
+    of, log_scale = prepare_general(loss, under(belief), integrand)
+
+    def integrated(block: GaussianBelief) -> Array:
+        xp, reductions = namespace(block.mean), of(under(block))
+        told = xp.where(block.rho > 0, reductions, xp.zeros_like(reductions))  # no label tells of the others
+        return xp.astype(told, block.mean.dtype)
+
+    return integrated, log_scale
+
+
+def _looked_up(extend: Extend, log_scale: Array, belief: GaussianBelief) -> Reduction:
     curves = extend(smallest_sd(belief))
 
     def looked_up(block: GaussianBelief) -> Array:
@@ -324,7 +368,58 @@ def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table
     A function from a posterior sd to curves that reach as far, and the log of the scale [M] that was taken out.
     """
     loss = in_plain_domain(loss, under(belief))
-    return _extended(loss, resolve(loss, under(belief)), belief, under)
+    integrand = resolve(loss, under(belief))
+    return _by_rates(loss, integrand, belief, under) or _extended(loss, integrand, belief, under)
+
+
+def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array] | None:
+    """The same from the rates of the loss, where these are known; by the general route where they do not reach."""
+    mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
+    some = np.flatnonzero(sd > 0)
+    rates = rates_of(loss, under(belief), integrand, mean[some], sd[some]) if len(some) else None
+    if rates is None or (logs := rates.at(np.linspace(_start_of_rates(smallest_sd(belief)), 1.0, 5)[1:])) is None:
+        return None
+    scale = np.zeros(len(mean))
+    scale[some] = np.max(logs, axis=0)
+    general: tuple[Extend, Array] | None = None
+    known: dict[float, SmoothCurves | None] = {}
+
+    def extend(smallest: float) -> SmoothCurves:
+        nonlocal general
+        low = _start_of_rates(smallest)
+        if low not in known:
+            known[low] = _curves_of_rates(rates, scale, some, low, belief.mean)
+        if (curves := known[low]) is not None:
+            warn_of_error(loss, rates.error)
+            return curves
+        if general is None:
+            general = _extended(loss, integrand, belief, under)
+        further, log_scale = general[0](smallest), general[1]
+        factor = namespace(log_scale).exp(log_scale - constant(scale, log_scale))
+        like = further.coefficients
+        return replace(further, coefficients=like * namespace(like).astype(factor, like.dtype))
+
+    return extend, constant(scale, double(belief.mean))
+
+
+def _start_of_rates(smallest: float) -> float:
+    return next(start for start in _STARTS_OF_RATES if start <= smallest)
+
+
+def _curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
+    """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
+    if not rates.settled(low):
+        return None
+    for count in _NODES_OF_RATES:
+        logs = rates.at(low + (1.0 - low) * (1.0 + points(count)) / 2.0)
+        if logs is None or not np.all(logs - scale[some] < _HUGE):
+            return None
+        averages = np.zeros((count, len(scale)))
+        averages[:, some] = average_beyond(np.exp(logs - scale[some]), low)
+        curves = Curves(constant(series(averages, count), double(like)), low)
+        if curves.tail() < _ENOUGH_OF_RATES:
+            return curves.truncated(_SPARE * _ENOUGH_OF_RATES).astype(like.dtype)
+    return None
 
 
 def _extended(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array]:

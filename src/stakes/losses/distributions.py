@@ -402,7 +402,7 @@ def bracket_root(reached: Array) -> tuple[Array, Array]:
 
 
 def increasing_root(value: Callable[[Array], Array], slope: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """[...]: where an increasing function is 0 between low and high: Newton steps, halving where one leads outside."""
+    """[...]: where an increasing function is 0 between low and high: by Newton steps, cut short at the ends."""
     x = (low + high) / 2.0
     xp = namespace(x)
     for _ in range(_STEPS):
@@ -410,5 +410,6 @@ def increasing_root(value: Callable[[Array], Array], slope: Callable[[Array], Ar
         low, high = xp.where(here < 0, x, low), xp.where(here < 0, high, x)
         there = x - ratio(here, slope(x))
         inside = (there >= low - _SLACK) & (there <= high + _SLACK)  # an end may be the root, up to rounding
-        x = xp.where(inside, xp.minimum(xp.maximum(there, low), high), (low + high) / 2.0)
+        there = xp.minimum(xp.maximum(there, low), high)
+        x = xp.where(inside | (there != x), there, (low + high) / 2.0)  # the root may be close to an end
     return x
