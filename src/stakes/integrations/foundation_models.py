@@ -137,7 +137,7 @@ class ConditionedBelief:
 
     def n_nodes(self, integrand: Integrand) -> int:
         """Those of all cells, for each label."""
-        return NODES_PER_PANEL * (self.target.shape[1] + 2) * int(self.joint.shape[2])
+        return NODES_PER_PANEL * int(self.target.shape[1] + 2) * int(self.joint.shape[2])
 
     def take(self, candidates: slice, contexts: slice) -> ConditionedBelief:
         """A block of candidates and contexts."""
@@ -209,8 +209,9 @@ class _Panels(NamedTuple):
 class _Answers(Protocol):
     """What a model says of rows, [N, C] probabilities of classes or [N, L] quantiles, and what follows from it."""
 
-    batched: str
-    """the method of the model that takes several sets of labels at once, where it has one"""
+    @property
+    def batched(self) -> str:
+        """The method of the model that takes several sets of labels at once, where it has one."""
 
     def one(self, rows: Any) -> Any:
         """[N, C | L]: what is said of rows by the model as it was fitted."""
