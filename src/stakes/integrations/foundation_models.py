@@ -124,20 +124,19 @@ class ConditionedBelief:
         """[N, M]: the regret for each label, summed."""
         now, cells = self._panels(integrand, reference, marks)
         asked, found = self.place >= 0, np.empty((self.n_candidates, self.n_contexts))
-        first = np.eye(1, self.joint.shape[2])[0][:, None, None]  # [J, 1, 1]: all of the mass, where nothing is told
-        for m in range(self.n_contexts):
+        found[~asked] = regret(now, now, marks)
+        for m in range(self.n_contexts) if asked.any() else ():
             here = replaced(
                 now, **{name: getattr(now, name)[m] for name in ("origin", "edges", "nodes", "step", "mass")}
             )
             shares = self.joint[self.place[asked], m] / np.maximum(self.target[m], _TINY)  # [A, J, G]
-            split = np.concatenate([shares[..., cells[m], None] * here.mass, (first * here.mass)[None]])
-            each = regret(replaced(here, mass=split), here, marks[m]).sum(axis=1)
-            found[asked, m], found[~asked, m] = each[:-1], each[-1]
+            split = replaced(here, mass=shares[..., cells[m], None] * here.mass)
+            found[asked, m] = regret(split, here, marks[m]).sum(axis=1)
         return found
 
     def n_nodes(self, integrand: Integrand) -> int:
-        """Those of all cells, for each label."""
-        return NODES_PER_PANEL * int(self.target.shape[1] + 2) * int(self.joint.shape[2])
+        """Those of all cells, for each label, of which one context is held at a time."""
+        return -(-NODES_PER_PANEL * int(self.target.shape[1] + 2) * int(self.joint.shape[2]) // self.n_contexts)
 
     def take(self, candidates: slice, contexts: slice) -> ConditionedBelief:
         """A block of candidates and contexts."""
