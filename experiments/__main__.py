@@ -7,8 +7,9 @@ a study of its own, with options of its own: how many labels beliefs and strateg
 what `outlook` promises comes, `python -m experiments stopping`: what following its advice costs, `python -m experiments
 choices`: other ways to choose and to believe beside the default, `python -m experiments annotators`: what it costs
 to reach a loss with annotators who err, `python -m experiments continuous`: candidates anywhere in a cube,
-`python -m experiments stream`: rows that come one by one against a pool, and `python -m experiments densities`: how
-probable what came was under the default for numbers.
+`python -m experiments stream`: rows that come one by one against a pool, `python -m experiments densities`: how
+probable what came was under the default for numbers, and `python -m experiments ordinal`: whether a model that knows
+the order of classes saves labels.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments import annotators, audits, choices, densities, stopping, stream
+from experiments import annotators, audits, choices, densities, ordinal, stopping, stream
 from experiments.datasets import DatasetError
 from experiments.labels_saved import command as labels_saved
 from experiments.paper import classification, linex, regression, table2
@@ -75,6 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if words[:1] == ["stream"]:
         stream.main(words[1:])
+        return
+    if words[:1] == ["ordinal"]:
+        ordinal.main(words[1:])
         return
     given = _parser().parse_args(words)
     command = shlex.join(["python", "-m", "experiments", *words])

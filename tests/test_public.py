@@ -71,7 +71,7 @@ NAMES = {
     """,
     "stakes.integrations.botorch": "LossDrivenReduction",
     "stakes.integrations.datasets": "DatasetRows as_table ranked_rows with_labels",
-    "stakes.integrations.foundation_models": "ConditionedClasses InContext",
+    "stakes.integrations.foundation_models": "ConditionedBelief InContext",
     "stakes.integrations.mlflow": "log_campaign log_progress log_simulation",
     "stakes.integrations.notebook": "LabelCard label",
     "stakes.integrations.wandb": "log_campaign log_progress log_simulation",

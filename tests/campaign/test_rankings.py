@@ -74,6 +74,14 @@ def test_asking_for_no_number_of_rows_is_refused(campaign, n):
         campaign.ask(n)
 
 
+def test_a_ranking_has_as_many_rows_as_are_asked_for_and_more_are_kept(campaign):
+    found = campaign.rank(2)
+    kept = Ranking.from_dict(campaign.journal.last_record("ranking").payload["ranking"])
+    assert len(found) == 2 < len(kept)
+    assert found.row_ids == kept.row_ids[:2]
+    assert found.reasons == kept.reasons[:2]
+
+
 def test_rows_come_with_the_end_of_their_lease(campaign):
     asked = campaign.ask(2, lease=100.0)
     assert note(asked, LEASE)["until"] == campaign.history(asked.row_ids[0])[-1].until

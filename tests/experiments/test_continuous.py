@@ -1,6 +1,7 @@
 """The stored results of continuous candidates, and their summary."""
 
 import json
+from statistics import median
 
 import pytest
 
@@ -15,6 +16,13 @@ def test_stored_results_are_of_the_problems_and_the_page_has_their_summary(reque
     assert all(set(methods) == set(METHODS) for methods in found.values())
     page = (request.config.rootpath / "docs" / "integrations" / "botorch.md").read_text()
     assert summary(found) in page
+    assert len(PROBLEMS) == 3
+    for name in PROBLEMS:
+        *_, ratio, _ = (each.strip() for each in summary({name: found[name]}).splitlines()[-1].strip("| ").split("|"))
+        ends = [[losses[-1] for losses in found[name][method].values()] for method in METHODS]
+        assert [len(each) for each in ends] == [20, 20]
+        assert float(ratio) < 1.0
+        assert median(ends[0]) < median(ends[1])
 
 
 def test_summary_is_of_runs_that_both_have():

@@ -1,9 +1,26 @@
-"""Classifiers that learn in context, by a stand-in whose joint is known exactly."""
+"""Models that learn in context, by stand-ins whose joint is known exactly."""
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from stakes import BrierLoss, LogLoss, rank, score
+from stakes import (
+    CRPS,
+    AbsoluteError,
+    BrierLoss,
+    ExponentialWeight,
+    GaussianBelief,
+    Linex,
+    LogLoss,
+    LogScore,
+    Pinball,
+    SquaredError,
+    ThresholdDecision,
+    rank,
+    score,
+    uncertainty,
+)
+from stakes.evaluation import bayes_prediction, realised_loss
 from stakes.exceptions import StakesError
 from stakes.integrations.foundation_models import InContext
 from stakes.testing import check_belief
@@ -66,15 +83,151 @@ def test_draws_agree_with_conditioning():
     np.testing.assert_allclose(drawn.contexts.mean(axis=1)[:, 1], [0.5, 0.5], atol=0.05)
 
 
+class Process:
+    """A Gaussian process with a fixed kernel and noise, that gives quantiles as TabICL does."""
+
+    noise = 0.1
+
+    def kernel(self, left, right):
+        return np.exp(-0.5 * ((left[:, None, 0] - right[None, :, 0]) / 0.8) ** 2)
+
+    def fit(self, X, y):
+        self.X, self.root = X, np.linalg.cholesky(self.kernel(X, X) + self.noise * np.eye(len(X)))
+        self.rest = np.linalg.solve(self.root, y)
+        return self
+
+    def joint(self, X):
+        """Means, and covariances of the function."""
+        seen = np.linalg.solve(self.root, self.kernel(self.X, X))
+        return seen.T @ self.rest, self.kernel(X, X) - seen.T @ seen
+
+    def predict(self, X, output_type="mean", alphas=None):
+        mean, covariance = self.joint(X)
+        sd = np.sqrt(np.diagonal(covariance) + self.noise)
+        return mean if output_type == "mean" else mean[:, None] + sd[:, None] * norm.ppf(alphas)
+
+
+class Batched(Process):
+    """The same in TabPFN's shapes, many sets of labels at once."""
+
+    def predict(self, X, output_type="mean", quantiles=None):
+        found = Process.predict(self, X, output_type, quantiles)
+        return [*found.T] if output_type == "quantiles" else found
+
+    def predict_batched(self, X, y, asked, **how):
+        self.sizes = [*getattr(self, "sizes", []), len(X)]
+        return [Batched().fit(*each).predict(rows, **how) for *each, rows in zip(X, y, asked, strict=True)]
+
+
+LINE = np.array([[-1.0], [0.0], [1.5]])
+HEIGHTS = np.array([-0.5, 0.3, 1.0])
+CANDIDATES, PLACES = np.array([[-2.0], [0.7], [2.5], [9.0]]), np.array([[-1.6], [0.9], [2.0], [3.0]])
+
+
+def exact(process=None):
+    mean, covariance = (Process() if process is None else process).fit(LINE, HEIGHTS).joint(np.r_[PLACES, CANDIDATES])
+    variance = np.diagonal(covariance) + Process.noise
+    return GaussianBelief(mean[:4], variance[:4], variance[4:], covariance[4:, :4])
+
+
+@pytest.mark.parametrize(
+    ("loss", "error"),
+    [
+        (SquaredError(), 0.005),
+        (SquaredError(ExponentialWeight(0.5)), 0.01),
+        (Linex(1.0), 0.01),
+        (ThresholdDecision(0.8, miss=5.0), 0.05),  # labels come in steps of half a standard deviation
+        (CRPS(), 0.02),
+        (AbsoluteError(), 0.03),
+        (Pinball(0.9), 0.03),
+        (LogScore(), 0.02),
+    ],
+)
+def test_conditioning_of_numbers_is_exact_but_for_cells_and_labels(loss, error):
+    belief = InContext(Process(), LINE, HEIGHTS).belief(CANDIDATES, PLACES)
+    check_belief(belief)
+    check_belief(belief, ThresholdDecision(0.8, miss=5.0))
+    wanted = score(loss, exact())
+    np.testing.assert_allclose(score(loss, belief), wanted, atol=error * wanted.max())
+    if not isinstance(loss, LogScore):  # which may be near 0
+        left = uncertainty(loss, exact())
+        np.testing.assert_allclose(uncertainty(loss, belief), left, atol=0.01 * left.max())
+    answers, targets = (bayes_prediction(loss, each) for each in (belief, exact())), np.array([-0.4, 0.5, 0.2, 0.1])
+    mine, theirs = (realised_loss(loss, each, targets).mean for each in answers)
+    assert mine == pytest.approx(theirs, abs=0.05 if isinstance(loss, LogScore) else 0.01)
+
+
+def test_numbers_in_batches_and_those_of_largest_sd():
+    one, many = Process(), Batched()
+    wanted = InContext(one, LINE, HEIGHTS, max_candidates=2).belief(CANDIDATES, PLACES)
+    found = InContext(many, LINE, HEIGHTS, max_candidates=2, batch_size=3).belief(CANDIDATES, PLACES)
+    np.testing.assert_allclose(found.joint, wanted.joint, rtol=1e-9)
+    assert many.sizes == [3, 2, 3, 2]  # five labels of each
+    assert [*wanted.place] == [-1, -1, 1, 0]  # nothing is known at 9, little at 2.5
+    assert (score(SquaredError(), found)[:2] == 0.0).all()
+    drawn = [InContext(each, LINE, HEIGHTS, joint="drawn").belief(CANDIDATES, PLACES) for each in (one, many)]
+    np.testing.assert_allclose(drawn[0].context_mean, drawn[1].context_mean, rtol=1e-9)
+    model = InContext(many, LINE, HEIGHTS)
+    np.testing.assert_allclose(
+        model.predict_quantiles(PLACES, [0.3, 0.5]),
+        np.stack(many.predict(PLACES, "quantiles", [0.3, 0.5]), 1),
+        rtol=1e-3,
+    )
+    assert rank(model, SquaredError(), CANDIDATES, contexts=PLACES, n=1).indices[0] == int(
+        np.argmax(score(SquaredError(), exact()))
+    )
+
+
+def test_draws_of_numbers_have_the_variances_and_covariances_of_the_process():
+    """Means of members vary as the labels that were drawn let them, and their variance is what is left."""
+    rows = np.r_[CANDIDATES[:3], PLACES]
+    belief = InContext(Process(), LINE, HEIGHTS, joint="drawn", n_draws=600, n_rows=20).belief(CANDIDATES[:3], PLACES)
+    mean, covariance = Process().fit(LINE, HEIGHTS).joint(rows)
+    members = np.r_[belief.candidate_mean, belief.context_mean]
+    np.testing.assert_allclose(members.mean(axis=1), mean, atol=0.15)
+    left = np.r_[belief.candidate_sd, belief.context_sd] ** 2
+    np.testing.assert_allclose(np.cov(members).diagonal() + left.mean(axis=1), np.diagonal(covariance) + 0.1, rtol=0.15)
+    check_belief(belief)
+    wanted = score(SquaredError(), exact())[:3]
+    np.testing.assert_allclose(score(SquaredError(), belief), wanted, atol=0.12 * wanted.max())
+    assert len(rank(InContext(Process(), LINE, HEIGHTS, joint="drawn"), CRPS(), CANDIDATES, contexts=PLACES, n=2)) == 2
+
+
+class Wavering(Process):
+    """What it says of all rows moves with every label, as no process does."""
+
+    def predict(self, X, output_type="mean", alphas=None):
+        found = Process.predict(self, X, output_type, alphas)
+        return np.round(1.4 * found + len(self.X) - 3.0) / 2.0  # and many quantiles are the same
+
+
+def test_numbers_that_are_not_coherent_are_scaled_to_what_is_said_today():
+    belief = InContext(Wavering(), LINE, HEIGHTS).belief(CANDIDATES, PLACES)
+    for loss in (SquaredError(), ThresholdDecision(0.8), SquaredError(ExponentialWeight(1.0))):
+        check_belief(belief, loss)
+    assert (score(CRPS(), belief)[:3] > 0.0).all()
+
+
 def test_what_is_refused():
-    with pytest.raises(TypeError, match="wants a classifier"):
-        InContext(object(), X, Y)
+    for wrong in (object(), Process.kernel, np.poly1d([1.0])):
+        with pytest.raises(TypeError, match="wants a classifier or a regressor"):
+            InContext(wrong, X, Y)
     for wrong in ((X, Y[:2]), (X[:2], Y[:2])):
-        with pytest.raises(StakesError, match="two classes"):
+        with pytest.raises(StakesError, match="two different labels"):
             InContext(Cells(), *wrong)
-    for wrong in ({"joint": "both"}, {"n_draws": 0}):
+    for wrong in ({"joint": "both"}, {"n_draws": 0}, {"n_labels": 1}, {"batch_size": 0}):
         with pytest.raises(StakesError, match="conditioned"):
             InContext(Cells(), X, Y, **wrong)
+    with pytest.raises(TypeError, match="predict_proba says"):
+        InContext(Cells(), X, Y).predict_quantiles(X, [0.5])
+    model = InContext(Process(), LINE, HEIGHTS)
+    with pytest.raises(TypeError, match="predict_quantiles says"):
+        model.predict_proba(PLACES)
+    with pytest.raises(TypeError, match="LogLoss is for class targets"):
+        score(LogLoss(), model.belief(CANDIDATES, PLACES))
+    lost = InContext(Process(), LINE, np.array([0.0, np.inf, 1.0]))
+    with pytest.raises(StakesError, match="quantiles of Process must be finite"), np.errstate(all="ignore"):
+        lost.belief(CANDIDATES, PLACES)
 
 
 def test_page(tmp_path):

@@ -253,6 +253,16 @@ def test_in_a_browser_by_keys(card, page, tmp_path):
     assert page.locator("body").evaluate("each => getComputedStyle(each).backgroundColor") == "rgb(255, 255, 255)"
 
 
+@pytest.mark.parametrize(
+    ("background", "dark"), [("oklch(1 0 0)", None), ("lab(8 0 0)", ""), ("color(srgb 1 1 1)", None)]
+)
+def test_in_a_browser_a_background_in_another_notation(card, page, tmp_path, background, dark):
+    """marimo writes colours so."""
+    do(card, "look")
+    in_browser(card, page, tmp_path, background=background)
+    assert page.locator("#cell > div").get_attribute("data-dark") == dark
+
+
 @pytest.mark.usefixtures("at_once")
 def test_in_a_browser_a_number_that_is_none_stays_in_the_box(tmp_path, page):
     with Campaign.open(numbers_campaign(tmp_path)) as campaign:

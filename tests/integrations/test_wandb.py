@@ -1,6 +1,7 @@
 """Campaigns and simulations in an offline run of Weights & Biases, read back from its file."""
 
 import json
+import time
 
 import pytest
 
@@ -22,17 +23,28 @@ def run(tmp_path, monkeypatch):
 
 def history(run, tmp_path):
     """What the file of an offline run holds, a dict for each call of log."""
+    run.finish()
+    limit = time.monotonic() + 60.0
+    while not any(record.WhichOneof("record_type") == "exit" for record in stored(tmp_path)):
+        assert time.monotonic() < limit, "the file of the run does not end"
+        time.sleep(0.1)  # a process of wandb's own writes it, and on a busy machine it is late
+    return [
+        {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+        for record in stored(tmp_path)
+        if record.WhichOneof("record_type") == "history"
+    ]
+
+
+def stored(tmp_path):
+    """The records in the file of a run."""
     from wandb.proto import wandb_internal_pb2
 
-    run.finish()
-    rows = []
+    found = []
     for data in records(next(tmp_path.rglob("*.wandb")).read_bytes()):
         record = wandb_internal_pb2.Record()
         record.ParseFromString(data)
-        if record.WhichOneof("record_type") == "history":
-            items = record.history.item
-            rows.append({item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in items})
-    return rows
+        found.append(record)
+    return found
 
 
 def records(data, block=2**15, head=7):

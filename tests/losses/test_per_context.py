@@ -110,6 +110,21 @@ def test_answers_and_realised_losses():
     assert answers[2] == pytest.approx(GAUSSIAN.mean[2])
 
 
+def test_answers_that_are_whole_distributions():
+    one = bayes_prediction(PerContext(CRPS(), prices=[1.0, 2.0, 3.0]), GAUSSIAN)
+    np.testing.assert_allclose(one.quantile(0.5), GAUSSIAN.mean)
+    each = bayes_prediction(PerContext([CRPS(), SquaredError(), CRPS()]), GAUSSIAN)
+    assert [float(each[m].quantile(0.5)[0]) for m in (0, 2)] == pytest.approx([GAUSSIAN.mean[0], GAUSSIAN.mean[2]])
+    assert each[1] == pytest.approx(GAUSSIAN.mean[1])
+    rows = np.linspace(0.0, 1.0, 12)[:, None]
+    model = GaussianProcess().fit(rows[::3], np.sin(6 * rows[::3, 0]))
+    ranking = rank(model, PerContext(CRPS(), prices=lambda row: 1.0 + row[0]), rows[1::3], n=2)
+    (first, *_), prices = ranking.reasons[0].contexts, 1.0 + rows[1::3, 0]
+    assert first.prediction is None
+    assert first.answer == "a distribution"
+    assert ranking.indices == rank(model, PerContext(CRPS(), prices=prices), rows[1::3], n=2).indices
+
+
 def test_rank_with_a_threshold_and_a_price_in_each_row():
     pd = pytest.importorskip("pandas")
     rows = pd.DataFrame({"x": np.linspace(0, 1, 30), "limit": np.where(np.arange(30) < 15, 0.0, 50.0)})

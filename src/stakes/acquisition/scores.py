@@ -746,7 +746,7 @@ def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
 
     Returns:
         [M]; [M, C] for class probabilities, [M, d] for vectors; for LogScore and CRPS the `Distribution` of the target
-        at all M contexts, re-weighted by their weight.
+        at all M contexts, re-weighted by their weight; a list of one for each where losses per context differ.
 
     Raises:
         TypeError: If the loss and the belief are about targets of different kinds.
@@ -761,10 +761,13 @@ def bayes_prediction(loss: AnyLoss, belief: Belief) -> Any:
     """
     check_pair(loss, belief)
     if isinstance(loss, PerContext):
-        parts = loss.runs(belief.n_contexts)
-        return namespace(belief.like).concat(
-            [bayes_prediction(one, belief.take(slice(None), part)) for part, one, _ in parts]
-        )
+        parts = [(part, one) for part, one, _ in loss.runs(belief.n_contexts)]
+        found = [bayes_prediction(one, belief.take(slice(None), part)) for part, one in parts]
+        if all(is_array_api_obj(each) for each in found):
+            return namespace(belief.like).concat(found)
+        places = [(m, one) for part, one in parts for m in range(part.start, part.stop)]
+        each = (bayes_prediction(one, belief.take(slice(None), slice(m, m + 1))) for m, one in places)
+        return found[0] if len(found) == 1 else list(each)
     closed = closed_answer(loss, belief)
     return integrated_answer(loss, belief) if closed is None else closed
 

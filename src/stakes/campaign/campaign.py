@@ -42,6 +42,7 @@ from stakes.campaign.rankings import (
     advice_now,
     ask_for_opinions,
     ask_for_rows,
+    first_rows,
     hand_out_offer,
     label_changes,
     last_ranked,
@@ -423,7 +424,7 @@ class Campaign:
         now = standing_of(self._project)
         if why := why_none(self._project, now):
             raise StakesError(f"there is no row to rank: {why}")
-        return rank_open_rows(self._project, now, n, as_progress(progress))[0]
+        return first_rows(rank_open_rows(self._project, now, n, as_progress(progress))[0], n)
 
     def hand_out(self, wanted: Sequence[str], n: int = 1, *, lease: float = WEEK, who: str | None = None) -> list[str]:
         """Hand out the first of some rows that are open, as far as the budget goes, without ranking them.

@@ -228,6 +228,11 @@ def _only(ranking: Ranking, rows: Sequence[str]) -> Ranking:
     return _with_rows(ranking, {name: [getattr(ranking, name)[place] for place in places] for name in _PER_ROW})
 
 
+def first_rows(ranking: Ranking, n: int) -> Ranking:
+    """The best n rows of a ranking, which has more where more labels are looked at to say what they are worth."""
+    return _only(ranking, ranking.row_ids[:n])
+
+
 def _joined(parts: Sequence[Ranking], last: Ranking) -> Ranking:
     """The rows of several rankings, one after the other; all else is that of the last."""
     return _with_rows(last, {name: [each for part in parts for each in getattr(part, name)] for name in _PER_ROW})

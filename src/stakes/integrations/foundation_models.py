@@ -1,62 +1,89 @@
-"""Foundation models for tables (TabICL, TabPFN) as beliefs: classifiers that learn in context.
+"""Foundation models for tables (TabICL, TabPFN) as beliefs: classifiers and regressors that learn in context.
 
 Such a model gives the marginals p(y | x) and nothing joint. What a label would tell comes from asking again: append the
-row with a hypothetical label and predict the contexts ("conditioned", which needs a pass for each class of a row), or
-draw labels of some rows one after another and take what is predicted given them as a member ("drawn"). Weights are
-loaded by the packages themselves; here are `fit` and `predict_proba` alone, so any classifier with these will do.
-Sizes: n labels so far, N candidates, M contexts, C classes, K draws.
+row with a hypothetical label and predict the contexts ("conditioned", which needs a pass for each class of a row, or
+for each of a few numbers), or draw labels of some rows one after another and take what is predicted given them as a
+member ("drawn"). Weights are loaded by the packages themselves; here are `fit` and `predict_proba`, or `predict` with
+quantiles, alone, so any model with these will do.
+
+A predictive distribution of numbers is known by its quantiles at the levels of a standard normal t = -3.5, -3.25, ..,
+3.5. Today's are the edges of cells of each context, and whatever is predicted later is the mass in these cells.
+
+Sizes: n labels so far, B hypothetical sets of r rows each, N candidates, A of them that are asked about, M contexts, C
+classes, J labels of a candidate, I of them asked about, G classes or cells of a target, L levels, K draws, P panels, D
+statistics, F marks.
 """
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from stakes.beliefs import Belief, CategoricalEnsemble, Integrand, Reference
+from stakes._utils.array import replaced, slices
+from stakes.beliefs import Belief, CategoricalEnsemble, Integrand, NormalEnsemble, Reference
+from stakes.beliefs.base import Regret, reference_at
 from stakes.exceptions import StakesError
-from stakes.losses import Classes
+from stakes.losses import REAL, Classes
+from stakes.losses.distributions import NODES_PER_PANEL, Distribution, panel_nodes
 
-__all__ = ["ConditionedClasses", "InContext"]
+__all__ = ["ConditionedBelief", "InContext"]
+
+_STEP, _FURTHEST = 0.25, 3.5  # of t: cells are a quarter of a standard deviation wide, which costs 0.1% of a variance
+_T = np.arange(-_FURTHEST, _FURTHEST + 0.5 * _STEP, _STEP)  # [L]
+_LEVELS = ndtr(_T)
+_MASSES = np.diff(np.concatenate([[0.0], _LEVELS[1:-1], [1.0]]))  # [G]: what is beyond is in the first and last cell
+_SHARES = np.exp(-0.5 * _T**2) / np.exp(-0.5 * _T**2).sum()  # [L]: of each quantile in a mean
+_SPREAD = float(_SHARES @ _T**2)  # what that rule makes of the variance 1
+_LABELS = np.arange(-4.0, 4.1, 0.5)  # [J]: of a candidate, in standard units ..
+_OWN = np.exp(-0.5 * _LABELS**2) / np.exp(-0.5 * _LABELS**2).sum()  # [J]: .. and their probabilities
+_FURTHEST_ASKED = 2.5  # of the labels that are asked about
+_TINY = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
-class ConditionedClasses:
-    """Joint probabilities of the label of each candidate and the class at each context.
+class ConditionedBelief:
+    """Joint probabilities of the label of a candidate and the target at each context, for candidates asked about.
 
     Args:
-        joint: [N, M, C, C]: p(y, z | x, c), the label first.
-        target: [M, C]: p(z | c), the sum of `joint` over labels, whatever the candidate.
+        joint: [A, M, J, G]: p(y, z | x, c), the label first, with the target in one of C classes or G cells.
+        target: [M, G]: p(z | c), the sum of `joint` over labels, whatever the candidate.
+        place: [N]: which of the A each candidate is; -1: it was not asked about and is taken to tell nothing.
+        edges: [M, G + 1]: between the cells of numbers, within which the target is even; None: classes.
 
     Examples:
         A label that tells the class, and one that tells nothing of it:
 
         >>> import numpy as np
         >>> from stakes import ZeroOne, score
-        >>> from stakes.integrations.foundation_models import ConditionedClasses
-        >>> joint = np.array([[[[0.5, 0.0], [0.0, 0.5]]], [[[0.25, 0.25], [0.25, 0.25]]]])
-        >>> print(score(ZeroOne(), ConditionedClasses(joint, np.array([[0.5, 0.5]]))))
+        >>> from stakes.integrations.foundation_models import ConditionedBelief
+        >>> joint = np.array([[[[0.5, 0.0], [0.0, 0.5]]]])
+        >>> print(score(ZeroOne(), ConditionedBelief(joint, np.array([[0.5, 0.5]]), np.array([0, -1]))))
         [0.5 0. ]
     """
 
     joint: Any
     target: Any
+    place: Any
+    edges: Any = None
 
     @property
     def n_candidates(self) -> int:
         """How many candidates there are, N."""
-        return int(self.joint.shape[0])
+        return len(self.place)
 
     @property
     def n_contexts(self) -> int:
         """How many contexts there are, M."""
-        return int(self.joint.shape[1])
+        return len(self.target)
 
     @property
-    def domain(self) -> Classes:
-        """The classes."""
-        return Classes(int(self.target.shape[1]))
+    def domain(self) -> Any:
+        """The classes, or the reals."""
+        return Classes(int(self.target.shape[1])) if self.edges is None else REAL
 
     @property
     def like(self) -> Any:
@@ -64,49 +91,289 @@ class ConditionedClasses:
         return self.target
 
     def n_cells(self, integrand: Integrand) -> int:
-        """C: a cell for each label."""
+        """J: a cell for each label."""
         return int(self.joint.shape[2])
 
     def reference(self, integrand: Integrand) -> Reference:
-        """Statistics of classes are taken as they are."""
-        return Reference(None, np.zeros(self.n_contexts))
+        """Statistics of classes are taken as they are, those of numbers about the weighted mean."""
+        if self.edges is None:
+            return Reference(None, np.zeros(self.n_contexts))
+        middle = 0.5 * (self.edges[:, 1:] + self.edges[:, :-1])  # [M, G]
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.target) + integrand.log_magnitudes(middle)[..., 0]
+        heavy = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return reference_at((heavy * middle).sum(axis=1) / heavy.sum(axis=1), integrand)
 
     def moments(self, integrand: Integrand, reference: Reference) -> Any:
         """[M, D]: sum_z p(z | c) S(z)."""
         return (self.target[:, None, :] @ self._table(integrand, reference))[:, 0, :]
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Any:
-        """[N, M, C, D]: sum_z p(y, z | x, c) S(z)."""
-        return self.joint @ self._table(integrand, reference)
+        """[N, M, J, D]: sum_z p(y, z | x, c) S(z); all in the first cell for candidates not asked about."""
+        table, asked = self._table(integrand, reference), self.place >= 0
+        found = np.zeros((self.n_candidates, *self.joint.shape[1:3], table.shape[2]))
+        found[~asked, :, 0] = (self.target[:, None, :] @ table)[:, 0, :]
+        found[asked] = self.joint[self.place[asked]] @ table
+        return found
 
-    def take(self, candidates: slice, contexts: slice) -> ConditionedClasses:
+    def distribution(self, integrand: Integrand, reference: Reference, marks: Any) -> Distribution:
+        """[M]: of numbers, even within each cell."""
+        return self._panels(integrand, reference, marks)[0]
+
+    def regret_over_cells(self, regret: Regret, integrand: Integrand, reference: Reference, marks: Any) -> Any:
+        """[N, M]: the regret for each label, summed."""
+        now, cells = self._panels(integrand, reference, marks)
+        asked, found = self.place >= 0, np.empty((self.n_candidates, self.n_contexts))
+        found[~asked] = regret(now, now, marks)
+        for m in range(self.n_contexts) if asked.any() else ():
+            here = replaced(
+                now, **{name: getattr(now, name)[m] for name in ("origin", "edges", "nodes", "step", "mass")}
+            )
+            shares = self.joint[self.place[asked], m] / np.maximum(self.target[m], _TINY)  # [A, J, G]
+            split = replaced(here, mass=shares[..., cells[m], None] * here.mass)
+            found[asked, m] = regret(split, here, marks[m]).sum(axis=1)
+        return found
+
+    def n_nodes(self, integrand: Integrand) -> int:
+        """Those of all cells, for each label, of which one context is held at a time."""
+        return -(-NODES_PER_PANEL * int(self.target.shape[1] + 2) * int(self.joint.shape[2]) // self.n_contexts)
+
+    def take(self, candidates: slice, contexts: slice) -> ConditionedBelief:
         """A block of candidates and contexts."""
-        return ConditionedClasses(self.joint[candidates, contexts], self.target[contexts])
+        edges = None if self.edges is None else self.edges[contexts]
+        return ConditionedBelief(self.joint[:, contexts], self.target[contexts], self.place[candidates], edges)
 
     def _table(self, integrand: Integrand, reference: Reference) -> Any:
-        return integrand.statistics(np.eye(self.target.shape[1])[None, :, :], reference.point)
+        """[M | 1, G, D]: S(z) of each class, or its mean over each cell, over the scale of the reference."""
+        if self.edges is None:
+            return integrand.statistics(np.eye(self.target.shape[1])[None, :, :], reference.point)
+        point = np.asarray(reference.point)
+        panels = self._split(point, np.asarray(integrand.breakpoints) - point[:, None])
+        each = integrand.statistics(point[:, None, None] + panels.nodes, point[:, None, None])  # [M, P, 16, D]
+        each = (each * panels.shares[..., None]).sum(axis=2)  # [M, P, D]
+        return (panels.cells[:, None, :] == np.arange(self.target.shape[1])[:, None]) @ each  # [M, G, P] @ [M, P, D]
+
+    def _panels(self, integrand: Integrand, reference: Reference, marks: Any) -> tuple[Distribution, Any]:
+        """Today's distribution, and which cell each of its panels is in, [M, P]."""
+        point = np.asarray(reference.point)
+        panels = self._split(point, marks)
+        weight = integrand.statistics(point[:, None, None] + panels.nodes, point[:, None, None])[..., 0]
+        mass = np.take_along_axis(self.target, panels.cells, axis=1)[..., None] * panels.shares * weight
+        density = self._log_density(integrand, reference)
+        return Distribution(point, panels.edges, panels.nodes, panels.step, mass, None, density), panels.cells
+
+    def _split(self, point: Any, marks: Any) -> _Panels:
+        """Cells, counted from a point [M], split where marks [M, F] lie."""
+        ends = self.edges - point[:, None]
+        places = np.concatenate([ends, np.clip(marks, ends[:, :1], ends[:, -1:])], axis=1)
+        order = np.argsort(places, axis=1, kind="stable")  # marks come after ends at the same place
+        edges = np.take_along_axis(places, order, axis=1)  # [M, P + 1]
+        cells = np.minimum(np.cumsum(order < ends.shape[1], axis=1)[:, :-1], ends.shape[1] - 1) - 1
+        nodes, step = panel_nodes(edges)
+        width = np.take_along_axis(np.diff(ends, axis=1), cells, axis=1)[..., None]  # [M, P, 1]
+        panels = (cells[:, None, :] == cells[..., None]).sum(axis=2)[..., None]  # of the same cell
+        shares = np.where(width > 0.0, step / np.where(width > 0.0, width, 1.0), 1.0 / (panels * NODES_PER_PANEL))
+        return _Panels(edges, cells, nodes, step, shares)
+
+    def _log_density(self, integrand: Integrand, reference: Reference) -> Any:
+        """Log w(z) p(z | c) over the scale, of targets [M, ...]."""
+
+        def log_density(z: Any) -> Any:
+            flat = np.reshape(z, (len(z), -1))
+            cells = (self.edges[:, None, 1:-1] <= flat[..., None]).sum(axis=2)
+            inside = (flat >= self.edges[:, :1]) & (flat <= self.edges[:, -1:])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                height = np.take_along_axis(self.target / np.diff(self.edges, axis=1), cells, axis=1)
+                logs = np.log(np.where(inside, height, 0.0)) + integrand.log_magnitudes(flat)[..., 0]
+            return np.reshape(logs - reference.log_scale[:, None], np.shape(z))
+
+        return log_density
+
+
+class _Panels(NamedTuple):
+    """Cells of targets, split further, with nodes of a rule."""
+
+    edges: Any
+    """[M, P + 1]"""
+    cells: Any
+    """[M, P]: which cell each is in"""
+    nodes: Any
+    """[M, P, 16]"""
+    step: Any
+    """[M, P, 16]: the length each stands for"""
+    shares: Any
+    """[M, P, 16]: of the mass of the cell"""
+
+
+class _Answers(Protocol):
+    """What a model says of rows, [N, C] probabilities of classes or [N, L] quantiles, and what follows from it."""
+
+    @property
+    def batched(self) -> str:
+        """The method of the model that takes several sets of labels at once, where it has one."""
+
+    def one(self, rows: Any) -> Any:
+        """[N, C | L]: what is said of rows by the model as it was fitted."""
+
+    def several(self, X: list[Any], y: list[Any], asked: list[Any]) -> Any:  # noqa: N803
+        """[B, N, C | L]: given each of B sets of rows and labels."""
+
+    def labels(self, said: Any) -> tuple[Any, Any, Any]:
+        """[N, I]: labels to ask about; [N, J]: probabilities of all labels; [N]: how uncertain they are."""
+
+    def cells(self, said: Any) -> tuple[Any, Any]:
+        """[M, G]: the mass of each class or cell; [M, G + 1]: the edges of cells."""
+
+    def masses(self, said: Any, edges: Any) -> Any:
+        """[J, M, G]: masses of the same classes or cells given each label, by what is said, [I, M, C | L]."""
+
+    def drawn(self, said: Any, rng: np.random.Generator) -> Any:
+        """[N]: a label of each."""
+
+    def ensemble(self, said: Any, count: int) -> Belief:
+        """The belief whose members are what is said, [K, N + M, C | L], the first N rows being candidates."""
+
+
+@dataclass(frozen=True)
+class _OfClasses:
+    """What a classifier says."""
+
+    model: Any
+    classes: Any
+    batched: str = "predict_proba_batched"
+
+    def one(self, rows: Any) -> Any:
+        return self._normalised(self.model.predict_proba(rows))
+
+    def several(self, X: list[Any], y: list[Any], asked: list[Any]) -> Any:  # noqa: N803
+        return self._normalised(self.model.predict_proba_batched(X, y, asked))
+
+    def labels(self, said: Any) -> tuple[Any, Any, Any]:
+        entropy = -(said * np.log(np.maximum(said, _TINY))).sum(axis=1)
+        return np.broadcast_to(self.classes, said.shape), said, entropy
+
+    def cells(self, said: Any) -> tuple[Any, Any]:
+        return said, None
+
+    def masses(self, said: Any, edges: Any) -> Any:
+        return said
+
+    def drawn(self, said: Any, rng: np.random.Generator) -> Any:
+        return np.array([self.classes[rng.choice(len(odds), p=odds)] for odds in said])
+
+    def ensemble(self, said: Any, count: int) -> Belief:
+        table = said.swapaxes(0, 1)  # [N + M, K, C]
+        return CategoricalEnsemble(table[:count], table[count:])
+
+    @staticmethod
+    def _normalised(said: Any) -> Any:
+        found = np.asarray(said, dtype=np.float64)
+        return found / found.sum(axis=-1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class _OfNumbers:
+    """What a regressor says."""
+
+    model: Any
+    levels: str
+    """the argument of `predict` that takes levels of quantiles"""
+    n_labels: int
+    batched: str = "predict_batched"
+
+    def one(self, rows: Any) -> Any:
+        return self._rows_first(self.model.predict(rows, **self._asking()))
+
+    def several(self, X: list[Any], y: list[Any], asked: list[Any]) -> Any:  # noqa: N803
+        return np.stack([self._rows_first(each) for each in self.model.predict_batched(X, y, asked, **self._asking())])
+
+    def labels(self, said: Any) -> tuple[Any, Any, Any]:
+        places = np.stack([np.interp(self._asked, _T, each) for each in said])
+        return places, np.broadcast_to(_OWN, (len(said), len(_OWN))), _mean_and_sd(said)[1]
+
+    def cells(self, said: Any) -> tuple[Any, Any]:
+        return np.broadcast_to(_MASSES, (len(said), len(_MASSES))), said
+
+    def masses(self, said: Any, edges: Any) -> Any:
+        said = self._between(said)
+        far = _FURTHEST / _STEP  # beyond the levels as a normal distribution goes on
+        low, high = said[..., :1], said[..., -1:]
+        before, after = low - far * (said[..., 1:2] - low), high + far * (high - said[..., -2:-1])
+        knots, t = np.concatenate([before, said, after], axis=-1), np.r_[-2.0 * _FURTHEST, _T, 2.0 * _FURTHEST]
+        inner, found = edges[:, 1:-1], np.empty((*said.shape[:2], len(_MASSES)))
+        for b, m in np.ndindex(*said.shape[:2]):
+            below = ndtr(np.interp(inner[m], knots[b, m], t))
+            found[b, m] = np.diff(below, prepend=0.0, append=1.0)
+        return found
+
+    def drawn(self, said: Any, rng: np.random.Generator) -> Any:
+        return np.array([np.interp(rng.normal(), _T, each) for each in said])
+
+    def ensemble(self, said: Any, count: int) -> Belief:
+        mean, sd = (each.T for each in _mean_and_sd(said))  # [N + M, K]
+        return NormalEnsemble(mean[:count], np.maximum(sd[:count], _TINY), mean[count:], sd[count:])
+
+    @property
+    def _asked(self) -> Any:
+        """[n_labels]: of a candidate, in standard units."""
+        return np.linspace(-_FURTHEST_ASKED, _FURTHEST_ASKED, self.n_labels)
+
+    def _between(self, said: Any) -> Any:
+        """[J, M, L]: quantiles given each label, which move along lines from one that was asked for to the next."""
+        right = np.clip(np.searchsorted(self._asked, _LABELS), 1, self.n_labels - 1)
+        start, end = self._asked[right - 1], self._asked[right]
+        share = ((_LABELS - start) / (end - start))[:, None, None]  # outside of 0 to 1 beyond the furthest
+        return np.maximum.accumulate((1.0 - share) * said[right - 1] + share * said[right], axis=-1)
+
+    def _asking(self) -> dict[str, Any]:
+        return {"output_type": "quantiles", self.levels: _LEVELS.tolist()}
+
+    def _rows_first(self, said: Any) -> Any:
+        """[N, L], increasing: TabPFN gives a list with an array for each level."""
+        found = np.asarray(np.stack(said, axis=1) if isinstance(said, list) else said, dtype=np.float64)
+        if not np.isfinite(found).all():
+            raise StakesError(f"quantiles of {type(self.model).__name__} must be finite; some are NaN or infinite")
+        return np.maximum.accumulate(found, axis=-1)
+
+
+def _mean_and_sd(said: Any) -> tuple[Any, Any]:
+    """[...] each, of quantiles [..., L]."""
+    mean = said @ _SHARES
+    return mean, np.sqrt((said - mean[..., None]) ** 2 @ _SHARES / _SPREAD)
+
+
+def _level_argument(model: Any) -> str | None:
+    """The argument of `predict` by which quantiles are asked for, of a regressor that has them."""
+    taken = inspect.signature(model.predict).parameters if hasattr(model, "predict") else {}
+    return next((each for each in ("quantiles", "alphas") if each in taken), None) if "output_type" in taken else None
 
 
 class InContext:
-    """A classifier that learns in context, with the labels so far, as a model that `rank` and `score` take.
+    """A model that learns in context, with the labels so far, as a model that `rank` and `score` take.
 
     Args:
-        model: A `TabICLClassifier`, a `TabPFNClassifier`, or whatever has `fit` and `predict_proba`. It is fitted again
-            for every question, which is what makes this affordable: such a model does not train.
+        model: A `TabICLClassifier`, a `TabPFNClassifier`, or whatever has `fit` and `predict_proba`; or a
+            `TabICLRegressor`, a `TabPFNRegressor`, or whatever has `fit` and a `predict` that takes
+            `output_type="quantiles"` with `quantiles` or `alphas`. It is fitted again for every question, which is what
+            makes this affordable: such a model does not train.
         X: [n, p]: rows with labels.
         y: [n]: their labels; classes are those among them, in order.
         joint: "conditioned": append each candidate with each label and predict the contexts again. "drawn": draw labels
             of `n_rows` rows one after another, `n_draws` times; what is predicted given them is a member of an
-            ensemble, which also values batches.
-        max_candidates: Of a block of candidates, those of largest predictive entropy are conditioned on, at most so
-            many; the others are taken to tell nothing.
+            ensemble, which also values batches. Of a regressor's predictions a member keeps mean and sd.
+        max_candidates: Of a block of candidates, those of largest predictive entropy, or sd, are conditioned on, at
+            most so many; the others are taken to tell nothing.
+        n_labels: Of a regressor, how many labels of a candidate are asked about, from 2.5 standard deviations below
+            to as many above; what is predicted given others is taken to lie between.
         n_draws: Members, where labels are drawn.
         n_rows: Rows whose labels are drawn for each.
+        batch_size: How many hypothetical sets of labels a model takes at once that has `predict_proba_batched` or
+            `predict_batched`, as TabPFN has; 1: one at a time.
         random_state: Seeds the draws.
 
     Raises:
         StakesError: If arguments do not fit.
-        TypeError: If the model has no `predict_proba`.
+        TypeError: If the model has neither `predict_proba` nor quantiles.
 
     Examples:
         >>> import numpy as np
@@ -128,48 +395,75 @@ class InContext:
         *,
         joint: Literal["conditioned", "drawn"] = "conditioned",
         max_candidates: int = 64,
+        n_labels: int = 5,
         n_draws: int = 16,
         n_rows: int = 8,
+        batch_size: int = 16,
         random_state: int = 0,
     ) -> None:
-        if not hasattr(model, "fit") or not hasattr(model, "predict_proba"):
+        levels = _level_argument(model)
+        if not hasattr(model, "fit") or not (hasattr(model, "predict_proba") or levels):
             raise TypeError(
-                f"a {type(model).__name__} has no fit and predict_proba: InContext wants a classifier, such as "
-                "TabICLClassifier or TabPFNClassifier. Regressors are not served."
+                f"a {type(model).__name__} has no fit and predict_proba, nor a predict with quantiles: InContext wants "
+                "a classifier or a regressor such as those of TabICL and TabPFN"
             )
         rows, labels = np.asarray(X), np.asarray(y)
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or len(np.unique(labels)) < 2:
             raise StakesError(
-                f"X must be [n, p] and y [n], with two classes at least; got {list(rows.shape)}, {list(labels.shape)} "
-                f"and {len(np.unique(labels))} classes"
+                f"X must be [n, p] and y [n], with two different labels at least; got {list(rows.shape)}, "
+                f"{list(labels.shape)} and {len(np.unique(labels))} of them"
             )
-        if joint not in ("conditioned", "drawn") or min(max_candidates, n_draws, n_rows) < 1:
+        counts = {"max_candidates": max_candidates, "n_labels": n_labels, "n_draws": n_draws, "n_rows": n_rows}
+        counts |= {"batch_size": batch_size}
+        if joint not in ("conditioned", "drawn") or min(counts.values()) < 1 or n_labels < 2:
             raise StakesError(
-                'joint must be "conditioned" or "drawn", and max_candidates, n_draws and n_rows at least 1; got '
-                f"{joint!r}, {max_candidates}, {n_draws} and {n_rows}"
+                f'joint must be "conditioned" or "drawn", and {", ".join(counts)} at least 1 (n_labels 2); got '
+                f"{joint!r} and {list(counts.values())}"
             )
-        self.model, self.rows, self.labels, self.joint = model, rows, labels, joint
-        self.classes_ = np.unique(labels)
-        self.max_candidates, self.n_draws, self.n_rows, self.random_state = (
-            max_candidates,
-            n_draws,
-            n_rows,
-            random_state,
-        )
+        self.model, self.rows, self.joint, self.max_candidates = model, rows, joint, max_candidates
+        self.n_draws, self.n_rows, self.batch_size, self.random_state = n_draws, n_rows, batch_size, random_state
+        if hasattr(model, "predict_proba"):
+            self.labels, self.classes_ = labels, np.unique(labels)
+            self._answers: _Answers = _OfClasses(model, self.classes_)
+        else:
+            self.labels = labels.astype(np.float64)
+            self._answers = _OfNumbers(model, str(levels), n_labels)
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803 (scikit-learn's name)
-        """Marginals by one pass.
+        """Marginals of a classifier by one pass.
 
         Args:
             X: [N, p]: rows.
 
         Returns:
             [N, C]: probabilities of the classes.
+
+        Raises:
+            TypeError: If the model is a regressor.
         """
-        return self._given(self.rows[:0], self.labels[:0], np.asarray(X))
+        if not hasattr(self, "classes_"):
+            raise TypeError(f"a {type(self.model).__name__} has no classes: predict_quantiles says what it predicts")
+        return self._today(np.asarray(X))
+
+    def predict_quantiles(self, X: Any, levels: Any) -> Any:  # noqa: N803 (scikit-learn's name)
+        """Marginals of a regressor by one pass.
+
+        Args:
+            X: [N, p]: rows.
+            levels: [L]: probabilities from 0.00024 to 0.99976, beyond which those of the nearest are given.
+
+        Returns:
+            [N, L]: quantiles.
+
+        Raises:
+            TypeError: If the model is a classifier.
+        """
+        if hasattr(self, "classes_"):
+            raise TypeError(f"a {type(self.model).__name__} has no quantiles: predict_proba says what it predicts")
+        return np.stack([np.interp(ndtri(levels), _T, each) for each in self._today(np.asarray(X))])
 
     def belief(self, pool: Any, contexts: Any) -> Belief:
-        """What is believed of the labels of `pool` and the classes at `contexts`, jointly.
+        """What is believed of the labels of `pool` and the targets at `contexts`, jointly.
 
         Args:
             pool: [N, p]: candidates.
@@ -181,38 +475,54 @@ class InContext:
         rows, there = np.asarray(pool), np.asarray(contexts)
         return self._drawn(rows, there) if self.joint == "drawn" else self._conditioned(rows, there)
 
-    def _given(self, rows: Any, labels: Any, asked: Any) -> Any:
-        """[B, C]: probabilities at rows that are asked for, once more rows have labels."""
-        self.model.fit(np.concatenate([self.rows, rows]), np.concatenate([self.labels, labels]))
-        found = np.asarray(self.model.predict_proba(asked), dtype=np.float64)
-        return found / found.sum(axis=1, keepdims=True)
+    def _today(self, asked: Any) -> Any:
+        """[N, C | L]: what is said of rows given the labels so far."""
+        self.model.fit(self.rows, self.labels)
+        return self._answers.one(asked)
 
-    def _conditioned(self, pool: Any, contexts: Any) -> ConditionedClasses:
+    def _given(self, rows: Any, labels: Any, asked: Any) -> Any:
+        """[B, N, C | L]: what is said of rows asked about, [B, N, p], once rows [B, r, p] have labels [B, r], too."""
+        found = []
+        several = self.batch_size > 1 and hasattr(self.model, self._answers.batched)
+        for part in slices(len(rows), self.batch_size if several else 1):
+            X = [np.concatenate([self.rows, each]) for each in rows[part]]  # noqa: N806
+            y = [np.concatenate([self.labels, each]) for each in labels[part]]
+            if several:
+                found.append(self._answers.several(X, y, list(asked[part])))
+            else:
+                self.model.fit(X[0], y[0])
+                found.append(self._answers.one(asked[part][0])[None])
+        return np.concatenate(found)
+
+    def _conditioned(self, pool: Any, contexts: Any) -> ConditionedBelief:
         """p(y | x) p(z | c, x, y), with p(z | c) kept as it is today.
 
-        Networks are not coherent: p(z | c, x, y), averaged over y, is not quite p(z | c). Each class of the target is
-        scaled to that, so that a label is worth nothing for merely having been asked about.
+        Networks are not coherent: p(z | c, x, y), averaged over y, is not quite p(z | c). Each class or cell of the
+        target is scaled to that, so that a label is worth nothing for merely having been asked about.
         """
-        now = self._given(self.rows[:0], self.labels[:0], np.concatenate([pool, contexts]))
-        own, target = now[: len(pool)], now[len(pool) :]
-        joint = own[:, None, :, None] * target[None, :, None, :]  # [N, M, C, C]: labels that tell nothing
-        entropy = -(own * np.log(np.maximum(own, 1e-300))).sum(axis=1)
-        for n in np.argsort(-entropy, kind="stable")[: self.max_candidates]:
-            for k, label in enumerate(self.classes_):
-                joint[n, :, k, :] = own[n, k] * self._given(pool[n : n + 1], label[None], contexts)
-            total = joint[n].sum(axis=1)  # [M, C]
-            joint[n] *= (target / np.maximum(total, 1e-300))[:, None, :]
-        return ConditionedClasses(joint, target)
+        answers, now = self._answers, self._today(np.concatenate([pool, contexts]))
+        labels, own, doubt = answers.labels(now[: len(pool)])
+        target, edges = answers.cells(now[len(pool) :])
+        chosen = np.argsort(-doubt, kind="stable")[: self.max_candidates]
+        place = np.full(len(pool), -1)
+        place[chosen] = np.arange(len(chosen))
+        joint, count = np.empty((len(chosen), len(contexts), own.shape[1], target.shape[1])), labels.shape[1]
+        for a, n in enumerate(chosen):
+            hypothetical = np.broadcast_to(pool[n], (count, 1, pool.shape[1]))
+            said = self._given(hypothetical, labels[n][:, None], np.broadcast_to(contexts, (count, *contexts.shape)))
+            split = own[n][:, None, None] * answers.masses(said, edges)  # [J, M, G]
+            total = split.sum(axis=0)
+            known = np.where(total > 0.0, target / np.maximum(total, _TINY), 0.0)
+            joint[a] = np.where(total > 0.0, split * known, own[n][:, None, None] * target).swapaxes(0, 1)
+        return ConditionedBelief(joint, target, place, edges)
 
-    def _drawn(self, pool: Any, contexts: Any) -> CategoricalEnsemble:
+    def _drawn(self, pool: Any, contexts: Any) -> Belief:
         """Members: what is predicted once labels of some rows are drawn, each given those before it."""
         rng, both = np.random.default_rng(self.random_state), np.concatenate([pool, contexts])
-        members = []
-        for _ in range(self.n_draws):
-            rows, labels = both[rng.integers(len(both), size=self.n_rows)], self.labels[:0]
-            for i in range(self.n_rows):
-                odds = self._given(rows[:i], labels, rows[i : i + 1])[0]
-                labels = np.append(labels, self.classes_[rng.choice(len(odds), p=odds)])
-            members.append(self._given(rows, labels, both))
-        table = np.stack(members, axis=1)  # [N + M, K, C]
-        return CategoricalEnsemble(table[: len(pool)], table[len(pool) :])
+        rows = both[rng.integers(len(both), size=(self.n_draws, self.n_rows))]  # [K, r, p]
+        labels = np.empty((self.n_draws, 0), dtype=self.labels.dtype)
+        for i in range(self.n_rows):
+            said = self._given(rows[:, :i], labels, rows[:, i : i + 1])[:, 0]
+            labels = np.concatenate([labels, self._answers.drawn(said, rng)[:, None]], axis=1)
+        said = self._given(rows, labels, np.broadcast_to(both, (self.n_draws, *both.shape)))
+        return self._answers.ensemble(said, len(pool))

@@ -82,7 +82,7 @@ class PerContext:
     def _known(self) -> tuple[AnyLoss, ...]:
         if not self.each:
             raise StakesError(
-                "the losses of this PerContext are a function of rows, which rank calls; score and select take a list "
+                "the losses of this PerContext are a function of rows, which rank and outlook call; others take a list "
                 "of losses, one for each context of the belief"
             )
         return self.each

@@ -3,11 +3,16 @@
 
 const PATIENCE = 1000; // milliseconds between looks while rows are ranked
 
-// Whether the notebook is dark where the card stands: the first background that is not transparent.
+// Whether the notebook is dark where the card stands: the first background that is not transparent. Colours may be
+// written as rgb(..), oklch(..), color(..), so one is painted, and the pixel read.
 function isDark(element) {
+  const brush = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
   for (let each = element; each; each = each.parentElement || (each.getRootNode() || {}).host) {
-    const [red, green, blue, alpha] = (getComputedStyle(each).backgroundColor.match(/[\d.]+/g) || []).map(Number);
-    if (red !== undefined && alpha !== 0) return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
+    brush.clearRect(0, 0, 1, 1);
+    brush.fillStyle = getComputedStyle(each).backgroundColor;
+    brush.fillRect(0, 0, 1, 1);
+    const [red, green, blue, alpha] = brush.getImageData(0, 0, 1, 1).data;
+    if (alpha > 0) return 0.299 * red + 0.587 * green + 0.114 * blue < 128;
   }
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
