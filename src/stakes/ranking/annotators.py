@@ -109,9 +109,9 @@ def fit_to_opinions(
     """Fit a model to labels that may be wrong, and estimate how reliable those are who gave them.
 
     Classes: annotators are estimated with what the model says of each row without its own label, the model is fitted to
-    what they say, and so on. As it learned from the same opinions, what it says counts by its square root meanwhile, and
-    is recalibrated in the end. Each copy of the classifier takes annotators for as reliable as a draw from what is known
-    of that. Numbers: opinions less the bias of their annotators are averaged, weighted by precision.
+    what they say, and so on. What it says counts by its square root meanwhile, as it learned from the same opinions,
+    and is recalibrated in the end. Each copy of the classifier takes annotators for as reliable as a draw from what is
+    known of that. Numbers: opinions less the bias of their annotators are averaged, weighted by precision.
 
     Args:
         table: [N, p]: all rows, those without an opinion too.
