@@ -17,8 +17,8 @@ from stakes._utils.text import counted, number, short
 from stakes.campaign import Status
 from stakes.label.charts import learning_chart
 from stakes.label.flow import Card, Dispute
-from stakes.report.page import loss_sentences
 from stakes.tabular import Brief
+from stakes.tabular.loss_specs import loss_sentences
 
 ACT_KEYS = {"later": "l", "unsure": "u", "skip": "s"}
 ACT_WORDS = {
