@@ -362,8 +362,8 @@ def _values(card: Card) -> Markup:
         elif long or "\n" in value:
             long_ones.append(tag("div", [tag("h2", name, class_="name"), tag("p", value, class_="long")]))
         else:
-            shown = _breakable(value) if value else "\N{EN DASH}"
-            short_ones.append(tag("div", [tag("dt", _breakable(name)), tag("dd", shown)]))
+            cell = _breakable(value or "\N{EN DASH}")
+            short_ones.append(tag("div", [tag("dt", _breakable(name)), tag("dd", cell)]))
     return tag("div", [*long_ones, tag("dl", short_ones, class_="values") if short_ones else ""], class_="row")
 
 
