@@ -358,9 +358,9 @@ def _fit_classes(
     start = None if previous is None else _before(previous, rows, here)
 
     def estimated(unseen: Host | None, *, recalibrate: bool) -> Annotators:
-        said = {} if unseen is None else dict(zip(rows.tolist(), unseen, strict=True))
+        priors = {} if unseen is None else dict(zip(rows.tolist(), unseen, strict=True))
         return estimate_annotators(
-            opinions, classes=classes, task="classes", row_probabilities={**said, **certain}, recalibrate=recalibrate
+            opinions, classes=classes, task="classes", row_probabilities={**priors, **certain}, recalibrate=recalibrate
         )
 
     for _ in range(rounds):
