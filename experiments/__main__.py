@@ -6,8 +6,9 @@ a study of its own, with options of its own: how many labels beliefs and strateg
 `python -m experiments audits`: whether audits tell what a model loses, `python -m experiments promises`: whether
 what `outlook` promises comes, `python -m experiments stopping`: what following its advice costs, `python -m experiments
 choices`: other ways to choose and to believe beside the default, `python -m experiments annotators`: what it costs
-to reach a loss with annotators who err, `python -m experiments continuous`: candidates anywhere in a cube, and
-`python -m experiments stream`: rows that come one by one against a pool.
+to reach a loss with annotators who err, `python -m experiments continuous`: candidates anywhere in a cube,
+`python -m experiments stream`: rows that come one by one against a pool, and `python -m experiments densities`: how
+probable what came was under the default for numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from experiments import annotators, audits, choices, stopping, stream
+from experiments import annotators, audits, choices, densities, stopping, stream
 from experiments.datasets import DatasetError
 from experiments.labels_saved import command as labels_saved
 from experiments.paper import classification, linex, regression, table2
@@ -68,6 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if words[:1] == ["stopping"]:
         stopping.main(words[1:])
+        return
+    if words[:1] == ["densities"]:
+        densities.main(words[1:])
         return
     if words[:1] == ["stream"]:
         stream.main(words[1:])

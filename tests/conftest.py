@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from pathlib import Path
@@ -27,6 +28,38 @@ def _has_gpu() -> bool:
 
 if not _has_gpu():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run line by line; to be said before Triton is imported
+
+
+def _hasten_array_api_strict() -> None:
+    """Its answers, sooner: it compares the dtype of every new array with all that it knows, one by one, in Python."""
+    try:
+        from array_api_strict import _array_object, _dtypes
+
+        kind, compared = _dtypes.DType, _dtypes.DType.__eq__
+        kind.__eq__ = lambda a, b: a._np_dtype == b._np_dtype if type(b) is kind else compared(a, b)
+        _array_object._all_dtypes = frozenset(_array_object._all_dtypes)
+        _dtypes._dtype_categories.update({name: frozenset(each) for name, each in _dtypes._dtype_categories.items()})
+    except (ImportError, AttributeError):  # not installed, or arranged in another way: it stays as slow as it is
+        pass
+
+
+_hasten_array_api_strict()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported and collected stays: nothing of it is garbage, and it need not be looked through again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
+def pytest_collection_modifyitems(items):
+    """The longest come first, up to half a minute each: at the end no worker waits for another that has one of them."""
+    items.sort(key=lambda item: item.path.parent.name != "torture")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -271,6 +271,7 @@ def test_honest_worths():
 
 def test_mixtures(monkeypatch):
     monkeypatch.setattr(mixtures, "QUICK", mixtures.Shape(3, 8, 4))
+    monkeypatch.setattr(mixtures, "_CALLS", 1)
     found = list(mixtures.rows(measure.Settings(quick=True, repeats=1)))
     assert {row.job.rpartition(", ")[0] for row in found} >= set(mixtures.LOSSES)
     assert all(row.error < 1e-6 for row in found if row.error is not None)
@@ -317,7 +318,8 @@ def test_a_suggestion_is_a_command_of_its_own(tmp_path):
         (soft, {"members: plain log loss", "trees: zero-one, not compiled"}),
     ],
 )
-def test_benchmarks_of_batches_and_of_normals_run_in_small(benchmark, jobs):
+def test_benchmarks_of_batches_and_of_normals_run_in_small(benchmark, jobs, monkeypatch):
+    monkeypatch.setattr(small, "_CALLS", 2)
     found = {row.job: row for row in benchmark.rows(measure.Settings(quick=True, repeats=1))}
     assert jobs <= found.keys()
     assert all(found[job].ratio > 0 for job in jobs)
@@ -339,6 +341,7 @@ def test_the_guard_names_what_fell_and_what_is_gone(tmp_path):
 
 
 def test_the_guard_ends_with_an_error_where_something_fell(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(small, "rows", lambda settings: [Row("log loss of members", "N=10 M=5", 1e-4, 8.0)])
     monkeypatch.setattr(guard, "stored", lambda: {"small": {"log loss of members, N=10 M=5": 1e-9}})
     arguments = ["guard", "--quick", "--repeats", "1", "--folder", str(tmp_path)]
     with pytest.raises(SystemExit) as ended:

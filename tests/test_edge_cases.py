@@ -1,5 +1,7 @@
 """What ranking does at the edges: little data, odd data, other tables, other workers; every adapter in one call."""
 
+from functools import cache
+
 import joblib
 import numpy as np
 import pytest
@@ -73,6 +75,17 @@ def ranked(model, pool=POOL, contexts=CONTEXTS, **options):
     return stakes.rank(model, loss_of(model), pool, contexts=contexts, n=5, **options)
 
 
+@cache
+def usual(name):
+    """Fitted to the rows, once for all tests; none changes it."""
+    return fitted(name)
+
+
+@cache
+def usual_ranking(name):
+    return ranked(usual(name))
+
+
 def check_alike(ranking, wanted, tolerance=1e-6):
     assert ranking.indices == wanted.indices
     np.testing.assert_allclose(ranking.scores, wanted.scores, rtol=tolerance, atol=tolerance * max(wanted.scores))
@@ -83,13 +96,13 @@ def check_alike(ranking, wanted, tolerance=1e-6):
 def test_frames_rank_as_arrays_do(name, kind):
     frame = KINDS[kind]
     model = fitted(name, frame(ROWS))
-    check_alike(ranked(model, frame(POOL), frame(CONTEXTS)), ranked(fitted(name)))
+    check_alike(ranked(model, frame(POOL), frame(CONTEXTS)), usual_ranking(name))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_single_precision_ranks_as_double_does(name):
-    model = fitted(name)
-    check_alike(ranked(model, POOL.astype(np.float32), CONTEXTS.astype(np.float32)), ranked(model))
+    found = ranked(usual(name), POOL.astype(np.float32), CONTEXTS.astype(np.float32))
+    check_alike(found, usual_ranking(name))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -104,34 +117,34 @@ def test_a_pipeline_ranks_as_its_last_step_on_transformed_rows(name):
 
 @pytest.mark.parametrize("name", ["forest", "extra trees", "bagging", "bootstrap", "forest of numbers"])
 def test_workers_change_nothing(name):
-    alone, two = fitted(name), clone(MODELS[name]).set_params(n_jobs=2)
+    two = clone(MODELS[name]).set_params(n_jobs=2)
     with joblib.parallel_config("threading"):
         two.fit(ROWS, LABELS if is_classifier(two) else AMOUNTS)
-        assert ranked(two) == ranked(alone)
+        assert ranked(two) == usual_ranking(name)
     with joblib.parallel_config("threading", n_jobs=2):
-        assert ranked(fitted(name)) == ranked(alone)
+        assert ranked(fitted(name)) == usual_ranking(name)
 
 
 @pytest.mark.parametrize(("name", "batch"), [*((name, False) for name in SMOOTH), *((name, True) for name in QUICK)])
 def test_two_calls_are_one(name, batch):
-    model = fitted(name)
+    model = usual(name)
     assert ranked(model, batch=batch, random_state=3) == ranked(model, batch=batch, random_state=3)
 
 
 @pytest.mark.parametrize("name", NOT_DRAWN)
 def test_blocks_of_rows_do_not_change_the_model(name):
-    check_alike(ranked(fitted(name), chunk=5), ranked(fitted(name)))
+    check_alike(ranked(usual(name), chunk=5), usual_ranking(name))
 
 
 def test_the_noise_of_a_forest_is_the_same_for_every_block():
-    forest = fitted("forest of numbers")
+    forest = usual("forest of numbers")
     noise = [belief_of(forest, POOL[part], CONTEXTS).candidate_sd.flat[0] for part in (slice(0, 1), slice(3, 24))]
     assert noise[0] == noise[1] > 0
 
 
 @pytest.mark.parametrize("name", NOT_DRAWN)
 def test_the_seed_decides_between_equal_rows_and_only_there(name):
-    model, same = fitted(name), np.concatenate([POOL, POOL])
+    model, same = usual(name), np.concatenate([POOL, POOL])
     options = {"contexts": CONTEXTS, "n": 48, "batch": False}
     rankings = [stakes.rank(model, loss_of(model), same, random_state=seed, **options) for seed in range(2)]
     assert rankings[0].indices != rankings[1].indices
@@ -204,7 +217,7 @@ def test_constant_columns_change_nothing_where_they_cannot(name):
     wider = [np.concatenate([rows, np.full((len(rows), 1), 3.0)], axis=1) for rows in (ROWS, POOL, CONTEXTS)]
     if name == "own process":  # whose linear part sees the constant
         wider = [rows - [0.0, 0.0, 0.0, 3.0] for rows in wider]
-    check_alike(ranked(fitted(name, wider[0]), *wider[1:]), ranked(fitted(name)), 1e-8)
+    check_alike(ranked(fitted(name, wider[0]), *wider[1:]), usual_ranking(name), 1e-8)
 
 
 @settings(max_examples=8)

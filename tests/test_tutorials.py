@@ -98,7 +98,8 @@ def follow(text, folder):
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_a_tutorial(page, tmp_path):
     assert follow(page.read_text(), tmp_path) >= 5
-    assert "http" not in "".join(path.read_text() for path in tmp_path.glob("*.html")).replace("http://www.w3.org", "")
+    reports = "".join(path.read_text() for path in tmp_path.glob("*.html")).replace("http://www.w3.org", "")
+    assert re.findall("https?:", reports) == []  # with the colon: pictures in letters may spell http by chance
 
 
 def test_the_spreadsheet_of_the_readme(tmp_path):

@@ -17,10 +17,18 @@ from sklearn.neighbors import NearestNeighbors
 
 from experiments.labels_saved.problems import LEAST
 from experiments.labels_saved.tables import Host
-from stakes.beliefs import CategoricalEnsemble, GaussianBelief, GaussianMixtureBelief, NormalEnsemble, VoteEnsemble
+from stakes.beliefs import (
+    CategoricalEnsemble,
+    GaussianBelief,
+    GaussianMixtureBelief,
+    NormalEnsemble,
+    VoteEnsemble,
+    WarpedGaussianBelief,
+)
 from stakes.models import belief_of
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
+_STEP = 1e-5  # of the difference that gives the slope of a warp: an error of 1e-10 or so
 
 
 def log_densities(
@@ -65,6 +73,16 @@ def _mixture(belief: GaussianMixtureBelief, targets: Host, partners: Host) -> tu
     shares = np.log(np.asarray(belief.weights))[:, None]
     single, joint = (logsumexp(each + shares, axis=0) for each in found)
     return single, joint
+
+
+@pair_log_densities.register
+def _warped(belief: WarpedGaussianBelief, targets: Host, partners: Host) -> tuple[Host, Host]:
+    """Those of f behind the warp, less the logarithm of its slope at each target."""
+    latent = np.asarray(belief.warp.inverse(targets))
+    above, below = (np.asarray(belief.warp.forward(latent + step)) for step in (_STEP, -_STEP))
+    slope = np.log((above - below) / (2.0 * _STEP))
+    single, joint = pair_log_densities(belief.latent, latent, partners)
+    return single - slope, joint - slope - slope[partners]
 
 
 def gaussian_log_densities(

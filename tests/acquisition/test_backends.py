@@ -110,7 +110,9 @@ def votes(rng):
     )
 
 
-PAIRS = [(make, name, loss) for make in (gaussian, normals, uneven, nested) for name, loss in REAL.items()]
+OTHER_RULES = ("squared", "smooth weight", "weight with a kink", "linex with a weight")  # of the same ensemble
+PAIRS = [(make, name, loss) for make in (gaussian, normals) for name, loss in REAL.items()]
+PAIRS += [(make, name, REAL[name]) for make in (uneven, nested) for name in OTHER_RULES]
 PAIRS += [(make, name, loss) for make in (soft, votes) for name, loss in CLASSES.items()]
 
 

@@ -185,7 +185,7 @@ def test_one_action_has_nothing_to_decide():
 
 
 def test_many_quadratic_actions_tend_to_squared_error():
-    places = np.linspace(-8.0, 8.0, 161)
+    places = np.linspace(-4.0, 4.0, 81)  # posterior means lie within them by seven standard deviations
     belief = gaussian_pair([0.03], [1.0], [0.3])
     got = expected_regret(FiniteActions(lambda z: (z[..., None] - places) ** 2), belief)[0, 0]
     wanted = expected_reduction(SquaredError(), belief)[0, 0]
@@ -197,7 +197,7 @@ def test_an_action_that_is_right_in_a_window_only(outside, width):
     """Up to some rho no label can tell that z is inside, and EUR is exactly 0; it is singular there."""
     loss = FiniteActions(lambda z: np.stack([0 * z, np.where(abs(z) <= width, -1.0, outside)], -1), (-width, width))
     rho = np.concatenate([np.linspace(0.3, 0.99, 70), [0.999, 0.99999]])  # more than are computed pair by pair
-    eta = np.linspace(-9, 9, 400_001)
+    eta = np.linspace(-1, 1, 50_001)  # to act, the mean has to lie inside: sqrt(rho) |eta| < width
     density = norm.pdf(eta)
 
     def worth(rho):

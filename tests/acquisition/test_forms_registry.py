@@ -183,6 +183,8 @@ KERNELS = frozenset(name for name in TOLERANCES if name.startswith("fused kernel
 """Forms that are kernels of Triton, in their totals: the only ones that may not run everywhere."""
 FOR_LARGE = frozenset(TOLERANCES) | {"counts of packed votes", "one matrix over members for all contexts"}
 """Forms that are right for small inputs, too, but chosen for large ones only."""
+SLOW = KERNELS | {"quantiles by series between those of members", "profile curve EUR_c(rho)"}
+"""Forms that are tried on one draw of numbers, as they take half a second; others on two."""
 COMPILED = frozenset(
     {
         "products of centred members in float32, compiled",
@@ -243,8 +245,14 @@ def runs_here(form):
     return has_jit() or form.name not in COMPILED
 
 
-@pytest.mark.parametrize(("key", "form"), list(chains()))
-@pytest.mark.parametrize("seed", range(2))
+def drawn():
+    """Each with the seed of its numbers."""
+    for case in chains():
+        for seed in range(1 if case.values[1].name in SLOW else 2):
+            yield pytest.param(*case.values, seed, id=f"{case.id}-{seed}")
+
+
+@pytest.mark.parametrize(("key", "form", "seed"), list(drawn()))
 def test_a_form_gives_what_the_general_route_gives(key, form, seed):
     losses, belief = losses_for(key), belief_for(key, form, seed)
     shares, count = np.random.default_rng(seed + 10).dirichlet(np.ones(M)), 0

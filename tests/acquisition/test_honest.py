@@ -96,7 +96,12 @@ def class_charge(loss, belief, law):
 
 def real_charge(loss, belief, mean, sd, forward=lambda f: f):
     """[M]: the same for targets forward(f), f normal with means and sds [M]."""
-    answer, steps = bayes_prediction(loss, belief), FINE if isinstance(loss, AbsoluteError | Pinball) else COARSE
+    return real_cost(loss, bayes_prediction(loss, belief), mean, sd, forward)
+
+
+def real_cost(loss, answer, mean, sd, forward=lambda f: f):
+    """[M]: the same of an answer that is known."""
+    steps = FINE if isinstance(loss, AbsoluteError | Pinball) else COARSE
     z = forward(mean[:, None] + sd[:, None] * steps)
     return loss(z, answer[:, None] if isinstance(answer, np.ndarray) else answer) @ bell(steps)
 
@@ -356,13 +361,14 @@ def brute_mixture(loss, fields, shares, batch, warp, nodes, weights):
     forward, expected = (lambda f: f) if warp is None else warp.forward, np.zeros(len(shares))
     for k in range(len(shares)):
         others = shares * (np.arange(len(shares)) != k)
-        before = targets(fields["mean"], fields["variance"], others, warp)
+        today = bayes_prediction(loss, targets(fields["mean"], fields["variance"], others, warp))
         root = np.linalg.cholesky(fields["candidate_covariance"][k][np.ix_(batch, batch)])
         for step, mass in zip(steps, masses, strict=True):
             y = fields["candidate_mean"][k][list(batch)] + root @ step
             mean, variance, after = given_labels(fields, others, batch, y)
             law = mean[k], np.sqrt(variance[k]), forward
-            costs = [real_charge(loss, each, *law) for each in (before, targets(mean, variance, after, warp))]
+            informed = bayes_prediction(loss, targets(mean, variance, after, warp))
+            costs = [real_cost(loss, each, *law) for each in (today, informed)]
             expected[k] += mass * np.mean(costs[0] - costs[1])
     return expected
 
@@ -538,13 +544,14 @@ class MixtureWorlds(Worlds):
 
     def saving(self, loss, acting, truth):
         own, fields, total = self.fields([truth]), self.fields(acting), 0.0
-        before = self.belief(acting, np.ones(len(acting)))
+        today = bayes_prediction(loss, self.belief(acting, np.ones(len(acting))))
         for _ in range(3):
             y = self.rng.multivariate_normal(own["candidate_mean"][0], own["candidate_covariance"][0])
             mean, variance, shares = given_labels(fields, np.ones(len(acting)), self.batch, y)
             law_mean, law_variance, _ = given_labels(own, np.ones(1), self.batch, y)
             law = law_mean[0], np.sqrt(law_variance[0]), np.exp
-            costs = [real_charge(loss, each, *law) for each in (before, targets(mean, variance, shares, LogWarp()))]
+            informed = bayes_prediction(loss, targets(mean, variance, shares, LogWarp()))
+            costs = [real_cost(loss, each, *law) for each in (today, informed)]
             total += np.mean(costs[0] - costs[1]) / 3
         return total
 

@@ -22,7 +22,7 @@ from experiments.labels_saved.splits import sizes, split
 from experiments.labels_saved.store import Key, Store
 from experiments.labels_saved.summary import error_counts, read, summarised, write
 from experiments.labels_saved.tables import Table, load
-from stakes import CategoricalEnsemble, GaussianBelief, NormalEnsemble, VoteEnsemble
+from stakes import CategoricalEnsemble, GaussianBelief, LogWarp, NormalEnsemble, VoteEnsemble, WarpedGaussianBelief
 from stakes.exceptions import StakesError
 from stakes.models import DefaultModel, belief_of, default_model
 from stakes.simulation import Trial
@@ -239,6 +239,16 @@ def test_densities_of_members():
     each = stats.norm(mean, sd).pdf(np.asarray([[0.5], [0.1]]))
     assert np.exp(single) == pytest.approx(each.mean(axis=1))
     assert np.exp(joint) == pytest.approx([(each[0] * each[1]).mean()] * 2)
+
+
+def test_densities_behind_a_warp():
+    mean, covariance = np.asarray([0.2, -0.1]), np.asarray([[0.5, 0.2], [0.2, 0.3]])
+    latent = GaussianBelief(mean, np.diag(covariance), np.diag(covariance), covariance)
+    targets, partners = np.asarray([1.3, 0.6]), np.asarray([1, 0])
+    single, joint = pair_log_densities(WarpedGaussianBelief(latent, LogWarp()), targets, partners)
+    assert single == pytest.approx(stats.lognorm(np.sqrt(np.diag(covariance)), scale=np.exp(mean)).logpdf(targets))
+    law = stats.multivariate_normal(mean, covariance)
+    assert joint == pytest.approx([law.logpdf(np.log(targets)) - np.log(targets).sum()] * 2)
 
 
 def test_a_belief_without_a_joint_density_is_refused():

@@ -27,7 +27,9 @@ parquet = pytest.importorskip("pyarrow.parquet")
 @pytest.fixture(scope="module")
 def client():
     local = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}  # any free port: another cluster may run, too
+    patience = {"distributed.deploy.lost-worker-timeout": "10m"}  # 15 s are too few on a busy machine: it is given up
     with (
+        importlib.import_module("dask").config.set(patience),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **local) as cluster,
         distributed.Client(cluster) as connected,
     ):
@@ -154,7 +156,7 @@ def test_workers_that_die_make_no_difference_to_rows_that_they_read(client, fore
     assert len(ended) == count
     assert "choosing rows together" in calls
     assert there.indices == here.indices
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=60)  # for the next test
 
 
 class LateToGather:

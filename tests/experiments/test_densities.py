@@ -1,0 +1,40 @@
+"""The study of densities: what is stored is what the page says, and a small run of it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments import densities
+from experiments.labels_saved.tables import NUMBERS, Table
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_is_stored_is_what_the_page_says():
+    kept = json.loads((densities.RESULTS / "runs.json").read_text())
+    assert sorted(kept) == sorted(NUMBERS)
+    report = densities.report(kept)
+    assert report == (densities.RESULTS / "report.md").read_text()
+    summary = report.split("\n\n")[1]
+    assert summary in (ROOT / "docs" / "does_it_help.md").read_text()
+
+
+def test_gains_are_beside_the_reference_of_the_same_run():
+    runs = [
+        {"20": {"reference": [-2.0, -4.0], "draws": [-1.5, -3.0]}},
+        {"20": {"reference": [1.0, 1.0], "draws": [0, 0]}},
+    ]
+    assert densities.gains(runs, 20, "draws").tolist() == [[0.5, 1.0], [-1.0, -1.0]]
+
+
+def test_a_small_run():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(60, 2))
+    data = Table("small", "numbers", features, np.exp(features[:, 0]), np.zeros(2, dtype=bool))
+    said = densities.carry_out(data, 0, counts=[8])["8"]
+    assert set(said) == {"reference", "one Gaussian", "draws"}
+    assert np.isfinite(list(said.values())).all()
+    assert said["draws"] != said["one Gaussian"]
+    assert said["draws"][0] == pytest.approx(said["one Gaussian"][0], abs=1.5)
