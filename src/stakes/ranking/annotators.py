@@ -211,7 +211,7 @@ def rank_opinions(
         >>> fit = fit_to_opinions(X, opinions, classes=[0, 1])
         >>> ranked = rank_opinions(fit, ZeroOne(), prices={"student": 1.0, "expert": 5.0}, n=3)
         >>> [each.annotator for each in ranked]
-        ['student', 'expert', 'expert']
+        ['student', 'expert', 'student']
     """
     names = list(prices)
     if not names or not all(np.isfinite(prices[name]) and prices[name] > 0 for name in names):
