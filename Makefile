@@ -55,7 +55,7 @@ browser: setup
 # Libraries that are too large for every make test, an environment for each: the package, pytest and the dependency group
 # integration-NAME of pyproject.toml. Elsewhere their tests are skipped. The tests of NAME are tests/integrations/test_NAME.py,
 # or TESTS_NAME. To add one: its group, a word here, a word in .github/workflows/test.yml (tests/integrations compares them).
-INTEGRATIONS := catboost datasets ngboost notebooks numpyro pymc records tabicl tabpfn
+INTEGRATIONS := catboost datasets ngboost notebooks numpyro pymc records s3 tabicl tabpfn
 TESTS_catboost := tests/models/test_labelled_estimators.py tests/models/test_virtual_ensembles.py
 TESTS_records := tests/integrations/test_records.py tests/integrations/test_mlflow.py tests/integrations/test_wandb.py
 

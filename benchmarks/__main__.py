@@ -26,6 +26,10 @@ BENCHMARKS = {
     "batches": ("benchmarks.batches", "labels chosen together under ensembles of classes, and `suggest`"),
     "normals": ("benchmarks.normals", "ensembles of normal distributions, and `rank` of a forest of numbers"),
     "small": ("benchmarks.small", "ten candidates and five contexts: what a call costs at least"),
+    "startup": (
+        "benchmarks.startup",
+        "processes of their own: imports, the first ranking, commands, first compiled use",
+    ),
     "gpu_gaussian": ("benchmarks.gpu_gaussian", "the same on a GPU"),
     "pools": ("benchmarks.pools", "pools larger than memory: seconds and memory of `stakes.rank`"),
     "cluster": ("benchmarks.cluster", "a Dask cluster that reads its own rows: processor time, bytes and memory"),

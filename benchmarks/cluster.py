@@ -205,4 +205,6 @@ def _folder() -> Iterator[Path]:
 
 
 if __name__ == "__main__":
-    printed(table([int(size) for size in sys.argv[1:]] or SIZES))
+    from benchmarks import cluster  # workers find its functions by this name, and not by that of a script
+
+    printed(cluster.table([int(size) for size in sys.argv[1:]] or SIZES))

@@ -23,6 +23,7 @@ from stakes.losses import Loss
 VOTES = {
     "Vehicle": Shape(466, 180, 1000, 4),
     "Vowel": Shape(605, 165, 1000, 11),
+    "seven classes": Shape(1500, 400, 800, 7),
     "Landsat": Shape(4605, 600, 1000, 6),
     "Landsat, 1200 contexts": Shape(4005, 1200, 1000, 6),
 }
@@ -69,7 +70,7 @@ def _votes(shape: Shape, others: bool) -> tuple[VoteEnsemble, dict[str, Scorer]]
     """Weighted EPIG of class numbers, and `others`: more losses of classes."""
     here, there = _sides(members.votes, shape)
     classes, jobs = shape.classes, _plain(*(_indicators(each, shape.classes) for each in (here, there)))
-    losses: dict[str, Loss] = {"weighted EPIG": weighted_epig(classes)}
+    losses: dict[str, Loss] = {"weighted EPIG": weighted_epig(classes), "EPIG": LogLoss()}
     if others:
         costs = np.random.default_rng(0).random((classes, classes))
         losses |= {"Brier": BrierLoss(), "cost matrix": CostMatrix(costs)}

@@ -11,17 +11,13 @@ Sizes: 300 rows without a label, 50 with one.
 from __future__ import annotations
 
 import argparse
-import os
-import resource
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import Row, printed
+from benchmarks.measure import Row, printed, process_seconds
 
 OPEN, LABELLED, COLUMNS = 300, 50, 8
 JOBS: dict[str, tuple[str, ...]] = {
@@ -53,19 +49,7 @@ def written(folder: Path, target: str, open_rows: int = OPEN) -> Path:
 def seconds_of(table: Path, target: str, options: Sequence[str], source: str | None) -> float:
     """Of the processor, for one command of the package in the folder `source`; None: the one that is installed."""
     paths = {} if source is None else {"PYTHONPATH": source}
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-m", "stakes", "suggest", str(table), "--target", target, *options],
-        env={**os.environ, **threads, **paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(f"stakes suggest failed with the package in {source or sys.prefix}:\n{done.stderr}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return process_seconds(("-m", "stakes", "suggest", str(table), "--target", target, *options), paths)
 
 
 def rows(before: str, now: str | None, repeats: int, open_rows: int = OPEN) -> list[Row]:

@@ -27,6 +27,7 @@ from benchmarks import (
     small,
     soft,
     speed_of_peers,
+    startup,
     suggest,
 )
 from benchmarks.__main__ import BENCHMARKS, main
@@ -299,6 +300,29 @@ def test_suggest_is_timed_in_turns_and_the_least_counts(monkeypatch, capsys):
     suggest.main(["--before", "old", "--now", "new", "--repeats", "2"])
     assert calls[:4] == ["old", "new", "old", "new"]
     assert capsys.readouterr().out.count("| 1.5 |") == len(suggest.JOBS)
+
+
+def test_what_a_fresh_process_costs_is_told_beside_scikit_learn_alone(monkeypatch):
+    ran = []
+
+    def seconds(arguments, more=None):
+        ran.append((arguments, more))
+        return 1.0 if more is None else 3.0
+
+    monkeypatch.setattr(startup, "process_seconds", seconds)
+    found = {row.job: row.ratio for row in startup.rows(measure.Settings(quick=True, repeats=2))}
+    assert {"import stakes", "import stakes; rank", "stakes --version", "stakes suggest"} < found.keys()
+    loops = {job for job in found if job.startswith("first score of")}
+    assert len(loops) == (4 if importlib.util.find_spec("numba") else 0)
+    assert {found[job] for job in loops} <= {3.0}
+    for code in {arguments[1] for arguments, _ in ran if arguments[0] == "-c"}:
+        compile(code, "startup", "exec")
+
+
+def test_the_first_ranking_runs_in_a_process_of_its_own():
+    assert measure.process_seconds(("-c", startup._RANKED)) > 0.0
+    with pytest.raises(SystemExit, match="ZeroDivisionError"):
+        measure.process_seconds(("-c", "1 / 0"))
 
 
 def test_a_suggestion_is_a_command_of_its_own(tmp_path):

@@ -143,6 +143,9 @@ def test_examples_run(module, tmp_path, monkeypatch):
     except ImportError as error:
         pytest.skip(f"{module} needs {error.name}")
     monkeypatch.chdir(tmp_path)  # an example may write a file
+    for package, module in adapters._EXTRAS.items():
+        if package.startswith("sklearn."):
+            importlib.import_module(module)  # whose adapters would be registered once, and forgotten
     for home, table in ((forms, "_FORMS"), (adapters, "_ADAPTERS"), (adapters, "_LISTED")):  # or register something
         monkeypatch.setattr(home, table, dict(getattr(home, table)))
     runner = doctest.DocTestRunner(

@@ -154,6 +154,29 @@ def test_importing_loads_no_optional_library():
     assert done.stdout.strip() == "[]"
 
 
+PROCESS = """
+import sys
+import numpy as np
+from sklearn.gaussian_process import GaussianProcessRegressor
+before = set(sys.modules)
+import stakes
+X = np.linspace(0.0, 1.0, 30)[:, None]
+model = GaussianProcessRegressor().fit(X[:5], X[:5, 0])
+assert len(stakes.rank(model, stakes.SquaredError(), X[5:], n=3)) == 3
+print(*{".".join(name.split(".")[:2]) for name in set(sys.modules) - before})
+"""
+
+
+def test_ranking_with_a_process_loads_nothing_that_it_does_not_use():
+    done = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "stakes.ranking" in loaded
+    unused = ("ensemble", "tree", "linear_model", "compose", "neighbors", "svm", "decomposition")
+    libraries = ("numba", "torch", "matplotlib", "pyarrow", "polars", "jax", "dask", "openpyxl")
+    assert not loaded & {f"sklearn.{name}" for name in unused}
+    assert not {name.partition(".")[0] for name in loaded} & set(libraries)
+
+
 def test_a_campaign_is_at_hand_without_scikit_learn():
     code = "import sys; from stakes import Campaign; print(Campaign.__name__, 'sklearn' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -95,7 +95,7 @@ def campaigns_in_bulk(
     rounds: dict[tuple[str, int], list[Round]] = {key: [] for key in rows}
     for labels, following in zip(at, [*at[1:], at[-1]], strict=True):
         began = time.process_time()
-        ahead = max(BATCHES) if labels in ASIDE else max(AHEAD, following - labels)
+        ahead = max(*(BATCHES if labels in ASIDE else (AHEAD,)), following - labels)
         fits = together.fitted({(place, rows[name, place]) for name, place in rows}, joint=True)
         found = {
             (name, place): together.outlook(

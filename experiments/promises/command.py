@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.write:
         print(*first_tables.write(given.write), sep="\n")
     elif given.report:
-        _report(given.store, given.results)
+        _report(given.store, given.results, given.came)
     else:
         runs, store = range(given.first, given.runs), given.store[0]
         if given.device:
@@ -87,11 +87,14 @@ def loaded(names: Sequence[str]) -> list[Table]:
     return found
 
 
-def _report(stores: Sequence[Path], results: Path) -> None:
+def _report(stores: Sequence[Path], results: Path, came: Path | None = None) -> None:
     campaigns = [each for store in stores for each in load_rounds(store)]
     if not campaigns:
         sys.exit(f"there are no campaigns in {', '.join(map(str, stores))}: run some first")
-    cases = summary.summarised(summary.promises_of(campaigns))
+    if came is None:
+        cases = summary.summarised(summary.promises_of(campaigns))
+    else:
+        cases = summary.promised_again(summary.read(came), campaigns)
     summary.write(cases, results)
     try:
         draw(cases, results.with_suffix(".png"))
@@ -115,5 +118,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--report", action="store_true", help="summarise what there is, and run nothing")
     parser.add_argument("--results", type=Path, default=Path("build/promises.json"), help="the summary to write")
+    parser.add_argument(
+        "--came", type=Path, metavar="SUMMARY", help="with --report: what came as there, with promises made again"
+    )
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the two tables of docs/promises.md")
     return parser

@@ -37,12 +37,13 @@ from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
 from stakes.ranking.outlook import (
     GAUSSIAN_RATE,
-    MEMBER_RATE,
+    GAUSSIAN_SHARE,
     MEMBER_SHARE,
-    SPREAD,
+    class_rate,
     curve,
     of_gaussian,
     of_members,
+    wrong_model,
 )
 from stakes.simulation import Trial
 from stakes.simulation.problem import FIT, random_stream
@@ -86,8 +87,10 @@ class Round:
     seconds: float = 0.0
     """of processor time, batches aside included"""
     promised: bool = False
-    """whether the offers are promises as they are made since they include a learning curve; those of the study that
-    the promises were made from are what the model said, with the truth left out of members"""
+    """whether the offers are promises, as `outlook` made them when they were kept; others are what the model said,
+    with the truth left out of members, and promises can be made of them anew"""
+    classes: int = 2
+    """how many there are; of no importance for numbers"""
 
     def offer(self, size: int) -> dict[str, float | None]:
         """The offer of that many rows, as it was kept."""
@@ -98,30 +101,28 @@ class Round:
         sizes = [int(each["size"] or 0) for each in self.offers]
         worths, errors, joint = (self._column(name) for name in ("worth", "error", "joint"))
         if not self.promised and self.offers[0]["joint"] is None:
-            worths, errors = of_gaussian(worths, errors, self.today[0], self.labels)
+            worths, errors = of_gaussian(worths, errors, self.today[0], self.most[0], self.labels)
         elif not self.promised:
-            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels)
+            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels, class_rate(self.classes))
         return {size: (float(worths[size - 1]), float(errors[size - 1])) for size in sizes}
 
     def before(self, size: int) -> tuple[float, float]:
         """What the model alone said of that many rows, and the standard error of contexts, sampling and members.
 
-        Promises that were kept are taken apart again; where one was cut down to what a right member would give, that is
-        taken for what the model said.
+        Promises that were kept are taken apart again; where one was cut down to what a right member would give, or to
+        the most that labels can save, that is taken for what the model said.
         """
         worth, error, joint = (float(self.offer(size)[name] or 0.0) for name in ("worth", "error", "joint"))
         if not self.promised:
             return worth, error
-        if self.offer(size)["joint"] is None:
-            largest = max(abs(worth), (max(worth, 0.0) * self._curve(GAUSSIAN_RATE, size)) ** 0.5)
-            return worth, max(0.0, error**2 - (SPREAD * largest) ** 2) ** 0.5
-        beside = self._curve(MEMBER_RATE, size)
-        own = max(0.0, error**2 - (SPREAD * max(worth, beside)) ** 2) ** 0.5
-        said = joint if worth >= joint else (worth - beside) / MEMBER_SHARE
-        return said, own / MEMBER_SHARE
-
-    def _curve(self, rate: float, size: int) -> float:
-        return float(curve(rate, self.today[0], self.labels, size)[-1])
+        gaussian = self.offer(size)["joint"] is None
+        rate = GAUSSIAN_RATE if gaussian else class_rate(self.classes)
+        wrong = float(wrong_model(np.full(size, worth), rate, self.today[0], self.labels)[-1])
+        own = max(0.0, error**2 - wrong**2) ** 0.5
+        if gaussian:
+            return worth if worth >= self.most[0] else worth / GAUSSIAN_SHARE, own / GAUSSIAN_SHARE
+        beside = float(curve(rate, self.today[0], self.labels, size)[-1])
+        return joint if worth >= joint else (worth - beside) / MEMBER_SHARE, own / MEMBER_SHARE
 
     def _column(self, name: str) -> Host:
         """[n]: of offers of 1, 2, .. n rows; between those that were kept, as straight lines."""
@@ -227,7 +228,7 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
     rows, rounds = bench.first.tolist(), []
     for labels, following in zip(at, [*at[1:], at[-1]], strict=True):
         began = time.process_time()
-        ahead = max(BATCHES) if labels in ASIDE else max(AHEAD, following - labels)
+        ahead = max(*(BATCHES if labels in ASIDE else (AHEAD,)), following - labels)
         ranked, found = bench.outlook(problem, rows, ahead)
         losses, unit = bench.losses(problem, rows), problem.unit
         after = {}
@@ -238,9 +239,9 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
         today, most = ((each.value / unit, each.error / unit) for each in (found.today, found.most))
         loss, error = mean_of(losses)
         seconds = round(time.process_time() - began, 2)
-        rounds.append(
-            Round(labels, list(rows), ranked, offers, today, most, loss, error, after, seconds, promised=True)
-        )
+        classes = max(2, len(bench.table.classes))
+        told = offers, today, most, loss, error, after, seconds
+        rounds.append(Round(labels, list(rows), ranked, *told, promised=True, classes=classes))
         rows = [*rows, *ranked[: following - labels]]
     bench.forget()
     return Campaign(bench.table.name, problem.name, bench.run, rounds)

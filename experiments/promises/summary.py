@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from experiments.labels_saved.tables import NUMBERS, Host
-from experiments.promises.rounds import ASIDE, BATCHES, Campaign
+from experiments.promises.rounds import ASIDE, BATCHES, Campaign, Round
+from stakes.ranking.outlook import GAUSSIAN_SHARE, MEMBER_SHARE, class_rate, curve
 
 RESULTS = Path(__file__).parent.parent / "results" / "promises" / "promises.json"
 WIDTH = 1.959964  # standard errors on each side of a 95% interval
@@ -46,6 +47,9 @@ class Promise:
     came: float
     scale: float
     """the mean loss on test rows before the batch"""
+    today: float
+    """the loss that the model expected"""
+    classes: int
 
 
 @dataclass(frozen=True)
@@ -65,16 +69,24 @@ class Case:
     """the standard error of `came` over runs"""
     significant: bool
     """whether `came` is above 0"""
-    includes_zero: float
-    """the share of runs whose interval has 0"""
-    covered: float
+    includes_zero: float | None
+    """the share of runs whose interval has 0; None, as the next ones, where promises were not made again"""
+    covered: float | None
     """the share of runs whose interval holds `came`"""
     covered_before: float
-    score: float
+    score: float | None
     """of Winkler, mean over runs"""
     score_before: float
     score_shrunk: float
     """of what was said before times one constant that is best on the other tables"""
+    today: float | None = None
+    """the mean loss that the model expected before the batch; None where it was not kept"""
+    scale: float | None = None
+    """the mean loss before the batch, in units; None where it was not kept"""
+    classes: int = 2
+    """how many there are; of no importance for numbers"""
+    again: int | None = None
+    """runs whose promises were made again by a later state of the code than bought the labels; None for all, at once"""
 
     @property
     def ratio(self) -> float:
@@ -101,6 +113,8 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
                             *moment.before(size),
                             moment.after[size][0],
                             moment.loss,
+                            moment.today[0],
+                            moment.classes,
                         )
                     )
     return found
@@ -120,14 +134,69 @@ def summarised(found: Sequence[Promise], least: int = 2) -> list[Case]:
         groups[each.table, each.loss, each.labels, each.size].append(each)
     columns = {key: _columns(runs) for key, runs in groups.items() if len(runs) >= least}
     shrink = _best_shrinks(columns) if columns else {}
-    return [_case(key, each, shrink[key[0]]) for key, each in sorted(columns.items())]
+    return [_case(key, each, shrink[key[0]], groups[key][0].classes) for key, each in sorted(columns.items())]
+
+
+def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list[Case]:
+    """The cases with promises as they are made today.
+
+    What came stays: which labels are bought does not depend on how promises are made, so campaigns need not buy batches
+    aside. Mean promises are over the runs of the case: promises are shares of what the model said and of the loss it
+    expected, whose means were kept (that no promise is above what a right member would save, or the most that labels
+    can, is left out). How often intervals hold, and their scores, are over the runs of the campaigns.
+    """
+    moments: dict[tuple[str, str, int], list[Round]] = defaultdict(list)
+    for each in campaigns:
+        for moment in each.rounds:
+            moments[each.table, each.loss, moment.labels].append(moment)
+    found = []
+    for case in cases:
+        runs = moments.get((case.table, case.loss, case.labels), [])
+        case = replace(
+            case, again=len(runs), promised=_mean_promise(case), includes_zero=None, covered=None, score=None
+        )
+        if runs:
+            worth, error = np.asarray([moment.promises()[case.size] for moment in runs]).T / _scale(case, runs)  # [R]
+            case = replace(case, **_holds(worth, error, case.came))
+        found.append(case)
+    return found
+
+
+def _mean_promise(case: Case) -> float:
+    """Of all runs of the case, by the means of what the model said and of what it expected to lose."""
+    if case.task == "numbers":
+        return GAUSSIAN_SHARE * case.before
+    beside = curve(class_rate(case.classes), case.today or 0.0, case.labels, case.size)
+    return MEMBER_SHARE * case.before + float(beside[-1])
+
+
+def _scale(case: Case, runs: Sequence[Round]) -> float:
+    """The mean loss before the batch of all runs of the case, in units, by that of some if it was not kept.
+
+    The loss that models expect differs less from run to run than the one that they have.
+    """
+    if case.scale is not None:
+        return case.scale
+    if not case.today:
+        raise ValueError(f"what {case.table}, {case.loss}, lost with {case.labels} labels was not kept")
+    return float(np.mean([moment.today[0] for moment in runs])) / case.today
+
+
+def _holds(worth: Host, error: Host, mean: float) -> dict[str, float]:
+    """What the intervals of promises [R] hold."""
+    low, high = worth - WIDTH * error, worth + WIDTH * error
+    return {
+        "includes_zero": float((low <= 0.0).mean()),
+        "covered": float(((low <= mean) & (mean <= high)).mean()),
+        "score": float(score(worth, error, mean).mean()),
+    }
 
 
 def _columns(runs: Sequence[Promise]) -> dict[str, Any]:
     """Arrays [R] over the mean loss of the case."""
     scale = float(np.mean([each.scale for each in runs]))
-    names = ("worth", "error", "before", "before_error", "came")
-    return {name: np.asarray([getattr(each, name) for each in runs]) / scale for name in names}
+    names = ("worth", "error", "before", "before_error", "came", "today")
+    return {"scale": scale} | {name: np.asarray([getattr(each, name) for each in runs]) / scale for name in names}
 
 
 def _best_shrinks(columns: dict[tuple[str, str, int, int], dict[str, Any]]) -> dict[str, float]:
@@ -147,11 +216,10 @@ def _best_shrinks(columns: dict[tuple[str, str, int, int], dict[str, Any]]) -> d
     return found
 
 
-def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -> Case:
+def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float, classes: int) -> Case:
     table, loss, labels, size = key
     came, count = each["came"], len(each["came"])
     mean, error = float(came.mean()), float(came.std(ddof=1) / np.sqrt(count))
-    low, high = each["worth"] - WIDTH * each["error"], each["worth"] + WIDTH * each["error"]
     apart = np.abs(each["before"] - mean)
     return Case(
         table,
@@ -165,24 +233,27 @@ def _case(key: tuple[str, str, int, int], each: dict[str, Any], shrink: float) -
         came=mean,
         error=error,
         significant=bool(mean > student.ppf(_SURE, count - 1) * error),
-        includes_zero=float((low <= 0.0).mean()),
-        covered=float(((low <= mean) & (mean <= high)).mean()),
         covered_before=float((apart <= WIDTH * each["before_error"]).mean()),
-        score=float(score(each["worth"], each["error"], mean).mean()),
         score_before=float(score(each["before"], each["before_error"], mean).mean()),
         score_shrunk=float(score(shrink * each["before"], shrink * each["before_error"], mean).mean()),
+        **_holds(each["worth"], each["error"], mean),
+        today=float(each["today"].mean()),
+        scale=each["scale"],
+        classes=classes,
     )
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What "It must show" asks of some cases."""
+    """What "It must show" asks of some cases; what is said of intervals is of those whose promises have any."""
 
     cases: int
     significant: int
     within: float
     """of the significant ones, the share with a promise between half and twice what came"""
     within_before: float
+    ratio: float
+    """of all cases: the mean promise over the mean of what came"""
     zero: float
     """of the others, the mean share of runs whose interval includes 0"""
     covered: float
@@ -199,7 +270,8 @@ def verdict(cases: Sequence[Case], which: Callable[[Case], bool] = lambda case: 
     sure, others = [case for case in some if case.significant], [case for case in some if not case.significant]
 
     def mean(name: str, of: Sequence[Case] = some) -> float:
-        return float(np.mean([getattr(case, name) for case in of])) if of else float("nan")
+        values = [getattr(case, name) for case in of if case.score is not None]
+        return float(np.mean(values)) if values else float("nan")
 
     def within(name: str) -> float:
         return (
@@ -211,6 +283,7 @@ def verdict(cases: Sequence[Case], which: Callable[[Case], bool] = lambda case: 
         len(sure),
         within("promised"),
         within("before"),
+        sum(case.promised for case in some) / total if (total := sum(case.came for case in some)) else float("nan"),
         mean("includes_zero", others),
         *(mean(name) for name in ("covered", "covered_before", "score", "score_before", "score_shrunk")),
     )
@@ -226,15 +299,16 @@ def page_table(cases: Sequence[Case]) -> str:
         *((f"from {labels} labels", lambda case, labels=labels: case.labels == labels) for labels in ASIDE),
     ]
     lines = [
-        "| cases | | above 0 | half to twice (before) | holds 0 | covers (before) | score | before | shrunk |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| cases | | above 0 | half to twice (before) | over came | holds 0 | covers (before) | score "
+        "| before | shrunk |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, which in kinds:
         found = verdict(cases, which)
         cells = (
             f"{found.cases} | {found.significant} | {found.within:.0%} ({found.within_before:.0%}) | "
-            f"{found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | {found.score:.2f} | "
-            f"{found.score_before:.2f} | {found.score_shrunk:.2f}"
+            f"{found.ratio:.2f} | {found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | "
+            f"{found.score:.2f} | {found.score_before:.2f} | {found.score_shrunk:.2f}"
         )
         lines.append(f"| {name} | {cells} |")
     return "\n".join(lines)

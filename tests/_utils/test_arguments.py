@@ -1,12 +1,15 @@
 """Arguments with one meaning everywhere: `random_state`, `budget` (one rule) and `progress` (a line, or a function)."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge
 
-from stakes import SquaredError, cold_start, outlook, rank, simulate
+import stakes
+from stakes import CRPS, GaussianBelief, LogLoss, SquaredError, cold_start, outlook, rank, simulate
 from stakes._utils.arguments import (
     DRAWS,
     SUBSAMPLE,
@@ -19,12 +22,15 @@ from stakes._utils.arguments import (
     as_texts_of,
     check_budget,
     generator,
+    implements,
     is_positive,
     is_true_or_false,
     left_to_spend,
     no_progress,
 )
+from stakes.beliefs.base import Belief, DistributionBelief, SimplifiedBelief
 from stakes.exceptions import StakesError
+from stakes.losses import DistributionLoss, Loss
 
 
 def test_a_random_state_is_a_number_a_generator_or_none():
@@ -189,3 +195,65 @@ def test_true_is_no_number_anywhere(rng):
     ):
         with pytest.raises((StakesError, TypeError), match=r"must be .*; got True"):
             refused()
+
+
+PROTOCOLS = [Loss, DistributionLoss, Belief, DistributionBelief, SimplifiedBelief]
+
+
+def members(protocol):
+    names = {*vars(protocol), *getattr(protocol, "__annotations__", {})}
+    return {name for name in names if name == "__call__" or not name.startswith("_")}
+
+
+class Passing:
+    """Has all that another object has."""
+
+    def __init__(self, other):
+        self.other = other
+
+    def __getattr__(self, name):
+        return getattr(self.other, name)
+
+
+def some_values():
+    belief = GaussianBelief([0.0], [1.0], [1.0], [[0.5]])
+    losses = [SquaredError(), LogLoss(), CRPS(), stakes.ThresholdDecision(0.0), stakes.CostMatrix([[0.0, 1.0]])]
+    filled = [SimpleNamespace(**dict.fromkeys(members(protocol), print)) for protocol in PROTOCOLS]
+    lacking = type("Lacking", (), {**dict.fromkeys(members(Loss), print), "action": None})()
+    return [
+        belief,
+        stakes.NormalEnsemble([[0.0, 1.0]], 0.5, [[0.0, 2.0]], 0.5),
+        *losses,
+        *filled,
+        lacking,
+        1,
+        None,
+        int,
+    ]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_what_a_value_implements_is_what_isinstance_says(protocol):
+    for value in some_values() * 2:  # the second time from what is kept of types
+        assert implements(value, protocol) is isinstance(value, protocol)
+
+
+def test_instances_of_one_type_may_differ():
+    class Free:
+        pass
+
+    empty, full = Free(), Free()
+    vars(full).update(dict.fromkeys(members(Belief), print))
+    assert not implements(empty, Belief)
+    assert implements(full, Belief)
+    assert not implements(empty, Belief)
+    belief = GaussianBelief([0.0], [1.0], [1.0], [[0.5]])
+    assert implements(Passing(belief), Belief)
+    assert not implements(Passing(SquaredError()), Belief)
+
+
+def test_one_who_says_that_he_implements_a_protocol_does():
+    class Said(Loss):
+        """Nothing written."""
+
+    assert implements(object.__new__(Said), Loss)

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 import tracemalloc
 
@@ -13,7 +15,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from threadpoolctl import threadpool_info
 
 from stakes import GaussianBelief, LogLoss, SquaredError, VoteEnsemble, score
-from stakes._utils.compute import all_parts, in_parts
+from stakes._utils.compute import all_parts, has_jit, in_parts, is_compiling
 
 
 def gaussian(rng, n=200, m=20):
@@ -132,3 +134,45 @@ def test_all_parts_are_done_here_where_a_worker_is_killed():
     with pytest.warns(RuntimeWarning, match="a worker process was ended"):
         found = all_parts(killed, lambda: ((HERE, (3,), number) for number in range(6)), 2)
     assert found == [killed(HERE, (), number) for number in range(6)]
+
+
+FIRST_USE = """
+import numpy as np
+from numba.core import event
+from stakes import LogLoss, VoteEnsemble, score
+from stakes._utils.compute import is_compiling
+
+class Seen(event.Listener):
+    def on_start(self, event):
+        function = event.data["dispatcher"].py_func
+        print(function.__module__, function.__qualname__, is_compiling())
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Seen())
+votes = np.random.default_rng(0).integers(3, size=(400, 100))
+assert not is_compiling()
+score(LogLoss([1.0, 2.0, 3.0]), VoteEnsemble(votes[:200], votes[200:], 3))
+assert not is_compiling()
+"""
+
+
+@pytest.mark.skipif(not has_jit(), reason="numba is not installed")
+def test_loops_are_compiled_once_and_without_the_text_of_errors(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def run():
+        command = [sys.executable, "-c", FIRST_USE]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return [line.rsplit(" ", 1) for line in done.stdout.splitlines()]
+
+    first = run()
+    assert "stakes.acquisition.votes entropies" in [name for name, _ in first]
+    assert {says for name, says in first if not name.startswith("stakes.")} <= {"True"}  # within a loop of ours
+    assert not [name for name, _ in first if "unicode" in name]  # a message on shapes takes longer than the loop
+    assert run() == []  # kept on the disk
+
+
+def test_nothing_is_compiled_where_nothing_is_called():
+    assert not is_compiling()

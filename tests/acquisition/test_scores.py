@@ -202,3 +202,22 @@ def test_a_form_that_gives_negative_reductions_is_caught(monkeypatch):
     monkeypatch.setattr(scores, "find_form", lambda loss, belief: wrong)
     with pytest.raises(FloatingPointError, match="none can be negative"):
         score(SquaredError(), belief)
+
+
+@pytest.mark.parametrize("log_scale", [0.0, -3.5, 40.0, -600.0, 700.0])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_one_scale_is_applied_as_a_scale_for_each_value(dtype, log_scale):
+    belief = GaussianBelief(*(np.asarray(each, dtype) for each in ([0.0], [1.0], [1.0], [[0.5]])))
+    for values in (np.array([1.0, 0.25, 0.0]), np.zeros(3), np.zeros(0)):
+        each = scores.unscaled(values, np.full(len(values), log_scale), belief)
+        one = scores.unscaled(values, log_scale, belief)
+        np.testing.assert_allclose(one, each, rtol=1e-13 if one.dtype == np.float64 else 1e-6)
+        assert one.dtype == each.dtype
+
+
+def test_one_scale_beyond_all_numbers_is_refused():
+    belief = GaussianBelief([0.0], [1.0], [1.0], [[0.5]])
+    for scale in (800.0, -800.0):
+        with pytest.raises(FloatingPointError, match="beyond the range of"):
+            scores.unscaled(np.array([1.0, 0.0]), scale, belief)
+        np.testing.assert_array_equal(scores.unscaled(np.zeros(2), scale, belief), 0.0)

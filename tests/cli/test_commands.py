@@ -10,6 +10,7 @@ import time
 import click
 import pytest
 
+from stakes._utils import compute
 from stakes.cli import commands
 from stakes.cli import output as waiting
 from stakes.exceptions import StakesError
@@ -246,11 +247,14 @@ def test_progress_is_shown_on_a_terminal_after_a_second(monkeypatch):
         with waiting.waiting("reading") as progress:
             progress("scoring rows", 0.25)
             time.sleep(0.1)
+            monkeypatch.setattr(compute, "_compiling", ["a loop"])
+            time.sleep(0.1)
         shown = ""
         while not shown.endswith("\r"):  # a terminal may give what was written in parts
             shown += os.read(ours, 10_000).decode()
     os.close(ours)
-    assert "[#####...............]  25% scoring rows" in shown
+    assert "[#####...............]  25% scoring rows, " in shown
+    assert "25% scoring rows (compiling loops, once after the installation), " in shown
     assert shown.endswith("\r")
 
 

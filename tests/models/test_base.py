@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import subprocess
+import sys
+from importlib import import_module
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor, VotingClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.multioutput import MultiOutputRegressor
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from stakes import LogLoss, SquaredError, rank
-from stakes.models import EnsembleOf, GaussianProcess, belief_of, prepare_belief
+from stakes.models import (
+    EnsembleOf,
+    GaussianProcess,
+    base,
+    belief_of,
+    bootstrap,
+    default_model,
+    inspection,
+    labelled,
+    prepare_belief,
+)
+from stakes.models.base import is_one_of
 
 RNG = np.random.default_rng(0)
 ROWS, OTHERS = RNG.normal(size=(60, 3)), RNG.normal(size=(12, 3))
@@ -78,3 +95,48 @@ def test_rankings_are_the_same_for_any_chunk(jobs):
             rank(MODELS[name], SquaredError(), ROWS, contexts=OTHERS, n=5, chunk=c, n_jobs=jobs) for c in (7, 60)
         ]
         assert answers[0].indices == answers[1].indices
+
+
+LAZY = """
+import sys
+from stakes import models
+from stakes.models import base
+assert not {"sklearn.ensemble", "sklearn.linear_model", "sklearn.compose"} & set(sys.modules)
+assert not base.is_one_of([], "sklearn.ensemble.RandomForestClassifier")
+"""
+"""Adapters of these are imported with the first model of theirs."""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from sklearn.ensemble import RandomForestClassifier as Kind; base.register_model(Kind, print)",
+        "from sklearn.linear_model import BayesianRidge as Kind; base.register_model(Kind, print)",
+        "from sklearn.compose import TransformedTargetRegressor as Kind; base.register_model(Kind, print)",
+    ],
+)
+def test_an_adapter_that_is_imported_late_still_has_the_first_word(code):
+    done = subprocess.run([sys.executable, "-c", LAZY + code], capture_output=True, text=True, check=False)
+    assert re.search(r"StakesError: an adapter for \w+ is registered already", done.stderr)
+
+
+def test_members_of_a_forest_are_known_before_its_belief_was_asked_for():
+    code = """
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+X = np.arange(40.0)[:, None]
+forest = RandomForestRegressor(20, random_state=0).fit(X, X[:, 0])
+print(float(models.out_of_bag_noise(forest, X, X[:, 0])))
+"""
+    done = subprocess.run([sys.executable, "-c", LAZY + code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) > 0.0
+
+
+@pytest.mark.parametrize("module", [base, bootstrap, default_model, inspection, labelled])
+def test_classes_that_are_asked_for_by_name_are_there(module):
+    names = set(re.findall(r'"(sklearn\.\w+\.\w+)"', inspect.getsource(module)))
+    assert names
+    for name in names:
+        home, _, kind = name.rpartition(".")
+        assert is_one_of(getattr(import_module(home), kind).__new__(getattr(import_module(home), kind)), name)
+    assert not is_one_of(Pipeline([]), *names)

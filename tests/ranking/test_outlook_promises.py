@@ -8,13 +8,16 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import stakes
 from stakes.ranking.outlook import (
-    GAUSSIAN_RATE,
+    CLASS_RATE,
+    GAUSSIAN_SHARE,
     MEMBER_RATE,
     MEMBER_SHARE,
     SPREAD,
+    class_rate,
     curve,
     of_gaussian,
     of_members,
+    rate_of,
 )
 
 JOINT = np.array([0.1, 0.2, 0.3, 0.4])
@@ -23,50 +26,104 @@ BESIDE = curve(MEMBER_RATE, 0.5, 20, 4)
 
 
 def test_a_curve_by_hand():
-    """With a loss of L + c / n today, of which c / n can be saved, b labels more leave L + c / (n + b)."""
-    can_be_saved = 0.7 * 2.0
-    assert curve(0.7, 2.0, 20, 5)[-1] == pytest.approx(can_be_saved * (1 - 20 / 25))
-    three = curve(0.7, 2.0, 20, 3)[-1]
-    assert three + curve(1.0, can_be_saved - three, 23, 2)[-1] == pytest.approx(curve(0.7, 2.0, 20, 5)[-1])
+    """Of 1.4 that can be saved, 60 labels beside 20 save the share .75^.8, .7944; the first of them (1/21)^.8."""
+    found = curve(0.7, 2.0, 20, 60)
+    assert found[-1] == pytest.approx(1.4 * 0.7944179, rel=1e-6)
+    assert found[0] == pytest.approx(1.4 * 0.0875436, rel=1e-6)
     assert (curve(0.7, 2.0, None, 5) == 0).all()
 
 
+def test_the_curve_grows_ever_more_slowly_and_less_with_more_labels():
+    """The first of a batch is worth more than its share of it, and all of what can be saved is the limit."""
+    found = curve(0.5, 1.0, 20, 5000)
+    steps = np.diff(found, prepend=0.0)
+    assert (steps > 0).all()
+    assert (np.diff(steps) < 0).all()
+    assert found[0] > (16 / 36 / 16) * 0.5 * 1.2
+    assert 0.99 * 0.5 < found[-1] < 0.5
+    assert (curve(0.5, 1.0, 40, 16) < found[:16]).all()
+    assert curve(0.5, 1.0, 0, 2) == pytest.approx([0.5, 0.5])
+
+
+def test_the_rate_goes_by_bits_of_a_class(rng):
+    assert class_rate(2) == CLASS_RATE == 0.1
+    assert class_rate(8) == pytest.approx(0.3)
+    assert (class_rate(1), class_rate(2000)) == (0.0, 1.0)
+    votes = rng.integers(0, 4, (3, 5))
+    assert rate_of(stakes.VoteEnsemble(votes, votes, 4)) == pytest.approx(0.2)
+    assert rate_of(stakes.VoteEnsemble(votes, votes, 4).as_probabilities()) == pytest.approx(0.2)
+    normals = stakes.NormalEnsemble(votes * 1.0, votes + 1.0, votes * 1.0, votes + 1.0)
+    assert rate_of(normals) == MEMBER_RATE
+
+
+def test_promises_of_two_and_of_eight_classes_by_hand():
+    """20 labels, an expected loss of .5: the next 5 save a third of .06, and .1 or .3 of .5 times .2^.8."""
+    honest, joint = (np.full(5, 0.06), np.zeros(5)), np.full(5, 0.3)
+    for classes, curved in ((2, 0.0137973), (8, 0.0413919)):
+        worths, errors = of_members(honest, joint, 0.5, 20, class_rate(classes))
+        assert worths[-1] == pytest.approx(0.02 + curved, rel=1e-6)
+        assert errors[-1] == pytest.approx(1.25 * max(0.02 + curved, 0.05 * np.log2(classes) * 0.4472136), rel=1e-6)
+
+
 def test_members_beside_the_curve():
-    worths, errors = of_members(HONEST, JOINT, 0.5, 20)
+    worths, errors = of_members(HONEST, JOINT, 0.5, 20, MEMBER_RATE)
     assert worths == pytest.approx(MEMBER_SHARE * HONEST[0] + BESIDE)
-    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * worths))
-    assert of_members(None, JOINT, 0.5, 20)[0] == pytest.approx(BESIDE)
+    root = MEMBER_RATE * 0.5 * np.sqrt(np.arange(1, 5) / np.arange(21, 25))  # above each of the worths
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * root))
+    assert of_members(None, JOINT, 0.5, 20, MEMBER_RATE)[0] == pytest.approx(BESIDE)
 
 
 def test_no_promise_is_above_what_it_would_be_if_a_member_were_right():
     """But the model may be wrong about that: the error stays."""
-    worths, errors = of_members(HONEST, np.zeros(4), 0.5, 20)
+    worths, errors = of_members(HONEST, np.zeros(4), 0.5, 20, MEMBER_RATE)
     assert (worths == 0).all()
     assert (errors >= SPREAD * BESIDE).all()
-    worths, _ = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20)
+    worths, _ = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20, MEMBER_RATE)
     assert worths[:2] == pytest.approx([0.0, 0.001])
     assert (np.diff(worths) >= 0).all()
 
 
 def test_without_a_count_of_labels_members_alone_speak():
-    worths, errors = of_members(HONEST, JOINT, 0.5, None)
+    worths, errors = of_members(HONEST, JOINT, 0.5, None, MEMBER_RATE)
     assert worths == pytest.approx(MEMBER_SHARE * HONEST[0])
     assert errors == pytest.approx(np.hypot(MEMBER_SHARE * HONEST[1], SPREAD * worths))
-    assert of_members(None, JOINT, 0.5, None)[0] == pytest.approx(MEMBER_SHARE * JOINT)
+    assert of_members(None, JOINT, 0.5, None, MEMBER_RATE)[0] == pytest.approx(MEMBER_SHARE * JOINT)
 
 
 def test_a_loss_of_nothing_promises_nothing():
-    worths, errors = of_members(None, JOINT, 0.0, 20)
+    worths, errors = of_members(None, JOINT, 0.0, 20, MEMBER_RATE)
     assert (worths == 0).all()
     assert (errors == 0).all()
 
 
-def test_a_gaussian_belief_is_taken_at_its_word_but_not_for_sure():
-    worths, errors = of_gaussian(np.array([0.2, 0.01]), np.array([0.3, 0.0]), 0.5, 20)
-    assert worths == pytest.approx([0.2, 0.01])
-    between = np.sqrt(0.01 * GAUSSIAN_RATE * 0.5 * 2 / 22)  # where the model sees less to learn than a curve does
-    assert errors == pytest.approx([np.hypot(0.3, 0.2 * SPREAD), SPREAD * between])
-    assert of_gaussian(worths, np.zeros(2), 0.5, None)[1] == pytest.approx(SPREAD * worths)
+def test_a_gaussian_belief_is_promised_a_fifth_more_but_not_for_sure():
+    """It expects to lose .5, of which labels can save .23 at most."""
+    worths, errors = of_gaussian(np.array([0.1, 0.2]), np.array([0.3, 0.0]), 0.5, 0.23, 20)
+    assert worths == pytest.approx([0.12, 0.23])
+    assert errors == pytest.approx([np.hypot(0.36, 0.15), 0.2875])
+    worths, errors = of_gaussian(np.array([0.01, 0.02]), np.zeros(2), 0.5, 0.23, 20)
+    assert worths == pytest.approx([0.012, 0.024])
+    assert errors == pytest.approx([0.25 * 0.2182179, 0.25 * 0.3015113])  # where a curve sees more to learn: its root
+    assert of_gaussian(np.array([0.01]), np.zeros(1), 0.5, 0.23, None)[1] == pytest.approx([SPREAD * 0.012])
+    assert of_gaussian(np.zeros(2), np.zeros(2), 0.0, 0.0, 20)[0] == pytest.approx(np.zeros(2))
+    assert of_gaussian(np.array([0.3]), np.zeros(1), 0.5, 0.23, 20)[0] == [0.3]  # sampled, above the most
+
+
+def test_worths_of_rows_are_in_the_units_of_promises(rows):
+    """Rows of a Gaussian belief add up to what all of them are promised to save."""
+    model = GaussianProcessRegressor(RBF() + WhiteKernel(0.04), optimizer=None).fit(rows[:10], np.sin(rows[:10, 0]))
+    found = stakes.outlook(model, stakes.SquaredError(), rows[10:], n=4, costs=2.0)
+    plain = stakes.rank(model, stakes.SquaredError(), rows[10:], n=4, costs=2.0, batch=True)
+    assert found.ranking.indices == plain.indices
+    each = [reason.worth for reason in found.ranking.reasons]
+    assert each == pytest.approx([GAUSSIAN_SHARE * reason.worth for reason in plain.reasons])
+    assert np.cumsum(each) == pytest.approx([offer.worth for offer in found.offers])
+    assert found.ranking.scores == pytest.approx([GAUSSIAN_SHARE * score for score in plain.scores])
+    assert found.offers[-1].worth < found.most.value < found.today.value
+    assert "Worths are 1.2 times what the model says" in str(found.ranking.notes[-1])
+    assert [note.kind for note in plain.notes] == [note.kind for note in found.ranking.notes[:-1]]
+    (together,) = [note.values["worth"] for note in found.ranking.notes if note.kind == "joint worth"]
+    assert together == pytest.approx(found.offers[-1].worth)
 
 
 @pytest.fixture
@@ -83,7 +140,7 @@ def test_outlook_promises_less_with_more_labels(rows):
         found = stakes.outlook(model, stakes.CostMatrix([[0.0, 1.0], [10.0, 0.0]]), rows[40:], n=8)
         offers = found.offers
         bound = MEMBER_SHARE * np.asarray([offer.joint for offer in offers])
-        bound = bound + curve(MEMBER_RATE, found.today.value, count, 8)
+        bound = bound + curve(class_rate(2), found.today.value, count, 8)
         assert all(offer.worth <= most + 1e-12 for offer, most in zip(offers, bound, strict=True))
         assert all(offer.error >= SPREAD * offer.worth for offer in offers)
         assert (np.diff([offer.worth for offer in offers]) >= 0).all()

@@ -70,6 +70,16 @@ def test_many_weak_labels_pay_where_a_few_do_not():
     assert "if worth grows" not in many.sentences[0]
 
 
+def test_labels_that_save_nothing_are_not_worth_nearly_what_they_cost():
+    """However little the model may know of that: a batch that is said to save nothing is no close call."""
+    nothing = tuple(Offer(size, 0.0, 1.0, 0.1 * size, 10.0) for size in (1, 2))
+    assert advised(nothing, Amount(0.0, 0.0), np.full(20, 0.1), None, 10.0)[0] == "stop"
+    half = tuple(Offer(size, 0.005 * size, 1.0, 0.1 * size, 10.0) for size in (1, 2))  # a quarter of it is the margin
+    assert advised(half, Amount(0.5, 0.0), np.full(20, 0.1), None, 10.0)[0] == "stop"
+    nearly = tuple(Offer(size, 0.0085 * size, 1.0, 0.1 * size, 10.0) for size in (1, 2))
+    assert advised(nearly, Amount(0.5, 0.0), np.full(20, 0.1), None, 10.0)[0] == "too close to call"
+
+
 def test_what_is_at_risk_is_said_where_the_advice_may_be_wrong():
     unsure = advised(offers([1.5], [0.5]), Amount(9.0, 0.0), decisions=1.0, **purchase())[1]
     assert unsure[1:] == ("At risk, weighed by how likely it is: 0.02 if you buy, 0.52 if you stop.",)

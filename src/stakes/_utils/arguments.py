@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -22,6 +23,34 @@ if TYPE_CHECKING:
 
 RandomState: TypeAlias = int | np.random.Generator | None
 """A whole number, a generator, or None (which is 0: the same call gives the same answer)."""
+
+
+def implements(value: Any, protocol: type) -> bool:
+    """Whether a value has the members of a protocol, as `isinstance` says, which takes longer than a small score.
+
+    What a class has once and for all is looked up once.
+    """
+    kind: Any = type(value)
+    lacking = _lacking(kind, protocol)
+    if lacking is None:
+        return isinstance(value, protocol)
+    own: dict[str, Any] = getattr(value, "__dict__", {})
+    return not lacking or (any(name in own for name in lacking) and isinstance(value, protocol))
+
+
+@cache
+def _lacking(kind: Any, protocol: Any) -> frozenset[str] | None:
+    """The members that instances of a class do not have from it; None where that is for each of them to say."""
+    if protocol in kind.__mro__:
+        return frozenset()
+    if hasattr(kind, "__getattr__") or kind.__getattribute__ is not object.__getattribute__:
+        return None
+    defined = [name for each in protocol.__mro__[:-1] for name in (*vars(each), *getattr(each, "__annotations__", {}))]
+    wanted = {name for name in defined if name == "__call__" or not name.startswith("_")}
+    fields = getattr(kind, "__dataclass_fields__", {})
+    found = [name for name in wanted if getattr(kind, name, None) is not None]
+    found += [name for name in wanted if name in fields and not callable(getattr(protocol, name, None))]
+    return frozenset(wanted) - frozenset(found)
 
 
 def as_texts_of(name: str, given: Any) -> tuple[str, ...]:

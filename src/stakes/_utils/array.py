@@ -37,8 +37,11 @@ _NUMPY = array_namespace(np.zeros(0))
 
 def namespace(*arrays: Array) -> Namespace:
     """The array library of `arrays` (those that are None or Python numbers have none)."""
-    if arrays and all(type(array) is np.ndarray for array in arrays):  # it is asked hundreds of times in a call
-        return _NUMPY
+    for array in arrays:  # it is asked hundreds of times in a call
+        if type(array) is not np.ndarray:
+            break
+    else:
+        return _NUMPY if arrays else array_namespace()
     return array_namespace(*(array for array in arrays if is_array_api_obj(array)))
 
 
@@ -177,6 +180,8 @@ def filled(shape: int | tuple[int, ...], value: float, like: Array) -> Array:
 
 def double(array: Array) -> Array:
     """`array` in double precision: quadrature is done there whatever came in."""
+    if type(array) is np.ndarray and array.dtype == np.float64:
+        return array
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
 
@@ -209,6 +214,8 @@ def ratio(numerator: Array, denominator: Array) -> Array:
     """`numerator / denominator`, and 0 where the denominator is 0."""
     xp = namespace(numerator, denominator)
     empty = denominator == 0
+    if type(empty) is np.ndarray and not empty.any():
+        return np.asarray(numerator / denominator)
     one = xp.ones_like(denominator)
     return xp.where(empty, xp.zeros_like(one), numerator / xp.where(empty, one, denominator))
 
@@ -224,6 +231,8 @@ def log_of(values: Array) -> Array:
     """The logarithm, -inf at 0 (and below, which only rounding can be), without a warning."""
     xp = namespace(values)
     positive = values > 0
+    if type(values) is np.ndarray and positive.all():
+        return np.log(values)
     return xp.where(positive, xp.log(xp.where(positive, values, xp.ones_like(values))), -xp.inf * xp.ones_like(values))
 
 

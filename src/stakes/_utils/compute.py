@@ -33,6 +33,7 @@ from stakes.exceptions import StakesError
 
 _Result = TypeVar("_Result")
 _Loop = TypeVar("_Loop", bound=Callable[..., Any])
+_WORTH_FETCHING = 10**6  # numbers, of which a compiled pass saves a millisecond
 _FAST_MATH = {"nsz", "contract", "reassoc", "arcp"}  # not "nnan" or "ninf": what is not finite must stay so
 
 
@@ -44,6 +45,14 @@ def has_jit() -> bool:
 @cache
 def _installed() -> bool:
     return importlib.util.find_spec("numba") is not None
+
+
+def is_worth_compiling(numbers: int) -> bool:
+    """Whether loops are compiled, and there are so many numbers that a pass over them is worth fetching one.
+
+    The first loop of a process takes a third of a second, numba's import included, also where it is on the disk.
+    """
+    return numbers >= _WORTH_FETCHING and has_jit()
 
 
 def has_kernel(array: Any) -> bool:
@@ -71,6 +80,7 @@ def loop(function: _Loop) -> _Loop:
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     import numba
 
+    _watch_numba()
     known = function.__globals__
     called = {
         name: known[name].compiled() for name in function.__code__.co_names if hasattr(known.get(name), "compiled")
@@ -85,6 +95,40 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return made(keep=True)
     except RuntimeError:  # there is no folder to keep compiled code in
         return made(keep=False)
+
+
+_compiling: list[str] = []
+"""The loops that are being compiled, not fetched from the disk: each that waits for another is there, too."""
+
+
+def is_compiling() -> bool:
+    """Whether a loop of the package is being compiled in this process, which takes seconds and is done once."""
+    return bool(_compiling)
+
+
+@cache
+def _watch_numba() -> None:
+    """Keep account of the loops that are being compiled, as numba reports them."""
+    from numba.core import event
+
+    class Watch(event.Listener):
+        def on_start(self, event: Any) -> None:
+            if (name := _own_loop(event)) is not None:
+                _compiling.append(name)
+
+        def on_end(self, event: Any) -> None:
+            if (name := _own_loop(event)) is not None and name in _compiling:
+                _compiling.remove(name)
+
+    register: Any = event.register  # which has no types
+    register("numba:compile", Watch())
+
+
+def _own_loop(event: Any) -> str | None:
+    """The name of the loop that is compiled; None if it is none of the package."""
+    function = event.data["dispatcher"].py_func
+    own = function.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return f"{function.__module__}.{function.__qualname__}" if own else None
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -106,7 +150,11 @@ def in_parts(
     than `most` at once, where that is given. An error in the parts, or in the function, comes out here. Where a worker
     process is killed, a warning says so, and what is still to do is done in this process, with the same result.
     """
-    wanted = get_active_backend()[1] if checked_jobs(n_jobs) is None else n_jobs
+    wanted = n_jobs
+    if checked_jobs(n_jobs) is None:
+        backend, wanted = get_active_backend()
+        if (backend.default_n_jobs if wanted is None else wanted) == 1:
+            return (function(*part) for part in parts)  # alone: libraries may use all cores beneath it
     ahead = most or "2*n_jobs"
     workers = Parallel(n_jobs=wanted, prefer="threads", batch_size=1, return_as="generator", pre_dispatch=ahead)
     if n_jobs is None and workers.n_jobs == 1:

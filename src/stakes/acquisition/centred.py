@@ -131,6 +131,8 @@ def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, A
     heavy = means if weights is None else means * constant(weights, means)
     total = xp.sum(heavy, axis=1, keepdims=True)  # [M, 1]: W
     share = ratio(heavy, total + xp.zeros_like(heavy))
+    if weights is not None and sum(weight > 0 for weight in weights) == 1:
+        shares = 0.0 * shares  # one class alone counts, and no label moves its share: what is left is rounding
     return share, shares[:, None] * total * (share**2 if isinstance(loss, BrierLoss) else share)
 
 
@@ -148,14 +150,13 @@ def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms
 def _action_terms(loss: Loss, belief: CategoricalEnsemble, shares: Array) -> Terms:
     xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
     table, log_scale = relative_statistics(loss, belief)  # [C, A]
-    costs = xp.permute_dims(xp.matmul(probability_rows(belief.contexts), table), (0, 2, 1))  # [M, A, K]
+    costs = xp.permute_dims(_product(probability_rows(belief.contexts), table), (0, 2, 1))  # [M, A, K]
     costs = _in_order(costs)
-    kept = loss.action(xp.matmul(costs, weights))  # [M, 1]
-    chosen = xp.astype(kept == xp.arange(costs.shape[1], device=kept.device)[None, :], costs.dtype)  # [M, A]
-    gains = xp.matmul(chosen[:, None, :], costs) - costs  # [M, A, K]: l_a - l_b
+    kept = loss.action(_product(costs, weights))  # [M, 1]
+    gains = _row_of(costs, kept) - costs  # [M, A, K]: l_a - l_b
     hopeless = xp.max(gains, axis=2, keepdims=True) <= 0  # no member prefers b, so no label can: it must set no scale
     gains = xp.where(hopeless, xp.zeros_like(gains), gains)
-    offsets = xp.matmul(gains, weights)  # [M, A]: D
+    offsets = _product(gains, weights)  # [M, A]: D
     gaps = gains - offsets[..., None]
     gaps *= weights * gains.shape[2]
     largest = xp.maximum(xp.max(gaps, axis=2), -xp.min(gaps, axis=2))  # [M, A]
@@ -179,8 +180,26 @@ def _scaled(kind: Kind, gaps: Array, heights: Array, offsets: Array, log_scale: 
     )
 
 
+def _product(values: Array, others: Array) -> Array:
+    """[..., D] or [...]: values [..., C] times [C, D] or [C], as one product and not one for each first index."""
+    xp = namespace(values)
+    found = xp.matmul(xp.reshape(values, (-1, values.shape[-1])), others)
+    return xp.reshape(found, (*values.shape[:-1], *others.shape[1:]))
+
+
+def _row_of(costs: Array, kept: Array) -> Array:
+    """[M, 1, K]: of costs [M, A, K], those of the actions kept [M, 1]."""
+    if is_numpy_array(costs):
+        return costs[np.arange(len(costs)), np.asarray(kept[:, 0], dtype=np.intp)][:, None, :]
+    xp = namespace(costs)
+    chosen = xp.astype(kept == xp.arange(costs.shape[1], device=kept.device)[None, :], costs.dtype)  # [M, A]
+    return xp.matmul(chosen[:, None, :], costs)
+
+
 def _in_order(values: Array) -> Array:
     """The same values in the order of their axes in memory, where loops find neighbours."""
+    if is_numpy_array(values):
+        return np.ascontiguousarray(values)
     return namespace(values).reshape(namespace(values).reshape(values, (-1,)), values.shape)
 
 
@@ -193,16 +212,26 @@ def centred(members: Array, weights: Array) -> tuple[Array, Array]:
     xp = namespace(members)
     gaps = double(_in_order(xp.permute_dims(members, (0, 2, 1))))  # [n, C, K]
     gaps = gaps / xp.sum(gaps, axis=1, keepdims=True)
-    means = xp.matmul(gaps, weights)
+    means = _product(gaps, weights)
     possible = means > SINGLE_NOTHING
-    inverse = xp.where(possible, 1.0 / xp.where(possible, means, xp.ones_like(means)), xp.zeros_like(means))
+    if is_numpy_array(possible) and possible.all():
+        inverse = 1.0 / means
+    else:
+        inverse = xp.where(possible, 1.0 / xp.where(possible, means, xp.ones_like(means)), xp.zeros_like(means))
     gaps -= means[..., None]
     gaps *= inverse[..., None]
-    if 0 not in gaps.shape:
+    if 0 not in gaps.shape and _some_may_agree(gaps):
         agreed = xp.maximum(xp.max(gaps, axis=2), -xp.min(gaps, axis=2)) <= _AGREED
         if bool(xp.any(agreed)):
             gaps = xp.where(agreed[..., None], xp.zeros_like(gaps), gaps)
     return means, gaps
+
+
+def _some_may_agree(gaps: Array) -> bool:
+    """Whether members [n, C, K] may agree about some class: by the sum of squares, which is quicker than both ends."""
+    if not is_numpy_array(gaps):
+        return True
+    return bool((np.einsum("nck,nck->nc", gaps, gaps) <= gaps.shape[2] * _AGREED**2).any())
 
 
 def within_reach(
@@ -291,7 +320,7 @@ def _block_sums(
 
 def block_numbers(loss: Any, belief: CategoricalEnsemble) -> int:
     """The products of a candidate, and as many numbers for each of the few temporaries of what is made of them."""
-    terms = loss.statistics(constant(np.eye(belief.n_classes), double(belief.like)), None).shape[-1]  # C + 1, or A
+    terms = loss.costs.shape[1] if isinstance(loss, CostMatrix) else belief.n_classes + 1
     return int(8 * belief.n_classes * terms * belief.n_contexts + 2 * belief.n_classes * belief.member_weights.shape[0])
 
 
@@ -315,9 +344,11 @@ def _log_excess(q: Array) -> Array:
     By a series where all q are small. Rounding may put q below -1, where no probability is.
     """
     xp = namespace(q)
-    if 0 in q.shape or max(float(xp.max(q)), -float(xp.min(q))) < _NEAR:
+    least, most = (float(xp.min(q)), float(xp.max(q))) if 0 not in q.shape else (0.0, 0.0)
+    if max(most, -least) < _NEAR:
         return q * q * (1 / 2 + q * (-1 / 6 + q * (1 / 12 + q * (-1 / 20 + q / 30))))
-    q = xp.clip(q, _ALL_BUT_GONE, None)
+    if least < _ALL_BUT_GONE:
+        q = xp.clip(q, _ALL_BUT_GONE, None)
     logs = xp.log1p(q)
     logs *= q + 1.0
     logs -= q

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from array_api_compat import device
 
+from stakes._utils.arguments import implements
 from stakes._utils.array import Array, constant, double, filled, log_sum, namespace, on_host, replaced, slices
 from stakes.beliefs import (
     Belief,
@@ -204,7 +205,7 @@ def find_form(loss: AnyLoss, belief: Belief) -> Form:
 
 def simplest(belief: Any) -> Any:
     """The belief as the simplest kind that holds it: forms and closed answers of that kind serve it."""
-    return belief.simplest() if isinstance(belief, SimplifiedBelief) else belief
+    return belief.simplest() if implements(belief, SimplifiedBelief) else belief
 
 
 @cache
@@ -259,30 +260,30 @@ def general_form(loss: AnyLoss) -> Form:
     """The form that is right for this loss under every belief: expected regret, as `expected_regret` computes it."""
     if isinstance(loss, PerContext):
         return EACH_CONTEXT_GENERAL
-    return OVER_DISTRIBUTIONS if isinstance(loss, DistributionLoss) else GENERAL
+    return OVER_DISTRIBUTIONS if implements(loss, DistributionLoss) else GENERAL
 
 
 def check_pair(loss: AnyLoss, belief: Belief) -> None:
     """Refuse what is no loss or no belief, and a loss that is not defined wherever the target can fall."""
-    if isinstance(loss, PerContext) and isinstance(belief, Belief):
+    if isinstance(loss, PerContext) and implements(belief, Belief):
         for one in {id(one): one for _, one, _ in loss.runs(belief.n_contexts)}.values():
             check_pair(one, belief)
         return
-    if isinstance(loss, type) or not isinstance(loss, Loss | DistributionLoss):
+    if isinstance(loss, type) or not (implements(loss, Loss) or implements(loss, DistributionLoss)):
         missing = missing_members(loss, Loss) if hasattr(loss, "statistics") else ()
         lacking = f", which lacks {' and '.join(missing)}" if missing else ""
         raise TypeError(
             f"the first argument must be a loss such as SquaredError(); got {loss!r}{lacking}. docs/adding_a_loss.md "
             "shows how to write one of your own."
         )
-    if not isinstance(belief, Belief):
+    if not implements(belief, Belief):
         raise TypeError(
             f"the second argument must be a belief such as GaussianBelief or CategoricalEnsemble; got "
             f"{type(belief).__name__}. A belief has the methods of stakes.beliefs.Belief."
         )
     ours, theirs = type(loss).__name__, type(belief).__name__
     if belief.domain in loss.domain:
-        if isinstance(loss, DistributionLoss) and not isinstance(belief, DistributionBelief):
+        if implements(loss, DistributionLoss) and not implements(belief, DistributionBelief):
             raise TypeError(
                 f"{ours} needs whole distributions of the target, and {theirs} gives moments only. Use GaussianBelief, "
                 "GaussianMixtureBelief, WarpedGaussianBelief or NormalEnsemble, or give it the methods of "

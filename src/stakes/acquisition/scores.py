@@ -354,19 +354,39 @@ def unscaled(values: Array, log_scale: Array | float, belief: Belief) -> Array:
     """
     xp, dtype = namespace(values), belief.like.dtype
     values = check_finite(double(values))
+    if isinstance(log_scale, float):
+        return _times_exp(values, log_scale, dtype)
     something = values != 0
     log_scale = xp.where(something, log_scale + xp.zeros_like(values), xp.zeros_like(values))
     if bool(xp.any(something)) and (dtype != xp.float64 or bool(xp.any(log_scale != 0))):
         log_values = log_scale + xp.log(xp.where(something, abs(values), xp.ones_like(values)))
         largest = float(xp.max(xp.where(something, log_values, xp.full_like(values, -xp.inf))))
-        dtype = dtype if _holds(xp.finfo(dtype), largest) else xp.float64
-        if not _holds(xp.finfo(dtype), largest):
-            raise FloatingPointError(
-                f"the largest result is exp({largest:.1f}), beyond the range of {dtype}: ask for results relative to a "
-                "common scale, score(..., return_log_scale=True) or uncertainty(..., return_log_scale=True)"
-            )
+        dtype = _holding(largest, dtype, xp)
     half = xp.exp(log_scale / 2.0)  # applied twice: the scale alone may be out of range
     return xp.astype(values * half * half, dtype)
+
+
+def _times_exp(values: Array, log_scale: float, dtype: Any) -> Array:
+    """The same with one scale for all values."""
+    xp = namespace(values)
+    most = float(xp.max(abs(values))) if 0 not in values.shape else 0.0
+    if most == 0.0:
+        return xp.astype(values, dtype)
+    if dtype != xp.float64 or log_scale != 0.0:
+        dtype = _holding(log_scale + math.log(most), dtype, xp)
+    half = math.exp(log_scale / 2.0)
+    return xp.astype(values * half * half, dtype)
+
+
+def _holding(log_value: float, dtype: Any, xp: Any) -> Any:
+    """The dtype, or double precision where that alone holds exp(log_value); an error where nothing does."""
+    dtype = dtype if _holds(xp.finfo(dtype), log_value) else xp.float64
+    if not _holds(xp.finfo(dtype), log_value):
+        raise FloatingPointError(
+            f"the largest result is exp({log_value:.1f}), beyond the range of {dtype}: ask for results relative to a "
+            "common scale, score(..., return_log_scale=True) or uncertainty(..., return_log_scale=True)"
+        )
+    return dtype
 
 
 def _holds(info: Any, log_value: float) -> bool:
@@ -530,12 +550,18 @@ def _one_by_one(
 ) -> Array:
     """[N]: log scores, from the reductions of each context."""
     xp = namespace(belief.like)
-    log_scores = filled(belief.n_candidates, -math.inf, belief.like)  # [N]
+    log_scores = None  # [N]
     for contexts, log_scale, parts in blocks(form, loss, belief, memory_limit):
         log_share = double(log_scale) + log_of(weights[contexts])  # [m]
         worths = in_parts(_block_worths, ((part, log_share) for part in parts), n_jobs, most=AT_ONCE)
-        log_scores = _log_sum(log_scores, xp.concat(list(worths)))
+        found = _joined(list(worths), xp)
+        log_scores = found if log_scores is None else _log_sum(log_scores, found)
     return log_scores
+
+
+def _joined(parts: list[Array], xp: Any) -> Array:
+    """All parts, end to end."""
+    return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
 def _block_worths(block: Block, log_share: Array) -> Array:
@@ -564,7 +590,7 @@ def _in_blocks(
     assert form.total is not None
     step = max(1, numbers_within(memory_limit, belief) // form.total.numbers(loss, belief))
     parts = ((worth, form.total.in_logs, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
-    return namespace(belief.like).concat(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)))
+    return _joined(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)), namespace(belief.like))
 
 
 def _block_totals(worth: Callable[[Any], Array], in_logs: bool, block: Belief) -> Array:
@@ -580,11 +606,12 @@ def log_worth(part: Array, log_share: Array) -> Array:
     """
     xp = namespace(part)
     check_sign(check_finite(part))
-    counts = log_share > -xp.inf
-    top = xp.max(log_share)
-    if float(xp.min(xp.where(counts, log_share, top))) > float(top) - SHARE_RANGE or float(top) == -math.inf:
-        top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-        return log_of(xp.matmul(part, xp.exp(log_share - top))) + top
+    largest, least = float(xp.max(log_share)), float(xp.min(log_share))
+    if least == -math.inf:  # of those that come up at all
+        least = float(xp.min(xp.where(log_share > -xp.inf, log_share, xp.full_like(log_share, largest))))
+    if least > largest - SHARE_RANGE or largest == -math.inf:
+        largest = largest if math.isfinite(largest) else 0.0
+        return log_of(xp.matmul(part, xp.exp(log_share - largest))) + largest
     logs = log_of(part) + log_share
     top = xp.max(logs, axis=1, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
@@ -601,9 +628,10 @@ def regret_of_members(loss: Any, member_weights: Array, expected: Array, action:
 def check_sign(part: Array) -> None:
     """Refuse reductions that are negative by more than rounding: no label is worth less than nothing."""
     xp = namespace(part)
-    if 0 not in part.shape and float(xp.min(part)) < -_ROUNDING * float(xp.max(abs(part))):
+    least = float(xp.min(part)) if 0 not in part.shape else 0.0
+    if least < 0.0 and least < -_ROUNDING * float(xp.max(abs(part))):
         raise FloatingPointError(
-            f"an expected reduction of {float(xp.min(part)):.3g} beside one of {float(xp.max(part)):.3g}: none can be "
+            f"an expected reduction of {least:.3g} beside one of {float(xp.max(part)):.3g}: none can be "
             "negative, so the loss, the belief or the form that ran is wrong. Compare it with expected_regret, and run "
             "stakes.testing.check_loss and check_belief."
         )

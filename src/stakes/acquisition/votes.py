@@ -90,13 +90,15 @@ def moments(words: Any, others: Any, rows: Any, columns: Any, statistics: Any, s
 def entropies(words: Any, others: Any, rows: Any, columns: Any, weights: Any, table: Any, out: Any, mass: Any) -> None:
     """Fill `out` [n, M] with sum_yz w_z c log c and `mass` [n, M, C] with sum_z w_z c, c the counts of y and z.
 
-    `table` [K + 1] holds k log k. Counts are used as they come: to write them down first costs a third more time.
+    `table` [K + 1] holds k log k. Counts are used as they come: to write them down first costs a third more time. The
+    masses are left out where `mass` is [n, M, 0].
     """
-    last = words.shape[1]
+    last, heavy = words.shape[1], mass.shape[2] > 0
     left = np.empty(last + 1, np.int64)  # of the context's votes, for the candidate's last class
     for n in range(words.shape[0]):
         for m in range(others.shape[0]):
-            left[:] = columns[m]
+            for z in range(last + 1):  # not as a slice: numba would compile the text of an error about shapes, for 2 s
+                left[z] = columns[m, z]
             total = 0.0
             for y in range(last):
                 rest, weight = rows[n, y], 0.0
@@ -111,12 +113,14 @@ def entropies(words: Any, others: Any, rows: Any, columns: Any, weights: Any, ta
                     weight += weights[z] * votes
                 left[last] -= rest
                 total += weights[last] * table[rest]
-                mass[n, m, y] = weight + weights[last] * rest
+                if heavy:
+                    mass[n, m, y] = weight + weights[last] * rest
             weight = 0.0
             for z in range(last + 1):
                 total += weights[z] * table[left[z]]
                 weight += weights[z] * left[z]
-            mass[n, m, last] = weight
+            if heavy:
+                mass[n, m, last] = weight
             out[n, m] = total
 
 
@@ -179,11 +183,15 @@ _ROUNDING = 64 * float(np.finfo(float).eps)  # of the heaviest class's weight ti
 def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
     """EUR of log loss from packed votes."""
     (others, columns), (weights, table) = _packed(belief.contexts, belief.n_classes), _tables(loss, belief)
+    unweighted = loss.class_weights is None
 
     def information(votes: Array) -> Array:
         words, rows = _packed(votes, belief.n_classes)
-        found, mass = np.empty((len(votes), len(others))), np.empty((len(votes), *columns.shape))
+        found = np.empty((len(votes), len(others)))
+        mass = np.empty((len(votes), len(others), 0 if unweighted else belief.n_classes))
         entropies(words, others, rows, columns, weights, table, found, mass)
+        if unweighted:  # a label's mass is then its votes, whatever the context
+            return found - table[rows].sum(axis=1)[:, None]
         return found - np.einsum("nmy,nmy->nm", mass, np.log(np.maximum(mass, _LEAST)))
 
     return _gain(loss, belief, information, _CACHE)

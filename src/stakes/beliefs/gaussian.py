@@ -27,7 +27,7 @@ from stakes._utils.array import (
     replaced,
     slices,
 )
-from stakes._utils.compute import has_jit, loop
+from stakes._utils.compute import is_worth_compiling, loop
 from stakes.beliefs.base import Integrand, Reference, Regret, log_weight
 from stakes.beliefs.gaussian_integration import (
     WIDE_SD_AT_KINKS,
@@ -285,7 +285,7 @@ def _rows_of_block(rows: Callable[[int], Array], positions: range, candidates: s
 
 def count_impossible(covariance: Array, sd: Array, target_sd: Array) -> int:
     """How many covariances [N, M] are beyond the product of standard deviations [N] and [M]."""
-    if has_jit() and isinstance(covariance, np.ndarray):
+    if isinstance(covariance, np.ndarray) and is_worth_compiling(covariance.size):
         return int(_count_loop(covariance, sd, target_sd))
     xp, count = namespace(covariance), 0
     for part in slices(covariance.shape[0], max(1, at_once(covariance, _PAIRS) // covariance.shape[1])):

@@ -40,6 +40,7 @@ _CAUTIONS = {  # kinds of notes that are shown in any case
 _CAUTIOUS = 4  # lines of them
 _QUIET = 1.0  # seconds before anything is shown
 _TICK = 0.2
+_FIRST_USE = " (compiling loops, once after the installation)"
 _BAR = 20  # characters of a bar
 
 
@@ -237,13 +238,20 @@ def _tick(now: list[tuple[str, float | None]], over: threading.Event) -> None:
     while not over.wait(_TICK):
         passed = time.monotonic() - start
         if passed > _QUIET:
-            line = _line(*now[0], passed)
+            what, share = now[0]
+            line = _line(f"{what}{_FIRST_USE if _compiles() else ''}", share, passed)
             sys.stderr.write("\r" + line.ljust(length))
             sys.stderr.flush()
             length = len(line)
     if length:
         sys.stderr.write("\r" + " " * length + "\r")
         sys.stderr.flush()
+
+
+def _compiles() -> bool:
+    """Whether loops are being compiled, as far as anything that has some was imported."""
+    compute = sys.modules.get("stakes._utils.compute")
+    return compute is not None and hasattr(compute, "is_compiling") and bool(compute.is_compiling())
 
 
 def _line(what: str, share: float | None, passed: float) -> str:

@@ -1,9 +1,7 @@
 """Fitted models as beliefs: what a model you already have says of labels and targets, jointly."""
 
-from stakes.models import forests as _forests  # noqa: F401 (registers its adapters)
-from stakes.models import latent_classes as _latent_classes  # noqa: F401
+from stakes.models import latent_classes as _latent_classes  # noqa: F401 (registers its adapters)
 from stakes.models import sklearn_gaussian as _sklearn_gaussian  # noqa: F401
-from stakes.models import transformed as _transformed  # noqa: F401
 from stakes.models.base import Adapter, belief_of, prepare_belief, register_model
 from stakes.models.bayesian_process import BayesianProcess
 from stakes.models.bootstrap import Bootstrap

@@ -9,13 +9,12 @@ Sizes: N candidates (the pool), M contexts, p features.
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
@@ -83,12 +82,32 @@ _EXTRAS = {
     "botorch": "stakes.models.botorch",
     "catboost": "stakes.models.virtual_ensembles",
     "stochtree": "stakes.models.bart",
+    "sklearn.compose": "stakes.models.transformed",
+    "sklearn.ensemble": "stakes.models.forests",
+    "sklearn.linear_model": "stakes.models.bayesian_linear",
 }
 """What registers the adapters for models of a package: imported when the first such model comes."""
+BAYESIAN_LINEAR = ("sklearn.linear_model.BayesianRidge", "sklearn.linear_model.ARDRegression")
+"""Linear models that have a belief, for `is_one_of`."""
+TRANSFORMED_TARGET = "sklearn.compose.TransformedTargetRegressor"
+"""For `is_one_of`."""
 
 
 _MARGINALS = ("pred_dist", "predict_dist", "predict_distribution")
 """Methods of models that predict a distribution for each row by itself, such as NGBoost's."""
+
+
+def load_adapters(model: Any) -> None:
+    """Import what knows models of the packages that the model's type, or one it inherits from, comes from."""
+    _load_extras(type(model))
+
+
+def _load_extras(kind: type) -> None:
+    parts = [each.__module__.split(".") for each in kind.__mro__]
+    packages = [package for own in parts for package in (own[0], ".".join(own[:2]))]
+    for package in dict.fromkeys(packages):
+        if package in _EXTRAS:
+            import_module(_EXTRAS[package])
 
 
 def register_model(kind: type, adapter: Adapter) -> None:
@@ -114,6 +133,7 @@ def register_model(kind: type, adapter: Adapter) -> None:
         >>> belief_of(Lines(), [[1.0], [2.0]] * np.ones(1), np.ones((3, 1))).n_candidates
         2
     """
+    _load_extras(kind)
     if kind in _ADAPTERS:
         raise StakesError(f"an adapter for {kind.__name__} is registered already")
     _ADAPTERS[kind] = adapter
@@ -273,7 +293,7 @@ def has_belief(model: Any) -> bool:
         inside = model.steps[-1][1]
     elif isinstance(model, BaseSearchCV):
         inside = getattr(model, "best_estimator_", model.estimator)
-    elif isinstance(model, TransformedTargetRegressor):
+    elif is_one_of(model, TRANSFORMED_TARGET):
         inside = model.regressor  # None is a LinearRegression
     elif isinstance(model, MultiOutputRegressor):
         inside = model.estimator
@@ -300,7 +320,7 @@ def last_step_counted(model: Pipeline) -> Any:
     """The last step; a Bayesian linear model, which keeps no count of its labels, with that of a step before it."""
     last = model.steps[-1][1]
     counts = [getattr(step, LABELS_SEEN) for _, step in model.steps[:-1] if hasattr(step, LABELS_SEEN)]
-    if counts and isinstance(last, BayesianRidge | ARDRegression) and not hasattr(last, LABELS_SEEN):
+    if counts and is_one_of(last, *BAYESIAN_LINEAR) and not hasattr(last, LABELS_SEEN):
         last = copy.copy(last)
         setattr(last, LABELS_SEEN, counts[0])
     return last
@@ -329,7 +349,7 @@ def adapter_of(model: Any) -> Adapter | None:
     For a list: that of lists of the type of its first model, where there is one.
     """
     first = model[0] if isinstance(model, list | tuple) and model else model
-    _load_extras(first)
+    load_adapters(first)
     kinds = [(_LISTED, kind) for kind in type(first).__mro__ if first is not model]
     for table, kind in [*kinds, *((_ADAPTERS, kind) for kind in type(model).__mro__)]:
         if kind in table:
@@ -337,9 +357,13 @@ def adapter_of(model: Any) -> Adapter | None:
     return next((adapter for kind, adapter in _ADAPTERS.items() if isinstance(model, kind)), None)
 
 
-def _load_extras(model: Any) -> None:
-    """Import what knows models of the packages that the model's type, or one it inherits from, comes from."""
-    packages = [kind.__module__.partition(".")[0] for kind in type(model).__mro__]
-    for package in dict.fromkeys(packages):
-        if package in _EXTRAS:
-            import_module(_EXTRAS[package])
+def is_one_of(model: Any, *names: str) -> bool:
+    """Whether the model is an instance of one of these classes, by their full names.
+
+    Nothing is imported for that: where the module of a class has not been imported, there is no instance of it.
+    """
+    for name in names:
+        home, _, kind = name.rpartition(".")
+        if home in sys.modules and isinstance(model, getattr(sys.modules[home], kind, ())):
+            return True
+    return False

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import RANSACRegressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
@@ -24,7 +23,7 @@ from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array
 from stakes._utils.compute import all_parts
 from stakes.exceptions import StakesError
-from stakes.models.base import register_model
+from stakes.models.base import is_one_of, register_model
 from stakes.models.ensembles import (
     Members,
     is_pure,
@@ -244,7 +243,8 @@ def takes_weights(estimator: Any) -> bool:
 
     RANSAC fits to a few rows at a time, which may all have no weight.
     """
-    if isinstance(estimator, RANSACRegressor) or not has_fit_parameter(estimator, "sample_weight"):
+    few_at_a_time = is_one_of(estimator, "sklearn.linear_model.RANSACRegressor")
+    if few_at_a_time or not has_fit_parameter(estimator, "sample_weight"):
         return False
     inside = estimator.get_params(deep=False).values()
     return all(takes_weights(each) for each in inside if hasattr(each, "fit") and hasattr(each, "predict"))

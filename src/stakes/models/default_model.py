@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.validation import check_is_fitted
@@ -26,11 +25,10 @@ from stakes._utils.text import counted
 from stakes.beliefs import VoteEnsemble
 from stakes.exceptions import StakesError
 from stakes.losses.multi_label import label_set_names, label_sets
-from stakes.models.base import RowsToBelief, adapts, prepare_belief
+from stakes.models.base import RowsToBelief, adapts, is_one_of, prepare_belief
 from stakes.models.bayesian_process import BayesianProcess
 from stakes.models.encoding import TableEncoder, as_label_sets, as_labels, check_classes, positions_of
 from stakes.models.ensembles import smoothed
-from stakes.models.forests import without_own_label
 from stakes.models.ordered_probit import OrderedProbit
 
 Task: TypeAlias = Literal["classes", "real"]
@@ -211,6 +209,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             what = "Classes with an order: an ordered probit process, averaged over its hyperparameters."
             return OrderedProbit(range(len(self.classes_)), random_state=seed), what
         if self.task_ == "classes":
+            from sklearn.ensemble import ExtraTreesClassifier
+
             forest = ExtraTreesClassifier(_VOTERS, random_state=seed)
             return _within_seconds(forest, features, f"Classes: {_VOTERS} extremely randomised trees.")
         if isinstance(features, np.ndarray) and len(targets) <= self.max_gp_labels:
@@ -218,6 +218,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             return BayesianProcess(random_state=seed), f"{what}, averaged over its hyperparameters."
         if len(targets) < 2:
             raise StakesError("a forest on sparse features needs 2 labels at least; one came. Give dense features")
+        from sklearn.ensemble import RandomForestRegressor
+
         forest = RandomForestRegressor(_TREES, min_samples_leaf=_LEAF, oob_score=True, random_state=seed)
         why = f"more than {self.max_gp_labels} labels" if isinstance(features, np.ndarray) else "sparse features"
         what = f"A real target and {why}: a random forest of {_TREES} trees with {_LEAF} labels to a leaf."
@@ -237,6 +239,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
 
 def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> float:
     """How much each tree gives to class frequencies, by what it says of its rows without their labels."""
+    from stakes.models.forests import without_own_label
 
     def own(asked: Host) -> Host:
         probabilities = np.zeros((len(asked), len(prior)))
@@ -297,7 +300,7 @@ def likeliest_share(own: Callable[[Host], Host], targets: Host, n_classes: int) 
 def _within_seconds(forest: Any, features: Any, what: str) -> tuple[Any, str]:
     """A forest that is grown within seconds: trees see fewer columns at a split, and fewer labels each, if need be."""
     n, columns = features.shape
-    seen = columns if isinstance(forest, RandomForestRegressor) else int(np.sqrt(columns))
+    seen = columns if is_one_of(forest, "sklearn.ensemble.RandomForestRegressor") else int(np.sqrt(columns))
     if n * seen > _TREE_CELLS and seen > _FEW_COLUMNS:
         seen = max(_FEW_COLUMNS, seen // 3)
         forest.set_params(max_features=seen)

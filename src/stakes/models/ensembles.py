@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +27,7 @@ from stakes._utils.array import Array, check_shape, constant, double, namespace,
 from stakes._utils.tables import n_rows, plain_label
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
-from stakes.models.base import RowsToBelief, Target, adapts, best_of, register_model
+from stakes.models.base import RowsToBelief, Target, adapts, best_of, load_adapters, register_model
 
 _LEAST = 0.1  # of the mean square of residuals that is noise at the least
 
@@ -79,6 +78,9 @@ class Members(NamedTuple):
 @singledispatch
 def members_of(model: Any) -> Members:
     """The members of a fitted ensemble, in its own order."""
+    load_adapters(model)
+    if (known := members_of.dispatch(type(model))) is not members_of.dispatch(object):
+        return known(model)
     raise TypeError(
         f"a {type(model).__name__} has no members that are known here: give a forest, bagging, voting, Bootstrap, a "
         "list of fitted estimators, or a function of the rows"
@@ -413,27 +415,6 @@ def is_pure(classifier: Any) -> bool:
     return bool(np.all(np.count_nonzero(leaves, axis=-1) == 1))
 
 
-@members_of.register(VotingClassifier)
-def _voting_classifiers(model: VotingClassifier) -> Members:
-    """Each named estimator is a member, with its weight: its answers in hard voting, its probabilities in soft."""
-    check_is_fitted(model)
-    hard = model.voting == "hard"
-    return Members(
-        predict=tuple(answers(member) if hard else probabilities(member) for member in model.estimators_),
-        classes=tuple(model.classes_[np.asarray(member.classes_, dtype=int)] for member in model.estimators_),
-        known=model.classes_,
-        pure=hard or all(map(is_pure, model.estimators_)),
-        weights=_kept_weights(model),
-    )
-
-
-@members_of.register(VotingRegressor)
-def _voting_regressors(model: VotingRegressor) -> Members:
-    """Each named estimator is a member, with its weight."""
-    check_is_fitted(model)
-    return Members(tuple(member.predict for member in model.estimators_), weights=_kept_weights(model))
-
-
 @members_of.register(list)
 @members_of.register(tuple)
 def _listed(models: Sequence[Any]) -> Members:
@@ -475,13 +456,6 @@ def _at_the_end(model: Pipeline) -> Members:
 def _found(model: BaseSearchCV) -> Members:
     """Those of the best estimator."""
     return members_of(best_of(model))
-
-
-def _kept_weights(model: Any) -> list[float] | None:
-    """The weights of the estimators that were not dropped."""
-    if model.weights is None:
-        return None
-    return [weight for weight, (_, each) in zip(model.weights, model.estimators, strict=True) if each != "drop"]
 
 
 # The noise of labels about members' means, by the method of moments, from rows that members were not fitted on.
@@ -596,5 +570,5 @@ def _like(flags: Array, means: Array) -> Array:
     return flags[..., None] if means.ndim > flags.ndim else flags
 
 
-for _kind in (VotingClassifier, VotingRegressor, list, tuple):
+for _kind in (list, tuple):
     register_model(_kind, prepare_ensemble)

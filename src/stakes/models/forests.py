@@ -1,4 +1,4 @@
-"""Members of scikit-learn's forests and of bagging.
+"""Members of scikit-learn's forests, of bagging and of voting: imported when the first such model comes.
 
 All trees of a forest are laid end to end, so that rows are walked through all of them at once, from the root to the
 leaf, by a loop that is compiled where numba is installed. Sizes: n rows, p features, K members, C classes, d outputs, V
@@ -20,6 +20,8 @@ from sklearn.ensemble import (
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    VotingClassifier,
+    VotingRegressor,
 )
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -32,6 +34,7 @@ from stakes.losses.multi_label import label_sets
 from stakes.models.base import register_model
 from stakes.models.ensembles import (
     Members,
+    answers,
     is_pure,
     label_share_of,
     members_of,
@@ -137,6 +140,34 @@ def _bagged_regressors(model: BaggingRegressor) -> Members:
         noise=partial(noise_of_trees, model),
         label_share=label_share_of(model.estimators_, model.estimators_samples_),
     )
+
+
+@members_of.register(VotingClassifier)
+def _voting_classifiers(model: VotingClassifier) -> Members:
+    """Each named estimator is a member, with its weight: its answers in hard voting, its probabilities in soft."""
+    check_is_fitted(model)
+    hard = model.voting == "hard"
+    return Members(
+        predict=tuple(answers(member) if hard else probabilities(member) for member in model.estimators_),
+        classes=tuple(model.classes_[np.asarray(member.classes_, dtype=int)] for member in model.estimators_),
+        known=model.classes_,
+        pure=hard or all(map(is_pure, model.estimators_)),
+        weights=_kept_weights(model),
+    )
+
+
+@members_of.register(VotingRegressor)
+def _voting_regressors(model: VotingRegressor) -> Members:
+    """Each named estimator is a member, with its weight."""
+    check_is_fitted(model)
+    return Members(tuple(member.predict for member in model.estimators_), weights=_kept_weights(model))
+
+
+def _kept_weights(model: Any) -> list[float] | None:
+    """The weights of the estimators that were not dropped."""
+    if model.weights is None:
+        return None
+    return [weight for weight, (_, each) in zip(model.weights, model.estimators, strict=True) if each != "drop"]
 
 
 def _leaf_values(tables: list[Array]) -> tuple[Callable[[Any], Array], ...]:
@@ -314,6 +345,8 @@ for _kind in (
     ExtraTreesRegressor,
     BaggingClassifier,
     BaggingRegressor,
+    VotingClassifier,
+    VotingRegressor,
 ):
     register_model(_kind, prepare_ensemble)
 

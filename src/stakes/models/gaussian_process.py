@@ -23,7 +23,6 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct, Matern, WhiteKernel
-from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -109,6 +108,8 @@ def plug_in(rows: Numbers, labels: Numbers, nu: float, rules: Literal["text", "p
 
     Where the labels tell no scale (one label, or all alike), or no two rows differ, values are assumed, with a warning.
     """
+    from sklearn.linear_model import Ridge
+
     mean = float(np.median(labels))
     if np.ptp(labels) == 0.0:
         return replace(_assumed(rows), mean=mean)
@@ -512,5 +513,5 @@ def _updated(process: GaussianProcess, covariance: Numbers, here: Place, there: 
     after = np.empty_like(covariance)
     for part in slices(len(covariance), _ROWS):
         less = covariance[part] - here[1][part, new] @ there[1][:, new].T
-        bounded(less, variance[part], target_variance, out=after[part])
+        bounded(less, variance[part], target_variance, after[part], pairs=covariance.size)
     return here, variance, noise, after

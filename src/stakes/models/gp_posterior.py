@@ -19,7 +19,7 @@ from array_api_compat import device, is_numpy_array
 from scipy.linalg import solve_triangular
 
 from stakes._utils.array import Array, constant, namespace, on_accelerator, ratio, slices
-from stakes._utils.compute import has_jit, loop
+from stakes._utils.compute import is_worth_compiling, loop
 from stakes.beliefs import GaussianBelief, GaussianMixtureBelief, VectorGaussianBelief, Warp
 from stakes.beliefs.warped import warped_moments
 from stakes.models.base import Target
@@ -342,17 +342,20 @@ def candidates_at(
             mean[part] = posterior.mean(here)
         for few in slices(len(here[0]), large or max(1, _PAIRS // max(n_contexts, 1))):
             block = posterior.covariance((here[0][few], here[1][few]), there)
-            bounded(block, variance[part][few], known, out=covariance[part][few])
+            bounded(block, variance[part][few], known, covariance[part][few], pairs=len(pool) * n_contexts)
         if keep:
             projected[part] = here[1]
     return (pool, projected) if keep else None, variance, noise, covariance
 
 
-def bounded(covariance: Array, variance: Array, known: Array, out: Array) -> None:
-    """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`."""
+def bounded(covariance: Array, variance: Array, known: Array, out: Array, pairs: int | None = None) -> None:
+    """Covariances [B, M] kept to what variances [B] and [M] allow, which rounding alone exceeds, into `out`.
+
+    `pairs` is how many there are in all blocks; None: in this one.
+    """
     xp = namespace(covariance)
     sd, target_sd = xp.sqrt(variance), xp.sqrt(known)
-    if is_numpy_array(covariance) and has_jit():
+    if is_numpy_array(covariance) and is_worth_compiling(covariance.size if pairs is None else pairs):
         return _bounded(covariance, sd, target_sd, out)
     most = sd[:, None] * target_sd
     xp.minimum(covariance, most, out=covariance)

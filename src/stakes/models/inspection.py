@@ -7,17 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import (
-    BaggingClassifier,
-    BaggingRegressor,
-    ExtraTreesRegressor,
-    RandomForestRegressor,
-    VotingClassifier,
-    VotingRegressor,
-)
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -26,13 +16,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from stakes._utils.tables import Table, check_names, column_names, n_columns
 from stakes.exceptions import StakesError
-from stakes.models.base import LABELS_SEEN, adapter_of, is_marginal, last_step_counted, no_belief
+from stakes.models.base import (
+    BAYESIAN_LINEAR,
+    LABELS_SEEN,
+    TRANSFORMED_TARGET,
+    adapter_of,
+    is_marginal,
+    is_one_of,
+    last_step_counted,
+    no_belief,
+)
 from stakes.models.bootstrap import Bootstrap, library_of
 from stakes.models.encoding import TableEncoder
 from stakes.models.ensembles import EnsembleOf, union_of
-from stakes.models.forests import known_classes_of
 from stakes.models.on_device import OnDevice
 
+_BAGGING = ("sklearn.ensemble.BaggingClassifier", "sklearn.ensemble.BaggingRegressor")
+_VOTING = ("sklearn.ensemble.VotingClassifier", "sklearn.ensemble.VotingRegressor")
+_OUT_OF_BAG = ("sklearn.ensemble.RandomForestRegressor", "sklearn.ensemble.ExtraTreesRegressor", _BAGGING[1])
 _NAMES = ("class_weight", "scale_pos_weight")  # the second is that of gradient boosting libraries
 
 
@@ -78,13 +79,13 @@ def taken_for_granted(model: Any) -> tuple[str, ...]:
     if isinstance(model, BaseSearchCV):
         return taken_for_granted(getattr(model, "best_estimator_", model.estimator))
     last = last_step_counted(model) if isinstance(model, Pipeline) else model
-    if last is not model and not isinstance(last, BayesianRidge | ARDRegression):
+    if last is not model and not is_one_of(last, *BAYESIAN_LINEAR):
         return taken_for_granted(last)
-    if isinstance(last, TransformedTargetRegressor):
+    if is_one_of(last, TRANSFORMED_TARGET):
         return taken_for_granted(getattr(last, "regressor_", last.regressor))
-    if isinstance(last, BayesianRidge | ARDRegression) and last.fit_intercept and not hasattr(last, LABELS_SEEN):
+    if is_one_of(last, *BAYESIAN_LINEAR) and last.fit_intercept and not hasattr(last, LABELS_SEEN):
         return (_INTERCEPT.format(name=type(last).__name__, attribute=LABELS_SEEN),)
-    if isinstance(last, RandomForestRegressor | ExtraTreesRegressor | BaggingRegressor):
+    if is_one_of(last, *_OUT_OF_BAG):
         return (_NOISE,)
     if isinstance(last, Bootstrap) and last.noise_sd is None and hasattr(last, "noise_sd_"):
         return (_NOISE,)
@@ -110,7 +111,12 @@ def known_classes(model: Any) -> Sequence[Any] | None:
         return union_of([each.classes_ for each in model]) if all(hasattr(each, "classes_") for each in model) else None
     found = getattr(model, "classes_", None)
     several = isinstance(found, list) and len(found) > 0 and isinstance(found[0], np.ndarray)  # of outputs
-    return known_classes_of(model) if several else found
+    if not several:
+        return found
+    from stakes.models.forests import known_classes_of
+
+    names: Sequence[Any] = known_classes_of(model)
+    return names
 
 
 def n_labels(model: Any) -> int | None:
@@ -126,7 +132,7 @@ def _n_labels(model: Any) -> int | None:
         return int(np.max(seen))  # of a scaler by column, where there were gaps
     if hasattr(model, "tree_"):
         return round(float(model.tree_.weighted_n_node_samples[0]))  # a row counts as often as it was drawn
-    if isinstance(model, Bootstrap | BaggingClassifier | BaggingRegressor) and hasattr(model, "estimators_"):
+    if (isinstance(model, Bootstrap) or is_one_of(model, *_BAGGING)) and hasattr(model, "estimators_"):
         return len(model.estimators_samples_[0])
     for name in ("labels_", "X_train_", "X_"):  # of Gaussian processes
         if isinstance(rows := getattr(model, name, None), np.ndarray):
@@ -162,7 +168,7 @@ def check_columns(model: Any, name: str, table: Table) -> None:
     A ColumnTransformer picks its own columns by name and is left to do so.
     """
     for first in map(_first_step, _members(model)):
-        if isinstance(first, ColumnTransformer | FeatureUnion) or len(getattr(table, "shape", ())) != 2:
+        if _picks_columns(first) or len(getattr(table, "shape", ())) != 2:
             continue
         if (known := getattr(first, "feature_names_in_", None)) is not None:
             check_names(name, _strings(table), list(np.asarray(known)), "those the model was fitted with")
@@ -198,15 +204,20 @@ def _accepts_missing(model: Any) -> bool:
     if inside := _inside(model):
         return all(map(_accepts_missing, inside))
     if not isinstance(model, Pipeline):
-        return isinstance(model, ColumnTransformer | FeatureUnion) or _tagged(model)
+        return _picks_columns(model) or _tagged(model)
     for _, step in model.steps:
         if step is None or step == "passthrough":
             continue
         if not _accepts_missing(step):
             return False
-        if isinstance(step, ColumnTransformer | FeatureUnion | TableEncoder) or "impute" in type(step).__module__:
+        if isinstance(step, TableEncoder) or _picks_columns(step) or "impute" in type(step).__module__:
             return True  # gaps are filled, or whoever comes next says that they are not
     return True
+
+
+def _picks_columns(step: Any) -> bool:
+    """Whether each part of a step sees the columns that it asks for."""
+    return isinstance(step, FeatureUnion) or is_one_of(step, "sklearn.compose.ColumnTransformer")
 
 
 def _tagged(model: Any) -> bool:
@@ -220,11 +231,11 @@ def _inside(model: Any) -> list[Any]:
     """The estimators that `model` hands the features to as they came, where it does nothing else with them."""
     if isinstance(model, OnDevice):
         return [model.model]
-    if isinstance(model, TransformedTargetRegressor):
+    if is_one_of(model, TRANSFORMED_TARGET):
         return [] if model.regressor is None else [model.regressor]
-    if isinstance(model, MultiOutputRegressor | Bootstrap | BaggingClassifier | BaggingRegressor):
+    if isinstance(model, MultiOutputRegressor | Bootstrap) or is_one_of(model, *_BAGGING):
         return [] if model.estimator is None else [model.estimator]
-    if isinstance(model, VotingClassifier | VotingRegressor):
+    if is_one_of(model, *_VOTING):
         return [each for _, each in model.estimators if each != "drop"]
     return []
 

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
-from sklearn.tree import ExtraTreeRegressor
 from sklearn.utils import ClassifierTags, _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -159,6 +158,8 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
     def _tree(self, rows: Any, drawn: Host, random_state: np.random.RandomState) -> Any:
         """A tree on indicators of classes: squared error is then Gini's impurity, and a leaf has all classes."""
+        from sklearn.tree import ExtraTreeRegressor
+
         tree = ExtraTreeRegressor(max_features="sqrt", random_state=random_state)
         return tree.fit(rows, np.eye(len(self.classes_))[drawn], **_unchecked(rows))
 

@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.ensemble import BaggingRegressor, ExtraTreesRegressor, RandomForestRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import ARDRegression, BayesianRidge
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
@@ -28,11 +26,12 @@ from stakes._utils.array import on_host
 from stakes._utils.tables import Host, check_table, column_at, column_names, is_gap, is_number, n_rows
 from stakes._utils.text import counted, listed
 from stakes.exceptions import StakesError
-from stakes.models.base import LABELS_SEEN, best_of, has_belief, is_marginal, no_belief
+from stakes.models.base import BAYESIAN_LINEAR, LABELS_SEEN, best_of, has_belief, is_marginal, is_one_of, no_belief
 from stakes.models.bootstrap import Bootstrap, library_of
 from stakes.models.ensembles import EnsembleOf, out_of_bag_noise
 
-_TREES = (RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor)
+_BAGGING = "sklearn.ensemble.BaggingRegressor"
+_TREES = ("sklearn.ensemble.RandomForestRegressor", "sklearn.ensemble.ExtraTreesRegressor", _BAGGING)
 _BY_VARIANCE = ("squared_error", "friedman_mse")  # splits whose impurity is the variance of labels
 
 
@@ -72,7 +71,7 @@ def ready_to_fit(estimator: Any, random_state: int) -> Any:
     if isinstance(estimator, Pipeline) and not has_belief(estimator):
         *before, (name, last) = estimator.steps
         return Pipeline([*before, (name, ready_to_fit(last, random_state))])
-    if isinstance(estimator, _TREES) and _lacks_noise(estimator) and _splits_by_variance(estimator):
+    if is_one_of(estimator, *_TREES) and _lacks_noise(estimator) and _splits_by_variance(estimator):
         return clone(estimator).set_params(bootstrap=True, oob_score=True)
     if has_belief(estimator) and not _lacks_noise(estimator):
         return estimator
@@ -112,7 +111,7 @@ def _served(model: Any, rows: Any, labels: Host, seed: int, n_jobs: int | None) 
     if has_belief(model) and not _lacks_noise(model):
         found, notes = _fitted(model, rows, labels, seed)
         return _counted(found, len(labels)), notes
-    if isinstance(model, _TREES):
+    if is_one_of(model, *_TREES):
         return _with_noise(model, rows, labels, seed)
     ensemble = Bootstrap(_checked_kind(model), random_state=seed, n_jobs=n_jobs)
     try:
@@ -178,7 +177,7 @@ def _seeded(model: Any, seed: int) -> Any:
 
 def _counted(model: Any, count: int) -> Any:
     """A Bayesian linear model with the number of its labels, of which it keeps no count."""
-    if not isinstance(model, BayesianRidge | ARDRegression) or hasattr(model, LABELS_SEEN):
+    if not is_one_of(model, *BAYESIAN_LINEAR) or hasattr(model, LABELS_SEEN):
         return model
     model = copy.copy(model)
     setattr(model, LABELS_SEEN, count)
@@ -187,14 +186,14 @@ def _counted(model: Any, count: int) -> Any:
 
 def _lacks_noise(model: Any) -> bool:
     """Whether members predict means and the model does not know the noise of labels about them."""
-    if isinstance(model, _TREES):
+    if is_one_of(model, *_TREES):
         return not (model.bootstrap and model.oob_score is True and _splits_by_variance(model))
-    return isinstance(model, VotingRegressor)
+    return is_one_of(model, "sklearn.ensemble.VotingRegressor")
 
 
 def _splits_by_variance(model: Any) -> bool:
     """Whether the out-of-bag score tells the noise: of trees that are split by squared error."""
-    if isinstance(model, BaggingRegressor):
+    if is_one_of(model, _BAGGING):
         return model.estimator is None or getattr(model.estimator, "criterion", None) in _BY_VARIANCE
     return model.criterion in _BY_VARIANCE
 

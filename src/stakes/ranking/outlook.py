@@ -1,26 +1,30 @@
 """What batches of every size would save, beside what they cost: the offers of `outlook`.
 
 A model that is wrong in a way that it does not know of is wrong about what labels are worth, too. Whatever models
-believe, their mean loss falls with n labels towards what cannot be learned, about as L + c / n; so b labels beside n
-save, by a learning curve,
+believe, their mean loss falls with n labels towards what cannot be learned, about as L + c / n; then b labels drawn at
+random beside n save the share b / (n + b) of what labels can save at all. Labels are not drawn at random, though: the
+rows that are worth most come first, so that the first of a batch save more than their share of it. By a learning curve
 
-    curve = rate * today * b / (n + b),           rate: the share of today's expected loss that labels can save at all.
+    curve = rate * today * (b / (n + b))^0.8,     rate: the share of today's expected loss that labels can save at all.
 
 Where the model is known by members (trees, networks, copies), a few labels tell which *member* is right, and joint
 worths promise the loss of certainty; worths with the truth left out say less, but after a few labels too few members
 are left to act on. The promise is the curve and a share of these worths, and no more than the labels would save if one
-of the members were right. A Gaussian belief says itself how fast it learns: its promise is what it says.
+of the members were right. A Gaussian belief says itself how fast it learns, but expects to lose less than it does lose:
+its promise is what it says and a fifth more, and no more than labels can save at most.
 
-The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is a
-share (SPREAD) of the promise, or where it is larger of what the curve says (under a Gaussian belief, of the geometric
-mean of both), since a model that sees little left to learn may be wrong about that. Shares and rates are what fits 28
-tables (docs/promises.md); no model can know them from a few labels.
+The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is 1.25
+times the promise, or where it is larger 1.25 times rate * today * (b / (n + b))^0.5, since a model that sees little
+left to learn may be wrong about that. (The root, as the spread of a sum of b worths grows with the root of b.) Shares,
+rates and powers are what fits 32 tables (docs/promises.md); no model can know them from a few labels. The rate of
+classes is one for each bit of a class: the more classes there are, the more of the loss is for want of labels.
 
 Sizes: M contexts, n rows chosen.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -39,10 +43,12 @@ from stakes.acquisition.forms import n_members, simplest
 from stakes.acquisition.honest import honest_prefixes
 from stakes.beliefs import (
     Belief,
+    CategoricalEnsemble,
     GaussianBelief,
     GaussianMixtureBelief,
     NormalEnsemble,
     VectorNormalEnsemble,
+    VoteEnsemble,
     WarpedGaussianBelief,
 )
 from stakes.exceptions import StakesError
@@ -53,14 +59,20 @@ from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
-MEMBER_SHARE = 0.25
-"""Of what members none of which is the truth expect to save."""
-MEMBER_RATE, GAUSSIAN_RATE = 0.25, 1.0
-"""The share of today's expected loss that labels can save in the end."""
-SPREAD = 1.0
+MEMBER_SHARE, GAUSSIAN_SHARE = 1 / 3, 1.2
+"""Of what members none of which is the truth expect to save, and of what a Gaussian belief does."""
+CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.1, 0.25, 0.4
+"""The share of today's expected loss that labels can save in the end: of members, for each bit of a class, log2(C); of
+members without classes; of a Gaussian belief."""
+POWER, SPREAD_POWER = 0.8, 0.5
+"""Of the share b / (n + b) of that which b labels save beside n, and of how uncertain that is: 1 would be for labels at
+random, and it is less where the best come first."""
+SPREAD = 1.25
 """The standard deviation of what came about what was promised, over the promise."""
 TOGETHER = "together"
 """What the rows of an outlook are ranked by where the model is known by members: the worth with all rows above."""
+_WORTHS = ("worth", "gain", TOGETHER)  # what rows are ranked by, as far as it is a worth
+_IN_UNITS = {"joint worth": "worth", "sampling error": "error"}  # notes with a value that goes with worths
 _MOST_DRAWS, _FEWEST_DRAWS = 800, 8  # labels of a batch, of all members and of each, where the truth is left out
 _NUMBERS = 2**26  # that these may take: half a second or so
 _NODES, _INTEGRATED = 256, 200  # numbers for each pair of a member and a context, where those are integrated
@@ -301,8 +313,12 @@ def outlook(
     query = make_query(model, loss, pool, client=client, **asked)
     ranking, errors = choose(query)
     today, most = expected_loss(query), most_saved(query)
-    offers = _offers(query, ranking, errors, decisions, today)
+    offers = _offers(query, ranking, errors, decisions, today, most)
     ranking = _with_members(query, ranking, offers)
+    if all(offer.joint is None for offer in offers):
+        ranking = scaled(ranking, GAUSSIAN_SHARE)
+    if offers and (n_members(query.first()) < 2 or _is_mixture(query.first())):
+        ranking = replace(ranking, notes=(*ranking.notes, Note("a fifth more", {"share": GAUSSIAN_SHARE})))
     verdict: Verdict | None = None
     sentences: tuple[str, ...] = ()
     if decisions is not None and query.costs is not None:
@@ -312,7 +328,7 @@ def outlook(
 
 
 def _offers(
-    query: Query, ranking: Ranking, errors: Host | None, decisions: float | None, today: Amount
+    query: Query, ranking: Ranking, errors: Host | None, decisions: float | None, today: Amount, most: Amount
 ) -> tuple[Offer, ...]:
     """One for each number of rows from the top; the first alone where joint worths are not known."""
     if len(ranking) == 0:
@@ -321,7 +337,7 @@ def _offers(
     worths = np.cumsum([reason.worth for reason in ranking.reasons])
     if errors is None:
         worths, errors = _joint_worths(query, rows) or _single_worth(query, ranking)
-    worths, errors, joint = _promises(query, rows[: len(worths)], worths, errors, today)
+    worths, errors, joint = _promises(query, rows[: len(worths)], worths, errors, today, most)
     costs = None if query.costs is None else np.cumsum(query.costs[rows])
     return tuple(
         Offer(size, worth, error, None if costs is None else float(costs[size - 1]), decisions, together)
@@ -330,7 +346,7 @@ def _offers(
 
 
 def _promises(
-    query: Query, rows: Host, worths: Host, errors: Host, today: Amount
+    query: Query, rows: Host, worths: Host, errors: Host, today: Amount, most: Amount
 ) -> tuple[Host, Host, list[float | None]]:
     """[n] each: promises of the first rows, their errors, and worths if a member is right (None without members).
 
@@ -339,33 +355,47 @@ def _promises(
     belief, joint = query.first(), worths
     labels = None if query.labels is None else query.labels + len(query.pending)
     if n_members(belief) < 2:
-        return *of_gaussian(worths, errors, today.value, labels), [None] * len(rows)
+        return *of_gaussian(worths, errors, today.value, most.value, labels), [None] * len(rows)
     if (found := _honest_worths(query, rows)) is not None:
         worths, errors = _with_free_disposal(*found, joint)
     if _is_mixture(belief):
         known = joint.tolist() if found is not None else [None] * len(rows)
-        return *of_gaussian(worths, errors, today.value, labels), known
+        return *of_gaussian(worths, errors, today.value, most.value, labels), known
     honest = (worths, errors) if found is not None else None
-    return *of_members(honest, joint, today.value, labels), joint.tolist()
+    return *of_members(honest, joint, today.value, labels, rate_of(belief)), joint.tolist()
 
 
 def promise_of_one(query: Query, row: int) -> Amount:
     """What the label of the row at one position of the pool is promised to save, beside those that are pending.
 
-    What the contexts lose today is computed once for all queries that share their `prepared`.
+    What the contexts lose today, and what labels save of it at most, is computed once for all queries that share their
+    `prepared`.
     """
-    today = query.prepared.setdefault("today", None) or expected_loss(query)
-    query.prepared["today"] = today
+    today, most = query.prepared.setdefault("today", None) or (expected_loss(query), most_saved(query))
+    query.prepared["today"] = today, most
     rows = np.asarray([row], dtype=np.intp)
     beside = _joint_worths(query, rows) if query.pending else None
     if beside is None:
         each = np.exp(log_reductions(query, query.belief(rows))[0])  # [M]: p(c) times what is saved
         beside = np.asarray([each.sum()]), np.asarray([_error(each, query.weights)])
-    worths, errors, _ = _promises(query, rows, beside[0], beside[1], today)
+    worths, errors, _ = _promises(query, rows, beside[0], beside[1], today, most)
     return Amount(float(worths[0]), float(errors[0]))
 
 
-def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None) -> tuple[Host, Host]:
+def rate_of(belief: Belief) -> float:
+    """The share of today's expected loss that labels can save in the end, where the model is known by members."""
+    belief = simplest(belief)
+    return class_rate(belief.n_classes) if isinstance(belief, CategoricalEnsemble | VoteEnsemble) else MEMBER_RATE
+
+
+def class_rate(classes: int) -> float:
+    """The same for that many classes, at most 1."""
+    return min(CLASS_RATE * math.log2(classes), 1.0)
+
+
+def of_members(
+    honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None, rate: float
+) -> tuple[Host, Host]:
     """[n], [n]: promises of 1, 2, .. n labels of a model that is known by members, and standard errors.
 
     Args:
@@ -373,25 +403,34 @@ def of_members(honest: tuple[Host, Host] | None, joint: Host, today: float, labe
         joint: [n]: worths if one of the members is right.
         today: The expected loss of a decision.
         labels: How many labels the model has or waits for; None where that is not known.
+        rate: Of the curve, as `rate_of` has it.
     """
     nothing = np.zeros(len(joint))
     believed = honest or (joint if labels is None else nothing, nothing)
-    beside = curve(MEMBER_RATE, today, labels, len(joint))
+    beside = curve(rate, today, labels, len(joint))
     worths = np.clip(MEMBER_SHARE * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
     worths = np.maximum.accumulate(worths)
-    return worths, np.hypot(MEMBER_SHARE * believed[1], SPREAD * np.maximum(worths, beside))
+    return worths, np.hypot(MEMBER_SHARE * believed[1], wrong_model(worths, rate, today, labels))
 
 
-def of_gaussian(worths: Host, errors: Host, today: float, labels: int | None) -> tuple[Host, Host]:
-    """[n], [n]: promises of a Gaussian belief and standard errors, from those of contexts and sampling."""
-    between = np.sqrt(np.maximum(worths, 0.0) * curve(GAUSSIAN_RATE, today, labels, len(worths)))
-    return worths, np.hypot(errors, SPREAD * np.maximum(np.abs(worths), between))
+def of_gaussian(worths: Host, errors: Host, today: float, most: float, labels: int | None) -> tuple[Host, Host]:
+    """[n], [n]: promises of a Gaussian belief and standard errors, from those of contexts and sampling.
+
+    `most` is what labels can save at most; a worth above it, as sampling may have it, stays.
+    """
+    promised = np.minimum(GAUSSIAN_SHARE * worths, np.maximum(worths, most))
+    return promised, np.hypot(GAUSSIAN_SHARE * errors, wrong_model(promised, GAUSSIAN_RATE, today, labels))
 
 
-def curve(rate: float, today: float, labels: int | None, count: int) -> Host:
+def wrong_model(promised: Host, rate: float, today: float, labels: int | None) -> Host:
+    """[n]: the standard error of promises of 1, 2, .. n labels for that the model may be wrong."""
+    return SPREAD * np.maximum(np.abs(promised), curve(rate, today, labels, len(promised), SPREAD_POWER))
+
+
+def curve(rate: float, today: float, labels: int | None, count: int, power: float = POWER) -> Host:
     """[n]: what 1, 2, .. n labels save by a learning curve beside `labels`; 0 where these are not known."""
     sizes = np.arange(1, count + 1)
-    return np.zeros(count) if labels is None else np.asarray(rate * today * sizes / (labels + sizes))
+    return np.zeros(count) if labels is None else np.asarray(rate * today * (sizes / (labels + sizes)) ** power)
 
 
 def _honest_worths(query: Query, rows: Host) -> tuple[list[int], Host, Host] | None:
@@ -505,6 +544,27 @@ def _with_members(query: Query, ranking: Ranking, offers: tuple[Offer, ...]) -> 
     ]
     ranking = replace(ranking, notes=(*kept[:before], note, *kept[before:]))
     return ranking if last.joint is None or len(offers) < len(ranking) else _with_worths(ranking, offers)
+
+
+def scaled(ranking: Ranking, share: float) -> Ranking:
+    """The ranking with that share of its worths; what rows are ranked by in their place stays."""
+    if ranking.ranked_by not in _WORTHS:
+        return ranking
+    notes = tuple(
+        note._replace(values={**note.values, _IN_UNITS[note.kind]: share * note.values[_IN_UNITS[note.kind]]})
+        if note.kind in _IN_UNITS
+        else note
+        for note in ranking.notes
+    )
+    reasons = tuple(
+        replace(
+            reason,
+            worth=None if reason.worth is None else share * reason.worth,
+            worth_per_cost=None if reason.worth_per_cost is None else share * reason.worth_per_cost,
+        )
+        for reason in ranking.reasons
+    )
+    return replace(ranking, scores=tuple(share * score for score in ranking.scores), reasons=reasons, notes=notes)
 
 
 def _with_worths(ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:

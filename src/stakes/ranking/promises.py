@@ -16,15 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from stakes._utils.tables import Host
-from stakes.ranking.outlook import Outlook
-from stakes.ranking.result import Note, Ranking
+from stakes.ranking.outlook import Outlook, scaled
+from stakes.ranking.result import Note
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
 FEWEST_ROUNDS, FEWEST_LABELS = 3, 8
 """Rounds that must have been judged before promises are changed, and labels that must have judged each of them."""
 _TRUST = 0.5  # standard deviation of the share that is kept, before any record
 _UNEVEN = 0.5  # that of a round about the campaign's share, in units of its promise
-_WORTHS = ("worth", "gain", "together")  # what rows are ranked by, as far as it is a worth
 _FAR = 4.0  # times what is expected where labels are: more is not told by them
 _BLOCK = 4_000_000  # distances at a time
 
@@ -156,28 +155,13 @@ def with_past(found: Outlook, past: Past, costs: Host | None) -> Outlook:
     if past.share is not None and past.share.value < 1.0 and found.offers:
         note = Note("promises kept", {"share": past.share.value, "error": past.share.error, "rounds": past.rounds})
         record = (f"Savings are {past.share.value:.0%} of what the model says: so much came of it so far.",)
-        ranking = _shrunk_ranking(found.ranking, past.share.value)
+        ranking = scaled(found.ranking, past.share.value)
         ranking = replace(ranking, notes=(*ranking.notes, note))
         found = replace(found, offers=shrunk(found.offers, past.share), ranking=ranking)
     if found.advice is None or costs is None or found.decisions is None:
         return found
     verdict, sentences = advised(found.offers, found.most, costs, found.budget, found.decisions, past.advice)
     return replace(found, advice=verdict, sentences=(*sentences, *record))
-
-
-def _shrunk_ranking(ranking: Ranking, share: float) -> Ranking:
-    """The ranking with that share of its worths; what rows are ranked by in their place stays."""
-    if ranking.ranked_by not in _WORTHS:
-        return ranking
-    reasons = tuple(
-        replace(
-            reason,
-            worth=None if reason.worth is None else share * reason.worth,
-            worth_per_cost=None if reason.worth_per_cost is None else share * reason.worth_per_cost,
-        )
-        for reason in ranking.reasons
-    )
-    return replace(ranking, scores=tuple(share * score for score in ranking.scores), reasons=reasons)
 
 
 def change(before: Host, after: Host, weights: Host, expected: tuple[Host, float] | None = None) -> Amount:

@@ -109,6 +109,9 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"the others save with the labels of each in turn, and a learning curve from {counted(labels, 'label')} on. "
         f"{_if_one_were_right(size, joint, size if worth > 0 else 0)}"
     ),
+    "a fifth more": lambda share: (
+        f"Worths are {share:g} times what the model says: so much came of it on real tables, on average."
+    ),
     "promises kept": lambda share, error, rounds: (
         f"Worths are {share:.0%} (± {2 * error:.0%}) of what the model says: in this campaign, {rounds} rounds of "
         "labels have saved that share of what they promised (report shows them)."

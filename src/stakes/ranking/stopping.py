@@ -53,7 +53,8 @@ class Offer:
         size: How many rows.
         worth: What their labels are expected to save together, for one decision. Where the model is known by members
             (an ensemble, hypotheses of a mixture), none of these is taken for the truth (`stakes.honest_reduction`);
-            for an ensemble a learning curve has a say, too (docs/promises.md).
+            for an ensemble a learning curve has a say, too. It is made of what the model says by what came of such
+            promises on real tables (docs/promises.md).
         error: Its standard error: over contexts, over members, of sampling where labels of a batch are sampled, and of
             not knowing the model.
         cost: What all of them cost, in units of the loss; None where that is not known.
@@ -121,9 +122,10 @@ def advised(
     turn out wrong: buying loses what the labels cost beyond what they save, stopping forgoes what they save beyond
     what they cost. The means of both (`Offer.regret_of_buying`, `Offer.regret_of_stopping`) differ by the net saving:
     the advice with the smaller one is to go on if any batch has a positive net saving, and to stop if none has.
-    It is too close to call where all net savings are within a margin of 0 (a quarter of their standard error, at
-    least a tenth of the cost), so that both regrets are about the same. A campaign that was told to go on is told to
-    stop as soon as no net saving is positive, and then to go on only where one is twice its margin.
+    It is too close to call where all net savings are within a margin of 0 (a quarter of their standard error, or of
+    what is saved if that is less, and at least a tenth of the cost), so that both regrets are about the same. A
+    campaign that was told to go on is told to stop as soon as no net saving is positive, and then to go on only where
+    one is twice its margin.
 
     The worth of labels need not be concave in their number: one may be worth nothing where ten are worth much. So
     batches of every size count; and where worth grows faster than the number of labels, larger ones than were offered
@@ -184,8 +186,12 @@ def _further(offers: tuple[Offer, ...], most: Amount, rows: int, budget: float |
 
 
 def _margin(offer: Offer) -> float:
-    """Net savings that are nearer to 0 than this are about 0."""
-    return max(_CLOSE * (offer.net_error or 0.0), _SMALL * (offer.cost or 0.0))
+    """Net savings that are nearer to 0 than this are about 0.
+
+    An error may be far above what is saved; labels that are said to save nothing are not worth nearly what they cost.
+    """
+    saved = max(0.0, (offer.decisions or 0.0) * offer.worth)
+    return max(_CLOSE * min(offer.net_error or 0.0, saved), _SMALL * (offer.cost or 0.0))
 
 
 def _why_stop(every: tuple[Offer, ...], tried: int, most: Amount, larger: float | None, decisions: float) -> str:
