@@ -33,6 +33,7 @@ from typing import Any
 import uvicorn
 
 from stakes.campaign import Campaign
+from stakes.exceptions import StakesError
 from stakes.exchange import export_tasks, import_answers
 from stakes.exchange.label_studio_api import LabelStudioProject
 from stakes.exchange.label_studio_server import label_studio_app
@@ -155,6 +156,17 @@ def label(path: Path, row: str) -> str | None:
         return opened.journal.state(row).label
 
 
+def import_refused(path: Path, export: Path) -> tuple[str, bool]:
+    """Why an export was refused, and whether the campaign is as it was."""
+    with Campaign.open(path) as opened:
+        before = opened.journal.version()
+        try:
+            import_answers(opened, export)
+        except StakesError as error:
+            return str(error), opened.journal.version() == before
+    return "", False
+
+
 def see(what: str, so: bool) -> None:
     """Print what was seen to be so; the end otherwise."""
     if not so:
@@ -205,6 +217,11 @@ def try_classes(studio: Server, folder: Path) -> dict[str, Any]:
         made = studio.annotate(task, "no such class")
         see("a class that nobody knows is refused", label(path, row) is None and "'no such class'" in refused[-1])
         print(f"      {refused[-1]}")
+        exported = studio("GET", f"/api/projects/{number}/export?exportType=JSON")
+        (folder / "unknown.json").write_text(json.dumps(exported))
+        why, kept = import_refused(path, folder / "unknown.json")
+        see("an export that has it is refused, and nothing of it is recorded", "'no such class'" in why and kept)
+        print(f"      {why}")
         studio("DELETE", f"/api/annotations/{made['id']}")
         action = f"/api/dm/actions?id=retrieve_tasks_predictions&project={number}"
         studio("POST", action, {"selectedItems": {"all": True, "excluded": []}})

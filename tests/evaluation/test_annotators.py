@@ -145,6 +145,86 @@ def test_two_annotators_alone_do_not_tell_who_errs():
     assert two["a"].accuracy_error > 2 * three["a"].accuracy_error
 
 
+def softmaxed(logs, shift, log_power):
+    """[n, 2]: probabilities to a power, times a factor for each class."""
+    values = np.exp(np.exp(log_power) * logs + shift)
+    return values / values.sum(axis=1, keepdims=True)
+
+
+def test_a_recalibrated_model_is_the_maximum_by_brute_force():
+    """A power with median 1/2 and a shift of each class, found together with the matrices."""
+    truth = np.random.default_rng(0).integers(2, size=60)
+    opinions = said(truth, {"a": STUDENT, "b": EXPERT}, 1)
+    model = np.where(np.random.default_rng(2).random(60) < 0.8, truth, 1)  # it says 1 too often
+    logs = np.log(np.where(np.eye(2)[model] > 0, 0.9, 0.1))
+    codes = {name: np.array([label for _, who, label in opinions if who == name]) for name in "ab"}
+
+    def minus(values, matrices, prior):
+        shift, log_power = values[-3:-1], values[-1]
+        joint = softmaxed(logs, shift, log_power)
+        for name in "ab":
+            joint = joint * matrices[name][:, codes[name]].T
+        penalty = 0.5 * np.sum(shift**2) + 0.5 * (log_power - np.log(0.5)) ** 2 / 0.5**2
+        return penalty - np.log(joint.sum(axis=1)).sum() - prior
+
+    def one_accuracy(values):
+        right = dict(zip("ab", 1.0 / (1.0 + np.exp(-values[:2])), strict=True))
+        matrices = {name: np.array([[r, 1 - r], [1 - r, r]]) for name, r in right.items()}
+        return minus(values, matrices, sum(4.0 * np.log(r) + np.log(1 - r) for r in right.values()))
+
+    start = np.r_[1.4, 1.4, 0.0, 0.0, np.log(0.5)]
+    right = 1.0 / (1.0 + np.exp(-optimize.minimize(one_accuracy, start, method="BFGS").x[:2]))
+    pseudo = {name: 5.0 * np.array([[r, 1 - r], [1 - r, r]]) for name, r in zip("ab", right, strict=True)}
+
+    def matrices_of(values):
+        first = 1.0 / (1.0 + np.exp(-values[:4].reshape(2, 2)))
+        return {name: np.array([[p, 1 - p], [1 - q, q]]) for name, (p, q) in zip("ab", first, strict=True)}
+
+    def whole(values):
+        found = matrices_of(values)
+        return minus(values, found, sum(float(np.sum(pseudo[name] * np.log(found[name]))) for name in "ab"))
+
+    best = optimize.minimize(whole, np.r_[np.ones(4), 0.0, 0.0, np.log(0.5)], method="BFGS", options={"gtol": 1e-8}).x
+    given = dict(enumerate(np.exp(logs)))
+    found = estimate_annotators(opinions, classes=[0, 1], row_probabilities=given, recalibrate=True)
+    for name, matrix in matrices_of(best).items():
+        assert found[name].confusion == pytest.approx(matrix, abs=1e-4)
+    joint = softmaxed(logs, best[-3:-1], best[-1])
+    for name, matrix in matrices_of(best).items():
+        joint = joint * matrix[:, codes[name]].T
+    assert found.truth == pytest.approx(joint / joint.sum(axis=1, keepdims=True), abs=1e-3)
+
+
+def test_errors_cover_the_truth_where_a_model_shares_the_errors_of_an_annotator():
+    """A model that learned to say 1 too often, too surely, as the student does: 40 data sets."""
+    biased, errors = np.array([[0.55, 0.45], [0.0, 1.0]]), {True: [], False: []}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        truth = (rng.random(100) < 0.6).astype(int)
+        opinions = said(truth, {"student": biased, "expert": np.asarray(EXPERT)}, 100 + seed)
+        logit = 3.0 * (2 * truth - 1 + rng.normal(size=100)) + 3.0  # right: 2 (..), without a shift
+        given = {row: [1 / (1 + np.exp(each)), 1 / (1 + np.exp(-each))] for row, each in enumerate(logit)}
+        for recalibrate, each in errors.items():
+            found = estimate_annotators(opinions, classes=[0, 1], row_probabilities=given, recalibrate=recalibrate)
+            right = np.diagonal(biased) @ np.bincount(truth, minlength=2) / 100
+            each.append((found["student"].accuracy - right, found["student"].accuracy_error))
+    (wrong, error), (wrong_before, error_before) = (np.transpose(errors[each]) for each in (True, False))
+    assert np.mean(abs(wrong) < 2 * error) >= 0.9
+    assert np.mean(abs(wrong_before) < 2 * error_before) <= 0.8
+    assert np.sqrt(np.mean(wrong**2)) < 0.75 * np.sqrt(np.mean(wrong_before**2))
+
+
+def test_what_is_beyond_doubt_is_not_recalibrated():
+    truth = np.repeat([0, 1], 30)
+    opinions = said(truth, {"a": STUDENT, "b": EXPERT}, 3)
+    known = {row: np.eye(2)[y] for row, y in enumerate(truth)}
+    plain = estimate_annotators(opinions, classes=[0, 1], row_probabilities=known)
+    again = estimate_annotators(opinions, classes=[0, 1], row_probabilities=known, recalibrate=True)
+    for name in "ab":
+        assert again[name].confusion == pytest.approx(plain[name].confusion, abs=1e-12)
+        assert again[name].confusion_error == pytest.approx(plain[name].confusion_error, abs=1e-9)
+
+
 def test_few_labels_give_no_zeros():
     found = estimate_annotators([(0, "a", "x"), (1, "a", "y")], classes=["x", "y", "z"])
     assert (found["a"].confusion > 0).all()

@@ -15,6 +15,7 @@ from experiments.annotators import (
     answers,
     confusions,
     costs_table,
+    levels_table,
     main,
     read,
     settled,
@@ -58,6 +59,7 @@ def test_the_page_shows_the_results():
     """Its tables are made from the results in the repository."""
     result, text = read(), PAGE.read_text()
     assert costs_table(result) in text
+    assert levels_table(result) in text
     assert accuracy_table(result) in text
     assert f"{result['runs']} runs" in text
 
@@ -71,6 +73,21 @@ def test_the_results_are_of_all_tables_and_the_medians_follow_from_them():
     for case in result["cases"]:
         better = min(case["cost"]["student"], case["cost"]["expert"])
         assert case["against the better single"] == pytest.approx(case["cost"]["both"] / better, abs=1e-3)
+
+
+def test_medians_at_both_levels_follow_from_the_cases():
+    """A case counts where "both" or one of the two got to the level; half of the fall comes before three quarters."""
+    result = read()
+    for each in result["levels"]:
+        cases = [case for case in result["cases"] if each["setting"] in ("all", case["setting"])]
+        paid = [case["half"] if each["fall"] == 0.5 else case for case in cases]
+        count = [case for case in paid if not {"both", "student", "expert"} <= set(case["never reached"])]
+        assert (each["cases"], each["cases that count"]) == (len(cases), len(count))
+        for name in ("against the better single", "against noise ignored"):
+            assert each["all"][name] == pytest.approx(np.median([case[name] for case in paid]))
+            assert each["of those that count"][name] == pytest.approx(np.median([case[name] for case in count]))
+    for case in result["cases"]:
+        assert all(case["half"]["cost"][policy] <= case["cost"][policy] for policy in POLICIES)
 
 
 def test_the_page_says_which_goals_were_missed():

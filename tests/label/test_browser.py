@@ -141,6 +141,26 @@ def test_a_phone_has_one_column_and_large_targets(chromium, odd):
     context.close()
 
 
+@pytest.mark.parametrize("size", [{"viewport": {"width": 1180, "height": 800}}, PHONE])
+def test_the_buttons_are_in_sight_however_long_the_row_is(chromium, serve, tmp_path, size):
+    names = [f"mean_fractal_dimension_{at}" for at in range(60)]
+    states = ["bad" if at % 2 else "good" for at in range(8)]
+    lines = [(f"w{at}", at, *range(59), state) for at, state in enumerate([*states, None, None])]
+    write_csv(tmp_path / "wide.csv", ["id", *names, "state"], lines)
+    made = {"id_column": "id", "model": ModelSpec("extra-trees", {"n_estimators": 20})}
+    Campaign.create(tmp_path / "wide.stakes", tmp_path / "wide.csv", "state", "zero-one", **made).close()
+    context = chromium.new_context(**size)
+    page = enter(context.new_page(), serve(tmp_path / "wide.stakes"), "Anna")
+    seen = "box => box.top >= 0 && box.bottom <= innerHeight"
+    assert page.evaluate("document.getElementById('card').offsetHeight > 1.2 * innerHeight")
+    for _ in range(2):
+        for button in page.query_selector_all(".choice"):
+            assert button.evaluate(f"node => ({seen})(node.getBoundingClientRect())")
+        page.evaluate("scrollTo(0, 300)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
+
+
 def test_the_page_is_worked_by_keyboard_alone_and_says_what_happens(chromium, odd):
     page = enter(chromium.new_page(), odd, "Dora")
     assert page.evaluate("document.activeElement.id") == "row-title"

@@ -1,5 +1,7 @@
 """Who gets which row, and what becomes of it: without a browser, and with a worker that ranks at once."""
 
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from stakes import Campaign
+from stakes.campaign.kept import ranking_kept, rows_kept
 from stakes.exceptions import StakesError
 from stakes.label.flow import Desk, Rules, label_worths
 from stakes.label.media import Media
@@ -210,6 +213,59 @@ def test_a_label_is_worth_what_is_promised_of_it():
     assert label_worths(ranking("gain", [0.4]), {"r0": 2.0}, []) == pytest.approx({"r0": 0.8})
     assert label_worths(ranking("together", [0.1, 0.3]), {}, [0.1, 0.3]) == pytest.approx({"r0": 0.1, "r1": 0.15})
     assert label_worths(ranking("predictive entropy", [2.0]), {}, []) == {}
+
+
+FIRST_CARD = """
+import sys
+from stakes import Campaign
+from stakes._utils.markup import text
+from stakes.label.flow import Desk, Rules
+from stakes.label.server import Label
+from stakes.label.visit import Visit
+from stakes.label.worker import Worker
+
+campaign = Campaign.open(sys.argv[1])
+desk = Desk(campaign, Rules(), Worker(campaign.path, campaign.table, False))
+desk.open()
+visit = Visit(desk, "anna")
+view, card = visit.view(), desk.card("anna")
+assert card is not None and not desk.refitting
+shown = text(visit.work(view, card)) + text(visit.panel(view, card))
+assert card.row in shown and "Ranked with 12 labels" in shown
+print([name for name in ("sklearn", "scipy", "pandas", "stakes.ranking") if name in sys.modules])
+"""
+
+
+def test_the_first_card_of_a_warm_campaign_waits_for_no_library_that_fits_or_ranks(tmp_path):
+    path = classes_campaign(tmp_path)
+    with Campaign.open(path) as campaign:
+        campaign.rank(8)
+    found = subprocess.run([sys.executable, "-c", FIRST_CARD, str(path)], capture_output=True, text=True, check=False)
+    assert found.stderr == ""
+    assert found.stdout.strip() == "[]"
+
+
+def test_rows_of_a_ranking_are_read_as_the_whole_of_it_is(tmp_path):
+    path = classes_campaign(tmp_path)
+    with Campaign.open(path) as campaign:
+        ranking = campaign.rank(8)
+        record = campaign.journal.last_record("ranking")
+    rows, whole = rows_kept(path, record), ranking_kept(path, record)
+    assert rows == (whole.row_ids, whole.scores, whole.per_cost, whole.ranked_by, whole.log_scale)
+    assert rows.row_ids == ranking.row_ids
+    for name, value in (("log_scale", "1"), ("ranked_by", 3), ("scores", [None])):
+        broken = record._replace(payload={**record.payload, "ranking": {**record.payload["ranking"], name: value}})
+        with pytest.raises(StakesError, match="a ranking"):
+            rows_kept(path, broken)
+
+
+def test_several_opinions_are_reckoned_with_where_they_are_asked_for_or_have_prices(desk_of, tmp_path):
+    path = classes_campaign(tmp_path)
+    assert not desk_of(path).several_opinions()
+    assert desk_of(path, opinions=2).several_opinions()
+    with Campaign.open(path) as campaign:
+        campaign.set_annotators({"expert": 5.0})
+    assert desk_of(path).several_opinions()
 
 
 def test_with_prices_asking_again_competes_with_asking_anew(desk_of, tmp_path):

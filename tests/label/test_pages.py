@@ -37,6 +37,24 @@ def test_a_card_has_cells_buttons_with_keys_and_three_ways_to_put_off():
     assert "Another class" not in shown
 
 
+def test_names_and_values_may_be_parted_where_their_words_are_and_numbers_nowhere():
+    card = Card("r1", (Cell("mean__<b>_size", "-3.5"), Cell("file", "a/b_<i>.txt")), None, None)
+    shown = text(pages.work_on(card, view()))
+    assert "<dt>mean__<wbr>&lt;b&gt;_<wbr>size</dt>" in shown
+    assert "<dd>-3.5</dd>" in shown
+    assert "<dd>a/<wbr>b_<wbr>&lt;i&gt;.txt</dd>" in shown
+
+
+@pytest.mark.parametrize(("classes", "few"), [(("good", "bad"), True), (tuple("abcde"), False)])
+def test_buttons_stay_in_sight_where_they_are_few(classes, few):
+    for shown in (
+        text(pages.work_on(CARD, view(classes=classes))),
+        text(pages.settle_work(Dispute(CARD, (), ()), 1, view(classes=classes), None)),
+    ):
+        assert ('class="answers few"' in shown) == few
+        assert ('class="answers"' in shown) != few
+
+
 def test_a_number_has_a_box_with_its_unit_and_a_new_class_a_box_of_its_own():
     assert 'inputmode="decimal"' in text(pages.work_on(CARD, view(numbers=True, classes=(), unit="EUR")))
     assert "Another class" in text(pages.work_on(CARD, view(more_classes=True)))

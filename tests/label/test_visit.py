@@ -41,6 +41,22 @@ def test_a_change_is_made_when_it_is_called(visit):
     assert visit.change("undo", {"act": "x"})() == "There is nothing to undo."
 
 
+def test_what_was_done_with_a_row_is_said_in_a_sentence(visit):
+    said = {"later": "put off until later", "unsure": "left to be settled", "skip": "skipped for good"}
+    for act, words in said.items():
+        row = visit.desk.card("anna").row
+        assert visit.change("off", {"row": row, "act": act})() == f"{row} is {words}."
+        number = str(visit.desk.last_act("anna"))
+        assert visit.change("undo", {"act": number})() == f"Undone: {row} was {words}."
+
+
+def test_a_first_fit_is_not_called_another_one(visit):
+    visit.desk.worker.busy = True
+    assert "Ranked with 12 labels, refitting" in text(visit.panel(visit.view(), None))
+    visit.desk.ranked_with = None
+    assert "Not ranked yet; fitting the model" in text(visit.panel(visit.view(), None))
+
+
 def test_work_and_panel_are_of_the_row(visit):
     view, card = visit.view(), visit.desk.card("anna")
     assert f'data-row="{card.row}"' in text(visit.work(view, card, "<b>"))
@@ -48,6 +64,13 @@ def test_work_and_panel_are_of_the_row(visit):
     assert "Ranked with 12 labels" in text(visit.panel(view, card))
     assert "No row for you now" in text(visit.work(view, None))
     assert "Nothing to settle" in text(visit.to_settle(view))
+
+
+def test_why_there_is_no_ranking_is_said_where_a_row_would_be(visit):
+    visit.desk.ranked_with, visit.desk.problem = None, "all columns are constant"
+    shown = text(visit.work(visit.view(), None))
+    assert "The rows cannot be ranked" in shown
+    assert "all columns are constant" in shown
 
 
 def test_what_is_no_act_is_refused(visit):

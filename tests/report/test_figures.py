@@ -16,8 +16,8 @@ from stakes.ranking import Amount, PromisedRound
 from stakes.report.estimates import MOST, checkpoints, learning_curve
 from stakes.report.evidence import FOLDS, attempted, folds, gather, no_folds, realised, standing_labels
 from stakes.report.figures import promises_picture, shown_classes
-from stakes.report.page import loss_sentences
 from stakes.tabular import LossSpec
+from stakes.tabular.loss_specs import loss_sentences
 from tests.report.report_cases import ROWS, Page, create, truths
 
 IDS = ("p", "q", "r")

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stakes.campaign.sqlite import kept_in
 from stakes.campaign.states import Event, Record, checked_id, checked_positive, checked_text
@@ -28,6 +28,28 @@ def ranking_kept(path: Path, record: Record) -> Ranking:
         ranking = Ranking.from_dict(record.payload["ranking"])
         [str(each) for each in (*ranking.notes, *ranking.reasons)]  # sentences are made of what was kept
     return ranking
+
+
+class RankedRows(NamedTuple):
+    """The rows of a ranking, best first, without why: to be had before the libraries that rank are imported."""
+
+    row_ids: tuple[str, ...]
+    scores: tuple[float, ...]
+    per_cost: bool
+    ranked_by: str
+    log_scale: float
+
+
+def rows_kept(path: Path, record: Record) -> RankedRows:
+    """The rows of the ranking in a record."""
+    with kept_in(path, f"record {record.number}, a ranking,"):
+        _check_ranking(record.payload)
+        kept = record.payload["ranking"]
+        if not fits_number(kept["log_scale"]):
+            raise StakesError(f"the logarithm of its scale is {kept['log_scale']!r:.100}")
+        scores = tuple(math.nan if score is None else score for score in kept["scores"])
+        ranked_by = checked_text(kept["ranked_by"], "what rows are ranked by")
+        return RankedRows(tuple(kept["row_ids"]), scores, bool(kept["per_cost"]), ranked_by, kept["log_scale"])
 
 
 def failure_kept(path: Path, record: Record) -> str:

@@ -4,7 +4,9 @@ Classes (Dawid and Skene, 1979): row i has a class y, annotator a says l with pr
 independent given y. The posterior mode of all Pi_a is found by expectation maximisation; each row Pi_a[y] has a
 Dirichlet prior of a few pseudo-counts about the accuracy that the annotator has over all classes, so that few labels
 give no zeros. Two annotators alone do not tell who of them is wrong: what a model says of each row, or rows whose
-class is known, does. Standard errors are from the observed information (Louis, 1982).
+class is known, does. What a model says is recalibrated by a power and a shift of each class, as a model that learned
+from the same opinions shares their errors and is too sure of itself: both are found together with the matrices.
+Standard errors are from the observed information of all parameters (Louis, 1982).
 
 Numbers: opinion = truth of the row + bias of the annotator + noise, all normal; variances by restricted maximum
 likelihood, with a normal prior that draws their logarithms to each other.
@@ -15,7 +17,7 @@ Sizes: m opinions, n rows, A annotators, C classes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,10 +31,13 @@ from stakes.models.default_model import infer_task
 _USUAL, _STRENGTH = 0.8, 5.0  # accuracy of an annotator of whom nothing is known, in as many pseudo-counts
 _ROUNDS, _PRECISION = 1000, 1e-9  # of expectation maximisation: the change of every probability at the end
 _LIKE_EACH_OTHER = 1.5  # sd of the logarithms of noise variances about their mean, over annotators
+_POWER, _POWER_SD = 0.5, 0.5  # of probabilities that a model gives: median, and sd of the logarithm
+_SHIFT_SD = 1.0  # of the logarithms of these probabilities, by class
+_STEP_MOST = 0.5  # of one step of the recalibration
 _MOST_AT_ONCE = 1500  # parameters whose covariances are computed together; of more, those of one annotator at a time
 _MIDDLE = 2.0  # labels, spread evenly, by which matrices are drawn to the middle for their errors
 _NULL = 1e-9  # of the largest eigenvalue of an information matrix, below which a direction is not of the model
-_STEP = 1e-3  # of second differences of a log likelihood, in logarithms of variances
+_DIFFERENCE = 1e-3  # of second differences of a log likelihood, in logarithms of variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +150,7 @@ def estimate_annotators(
     classes: Sequence[Any] | None = None,
     task: Literal["classes", "real"] | None = None,
     row_probabilities: Mapping[Any, Any] | None = None,
+    recalibrate: bool = False,
     prior_accuracy: float = _USUAL,
     prior_strength: float = _STRENGTH,
 ) -> Annotators:
@@ -158,6 +164,8 @@ def estimate_annotators(
         row_probabilities: By row, [C]: what is known of its class before anybody labelled it, such as what a model
             that was not fitted to that row says of it; 1 for the class of a row whose class is known. Rows that are not
             in it have the shares of classes, which are estimated.
+        recalibrate: Whether these are of a model that learned from the same opinions, whose errors it then shares: what
+            it says is taken to a power and shifted by class, as opinions make most probable, and errors count that.
         prior_accuracy: The accuracy of an annotator of whom nothing is known, for classes.
         prior_strength: How many labels that counts for: of the annotator over all classes, and then of each class.
 
@@ -195,7 +203,8 @@ def estimate_annotators(
     names = _class_names(table, classes)
     codes = _codes(table, names)
     priors, known = _row_priors(table.rows, len(names), row_probabilities)
-    found = _dawid_skene(table, codes, priors, known, prior_accuracy, prior_strength)
+    before = _RowPriors.of(priors, known, recalibrate=recalibrate)
+    found = _dawid_skene(table, codes, before, known, prior_accuracy, prior_strength)
     errors, accuracy_errors = _class_errors(table, codes, found, known)
     counts = np.bincount(table.who, minlength=len(table.names))
     by_name = {
@@ -289,6 +298,58 @@ def _row_priors(rows: Sequence[Any], count: int, given: Mapping[Any, Any] | None
 
 
 @dataclass(frozen=True, eq=False)
+class _RowPriors:
+    """What a model says of rows, recalibrated: its probabilities to a power, times a factor for each class."""
+
+    logs: Host
+    """[n, C]: of the probabilities that were given"""
+    uncertain: Host
+    """[n]: rows whose probabilities are recalibrated"""
+    shift: Host
+    """[C]"""
+    log_power: float
+
+    @classmethod
+    def of(cls, priors: Host, known: Host, *, recalibrate: bool) -> _RowPriors:
+        """As they are, or with the recalibration that is expected beforehand."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(priors)
+        uncertain = known & (priors.max(axis=1) < 1.0) & recalibrate
+        return cls(logs, uncertain, np.zeros(priors.shape[1]), np.log(_POWER) if recalibrate else 0.0)
+
+    def probabilities(self) -> Host:
+        """[n, C]."""
+        found = np.exp(self.log_power) * self.logs + self.shift
+        found = np.exp(found - found.max(axis=1, keepdims=True))
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def slopes(self) -> Host:
+        """[n, C, C + 1]: of logits by shifts and log power, about their mean over classes; 0 where rows are certain."""
+        power, found = np.exp(self.log_power), self.probabilities()
+        scaled = power * np.where(np.isfinite(self.logs), self.logs, 0.0)[:, :, None]
+        each = np.concatenate(
+            [np.broadcast_to(np.eye(len(self.shift)), (*found.shape, len(self.shift))), scaled], axis=2
+        )
+        centred = each - np.einsum("nc,nck->nk", found, each)[:, None, :]
+        return np.where(self.uncertain[:, None, None], centred, 0.0)
+
+    def information(self, slopes: Host) -> Host:
+        """[C + 1, C + 1]: of shifts and log power if classes were known, with that of their prior."""
+        prior = np.diag(np.r_[np.full(len(self.shift), _SHIFT_SD**-2.0), _POWER_SD**-2.0])
+        return np.asarray(np.einsum("nc,nck,ncj->kj", self.probabilities(), slopes, slopes, optimize=True) + prior)
+
+    def nearer(self, posterior: Host) -> _RowPriors:
+        """One step of scoring towards the recalibration under which the classes of rows are most probable."""
+        if not self.uncertain.any():
+            return self
+        slopes = self.slopes()
+        pull = np.r_[self.shift / _SHIFT_SD**2, (self.log_power - np.log(_POWER)) / _POWER_SD**2]
+        step = np.linalg.solve(self.information(slopes), np.einsum("nc,nck->k", posterior, slopes) - pull)
+        step = np.clip(step, -_STEP_MOST, _STEP_MOST)
+        return replace(self, shift=self.shift + step[:-1], log_power=float(self.log_power + step[-1]))
+
+
+@dataclass(frozen=True, eq=False)
 class _Fit:
     """The mode: [A, C, C], [C], [n, C]; [A, C, C] pseudo-counts; [C] the frequencies of classes over all rows."""
 
@@ -297,19 +358,22 @@ class _Fit:
     posterior: Host
     pseudo: Host
     frequencies: Host
+    priors: _RowPriors
 
 
-def _dawid_skene(table: OpinionTable, codes: Host, priors: Host, known: Host, accuracy: float, strength: float) -> _Fit:
+def _dawid_skene(
+    table: OpinionTable, codes: Host, priors: _RowPriors, known: Host, accuracy: float, strength: float
+) -> _Fit:
     """Expectation maximisation, first with one accuracy for each annotator, then with all of the matrix."""
-    people, count = len(table.names), priors.shape[1]
+    people, count = len(table.names), priors.logs.shape[1]
     opinions = np.bincount(table.who, minlength=people)
     right, shares = np.full(people, accuracy), np.ones(count) / count
     confusion = _one_accuracy(right, count)
     pseudo: Host | None = None
     for last in (False, True):
         for _ in range(_ROUNDS):
-            posterior = _posterior(table, codes, np.where(known[:, None], priors, shares), confusion)
-            new_shares = _shares(posterior, known)
+            posterior = _posterior(table, codes, np.where(known[:, None], priors.probabilities(), shares), confusion)
+            new_shares, priors = _shares(posterior, known), priors.nearer(posterior)
             if last:
                 counts = _confusion_counts(table, codes, posterior, people)
                 new = counts + pseudo
@@ -324,8 +388,8 @@ def _dawid_skene(table: OpinionTable, codes: Host, priors: Host, known: Host, ac
                 break
         pseudo = strength * _one_accuracy(right, count)
     assert pseudo is not None
-    posterior = _posterior(table, codes, np.where(known[:, None], priors, shares), confusion)
-    return _Fit(confusion, shares, posterior, pseudo, posterior.mean(axis=0))
+    posterior = _posterior(table, codes, np.where(known[:, None], priors.probabilities(), shares), confusion)
+    return _Fit(confusion, shares, posterior, pseudo, posterior.mean(axis=0), priors)
 
 
 def _one_accuracy(right: Host, count: int) -> Host:
@@ -386,9 +450,10 @@ def _errors_of(people: list[int], table: OpinionTable, codes: Host, found: _Fit,
     np.add.at(counts, (table.row[ours], who, codes[ours]), 1.0)
     total = counts.sum(axis=2)  # [n, A]
     width = len(people) * count
-    size = count * width + count  # logits of confusions by class, annotator and label; then of shares
+    logits = count * width  # of confusions by class, annotator and label; then those of shares, and recalibration
+    size = logits + count + count + 1
     information, mean_score = np.zeros((size, size)), np.zeros((rows, size))
-    to_probability = np.zeros((size - count, size))
+    to_probability, slopes = np.zeros((logits, size)), found.priors.slopes()
     free = (~known).astype(float)
     for y in range(count):
         block = slice(y * width, (y + 1) * width)
@@ -396,8 +461,8 @@ def _errors_of(people: list[int], table: OpinionTable, codes: Host, found: _Fit,
         expected = np.concatenate([total @ _rows_of(each, a) for a in range(len(people))], axis=1)  # [n, A C]
         score = counts.reshape(rows, width) - expected
         share_score = free[:, None] * (np.eye(count)[y] - found.shares)  # [n, C]
-        whole = np.concatenate([score, share_score], axis=1)
-        places = np.r_[block, size - count : size]
+        whole = np.concatenate([score, share_score, slopes[:, y]], axis=1)
+        places = np.r_[block, logits:size]
         mean_score[:, places] += weights[:, None] * whole
         information[np.ix_(places, places)] -= (weights[:, None] * whole).T @ whole
         for a, row in enumerate(each):
@@ -408,7 +473,8 @@ def _errors_of(people: list[int], table: OpinionTable, codes: Host, found: _Fit,
             middle = (strength * row + _MIDDLE / count) / (strength + _MIDDLE)
             to_probability[here, here] = np.diag(middle) - np.outer(middle, middle)
     information += mean_score.T @ mean_score
-    last = slice(size - count, size)
+    last, recalibration = slice(logits, logits + count), slice(logits + count, size)
+    information[recalibration, recalibration] += found.priors.information(slopes)
     spread = np.diag(found.shares) - np.outer(found.shares, found.shares)
     information[last, last] += (free.sum() + count) * spread
     covariance = to_probability @ _inverse(information) @ to_probability.T
@@ -522,11 +588,11 @@ class _Effects:
 
 def _second_differences(function: Any, at: Host) -> Host:
     """The Hessian of a function, by central differences."""
-    size, steps = len(at), _STEP * np.eye(len(at))
+    size, steps = len(at), _DIFFERENCE * np.eye(len(at))
     found = np.zeros((size, size))
     for i in range(size):
         for j in range(i, size):
             corners = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
             total = sum(p * q * function(at + p * steps[i] + q * steps[j]) for p, q in corners)
-            found[i, j] = found[j, i] = total / (4.0 * _STEP**2)
+            found[i, j] = found[j, i] = total / (4.0 * _DIFFERENCE**2)
     return found

@@ -12,18 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from stakes._utils.text import number, short
 from stakes.campaign import Campaign, Event, Status, Undone
-from stakes.campaign.kept import RANKING, ranking_kept
+from stakes.campaign.kept import RANKING, RankedRows, rows_kept
 from stakes.campaign.states import Replay, checked_clock
 from stakes.exceptions import StakesError
 from stakes.label.command import CommandAnnotator
 from stakes.label.media import Media
 from stakes.label.worker import Worker
-from stakes.ranking import OpinionOffer, Ranking
 from stakes.tabular.worksheet import loss_task
+
+if TYPE_CHECKING:
+    from stakes.ranking import OpinionOffer, Ranking
 
 Act = Literal["later", "unsure", "skip"]
 ACTS: tuple[Act, ...] = ("later", "unsure", "skip")
@@ -34,7 +36,7 @@ _ENOUGH = 20  # rows to choose from, of which others may take some meanwhile
 
 
 def label_worths(
-    ranking: Ranking, costs: Mapping[str, float | None], promised: Sequence[float | None]
+    ranking: Ranking | RankedRows, costs: Mapping[str, float | None], promised: Sequence[float | None]
 ) -> dict[str, float]:
     """What the label of each row saves of a decision, no more than is promised of the first 1, 2, .. labels together.
 
@@ -406,7 +408,7 @@ class Desk:
         if last is None or last.number == self._record:
             return
         self._take_curve(last.payload)
-        ranking = ranking_kept(self.campaign.path, last)
+        ranking = rows_kept(self.campaign.path, last)
         self._record, self._ready, self.ranked_with = last.number, ranking.row_ids, last.payload["labels"]
         costs = self.campaign.journal.costs() if ranking.per_cost else {}
         offers = (last.payload["outlook"] or {}).get("offers") or []
@@ -443,6 +445,10 @@ class Desk:
                 self._scores.setdefault(row, offer.worth)
                 return row
         return None
+
+    def several_opinions(self) -> bool:
+        """Whether rows may get several opinions."""
+        return self.rules.opinions > 1 or bool(self.campaign.annotators())
 
     def values_for_price(self) -> list[str]:
         """What the next opinion of each annotator saves for its price, in words, best first; where they have prices."""

@@ -6,6 +6,7 @@ There is no script and no style within a page: one file of each is served beside
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,8 @@ from stakes._utils.text import counted, number, short
 from stakes.campaign import Status
 from stakes.label.charts import learning_chart
 from stakes.label.flow import Card, Dispute
-from stakes.report.page import loss_sentences
 from stakes.tabular import Brief
+from stakes.tabular.loss_specs import loss_sentences
 
 ACT_KEYS = {"later": "l", "unsure": "u", "skip": "s"}
 ACT_WORDS = {
@@ -25,8 +26,11 @@ ACT_WORDS = {
     "unsure": ("Not sure", "somebody else settles it"),
     "skip": ("Skip for good", "it cannot be labelled; never ask again"),
 }
+ACT_DONE = {"later": "put off until later", "unsure": "left to be settled", "skip": "skipped for good"}
 _AUDIT = "Drawn at random to test the model: your label tells what it loses today, and is not used to train it."
 _MISTAKES = 6  # that are shown
+_FEW = 4  # classes whose buttons a phone can always show
+_PARTS = re.compile(r"(?<=[_/])(?=[^_/])")
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
 
 
@@ -163,8 +167,7 @@ def work_on(card: Card, view: View, notice: str = "") -> Content:
         tag("h1", card.row, id="row-title", tabindex="-1"),
         *([tag("p", _AUDIT, class_="faint", id="audit")] if card.audit else []),
         _values(card),
-        tag("h2", ["What is ", tag("em", view.brief.target), " here?"], class_="question", id="question"),
-        _answers(view),
+        _answers(view, ["What is ", tag("em", view.brief.target), " here?"]),
         _put_offs(view, audit=card.audit),
     ]
     return [
@@ -216,8 +219,7 @@ def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None
         _values(dispute.card),
         tag("h2", "Opinions", class_="question"),
         tag("ul", opinions, class_="opinions"),
-        tag("h2", ["What is ", tag("em", view.brief.target), " really?"], class_="question", id="question"),
-        _answers(view),
+        _answers(view, ["What is ", tag("em", view.brief.target), " really?"]),
     ]
     return [
         _notice(notice),
@@ -352,7 +354,7 @@ def _values(card: Card) -> Markup:
     for name, value, long, image, content in card.values:
         if image:
             shown = void("img", src=f"/media/{quote(value)}", alt=f"{name}: {value}")
-            long_ones.append(tag("figure", [shown, tag("figcaption", f"{name}: {value}")]))
+            long_ones.append(tag("figure", [shown, tag("figcaption", _breakable(f"{name}: {value}"))]))
         elif content is not None:
             long_ones.append(
                 tag("div", [tag("h2", f"{name}: {value}", class_="name"), tag("p", content, class_="long")])
@@ -360,11 +362,24 @@ def _values(card: Card) -> Markup:
         elif long or "\n" in value:
             long_ones.append(tag("div", [tag("h2", name, class_="name"), tag("p", value, class_="long")]))
         else:
-            short_ones.append(tag("div", [tag("dt", name), tag("dd", value or "\N{EN DASH}")]))
+            cell = _breakable(value or "\N{EN DASH}")
+            short_ones.append(tag("div", [tag("dt", _breakable(name)), tag("dd", cell)]))
     return tag("div", [*long_ones, tag("dl", short_ones, class_="values") if short_ones else ""], class_="row")
 
 
-def _answers(view: View) -> Markup:
+def _breakable(words: str) -> Markup:
+    """Words whose lines may end where people part names, such as after an underscore."""
+    return Markup(Markup("<wbr>").join(map(text, _PARTS.split(words))))
+
+
+def _answers(view: View, question: Content) -> Markup:
+    """The question, with buttons or a box; few enough to stay in sight while a long row is read."""
+    few = " few" if view.numbers or len(view.classes) <= _FEW else ""
+    heading = tag("h2", question, class_="question", id="question")
+    return Markup(tag("div", [heading, _choices(view)], class_=f"answers{few}") + _other(view))
+
+
+def _choices(view: View) -> Markup:
     """Buttons of classes with their keys, or a box for a number."""
     if view.numbers:
         unit = [tag("span", view.unit, class_="unit", id="unit")] if view.unit else []
@@ -381,15 +396,19 @@ def _answers(view: View) -> Markup:
         )
         for name in view.classes
     ]  # fmt: skip
-    choices = tag("div", buttons, class_="choices", role="group", aria_labelledby="question")
+    return tag("div", buttons, class_="choices", role="group", aria_labelledby="question")
+
+
+def _other(view: View) -> Markup:
+    """A box for a class that has not been seen yet, where there may be one."""
     if not view.more_classes:
-        return choices
+        return Markup()
     other = [
         tag("label", "Another class", for_="other"),
         void("input", id="other", name="other", type="text", maxlength="200", autocomplete="off", data_keep="1"),
         tag("button", "Save", type="submit", name="label", value=""),
     ]
-    return Markup(choices + tag("details", [tag("summary", "Another class"), tag("div", other, class_="other")]))
+    return tag("details", [tag("summary", "Another class"), tag("div", other, class_="other")])
 
 
 def _put_offs(view: View, *, audit: bool) -> Markup:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -53,7 +54,8 @@ class Label:
         self._open_desk, self._secret, self._scheme = open_desk, secret, scheme
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="stakes-desk")
         self._desk: Desk | None = None
-        self._ready = asyncio.Event()
+        self._shown = asyncio.Event()
+        """Set when somebody has seen a first page to label on."""
         self.app = Guards(self._routes(), frozenset(host.lower() for host in hosts), scheme)
 
     def _routes(self) -> Starlette:
@@ -79,10 +81,11 @@ class Label:
         self._desk = await self._in_thread(self._open)
         looking = asyncio.create_task(self._look())
         commanding = asyncio.create_task(self._command())
+        importing = asyncio.create_task(self._import_ahead())
         try:
             yield
         finally:
-            for task in (looking, commanding):
+            for task in (looking, commanding, importing):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
@@ -102,6 +105,12 @@ class Label:
             await asyncio.sleep(_POLL)
             with contextlib.suppress(StakesError):
                 await self._in_thread(self._the_desk.look)
+
+    async def _import_ahead(self) -> None:
+        """Import what tells how reliable people are before it is needed, but not before there is a page."""
+        await self._shown.wait()
+        if await self._in_thread(self._the_desk.several_opinions):
+            await asyncio.to_thread(import_module, "stakes.ranking")
 
     async def _command(self) -> None:
         """Have the command label rows, one after another, beside the people; after a failure it is not asked again."""
@@ -147,7 +156,9 @@ class Label:
             view, card = visit.view(), self._the_desk.card(browser.name)
             return pages.label_page(view, visit.work(view, card), visit.panel(view, card))
 
-        return HTMLResponse(await self._in_thread(lambda: text(page())))
+        shown = await self._in_thread(lambda: text(page()))
+        self._shown.set()
+        return HTMLResponse(shown)
 
     def _let_in(self, request: Request, token: str) -> Response:
         if not self._secret.admits(token):

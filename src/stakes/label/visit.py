@@ -58,6 +58,8 @@ class Visit:
         if desk.ranked_with is None and desk.problem is None:
             words = ["The rows are ranked for the first time. This takes as long as fitting the model."]
             return pages.nothing_to_do(view, "Ranking the rows", words, undo, waiting=True)
+        if desk.ranked_with is None and desk.problem is not None:
+            return pages.nothing_to_do(view, "The rows cannot be ranked", [desk.problem], undo, waiting=False)
         return pages.nothing_to_do(view, "No row for you now", [desk.why_none()], undo, waiting=False)
 
     def to_settle(self, view: pages.View, notice: str = "") -> Content:
@@ -69,15 +71,16 @@ class Visit:
     def panel(self, view: pages.View, card: Card | None) -> Content:
         """What labels are worth, what was spent, and whether to go on."""
         desk = self.desk
-        with_labels = (
-            "Not ranked yet" if desk.ranked_with is None else f"Ranked with {counted(desk.ranked_with, 'label')}"
-        )
+        if desk.ranked_with is None:
+            ranked = "Not ranked yet; fitting the model" if desk.refitting else "Not ranked yet"
+        else:
+            ranked = f"Ranked with {counted(desk.ranked_with, 'label')}{', refitting' if desk.refitting else ''}"
         labels, initial = desk.acquired()
         return pages.panel(
             view,
             card,
             desk.status(),
-            ranked=f"{with_labels}, refitting" if desk.refitting else with_labels,
+            ranked=ranked,
             curve=desk.curve,
             acquired=acquired_chart(labels, initial, numbers=desk.numbers),
             people=desk.people(),
@@ -115,7 +118,7 @@ class Visit:
         if act not in ACTS:
             raise StakesError(f"a row is put off by {', '.join(ACTS)}, not by {act!r:.50}")
         self.desk.put_off(self.name, row, act)
-        return f"{row}: {pages.ACT_WORDS[act][0].lower()}."
+        return f"{row} is {pages.ACT_DONE[act]}."
 
     def _undo(self, form: Mapping[str, str]) -> str:
         number = form.get("act", "")
@@ -124,7 +127,7 @@ class Visit:
         undone = self.desk.undo(self.name, int(number[:12]))
         if undone is None:
             return "There is nothing to undo, or it was undone already."
-        was = undone.label if undone.label is not None else pages.ACT_WORDS[undone.kind][0].lower()
+        was = undone.label if undone.label is not None else pages.ACT_DONE[undone.kind]
         return f"Undone: {undone.row} was {was}."
 
     def _settle(self, form: Mapping[str, str]) -> str:

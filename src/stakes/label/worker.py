@@ -1,7 +1,8 @@
 """Ranking in a process of its own, so that a page answers at once while a model is fitted.
 
 The worker has the campaign open as any other process, and keeps its rankings in the file. When it is asked to, it ranks
-the campaign as it is then, and answers with what it found; it ends when the other end of the pipe is gone.
+the campaign as it is then, and answers with what it found; it ends when the other end of the pipe is gone. It alone
+imports the libraries that fit and rank: the page is there a second or two earlier without them.
 """
 
 from __future__ import annotations
@@ -15,17 +16,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from stakes._utils.array import on_host
 from stakes._utils.text import number
 from stakes.campaign import Campaign
-from stakes.evaluation import bayes_prediction
 from stakes.exceptions import StakesError
-from stakes.losses import LogLoss, SquaredError
-from stakes.models import belief_of
-from stakes.ranking import OpinionOffer
-from stakes.tabular.suggestions import fitted
+
+if TYPE_CHECKING:
+    from stakes.ranking import OpinionOffer
 
 READY = 64
 """Rows that are ranked ahead: more than anybody labels while a model is fitted."""
@@ -156,6 +154,12 @@ def _offers(campaign: Campaign) -> dict[str, tuple[OpinionOffer, ...]]:
 
 def _guesses(campaign: Campaign, rows: tuple[str, ...]) -> dict[str, str]:
     """What the model that all labels make says of rows, in words; nothing where there is no model yet."""
+    from stakes._utils.array import on_host
+    from stakes.evaluation import bayes_prediction
+    from stakes.losses import LogLoss, SquaredError
+    from stakes.models import belief_of
+    from stakes.tabular.suggestions import fitted
+
     sheet = campaign.sheet
     place = {row: position for position, row in enumerate(sheet.ids)}
     labels = {place[row]: label for row, label in campaign.training_labels().items()}

@@ -32,6 +32,7 @@ _NEXT = 2  # rounds of drawing labels and fitting, where there is a fit to a lit
 _SHORTLIST = 40  # pairs that are looked at together
 _SAMPLED = 256  # configurations of the labels of a batch under an ensemble
 _LEAST = 1e-6  # of a probability, so that no opinion is impossible
+_TEMPERED = 0.5  # the power of what a model says of rows, where it learned from the same opinions
 _COLDNESS = 2.0  # the power of what an opinion is worth for its price, in proportion to which rows are drawn
 
 
@@ -108,8 +109,9 @@ def fit_to_opinions(
     """Fit a model to labels that may be wrong, and estimate how reliable those are who gave them.
 
     Classes: annotators are estimated with what the model says of each row without its own label, the model is fitted to
-    what they say, and so on. Each copy of the classifier takes annotators for as reliable as a draw from what is known
-    of that. Numbers: opinions less the bias of their annotators are averaged, weighted by precision.
+    what they say, and so on. What it says counts by its square root meanwhile, as it learned from the same opinions,
+    and is recalibrated in the end. Each copy of the classifier takes annotators for as reliable as a draw from what is
+    known of that. Numbers: opinions less the bias of their annotators are averaged, weighted by precision.
 
     Args:
         table: [N, p]: all rows, those without an opinion too.
@@ -209,7 +211,7 @@ def rank_opinions(
         >>> fit = fit_to_opinions(X, opinions, classes=[0, 1])
         >>> ranked = rank_opinions(fit, ZeroOne(), prices={"student": 1.0, "expert": 5.0}, n=3)
         >>> [each.annotator for each in ranked]
-        ['student', 'expert', 'expert']
+        ['student', 'expert', 'student']
     """
     names = list(prices)
     if not names or not all(np.isfinite(prices[name]) and prices[name] > 0 for name in names):
@@ -354,12 +356,16 @@ def _fit_classes(
     fitted.set_params(rounds=1, random_state=seed)
     at, rng = {row: i for i, row in enumerate(rows.tolist())}, generator(seed, DRAWS)
     start = None if previous is None else _before(previous, rows, here)
+
+    def estimated(unseen: Host | None, *, recalibrate: bool) -> Annotators:
+        priors = {} if unseen is None else dict(zip(rows.tolist(), unseen, strict=True))
+        return estimate_annotators(
+            opinions, classes=classes, task="classes", row_probabilities={**priors, **certain}, recalibrate=recalibrate
+        )
+
     for _ in range(rounds):
-        unseen = {} if start is None else dict(zip(rows.tolist(), start, strict=True))
         if opinions:
-            annotators = estimate_annotators(
-                opinions, classes=classes, task="classes", row_probabilities={**unseen, **certain}
-            )
+            annotators = estimated(None if start is None else _tempered(start), recalibrate=False)
         likelihoods = np.ones((fitted.copies, len(rows), len(classes)))
         people = {} if annotators is None else annotators.by_name
         drawn = {name: _drawn_confusions(each, fitted.copies, rng) for name, each in people.items()}
@@ -369,7 +375,13 @@ def _fit_classes(
             likelihoods[:, at[row]] = known
         fitted.fit(here, likelihoods, classes=classes, start=start, pool=table)
         start = fitted.prior_
-    return fitted, annotators
+    return fitted, estimated(start, recalibrate=True) if opinions else None
+
+
+def _tempered(probabilities: Host) -> Host:
+    """[n, C]: to a power, and with a sum of 1 again."""
+    found = probabilities**_TEMPERED
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _drawn_confusions(annotator: ClassAnnotator, size: int, rng: np.random.Generator) -> Host:

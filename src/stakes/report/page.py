@@ -27,8 +27,7 @@ from stakes.report.figures import (
     promises_picture,
     worth_picture,
 )
-from stakes.tabular import LossSpec
-from stakes.tabular.loss_specs import exponential_rate, purpose_of
+from stakes.tabular.loss_specs import loss_sentences
 
 _EVENTS = 50  # that are shown
 _MOODS = {"Go on": "go", "Stop": "stop", "Done": "stop", "Too close": "unsure"}
@@ -113,25 +112,6 @@ def heading(evidence: Evidence) -> Content:
     matrix = brief.loss.cost_matrix
     costs = [] if matrix is None else [tag("details", [tag("summary", "What each decision costs"), _costs(matrix)])]
     return [title, tag("p", loss_sentences(brief.loss), class_="faint"), *costs]
-
-
-def loss_sentences(loss: LossSpec) -> str:
-    """Its name, its options, what it is for, and what counts more."""
-    options = ", ".join(
-        f"{name} {short(value)}" for name, value in loss.options.items() if isinstance(value, int | float)
-    )
-    name = f"{loss.name} ({options})" if options else loss.name
-    return f"The loss is {name}. {purpose_of(loss)}".rstrip() + _counts_more(loss)
-
-
-def _counts_more(loss: LossSpec) -> str:
-    """A sentence on which errors count more; nothing where none do."""
-    if loss.class_weights:
-        times = ", ".join(f"{short(weight)} times for {name}" for name, weight in loss.class_weights.items())
-        return f" Errors count {times}."
-    if isinstance(loss.weight, str):
-        return f" Errors count exp({exponential_rate(loss.weight):g} y) times, where y is the true value."
-    return " Errors count more or less by the true value." if loss.weight else ""
 
 
 def advice(evidence: Evidence) -> Content:

@@ -626,3 +626,22 @@ def _known(what: str, classes: Sequence[str] | None) -> list[str]:
     if classes is None:
         raise StakesError(f"{what} go by the names of the classes; give all classes")
     return list(classes)
+
+
+def loss_sentences(loss: LossSpec) -> str:
+    """Its name, its options, what it is for, and what counts more."""
+    options = ", ".join(
+        f"{name} {short(value)}" for name, value in loss.options.items() if isinstance(value, int | float)
+    )
+    name = f"{loss.name} ({options})" if options else loss.name
+    return f"The loss is {name}. {purpose_of(loss)}".rstrip() + _counts_more(loss)
+
+
+def _counts_more(loss: LossSpec) -> str:
+    """A sentence on which errors count more; nothing where none do."""
+    if loss.class_weights:
+        times = ", ".join(f"{short(weight)} times for {name}" for name, weight in loss.class_weights.items())
+        return f" Errors count {times}."
+    if isinstance(loss.weight, str):
+        return f" Errors count exp({exponential_rate(loss.weight):g} y) times, where y is the true value."
+    return " Errors count more or less by the true value." if loss.weight else ""
