@@ -213,25 +213,25 @@ class _Answers(Protocol):
         """The method of the model that takes several sets of labels at once, where it has one."""
 
     def one(self, rows: Any) -> Any:
-        """[N, C | L]: what is said of rows by the model as it was fitted."""
+        """[N, C | L]: what is predicted of rows by the model as it was fitted."""
 
     def several(self, X: list[Any], y: list[Any], asked: list[Any]) -> Any:  # noqa: N803
         """[B, N, C | L]: given each of B sets of rows and labels."""
 
-    def labels(self, said: Any) -> tuple[Any, Any, Any]:
+    def labels(self, predicted: Any) -> tuple[Any, Any, Any]:
         """[N, I]: labels to ask about; [N, J]: probabilities of all labels; [N]: how uncertain they are."""
 
-    def cells(self, said: Any) -> tuple[Any, Any]:
+    def cells(self, predicted: Any) -> tuple[Any, Any]:
         """[M, G]: the mass of each class or cell; [M, G + 1]: the edges of cells."""
 
-    def masses(self, said: Any, edges: Any) -> Any:
-        """[J, M, G]: masses of the same classes or cells given each label, by what is said, [I, M, C | L]."""
+    def masses(self, predicted: Any, edges: Any) -> Any:
+        """[J, M, G]: masses of the same classes or cells given each label, by what is predicted, [I, M, C | L]."""
 
-    def drawn(self, said: Any, rng: np.random.Generator) -> Any:
+    def drawn(self, predicted: Any, rng: np.random.Generator) -> Any:
         """[N]: a label of each."""
 
-    def ensemble(self, said: Any, count: int) -> Belief:
-        """The belief whose members are what is said, [K, N + M, C | L], the first N rows being candidates."""
+    def ensemble(self, predicted: Any, count: int) -> Belief:
+        """The belief whose members are what is predicted, [K, N + M, C | L], the first N rows being candidates."""
 
 
 @dataclass(frozen=True)
@@ -248,26 +248,26 @@ class _OfClasses:
     def several(self, X: list[Any], y: list[Any], asked: list[Any]) -> Any:  # noqa: N803
         return self._normalised(self.model.predict_proba_batched(X, y, asked))
 
-    def labels(self, said: Any) -> tuple[Any, Any, Any]:
-        entropy = -(said * np.log(np.maximum(said, _TINY))).sum(axis=1)
-        return np.broadcast_to(self.classes, said.shape), said, entropy
+    def labels(self, predicted: Any) -> tuple[Any, Any, Any]:
+        entropy = -(predicted * np.log(np.maximum(predicted, _TINY))).sum(axis=1)
+        return np.broadcast_to(self.classes, predicted.shape), predicted, entropy
 
-    def cells(self, said: Any) -> tuple[Any, Any]:
-        return said, None
+    def cells(self, predicted: Any) -> tuple[Any, Any]:
+        return predicted, None
 
-    def masses(self, said: Any, edges: Any) -> Any:
-        return said
+    def masses(self, predicted: Any, edges: Any) -> Any:
+        return predicted
 
-    def drawn(self, said: Any, rng: np.random.Generator) -> Any:
-        return np.array([self.classes[rng.choice(len(odds), p=odds)] for odds in said])
+    def drawn(self, predicted: Any, rng: np.random.Generator) -> Any:
+        return np.array([self.classes[rng.choice(len(odds), p=odds)] for odds in predicted])
 
-    def ensemble(self, said: Any, count: int) -> Belief:
-        table = said.swapaxes(0, 1)  # [N + M, K, C]
+    def ensemble(self, predicted: Any, count: int) -> Belief:
+        table = predicted.swapaxes(0, 1)  # [N + M, K, C]
         return CategoricalEnsemble(table[:count], table[count:])
 
     @staticmethod
-    def _normalised(said: Any) -> Any:
-        found = np.asarray(said, dtype=np.float64)
+    def _normalised(predicted: Any) -> Any:
+        found = np.asarray(predicted, dtype=np.float64)
         return found / found.sum(axis=-1, keepdims=True)
 
 
@@ -287,30 +287,30 @@ class _OfNumbers:
     def several(self, X: list[Any], y: list[Any], asked: list[Any]) -> Any:  # noqa: N803
         return np.stack([self._rows_first(each) for each in self.model.predict_batched(X, y, asked, **self._asking())])
 
-    def labels(self, said: Any) -> tuple[Any, Any, Any]:
-        places = np.stack([np.interp(self._asked, _T, each) for each in said])
-        return places, np.broadcast_to(_OWN, (len(said), len(_OWN))), _mean_and_sd(said)[1]
+    def labels(self, predicted: Any) -> tuple[Any, Any, Any]:
+        places = np.stack([np.interp(self._asked, _T, each) for each in predicted])
+        return places, np.broadcast_to(_OWN, (len(predicted), len(_OWN))), _mean_and_sd(predicted)[1]
 
-    def cells(self, said: Any) -> tuple[Any, Any]:
-        return np.broadcast_to(_MASSES, (len(said), len(_MASSES))), said
+    def cells(self, predicted: Any) -> tuple[Any, Any]:
+        return np.broadcast_to(_MASSES, (len(predicted), len(_MASSES))), predicted
 
-    def masses(self, said: Any, edges: Any) -> Any:
-        said = self._between(said)
+    def masses(self, predicted: Any, edges: Any) -> Any:
+        predicted = self._between(predicted)
         far = _FURTHEST / _STEP  # beyond the levels as a normal distribution goes on
-        low, high = said[..., :1], said[..., -1:]
-        before, after = low - far * (said[..., 1:2] - low), high + far * (high - said[..., -2:-1])
-        knots, t = np.concatenate([before, said, after], axis=-1), np.r_[-2.0 * _FURTHEST, _T, 2.0 * _FURTHEST]
-        inner, found = edges[:, 1:-1], np.empty((*said.shape[:2], len(_MASSES)))
-        for b, m in np.ndindex(*said.shape[:2]):
+        low, high = predicted[..., :1], predicted[..., -1:]
+        before, after = low - far * (predicted[..., 1:2] - low), high + far * (high - predicted[..., -2:-1])
+        knots, t = np.concatenate([before, predicted, after], axis=-1), np.r_[-2.0 * _FURTHEST, _T, 2.0 * _FURTHEST]
+        inner, found = edges[:, 1:-1], np.empty((*predicted.shape[:2], len(_MASSES)))
+        for b, m in np.ndindex(*predicted.shape[:2]):
             below = ndtr(np.interp(inner[m], knots[b, m], t))
             found[b, m] = np.diff(below, prepend=0.0, append=1.0)
         return found
 
-    def drawn(self, said: Any, rng: np.random.Generator) -> Any:
-        return np.array([np.interp(rng.normal(), _T, each) for each in said])
+    def drawn(self, predicted: Any, rng: np.random.Generator) -> Any:
+        return np.array([np.interp(rng.normal(), _T, each) for each in predicted])
 
-    def ensemble(self, said: Any, count: int) -> Belief:
-        mean, sd = (each.T for each in _mean_and_sd(said))  # [N + M, K]
+    def ensemble(self, predicted: Any, count: int) -> Belief:
+        mean, sd = (each.T for each in _mean_and_sd(predicted))  # [N + M, K]
         return NormalEnsemble(mean[:count], np.maximum(sd[:count], _TINY), mean[count:], sd[count:])
 
     @property
@@ -318,28 +318,28 @@ class _OfNumbers:
         """[n_labels]: of a candidate, in standard units."""
         return np.linspace(-_FURTHEST_ASKED, _FURTHEST_ASKED, self.n_labels)
 
-    def _between(self, said: Any) -> Any:
+    def _between(self, predicted: Any) -> Any:
         """[J, M, L]: quantiles given each label, which move along lines from one that was asked for to the next."""
         right = np.clip(np.searchsorted(self._asked, _LABELS), 1, self.n_labels - 1)
         start, end = self._asked[right - 1], self._asked[right]
         share = ((_LABELS - start) / (end - start))[:, None, None]  # outside of 0 to 1 beyond the furthest
-        return np.maximum.accumulate((1.0 - share) * said[right - 1] + share * said[right], axis=-1)
+        return np.maximum.accumulate((1.0 - share) * predicted[right - 1] + share * predicted[right], axis=-1)
 
     def _asking(self) -> dict[str, Any]:
         return {"output_type": "quantiles", self.levels: _LEVELS.tolist()}
 
-    def _rows_first(self, said: Any) -> Any:
+    def _rows_first(self, predicted: Any) -> Any:
         """[N, L], increasing: TabPFN gives a list with an array for each level."""
-        found = np.asarray(np.stack(said, axis=1) if isinstance(said, list) else said, dtype=np.float64)
+        found = np.asarray(np.stack(predicted, axis=1) if isinstance(predicted, list) else predicted, dtype=np.float64)
         if not np.isfinite(found).all():
             raise StakesError(f"quantiles of {type(self.model).__name__} must be finite; some are NaN or infinite")
         return np.maximum.accumulate(found, axis=-1)
 
 
-def _mean_and_sd(said: Any) -> tuple[Any, Any]:
+def _mean_and_sd(predicted: Any) -> tuple[Any, Any]:
     """[...] each, of quantiles [..., L]."""
-    mean = said @ _SHARES
-    return mean, np.sqrt((said - mean[..., None]) ** 2 @ _SHARES / _SPREAD)
+    mean = predicted @ _SHARES
+    return mean, np.sqrt((predicted - mean[..., None]) ** 2 @ _SHARES / _SPREAD)
 
 
 def _level_argument(model: Any) -> str | None:
@@ -476,12 +476,12 @@ class InContext:
         return self._drawn(rows, there) if self.joint == "drawn" else self._conditioned(rows, there)
 
     def _today(self, asked: Any) -> Any:
-        """[N, C | L]: what is said of rows given the labels so far."""
+        """[N, C | L]: what is predicted of rows given the labels so far."""
         self.model.fit(self.rows, self.labels)
         return self._answers.one(asked)
 
     def _given(self, rows: Any, labels: Any, asked: Any) -> Any:
-        """[B, N, C | L]: what is said of rows asked about, [B, N, p], once rows [B, r, p] have labels [B, r], too."""
+        """[B, N, C | L]: what is predicted of rows [B, N, p] once rows [B, r, p] have labels [B, r], too."""
         found = []
         several = self.batch_size > 1 and hasattr(self.model, self._answers.batched)
         for part in slices(len(rows), self.batch_size if several else 1):
@@ -509,8 +509,10 @@ class InContext:
         joint, count = np.empty((len(chosen), len(contexts), own.shape[1], target.shape[1])), labels.shape[1]
         for a, n in enumerate(chosen):
             hypothetical = np.broadcast_to(pool[n], (count, 1, pool.shape[1]))
-            said = self._given(hypothetical, labels[n][:, None], np.broadcast_to(contexts, (count, *contexts.shape)))
-            split = own[n][:, None, None] * answers.masses(said, edges)  # [J, M, G]
+            predicted = self._given(
+                hypothetical, labels[n][:, None], np.broadcast_to(contexts, (count, *contexts.shape))
+            )
+            split = own[n][:, None, None] * answers.masses(predicted, edges)  # [J, M, G]
             total = split.sum(axis=0)
             known = np.where(total > 0.0, target / np.maximum(total, _TINY), 0.0)
             joint[a] = np.where(total > 0.0, split * known, own[n][:, None, None] * target).swapaxes(0, 1)
@@ -522,7 +524,7 @@ class InContext:
         rows = both[rng.integers(len(both), size=(self.n_draws, self.n_rows))]  # [K, r, p]
         labels = np.empty((self.n_draws, 0), dtype=self.labels.dtype)
         for i in range(self.n_rows):
-            said = self._given(rows[:, :i], labels, rows[:, i : i + 1])[:, 0]
-            labels = np.concatenate([labels, self._answers.drawn(said, rng)[:, None]], axis=1)
-        said = self._given(rows, labels, np.broadcast_to(both, (self.n_draws, *both.shape)))
-        return self._answers.ensemble(said, len(pool))
+            predicted = self._given(rows[:, :i], labels, rows[:, i : i + 1])[:, 0]
+            labels = np.concatenate([labels, self._answers.drawn(predicted, rng)[:, None]], axis=1)
+        predicted = self._given(rows, labels, np.broadcast_to(both, (self.n_draws, *both.shape)))
+        return self._answers.ensemble(predicted, len(pool))
