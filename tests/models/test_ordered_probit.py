@@ -90,6 +90,22 @@ def test_the_default_model_takes_it_for_classes_with_an_order():
     assert not isinstance(many.pipeline_[-1], OrderedProbit)
 
 
+def test_hyperparameters_without_a_covariance_are_not_drawn():
+    """Where one column is far shorter than the others, rounding leaves the covariance of like rows no root."""
+    rng = np.random.default_rng(0)
+    rows, labels = rng.integers(0, 3, size=(40, 4)) / 0.7 - 1.3, rng.integers(0, 3, size=40)
+    chain = _Chain(LogPosterior.of(rows, labels - 1.0, 2.0), rows, labels, _cut_points(labels, 3), rng)
+    far = np.array([-5.15, 5.69, 1.81, -1.5, -0.88, -2.12, -11.74, 0.46, -4.28, 0.0, 0.0])
+    with pytest.raises(np.linalg.LinAlgError):
+        chain._factor(far[:9])
+    assert chain.likelihood_at(far) == -np.inf
+    assert np.isfinite(chain.likelihood_at(0.0 * far))
+    chain.hyperparameters = 0.3 * far[:9]  # towards such places
+    for _ in range(5):
+        chain.turn()
+        assert np.isfinite(chain.likelihood_at(np.concatenate([chain.hyperparameters, chain.steps])))
+
+
 def test_what_is_refused():
     with pytest.raises(StakesError, match="from the lowest to the highest"):
         OrderedProbit().fit(X[:3], ["a", "b", "a"])

@@ -245,14 +245,18 @@ class _Chain:
         """One turn of the chain: the function a few times, and once all that it depends on."""
         for _ in range(_LATENT_STEPS):
             self.white = _slice(self.white, lambda u: self._likelihood(self.factor @ u, self.cuts), self.generator)
-        known = len(self.hyperparameters)
-
-        def of(u: Host) -> float:
-            return self._likelihood(self._factor(u[:known]) @ self.white, self._cuts(u[known:]))
-
-        found = _slice(np.concatenate([self.hyperparameters, self.steps]), of, self.generator)
-        self.hyperparameters, self.steps = found[:known], found[known:]
+        found = _slice(np.concatenate([self.hyperparameters, self.steps]), self.likelihood_at, self.generator)
+        self.hyperparameters, self.steps = np.split(found, [len(self.hyperparameters)])
         self.factor, self.cuts = self._factor(self.hyperparameters), self._cuts(self.steps)
+
+    def likelihood_at(self, u: Host) -> float:
+        """The log likelihood at hyperparameters and steps of cut points; -inf so far out that there is no root."""
+        hyperparameters, steps = np.split(u, [len(self.hyperparameters)])
+        try:
+            factor = self._factor(hyperparameters)
+        except np.linalg.LinAlgError:
+            return -math.inf
+        return self._likelihood(factor @ self.white, self._cuts(steps))
 
     def _likelihood(self, values: Host, cuts: Host) -> float:
         return float(np.sum(log_probabilities(values, cuts[self.labels], cuts[self.labels + 1])))
