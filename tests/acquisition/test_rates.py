@@ -30,7 +30,7 @@ from stakes import (
 from stakes.acquisition import profile
 from stakes.acquisition.forms import resolve
 from stakes.acquisition.profile import FEW
-from stakes.acquisition.rates import FewRegrets, average_beyond, rates_of
+from stakes.acquisition.rates import average_beyond, few_regrets, rates_of
 from tests.brute import gaussian_pair, normal_expectation, score_reduction, squared_regret
 
 VALUES = np.linspace(-2.0, 2.0, 8)
@@ -185,7 +185,7 @@ def test_labels_that_tell_nearly_all():
 def test_where_digits_would_cancel_the_general_route_runs():
     narrow = SquaredError(InterpolatedWeight([0.0, 0.001, 0.002], [0.0, 3.0, 0.0]))
     belief = gaussian_pair(0.3, 1.0, [0.2, 0.6])
-    assert FewRegrets.of(narrow, belief) is None
+    assert few_regrets(narrow, belief) is None
     assert not by_rates(narrow, belief).settled(0.5)
     np.testing.assert_allclose(expected_reduction(narrow, belief), expected_regret(narrow, belief), rtol=1e-9)
 
@@ -325,7 +325,7 @@ def test_single_precision_is_that_of_the_belief():
 
 def test_moments_of_a_weight_through_points_are_those_of_truncated_normals():
     weight = WEIGHTS["nothing below"]
-    few = FewRegrets.of(SquaredError(weight), gaussian_pair(0.4, 0.25, [0.5]))
+    few = few_regrets(SquaredError(weight), gaussian_pair(0.4, 0.25, [0.5]))
     pieces = sum(
         rise * ((1.0 - ndtr((low - 0.4) / 0.5)) * (0.4 - low) + 0.5 * norm.pdf((low - 0.4) / 0.5)
                 - (1.0 - ndtr((high - 0.4) / 0.5)) * (0.4 - high) - 0.5 * norm.pdf((high - 0.4) / 0.5)) / (high - low)

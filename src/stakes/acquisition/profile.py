@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -59,7 +59,6 @@ from stakes.acquisition.forms import (
     resolve,
     warn_of_error,
 )
-from stakes.acquisition.rates import FEW_PAIRS, AnyRates, FewRegrets, average_beyond, rates_of
 from stakes.acquisition.scores import check_finite
 from stakes.beliefs import GaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.gaussian_integration import WIDE_SD_AT_KINKS, SharedSplit
@@ -68,6 +67,9 @@ from stakes.beliefs.roughness import FURTHEST_TURN, Turns, turns
 from stakes.beliefs.switching import Switches, find_switches
 from stakes.losses import DistributionLoss, Loss
 from stakes.losses.distributional import QuantileScore
+
+if TYPE_CHECKING:
+    from stakes.acquisition.rates import FewRegrets
 
 _RESOLVED = 75.0  # in logarithms: integration over 14 sds resolves nothing smaller than the costs by exp(75)
 _REACHES = (FAR_TAIL, 20.0, 26.0, 32.0, 40.0)  # standard deviations that are integrated over, as many as it takes
@@ -276,11 +278,6 @@ def shared_reductions(loss: Any, split: SharedSplit, rho: float) -> Array:
 
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.0)  # of curves, in posterior sds: a short curve needs few nodes, and easy ones
-_STARTS_OF_RATES = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # the same where rates tell curves
-_HUGE = 300.0  # logarithm of a rate over its scale
-_NODES_OF_RATES = (9, 27, 81)
-_ENOUGH_OF_RATES = 5e-8  # the error of their interpolation that is aimed at
-_SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 _ENOUGH = 2e-7  # relative error of interpolation that is aimed at
 _MOST_NODES, _MOST_IN_PANELS = 81, 27  # of a polynomial: even nodes of integration are quick, panels are not
 _SAMPLE, _CHECKED = 16, 0.97  # contexts and rho whose integration is checked
@@ -301,9 +298,10 @@ def _smooth_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction:
     """As far as the candidates reach, with as many nodes as that needs; further where a block asks for it."""
     loss = in_plain_domain(loss, under(belief))
     integrand = resolve(loss, under(belief))
-    few = FewRegrets.of(loss, under(belief)) if belief.n_candidates * belief.n_contexts <= FEW_PAIRS else None
-    if few is not None and belief.n_candidates:
-        return _few_regrets(few, double(belief.mean), lambda: _tabulated(loss, integrand, belief, under, few=True))
+    from stakes.acquisition.rates import few_regrets  # on demand: most losses have closed forms
+
+    if (few := few_regrets(loss, under(belief))) is not None:
+        return _pair_by_pair(few, double(belief.mean), lambda: _tabulated(loss, integrand, belief, under, few=True))
     return _tabulated(loss, integrand, belief, under)
 
 
@@ -319,7 +317,7 @@ def _tabulated(loss: Any, integrand: Any, belief: GaussianBelief, under: Under, 
     return _looked_up(*_extended(loss, integrand, belief, under), belief)
 
 
-def _few_regrets(few: FewRegrets, like: Array, otherwise: Callable[[], Reduction]) -> Reduction:
+def _pair_by_pair(few: FewRegrets, like: Array, otherwise: Callable[[], Reduction]) -> Reduction:
     """With even nodes where these are few, by the general route otherwise."""
     general: Reduction | None = None
 
@@ -374,10 +372,12 @@ def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array] | None:
     """The same from the rates of the loss, where these are known; by the general route where they do not reach."""
+    from stakes.acquisition.rates import curves_of_rates, rates_of, start_of_rates
+
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
     some = np.flatnonzero(sd > 0)
     rates = rates_of(loss, under(belief), integrand, mean[some], sd[some]) if len(some) else None
-    if rates is None or (logs := rates.at(np.linspace(_start_of_rates(smallest_sd(belief)), 1.0, 5)[1:])) is None:
+    if rates is None or (logs := rates.at(np.linspace(start_of_rates(smallest_sd(belief)), 1.0, 5)[1:])) is None:
         return None
     scale = np.zeros(len(mean))
     scale[some] = np.max(logs, axis=0)
@@ -386,9 +386,9 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
 
     def extend(smallest: float) -> SmoothCurves:
         nonlocal general
-        low = _start_of_rates(smallest)
+        low = start_of_rates(smallest)
         if low not in known:
-            known[low] = _curves_of_rates(rates, scale, some, low, belief.mean)
+            known[low] = curves_of_rates(rates, scale, some, low, belief.mean)
         if (curves := known[low]) is not None:
             warn_of_error(loss, rates.error)
             return curves
@@ -400,26 +400,6 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
         return replace(further, coefficients=like * namespace(like).astype(factor, like.dtype))
 
     return extend, constant(scale, double(belief.mean))
-
-
-def _start_of_rates(smallest: float) -> float:
-    return next(start for start in _STARTS_OF_RATES if start <= smallest)
-
-
-def _curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
-    """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
-    if not rates.settled(low):
-        return None
-    for count in _NODES_OF_RATES:
-        logs = rates.at(low + (1.0 - low) * (1.0 + points(count)) / 2.0)
-        if logs is None or not np.all(logs - scale[some] < _HUGE):
-            return None
-        averages = np.zeros((count, len(scale)))
-        averages[:, some] = average_beyond(np.exp(logs - scale[some]), low)
-        curves = Curves(constant(series(averages, count), double(like)), low)
-        if curves.tail() < _ENOUGH_OF_RATES:
-            return curves.truncated(_SPARE * _ENOUGH_OF_RATES).astype(like.dtype)
-    return None
 
 
 def _extended(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array]:

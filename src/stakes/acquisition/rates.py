@@ -34,7 +34,8 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebint, chebval, chebvander
 from scipy.special import ndtr, ndtri
 
-from stakes._utils.array import double, log_of, on_host, replaced, slices
+from stakes._utils.array import Array, constant, double, log_of, on_host, replaced, slices
+from stakes.acquisition.curves import Curves, SmoothCurves, points, series
 from stakes.beliefs import BoxCoxWarp, GaussianBelief, LogWarp, SoftplusWarp, WarpedGaussianBelief
 from stakes.beliefs.quadrature import SPACING, TAIL, modes_and_window
 from stakes.beliefs.warped import Warp
@@ -47,8 +48,7 @@ Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 LogRate: TypeAlias = Callable[[Host, Host], Host]
 """Means m and standard deviations s, which broadcast, to log G(m, s)."""
 
-FEW_PAIRS = 2048
-"""Candidates and contexts that are integrated one by one where moments are closed."""
+_FEW_PAIRS = 2048  # candidates and contexts that are integrated one by one where moments are closed
 _MOST_FEW = 2**18  # nodes of few pairs
 _FEW_STEP = 0.4  # of eta, or less
 _HALVINGS = 3  # of such a step at most
@@ -250,6 +250,34 @@ class SlopeRates:
 
 
 AnyRates: TypeAlias = Rates | SlopeRates
+
+
+_STARTS = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # of curves, in posterior sds
+_CURVE_NODES = (9, 27, 81)
+_HUGE = 300.0  # logarithm of a rate over its scale
+_ENOUGH = 5e-8  # the error of the interpolation that is aimed at
+_SPARE = 0.01  # of the error aimed at, for coefficients that are left out
+
+
+def start_of_rates(smallest: float) -> float:
+    """Where a curve begins that reaches down to a posterior sd."""
+    return next(start for start in _STARTS if start <= smallest)
+
+
+def curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
+    """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
+    if not rates.settled(low):
+        return None
+    for count in _CURVE_NODES:
+        logs = rates.at(low + (1.0 - low) * (1.0 + points(count)) / 2.0)
+        if logs is None or not np.all(logs - scale[some] < _HUGE):
+            return None
+        averages = np.zeros((count, len(scale)))
+        averages[:, some] = average_beyond(np.exp(logs - scale[some]), low)
+        curves = Curves(constant(series(averages, count), double(like)), low)
+        if curves.tail() < _ENOUGH:
+            return curves.truncated(_SPARE * _ENOUGH).astype(like.dtype)
+    return None
 
 
 def average_beyond(values: Host, low: float) -> Host:
@@ -562,17 +590,6 @@ class FewRegrets:
             self.shift = sd * slope / self.mass  # [M]: of today's answer, from the mean
             self.served = float(np.min(1.0 + bend / self.mass - (slope / self.mass) ** 2)) >= _CANCELLED
 
-    @classmethod
-    def of(cls, loss: Any, belief: Any) -> FewRegrets | None:
-        """For the contexts of a belief; None where this does not serve them."""
-        if not _is_interpolated(loss, belief):
-            return None
-        mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
-        if not np.all(sd > 0):
-            return None
-        found = cls(loss.weight, mean, sd, _tilts(loss, mean, sd))
-        return found if found.served else None
-
     def at(self, rho: Host) -> Host | None:
         """[N, M]: reductions, over W; None where nodes do not do, or would be too many."""
         told = np.clip(np.ravel(rho), _LEAST_TOLD, 1.0)  # below, in proportion to rho
@@ -619,3 +636,14 @@ class FewRegrets:
     def log_scale(self) -> Host:
         """[M]: log W."""
         return np.log(self.mass)
+
+
+def few_regrets(loss: Any, belief: Any) -> FewRegrets | None:
+    """For the contexts of a belief with few pairs; None where there are more, or where this does not serve them."""
+    if not _is_interpolated(loss, belief) or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS:
+        return None
+    mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
+    if not np.all(sd > 0):
+        return None
+    found = FewRegrets(loss.weight, mean, sd, _tilts(loss, mean, sd))
+    return found if found.served else None

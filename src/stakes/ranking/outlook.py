@@ -47,6 +47,7 @@ from stakes.beliefs import (
     GaussianBelief,
     GaussianMixtureBelief,
     NormalEnsemble,
+    VectorGaussianBelief,
     VectorNormalEnsemble,
     VoteEnsemble,
     WarpedGaussianBelief,
@@ -310,15 +311,19 @@ def outlook(
         rows = open_rows(pool, y, loss, labelled)
         found = outlook(model, loss, rows.pool, decisions=decisions, **rows.arguments(asked))
         return replace(found, ranking=rows.renumbered(found.ranking, contexts is None))
-    query = make_query(model, loss, pool, client=client, **asked)
+    return _looked_ahead(make_query(model, loss, pool, client=client, **asked), decisions, budget)
+
+
+def _looked_ahead(query: Query, decisions: float | None, budget: float | None) -> Outlook:
     ranking, errors = choose(query)
     today, most = expected_loss(query), most_saved(query)
     offers = _offers(query, ranking, errors, decisions, today, most)
     ranking = _with_members(query, ranking, offers)
+    share = share_of(query.first())
     if all(offer.joint is None for offer in offers):
-        ranking = scaled(ranking, GAUSSIAN_SHARE)
-    if offers and (n_members(query.first()) < 2 or _is_mixture(query.first())):
-        ranking = replace(ranking, notes=(*ranking.notes, Note("a fifth more", {"share": GAUSSIAN_SHARE})))
+        ranking = scaled(ranking, share)
+    if offers and share != 1.0:
+        ranking = replace(ranking, notes=(*ranking.notes, Note("a fifth more", {"share": share})))
     verdict: Verdict | None = None
     sentences: tuple[str, ...] = ()
     if decisions is not None and query.costs is not None:
@@ -355,7 +360,8 @@ def _promises(
     belief, joint = query.first(), worths
     labels = None if query.labels is None else query.labels + len(query.pending)
     if n_members(belief) < 2:
-        return *of_gaussian(worths, errors, today.value, most.value, labels), [None] * len(rows)
+        share = share_of(belief)
+        return *of_gaussian(worths, errors, today.value, most.value, labels, share), [None] * len(rows)
     if (found := _honest_worths(query, rows)) is not None:
         worths, errors = _with_free_disposal(*found, joint)
     if _is_mixture(belief):
@@ -413,13 +419,21 @@ def of_members(
     return worths, np.hypot(MEMBER_SHARE * believed[1], wrong_model(worths, rate, today, labels))
 
 
-def of_gaussian(worths: Host, errors: Host, today: float, most: float, labels: int | None) -> tuple[Host, Host]:
+def share_of(belief: Belief) -> float:
+    """What is promised of what a belief says that its labels save, where it has no members: of a Gaussian one more."""
+    gaussian = GaussianBelief | VectorGaussianBelief | GaussianMixtureBelief | WarpedGaussianBelief
+    return GAUSSIAN_SHARE if isinstance(simplest(belief), gaussian) else 1.0
+
+
+def of_gaussian(
+    worths: Host, errors: Host, today: float, most: float, labels: int | None, share: float = GAUSSIAN_SHARE
+) -> tuple[Host, Host]:
     """[n], [n]: promises of a Gaussian belief and standard errors, from those of contexts and sampling.
 
     `most` is what labels can save at most; a worth above it, as sampling may have it, stays.
     """
-    promised = np.minimum(GAUSSIAN_SHARE * worths, np.maximum(worths, most))
-    return promised, np.hypot(GAUSSIAN_SHARE * errors, wrong_model(promised, GAUSSIAN_RATE, today, labels))
+    promised = np.minimum(share * worths, np.maximum(worths, most))
+    return promised, np.hypot(share * errors, wrong_model(promised, GAUSSIAN_RATE, today, labels))
 
 
 def wrong_model(promised: Host, rate: float, today: float, labels: int | None) -> Host:
