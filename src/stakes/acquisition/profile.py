@@ -34,15 +34,12 @@ from stakes._utils.array import (
 )
 from stakes.acquisition.curves import (
     SLACK,
-    Curves,
     Extend,
     LogTable,
     LogValues,
     SmoothCurves,
     interpolated,
     octaves_of,
-    points,
-    series,
     smallest_sd,
     with_totals,
 )
