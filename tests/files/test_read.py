@@ -113,8 +113,16 @@ def test_a_column_is_numbers_or_text_throughout(csv):
         csv("ph,x\n7,1\nbad,2\n8,3\n").features()
     for words in ("column 'ph'", "2 of its cells are numbers and 1 is text", "'bad' at line 3", "--missing bad"):
         assert words in str(caught.value)
-    with pytest.raises(StakesError, match=r"1 of its cells is a number and 2 are text, such as '7' at line 2.*--text"):
+    with pytest.raises(StakesError, match=r"2 of its cells are text and 1 is a number: '7' at line 2.*--text"):
         csv("ph\n7\na\nb\n").features()
+    with pytest.raises(
+        StakesError, match=r"1 is text: '<5' at line 4. A limit such as that is no number.*--missing '<5'"
+    ):
+        csv("ph\n7\nn/a\n<5\n8\n").features()
+    with pytest.raises(
+        StakesError, match=r"3 are text: such as 'a' at line 5 and 'b' at line 6.*\(--missing a --missing b\)"
+    ):
+        csv("ph\n7\n8\n9\na\nb\nc\n").features()
     assert csv("ph\n7\nbad\n", missing=("bad",)).features().column(0).tolist()[0] == 7.0
     assert csv("ph\n7\nbad\n", text=("ph",)).features().column(0).tolist() == ["7", "bad"]
     with pytest.raises(StakesError, match="'1_000' at line 3"):

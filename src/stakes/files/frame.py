@@ -21,7 +21,7 @@ import numpy as np
 from stakes._utils.arguments import as_texts_of
 from stakes._utils.text import did_you_mean, listed
 from stakes.exceptions import StakesError
-from stakes.files.cells import are_alike, reads_as_number
+from stakes.files.cells import GAPS, are_alike, reads_as_number
 
 Host: TypeAlias = np.ndarray[Any, Any]
 Cells: TypeAlias = Sequence[str | None]
@@ -41,6 +41,8 @@ _CHARACTERS = 50  # on average, in each cell of the largest table
 _UNIT = 4  # letters of a sign or a unit that may stand beside a number
 _ENOUGH = 10  # cells, below which it means little that all differ
 _NEARLY_ALL = 0.9
+_NAMED = 2  # cells that an error shows
+_LIMIT = re.compile(r"\s*[<>≤≥]=?\s*[\d.,]+\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,15 +328,27 @@ def _clash_sentence(name: str, cells: Cells, place: Callable[[int], str]) -> str
 
 
 def _mixed_sentence(name: str, cells: Cells, kinds: dict[str, CellKind], place: Callable[[int], str]) -> str:
-    numbers, texts = (sum(kinds.get(cell or "") == kind for cell in cells) for kind in ("number", "text"))
+    """Which cells keep a column from being numbers, or from being text; marks of gaps, which do not, are not named."""
+    known = [cell for cell in cells if cell is not None]
+    marks = {cell for cell in known if cell.casefold() in GAPS}
+    numbers, texts = (sum(kinds[cell] == kind and cell not in marks for cell in known) for kind in ("number", "text"))
     strange = "text" if texts <= numbers else "number"
-    row = next(row for row, cell in enumerate(cells) if kinds.get(cell or "") == strange)
-    cell = cells[row] or ""
-    marked, texted = f"missing=({cell!r},) (--missing {quote(cell)})", f"text=({name!r},) (--text {quote(name)})"
+    odd = list(dict.fromkeys(cell for cell in known if kinds[cell] == strange and cell not in marks))
+    shown = odd[:_NAMED]
+    named = " and ".join(f"{cell!r} at {place(cells.index(cell))}" for cell in shown)
+    such = "such as " if len(odd) > _NAMED else ""
+    marked = f"missing={tuple(shown)!r} ({' '.join(f'--missing {quote(cell)}' for cell in shown)})"
+    limit = (
+        " A limit such as that is no number: write the number to use in its place."
+        if strange == "text" and any(_LIMIT.match(cell) for cell in odd)
+        else ""
+    )
+    counts = (numbers, "a number"), (texts, "text")
+    most, few = counts if strange == "text" else counts[::-1]
     return (
-        f"column {name!r} must hold numbers only, or none; {numbers} of its cells {_are(numbers, 'a number')} and "
-        f"{texts} {_are(texts, 'text')}, such as {cell!r} at {place(row)}. If that cell is "
-        f"missing, leave it empty, or name its mark: {marked}. If the column is text, say so: {texted}."
+        f"column {name!r} must hold numbers only, or none; {most[0]} of its cells {_are(*most)} and "
+        f"{few[0]} {_are(*few)}: {such}{named}.{limit} If it is missing there, leave the cell empty, or name "
+        f"the mark: {marked}. If the column is text, say so: text=({name!r},) (--text {quote(name)})."
     )
 
 
