@@ -87,6 +87,8 @@ def test_our_own_interface_is_taken_and_what_label_studio_sent_of_it(classes, nu
         ('<View><Choices name="label"><Choice value="buss"/></Choices></View>', "'buss'.*'bus'.*Did you mean 'bus'"),
         ('<View><Number name="label"/></View>', "no <Choices>"),
         ("<View>", "no XML"),
+        ("<View>\ud800</View>", "no XML"),
+        ("<a>" * 100_000, "no XML"),
         ('<!DOCTYPE a [<!ENTITY b "c">]><View/>', "declaration"),
     ],
 )
