@@ -150,7 +150,7 @@ def _framed(view: View, here: str, content: Content) -> Markup:
     header = tag("header", [tag("strong", view.title, class_="title"), tag("nav", links, aria_label="Pages"), who])
     lost = tag(
         "p",
-        "The connection is lost. Nothing is: what you did last is sent as soon as the server answers.",
+        "The connection to the server is lost. What you did last is kept here, and sent as soon as it is back.",
         id="lost", role="alert", hidden="hidden",
     )  # fmt: skip
     live = tag("p", "", id="live", role="status", aria_live="polite", class_="unseen")
