@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
+from stakes.cli.commands import cli
 from tests.in_process import run_script
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -157,3 +160,41 @@ def is_there(name: str) -> bool:
         except AttributeError:
             return False
     return True
+
+
+EVERYWHERE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMANDS = {name: cli.get_command(click.Context(cli), name) for name in cli.list_commands(click.Context(cli))}
+
+
+def options(command):
+    """The options of a command and of those below it."""
+    below = [command.get_command(click.Context(command), name) for name in getattr(command, "commands", ())]
+    own = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+    return own.union({"--help"}, *(options(each) for each in below))
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_and_options_on_a_page_are_there(page):
+    """In blocks and in running text; a block that is split by a backslash counts as one line."""
+    if page.name == "architecture.md":
+        pytest.skip("adds a command of its own, which its test runs")
+    text = page.read_text().replace("\\\n", " ")
+    for name, rest in re.findall(r"(?:^|`)(?:\$ )?stakes ([a-z][a-z-]*)([^`\n]*)", text, re.M):
+        assert name in COMMANDS, f"there is no stakes {name}"
+        found = set(re.findall(r"(?<![\w-])(?:--[a-z][a-z-]*|-[a-z](?!\w))", rest))
+        assert found <= options(COMMANDS[name]), f"stakes {name} {rest}"
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_extras_targets_and_modules_on_a_page_are_there(page):
+    text = page.read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for names in re.findall(r"stakes\[([a-z0-9,]+)\]", text):
+        assert set(names.split(",")) <= set(extras)
+    makefile = (ROOT / "Makefile").read_text()
+    (integrations,) = re.findall(r"^INTEGRATIONS := (.*)$", makefile, re.M)
+    targets = {*re.findall(r"^([a-z-]+):", makefile, re.M), *(f"integration-{each}" for each in integrations.split())}
+    assert set(re.findall(r"(?:`| {4})make ([a-z0-9-]+)", text)) <= targets
+    for module in re.findall(r"python -m ((?:tests|experiments|benchmarks|tools)[\w.]*)", text):
+        path = ROOT / module.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), module
