@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
+import stakes
+from stakes import Campaign
 from stakes.cli.commands import cli
-from tests.in_process import run_script
+from stakes.tabular import build_loss
+from tests.in_process import run_command, run_script
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(  # tests/test_architecture.py tries the blocks of that page on a copy of the source
@@ -198,3 +203,31 @@ def test_extras_targets_and_modules_on_a_page_are_there(page):
     for module in re.findall(r"python -m ((?:tests|experiments|benchmarks|tools)[\w.]*)", text):
         path = ROOT / module.replace(".", "/")
         assert path.is_dir() or path.with_suffix(".py").is_file(), module
+
+
+TASKS = re.findall(
+    r"^\| (an? [^|]*?) \|[^|]*\| `([^`]*)` or `([^`]*)` \|$", (ROOT / "docs/concepts/which_loss.md").read_text(), re.M
+)
+
+
+@pytest.mark.parametrize(("who", "loss", "flags"), TASKS, ids=[who for who, *_ in TASKS])
+def test_a_loss_in_python_is_that_of_its_flags(who, loss, flags, tmp_path):
+    labels = ["fine", "fraud"] if "fraud" in flags else ["100", "150.5"]
+    lines = ["id,x,label", *(f"r{row},{row},{label}" for row, label in enumerate([*labels, *labels, "", ""]))]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    command = ["init", "c.stakes", "table.csv", "--id", "id", "--target", "label", *shlex.split(flags)]
+    code, printed = run_command(command, tmp_path)
+    assert code == 0, printed
+    named = eval(loss, {name: getattr(stakes, name) for name in stakes.__all__})
+    with Campaign.open(tmp_path / "c.stakes") as campaign:
+        found = build_loss(campaign.brief.loss, labels if "fraud" in flags else None)
+    truths, answers = (np.arange(2), np.arange(2)) if "fraud" in flags else (np.array([90.0, 150.0]),) * 2
+    if "threshold" in flags:
+        answers = np.arange(2)
+    costs = [np.asarray(each(truths[:, None], answers)) for each in (named, found)]
+    np.testing.assert_allclose(*costs, rtol=1e-12)
+    assert costs[0].max() > 0
+
+
+def test_every_task_of_the_page_on_losses_is_tried():
+    assert len(TASKS) == 5
