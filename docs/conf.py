@@ -104,6 +104,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = False  # a page that is read from a file cannot fetch others
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#30638e", "color-brand-content": "#30638e"},
     "dark_css_variables": {"color-brand-primary": "#8fbbdc", "color-brand-content": "#8fbbdc"},
