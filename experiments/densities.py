@@ -46,17 +46,17 @@ def carry_out(data: Table, run: int, counts: Sequence[int] = COUNTS) -> dict[str
         labelled = np.concatenate([trial.initial, order[:count]])
         X, y = trial.X[labelled], data.y[labelled]  # noqa: N806
         model = BayesianProcess(random_state=run).fit(X, y, pool=trial.X[known])
-        said = {REFERENCE: list(log_densities(ReferenceProcess().fit(X, y), rows, targets))}
+        reported = {REFERENCE: list(log_densities(ReferenceProcess().fit(X, y), rows, targets))}
         for name, belief in BELIEFS.items():
-            said[name] = list(log_densities(model.set_params(belief=belief), rows, targets))
-        found[str(count)] = said
+            reported[name] = list(log_densities(model.set_params(belief=belief), rows, targets))
+        found[str(count)] = reported
     return found
 
 
 def gains(runs: Sequence[Mapping[str, Any]], count: int, belief: str) -> Host:
     """[R, 2]: by how much the log density is above the reference's, single and pairs."""
-    said, base = (np.asarray([run[str(count)][name] for run in runs]) for name in (belief, REFERENCE))
-    return np.asarray(said - base)
+    reported, base = (np.asarray([run[str(count)][name] for run in runs]) for name in (belief, REFERENCE))
+    return np.asarray(reported - base)
 
 
 def report(kept: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
