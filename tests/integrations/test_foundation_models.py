@@ -215,6 +215,8 @@ def test_what_is_refused():
     for wrong in ((X, Y[:2]), (X[:2], Y[:2])):
         with pytest.raises(StakesError, match="two different labels"):
             InContext(Cells(), *wrong)
+    with pytest.raises(StakesError, match="it is missing in row 1"):
+        InContext(Process(), LINE, np.array([0.0, np.nan, 1.0]))
     for wrong in ({"joint": "both"}, {"n_draws": 0}, {"n_labels": 1}, {"batch_size": 0}):
         with pytest.raises(StakesError, match="conditioned"):
             InContext(Cells(), X, Y, **wrong)

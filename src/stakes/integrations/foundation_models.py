@@ -24,6 +24,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from stakes._utils.array import replaced, slices
+from stakes._utils.tables import is_gap
 from stakes.beliefs import Belief, CategoricalEnsemble, Integrand, NormalEnsemble, Reference
 from stakes.beliefs.base import Regret, reference_at
 from stakes.exceptions import StakesError
@@ -413,6 +414,8 @@ class InContext:
                 f"X must be [n, p] and y [n], with two different labels at least; got {list(rows.shape)}, "
                 f"{list(labels.shape)} and {len(np.unique(labels))} of them"
             )
+        if (gaps := np.flatnonzero(is_gap(labels))).size:
+            raise StakesError(f"y must hold a label for each row; it is missing in row {gaps[0]}")
         counts = {"max_candidates": max_candidates, "n_labels": n_labels, "n_draws": n_draws, "n_rows": n_rows}
         counts |= {"batch_size": batch_size}
         if joint not in ("conditioned", "drawn") or min(counts.values()) < 1 or n_labels < 2:

@@ -104,8 +104,8 @@ class LossDriven(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
             alike do not show their noise.
 
         Raises:
-            TypeError: If neither or both of `clf` and `reg` are given, or they are none of the package's, or the loss is
-                none for what they predict.
+            TypeError: If neither or both of `clf` and `reg` are given, or they are none of the package's, or the loss
+                is none for what they predict.
             StakesError: If the loss is missing, `max_contexts` is no whole number of 1 or more, or no belief can be had
                 of the model.
         """
