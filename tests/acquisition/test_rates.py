@@ -15,6 +15,7 @@ from stakes import (
     AccuracyWarning,
     BoxCox,
     BoxCoxWarp,
+    BregmanLoss,
     GaussianBelief,
     InterpolatedWeight,
     ItakuraSaito,
@@ -35,6 +36,7 @@ from stakes.acquisition import profile, rates
 from stakes.acquisition.forms import resolve
 from stakes.acquisition.profile import FEW
 from stakes.acquisition.rates import average_beyond, few_regrets, rates_of
+from stakes.losses import Square
 from tests.brute import gaussian_pair, gaussian_reduction, normal_expectation, score_reduction, squared_regret
 
 VALUES = np.linspace(-2.0, 2.0, 8)
@@ -356,6 +358,15 @@ def test_weights_that_kink_and_jump(make, weight, warp, monkeypatch):
     np.testing.assert_allclose(found[1:2], expected_regret(loss, belief(rho[1:2])), rtol=3e-7)
     again = expected_reduction(loss, belief(np.array([1e-6, 0.5])))
     np.testing.assert_allclose(100.0 * found[0], again[0], rtol=1e-4)
+
+
+def test_answers_that_turn_about_take_the_general_route(monkeypatch):
+    monkeypatch.setattr(rates, "_FEW_CONTEXTS", 0)
+    square = BregmanLoss(Square(), lambda z: z**2, KINKED)
+    vector = BregmanLoss(Square(), lambda z: np.stack([z, z**2], axis=-1), KINKED)
+    own = BregmanLoss(lambda x: np.exp(x[..., 0]), weight=KINKED)
+    for loss in (square, vector, own):
+        assert by_rates(loss, gaussian_pair(0.0, 1.0, [0.5])) is None
 
 
 @pytest.mark.parametrize("warp", [None, LogWarp()], ids=["plain", "log"])

@@ -25,9 +25,10 @@ from scipy.special import ndtr
 
 from stakes._utils.array import log_of, replaced, slices
 from stakes.beliefs.warped import Warp
-from stakes.losses import NegativeEntropy, NegativeLog, Square
+from stakes.losses import Exponential, Identity, NegativeEntropy, NegativeLog, Power, Square
 from stakes.losses.distributional import QuantileScore
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, derivative, legendre_series, panel_nodes
+from stakes.losses.transforms import NearExponential
 from stakes.losses.weights import InterpolatedWeight
 
 Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -212,10 +213,14 @@ class Panels:
 
 
 def bregman_rate(loss: Any, panels: Panels) -> LogRate | None:
-    """Log G of a weighted Bregman loss of one coordinate: None where phi'' is not known."""
+    """Log G of a weighted Bregman loss; None where phi'' is not known, or the answer may turn about as m rises."""
     if type(loss.potential) not in (Square, NegativeLog, NegativeEntropy):
         return None
-    forward = (lambda f: f) if panels.warp is None else panels.warp.forward
+    if type(loss.transform) not in (Identity, Exponential, NearExponential, Power):
+        return None
+
+    def forward(f: Host) -> Any:
+        return f if panels.warp is None else panels.warp.forward(f)
 
     def of(given: Weighted) -> Host:
         total = np.sum(given.mass, axis=(1, 2))

@@ -379,7 +379,7 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
     return _rates_in_panels(loss, belief, integrand, mean, sd)
 
 
-def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> Rates | None:
+def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
     """By numerical integration, where the weight is no steeper than panels can follow."""
     rough = bool(getattr(integrand, "breakpoints", ()))
     if not isinstance(belief.like, np.ndarray) or (isinstance(loss, QuantileScore) and (rough or loss.breakpoints)):
@@ -420,7 +420,7 @@ def _panels_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host, til
     def log_weight(f: Host) -> Host:
         z = f if warp is None else warp.forward(f)
         if type(weight) is InterpolatedWeight:
-            return log_of(np.interp(z, weight.values, weight.weights))
+            return np.asarray(log_of(np.interp(z, weight.values, weight.weights)))
         return np.zeros(f.shape) if weight is None else np.asarray(weight.logarithm(z))
 
     if len(cuts):
@@ -643,11 +643,9 @@ class FewRegrets:
 
 def few_regrets(loss: Any, belief: Any) -> FewRegrets | None:
     """For the contexts of a belief with few pairs; None where there are more, or where this does not serve them."""
-    if (
-        _closed_masses(loss, belief) is None
-        or type(loss) is not SquaredError
-        or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS
-    ):
+    if type(loss) is not SquaredError or not isinstance(loss.weight, InterpolatedWeight):
+        return None
+    if _closed_masses(loss, belief) is None or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS:
         return None
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
     if not np.all(sd > 0):
