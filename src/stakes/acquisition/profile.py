@@ -81,6 +81,7 @@ _EFFORTS = (1, 2)  # by how much tables are refined
 FEW = 64
 """Candidates that are not worth a table."""
 _FEW_EDGES, _MANY = 8, 512  # edges of costs up to which a table is quick, and candidates that are worth another one
+_FEW_PAIRS = 256  # of a candidate and a context, that are integrated before switches are found
 _DOUBT = 1e-7  # of the worth of knowing the target, by which a table may be wrong
 _CHECKED_DECISIONS = (0.1, 0.5, 0.9)  # rho at which the worth by switches is compared with that of the general route
 
@@ -99,10 +100,12 @@ def finite_actions_curve(loss: Loss, belief: GaussianBelief, under: Under) -> Re
     far = turns(integrand, mean, xp.sqrt(variance)).place > FAR_TAIL - _BEYOND  # next to nothing at most rho
     left, beyond = xp.nonzero(~far)[0], xp.nonzero(far)[0]
     few = FEW if len(integrand.edges) <= _FEW_EDGES else _MANY
-    switches = _checked_switches(loss, integrand, belief, under, left) if belief.n_candidates > few else None
+    many = belief.n_candidates > FEW or belief.n_candidates * belief.n_contexts > _FEW_PAIRS
+    switches = _checked_switches(loss, integrand, belief, under, left) if many else None
+    tabulated = belief.n_candidates > few or switches is not None
     groups: list[tuple[Array, LogTable]] = []
     log_values = _log_values(loss, integrand, under, switches)
-    for effort in _EFFORTS if belief.n_candidates > few else ():
+    for effort in _EFFORTS if tabulated else ():
         if left.shape[0]:
             here = xp.take(mean, left), xp.take(variance, left)
             table = LogTable.of(*here, octaves_of(belief), log_values, effort)

@@ -28,7 +28,7 @@ from array_api_compat import device
 from numpy.polynomial.chebyshev import chebval, chebvander
 from numpy.polynomial.legendre import leggauss
 
-from stakes._utils.array import Array, column, constant, log_of, namespace, on_host, ratio
+from stakes._utils.array import Array, column, constant, log_of, namespace, on_host, ratio, slices
 from stakes.beliefs.quadrature import FAR_TAIL, PANEL, TAIL, Resolved, panels
 
 _ROUNDS = 5  # of regula falsi with two neighbours: from a spacing of 1/4 to an error of 1e-8, whose square is left
@@ -145,6 +145,7 @@ _SHIFT = 0.3183  # of a block, by which all are moved: a switch is at the end of
 _LOOKS = 256  # at costs, for each of the largest sds
 _HALVINGS = 60  # until a place where costs cross is known to rounding
 _BISECTIONS, _POLISH = 24, 3  # towards a switch, and Newton steps after them
+_AT_ONCE = 2**16  # densities, which stay within the cache
 _SAME = 1e-7  # posterior sds: switches no further apart are one
 _PLACES, _SHARES = leggauss(12)
 _RUNG, _RUNGS = (
@@ -227,16 +228,20 @@ def find_switches(integrand: Resolved, mean: Array, variance: Array) -> Switches
     if not largest > 0:
         return Switches(())
     costs = _Costs(integrand, mean, float(np.min(m - FAR_TAIL * sd)), float(np.max(m + FAR_TAIL * sd)), largest)
+    shortest = _SHORTEST * largest
     waiting, found = [(0.0, largest)], list[_Panel]()
     while waiting:
         low, high = waiting.pop()
-        panel, good = _panel(costs, low, high)
-        shortest = high - low < _SHORTEST * largest
-        differ = bool(found) and not np.array_equal(panel.actions, found[-1].actions)  # some come or go in between
-        if differ and (good or shortest) and found[-1].high - found[-1].low >= _SHORTEST * largest:
-            above = found.pop()
-            waiting += [(low, high), *_halves(above.low, above.high)]
-        elif shortest or (good and not differ):
+        panel, good, change = _panel(costs, low, high)
+        if change is None and found and not np.array_equal(panel.actions, found[-1].actions):
+            if good and found[-1].high - found[-1].low > shortest:  # some come or go in between
+                change = float(_nodes(low, high)[0]), float(_nodes(found[-1].low, found[-1].high)[-1])
+                high = found.pop().high
+        if change is not None and high - low > shortest:
+            if len(found) + len(waiting) > _MOST_PANELS:
+                return None
+            waiting += _around(costs, low, high, *change, shortest)
+        elif good or high - low <= shortest:
             found.append(panel)
         elif len(found) + len(waiting) > _MOST_PANELS:
             return None
@@ -249,34 +254,66 @@ def _halves(low: float, high: float) -> list[tuple[float, float]]:
     return [(low, (low + high) / 2.0), ((low + high) / 2.0, high)]
 
 
-def _panel(costs: _Costs, low: float, high: float) -> tuple[_Panel, bool]:
-    """The panel, and whether polynomials resolve it; the switches of one node where they come or go within it."""
-    s = (low + high) / 2.0 + (high - low) / 2.0 * _CHEBYSHEV
+def _around(
+    costs: _Costs, low: float, high: float, below: float, above: float, shortest: float
+) -> list[tuple[float, float]]:
+    """Three panels, the one between as short as may be: switches come or go in it, and from `below` to `above`."""
+    (wanted,) = costs.switches(np.asarray([above]))
+    while above - below > shortest and below < (middle := (below + above) / 2.0) < above:
+        (here,) = costs.switches(np.asarray([middle]))
+        if np.array_equal(here.actions, wanted.actions):
+            above = middle
+        else:
+            below = middle
+    return [(low, below), (below, above), (above, high)]
+
+
+def _panel(costs: _Costs, low: float, high: float) -> tuple[_Panel, bool, tuple[float, float] | None]:
+    """The panel, whether polynomials resolve it, and two s between which switches come or go.
+
+    Where they do within the panel, it has the switches of one node.
+    """
+    s = _nodes(low, high)
     switches = costs.switches(s)
-    if any(not np.array_equal(each.actions, switches[0].actions) for each in switches):
-        middle = switches[_NODES // 2]
-        return _Panel(low, high, middle.places[None, :], middle.drops[None, :], middle.actions), False
+    for upper, lower, above, below in zip(switches[:-1], switches[1:], s[:-1], s[1:], strict=True):
+        if not np.array_equal(upper.actions, lower.actions):
+            middle = switches[_NODES // 2]
+            panel = _Panel(low, high, middle.places[None, :], middle.drops[None, :], middle.actions)
+            return panel, False, (float(below), float(above))
     places, drops = (_TO_SERIES @ np.stack([getattr(each, name) for each in switches]) for name in _NAMES)
     tails = [np.sum(abs(each[-3:]), axis=0) for each in (places, drops)]
     scale = np.min(np.stack([each.drops for each in switches]), axis=0)
     good = np.all(tails[0] <= _RESOLVED * high) and np.all(tails[1] <= _RESOLVED * scale)
-    return _Panel(low, high, places, drops, switches[0].actions), bool(good)
+    return _Panel(low, high, places, drops, switches[0].actions), bool(good), None
 
 
-def _bisected(costs: Callable[[_Host], _Host], nodes: _Host) -> _Host:
-    """[B, K]: near where the cheapest action changes; two such places may lie between two of the nodes [B, J]."""
-    values = costs(nodes)
+def _nodes(low: float, high: float) -> _Host:
+    """[R]: nodes of s, from `high` down to `low`."""
+    return np.asarray((low + high) / 2.0 + (high - low) / 2.0 * _CHEBYSHEV)
+
+
+def _bisected(costs: Callable[[_Host, Any], _Host], nodes: _Host) -> tuple[Any, _Host]:
+    """Blocks [b] in which the cheapest action changes, and [b, K] near where; the costs are those of some blocks.
+
+    Two such places may lie between two of the nodes [B, J].
+    """
+    values = costs(nodes, np.arange(len(nodes)))
     between = _near_misses(nodes, values)
     if between.shape[-1]:
-        nodes, values = _merged(nodes, values, between, costs(between))
-    nodes, values = _around_switches(nodes, values)
+        some = np.flatnonzero(np.any(between != nodes[:, -1:], axis=1))
+        added = np.repeat(values[:, -1:, :], between.shape[-1], axis=1)
+        added[some] = costs(between[some], some)
+        nodes, values = _merged(nodes, values, between, added)
+    best = np.argmin(values, axis=-1)
+    rows = np.flatnonzero(np.any(best[:, 1:] != best[:, :-1], axis=1))
+    nodes, values = _around_switches(nodes[rows], values[rows])
     low, high = nodes[:, ::2], nodes[:, 1::2]
     best = np.argmin(values[:, ::2, :], axis=-1)
-    for _ in range(_BISECTIONS if low.shape[1] else 0):
+    for _ in range(_BISECTIONS if low.size else 0):
         middle = (low + high) / 2.0
-        same = np.argmin(costs(middle), axis=-1) == best
+        same = np.argmin(costs(middle, rows), axis=-1) == best
         low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return np.asarray((low + high) / 2.0)
+    return rows, np.asarray((low + high) / 2.0)
 
 
 class _Found(NamedTuple):
@@ -343,13 +380,18 @@ class _Costs:
         x, lengths = panels(*ends, cuts, PANEL)  # [B, Q], in posterior sds from the start
         weighted = lengths[..., None] * self._rows(start[:, None] + sd[:, None] * x) / math.sqrt(2.0 * math.pi)
 
-        def moments(u: _Host, power: int) -> _Host:
-            """[B, J, A]: expected costs, times the distance from u to a power, where the mean is u [B, J]."""
-            away = x[:, None, :] - u[..., None]
-            return np.asarray(np.matmul(np.exp(-0.5 * away**2) * away**power, weighted))
+        def moments(u: _Host, rows: Any, power: int = 0) -> _Host:
+            """[b, J, A]: expected costs, times the distance from u to a power, where the mean is u [b, J]."""
+            found = np.empty((*u.shape, weighted.shape[-1]))
+            for part in slices(len(rows), max(1, _AT_ONCE // max(1, u.shape[1] * x.shape[1]))) if u.size else ():
+                away = x[rows[part], None, :] - u[part, :, None]
+                kernel = np.exp(-0.5 * away * away)
+                found[part] = np.matmul(kernel * away if power else kernel, weighted[rows[part]])
+            return found
 
         u = np.broadcast_to(np.linspace(0.0, _BLOCK, 1 + _STEPS), (len(sd), 1 + _STEPS))
-        return self._polished(s, owner, start, _bisected(lambda u: moments(u, 0), u), moments)
+        rows, near = _bisected(moments, u)
+        return self._polished(s, owner[rows], start[rows], near, lambda u, power: moments(u, rows, power))
 
     def _polished(self, s: _Host, owner: Any, start: _Host, u: _Host, moments: Any) -> list[_Found]:
         """Switches by Newton's rule from places u [B, J] near them, in posterior sds from the start of each block."""
