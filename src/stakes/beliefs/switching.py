@@ -143,6 +143,11 @@ _MOST_PANELS = 256
 _BLOCK, _STEPS = 8.0, 32  # posterior sds that a block of m covers, and steps of a first look at it
 _SHIFT = 0.3183  # of a block, by which all are moved: a switch is at the end of none
 _LOOKS = 256  # at costs, for each of the largest sds
+_NEXT_TO = 2e-5  # of the largest sd: edges so near to a place where costs cross are that place, if nothing jumps
+_NO_STEP, _NO_JUMP = (
+    1e-10,
+    1e-6,
+)  # of the largest sd, over which costs change by no more than that share, if they do not
 _HALVINGS = 60  # until a place where costs cross is known to rounding
 _BISECTIONS, _POLISH = 24, 3  # towards a switch, and Newton steps after them
 _AT_ONCE = 2**16  # densities, which stay within the cache
@@ -233,10 +238,10 @@ def find_switches(integrand: Resolved, mean: Array, variance: Array) -> Switches
     while waiting:
         low, high = waiting.pop()
         panel, good, change = _panel(costs, low, high)
-        if change is None and found and not np.array_equal(panel.actions, found[-1].actions):
-            if good and found[-1].high - found[-1].low > shortest:  # some come or go in between
-                change = float(_nodes(low, high)[0]), float(_nodes(found[-1].low, found[-1].high)[-1])
-                high = found.pop().high
+        differ = bool(found) and not np.array_equal(panel.actions, found[-1].actions)
+        if differ and good and found[-1].high - found[-1].low > shortest:  # some come or go in between
+            change = float(_nodes(low, high)[0]), float(_nodes(found[-1].low, found[-1].high)[-1])
+            high = found.pop().high
         if change is not None and high - low > shortest:
             if len(found) + len(waiting) > _MOST_PANELS:
                 return None
@@ -360,6 +365,21 @@ class _Costs:
             below, above = np.where(same, middle, below), np.where(same, above, middle)
         self.crossings = (below + above) / 2.0
         self.reach = _reach(self._rows(z))
+        self.edges = self._edges(largest)
+
+    def _edges(self, largest: float) -> _Host:
+        """[E]: edges of costs, with one for all those that were found around a place where costs cross.
+
+        There costs beyond the cheapest kink, and that place is known to rounding. Jumps next to it are kept.
+        """
+        edges, step = np.asarray(self.integrand.edges, dtype=float), _NO_STEP * largest
+        if not len(self.crossings) or not len(edges):
+            return edges
+        next_to = np.min(abs(edges[:, None] - self.crossings), axis=1) <= _NEXT_TO * largest
+        below, above = self._rows(edges - step), self._rows(edges + step)
+        jumps = np.max(abs(above - below), axis=1) > _NO_JUMP * np.max(abs(below), axis=1)
+        kept = edges[~next_to | jumps | np.isin(edges, np.asarray(self.integrand.of.breakpoints, dtype=float))]
+        return np.unique(np.concatenate([kept, self.crossings]))
 
     def _rows(self, z: _Host) -> _Host:
         return np.asarray(on_host(self.integrand.statistics(constant(z, self.like))), dtype=float)
@@ -373,7 +393,7 @@ class _Costs:
         if not len(owner):
             return [_Found(np.zeros(0), np.zeros(0), np.zeros((0, 2), dtype=int)) for _ in s]
         sd = s[owner]  # [B]
-        cuts = (np.asarray(self.integrand.edges)[None, :] - start[:, None]) / sd[:, None]  # [B, E]
+        cuts = (self.edges[None, :] - start[:, None]) / sd[:, None]  # [B, E]
         inside = (cuts > -self.reach) & (cuts < _BLOCK + self.reach)
         cuts = np.sort(np.where(inside, cuts, np.inf), axis=1)[:, : int(np.max(np.sum(inside, axis=1)))]
         ends = np.full(len(sd), -self.reach), np.full(len(sd), _BLOCK + self.reach)
