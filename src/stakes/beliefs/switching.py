@@ -138,6 +138,7 @@ _NODES = 14  # of s in a panel
 _CHEBYSHEV = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
 _TO_SERIES = 2.0 / _NODES * chebvander(_CHEBYSHEV, _NODES - 1).T / (1.0 + (np.arange(_NODES) == 0))[:, None]
 _RESOLVED = 1e-9  # of s, and of J: what the last coefficients may leave
+_ROUNDING = 1e-13  # of the place of a switch: halving panels would not help
 _SHORTEST = 2.0**-22  # of the largest s: a panel in which switches come or go
 _MOST_PANELS = 256
 _BLOCK, _STEPS = 8.0, 32  # posterior sds that a block of m covers, and steps of a first look at it
@@ -288,7 +289,8 @@ def _panel(costs: _Costs, low: float, high: float) -> tuple[_Panel, bool, tuple[
     places, drops = (_TO_SERIES @ np.stack([getattr(each, name) for each in switches]) for name in _NAMES)
     tails = [np.sum(abs(each[-3:]), axis=0) for each in (places, drops)]
     scale = np.min(np.stack([each.drops for each in switches]), axis=0)
-    good = np.all(tails[0] <= _RESOLVED * high) and np.all(tails[1] <= _RESOLVED * scale)
+    rounding = _ROUNDING * np.max(abs(places[0]), initial=0.0)
+    good = np.all(tails[0] <= _RESOLVED * high + rounding) and np.all(tails[1] <= _RESOLVED * scale)
     return _Panel(low, high, places, drops, switches[0].actions), bool(good), None
 
 
