@@ -195,9 +195,10 @@ def _offers_table(offers: tuple[Offer, ...]) -> tuple[list[str], list[list[str]]
 def _line(offer: Offer) -> str:
     label = "label saves" if offer.size == 1 else "labels save"
     text = f"{offer.size} {label} {Amount(offer.worth, offer.error)} a decision"
-    if offer.net is not None and offer.net_error is not None:
-        net = plus_minus(offer.net, offer.net_error)
-        return f"{text}, {net} over {short(offer.decisions or 0.0)} decisions less a cost of {short(offer.cost or 0.0)}"
+    if offer.net is not None and offer.decisions is not None:
+        total = plus_minus(offer.decisions * offer.worth, offer.decisions * offer.error)
+        costs = "costs" if offer.size == 1 else "cost"
+        return f"{text}, {total} over {short(offer.decisions)} decisions, and {costs} {short(offer.cost or 0.0)}"
     return (
         text
         if offer.break_even is None
