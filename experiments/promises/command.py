@@ -1,8 +1,9 @@
 """`python -m experiments promises`: campaigns that the store has not, one run of every table before the next run.
 
 `--rounds 20 40` has no other rounds than those at which batches are bought aside; `--rounds 20` takes a third of the
-time. `--device` makes all runs of a table of numbers at once, and no others. `--report` runs
-nothing: it summarises what the stores have, draws the picture of docs/promises.md, and prints what must be shown.
+time. `--device` makes all runs of a table of numbers at once, and no others; `--compiled` grows the forests of tables of
+classes in compiled loops, and leaves out others. `--report` runs nothing: it summarises what the stores have, draws the
+picture of docs/promises.md, and prints what must be shown.
 `--write FOLDER` writes the two tables of docs/promises.md.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.datasets import DatasetError
@@ -36,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.device:
             numbers = [name for name in given.tables if name in NUMBERS]
             run_in_bulk(numbers, given.losses, runs, store, given.rounds, given.device)
+        elif given.compiled:
+            from experiments.promises.compiled import CompiledBench
+
+            classes = [name for name in given.tables if name in CLASSES]
+            run_all(classes, given.losses, runs, store, given.rounds, CompiledBench)
         else:
             run_all(given.tables, given.losses, runs, store, given.rounds)
 
@@ -60,7 +66,12 @@ def run_in_bulk(
 
 
 def run_all(
-    names: Sequence[str], losses: Sequence[str], runs: Sequence[int], store: Path, rounds: Sequence[int] = ROUNDS
+    names: Sequence[str],
+    losses: Sequence[str],
+    runs: Sequence[int],
+    store: Path,
+    rounds: Sequence[int] = ROUNDS,
+    bench_of: Callable[[Table, int], Bench] = Bench,
 ) -> None:
     """All campaigns that are not there, run by run."""
     tables = loaded(names)
@@ -70,7 +81,7 @@ def run_all(
             wanted = [each for each in losses if each in problems(table) and (table.name, each, run) not in done]
             if not wanted:
                 continue
-            began, bench = time.process_time(), Bench(table, run)
+            began, bench = time.process_time(), bench_of(table, run)
             for loss in wanted:
                 append(store, campaign(bench, problems(table)[loss], rounds))
             print(f"{table.name}, run {run}: {time.process_time() - began:.1f} s", file=sys.stderr, flush=True)
@@ -110,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=30, help="of each table and loss")
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
     parser.add_argument("--device", help="of torch: all runs of a table of numbers at once; no tables of classes")
+    parser.add_argument("--compiled", action="store_true", help="forests in compiled loops; no tables of numbers")
     parser.add_argument(
         "--rounds", type=int, nargs="+", default=list(ROUNDS), help="labels at which to stop and look, the first 20"
     )
