@@ -1,8 +1,8 @@
 """`python -m experiments promises`: campaigns that the store has not, one run of every table before the next run.
 
 `--rounds 20 40` has no other rounds than those at which batches are bought aside; `--rounds 20` takes a third of the
-time. `--device` makes all runs of a table of numbers at once, and no others; `--compiled` grows the forests of tables of
-classes in compiled loops, and leaves out others. `--report` runs nothing: it summarises what the stores have, draws the
+time. `--device` makes all runs of a table of numbers at once, and no others; `--compiled` grows the forests of classes
+in compiled loops, and leaves out numbers. `--report` runs nothing: it summarises what the stores have, draws the
 picture of docs/promises.md, and prints what must be shown.
 `--write FOLDER` writes the two tables of docs/promises.md.
 """
