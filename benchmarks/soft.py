@@ -16,7 +16,7 @@ from benchmarks import plain
 from benchmarks.measure import Row, Settings, both_ways, race
 from benchmarks.members import Shape, probabilities, votes
 from stakes import BrierLoss, CategoricalEnsemble, LogLoss, VoteEnsemble, ZeroOne, score
-from stakes.models.ensembles import smoothed
+from stakes.models.ensembles import calibrated
 
 SHAPES = (Shape(50, 50, 50, 3), Shape(300, 100, 100, 2), Shape(300, 100, 10, 5), Shape(700, 150, 30, 6))
 DEFAULT = (Shape(160, 160, 200, 6), Shape(2000, 200, 200, 3))
@@ -31,7 +31,7 @@ def rows(given: Settings) -> Iterator[Row]:
     for shape in QUICK_DEFAULT if given.quick else DEFAULT:
         sides = [votes(count, shape.members, shape.classes, seed) for seed, count in enumerate(shape[:2], 1)]
         prior = np.full(shape.classes, 1.0 / shape.classes)
-        yield from _rows("trees", shape, smoothed(VoteEnsemble(*sides, shape.classes), prior, 0.03), given)
+        yield from _rows("trees", shape, calibrated(VoteEnsemble(*sides, shape.classes), prior, 1.5, 0.05), given)
 
 
 def _rows(kind: str, shape: Shape, belief: CategoricalEnsemble, given: Settings) -> Iterator[Row]:

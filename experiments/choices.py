@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from scipy.spatial.distance import cdist
+from scipy.special import logsumexp
 
 from experiments.labels_saved.beliefs import DEFAULT
 from experiments.labels_saved.compiled import Fit, Process, realised
@@ -96,10 +97,27 @@ def by_softer_minimum(process: Process, fit: Fit, problem: Problem) -> int:
 
     As soft mean objective cost does for errors (Zhao et al., 2021): log-sum-exp in place of the maximum.
     """
-    if not isinstance(problem.loss, CostMatrix) or not fit.trees.pure:
+    if not isinstance(problem.loss, CostMatrix):
         return by_reduction(process, fit, problem)
-    stakes = np.asarray(problem.loss.costs).max(axis=1)
-    return _best(fit.votes.soft_cost_reductions(stakes, STEEPNESS / stakes.max()), fit)
+    costs = np.asarray(problem.loss.costs)
+    return _best(soft_reductions(fit.belief, costs, STEEPNESS / costs.max()), fit)
+
+
+def soft_reductions(belief: CategoricalEnsemble, costs: Host, steepness: float) -> Host:
+    """[N]: by how much a label lowers the soft minimum of expected costs [z, a], averaged over contexts."""
+    today = soft_minimum(belief.contexts.mean(axis=1) @ costs, steepness)  # [M]
+    expected = (belief.contexts @ costs) / belief.contexts.shape[1]  # [M, K, A]
+    found = np.empty(len(belief.candidates))
+    for n, members in enumerate(belief.candidates):  # [K, C]
+        label = members.mean(axis=0)
+        after = soft_minimum(np.einsum("ky,mka->mya", members, expected) / label[:, None], steepness)  # [M, C]
+        found[n] = np.mean(today - after @ label)
+    return found
+
+
+def soft_minimum(costs: Host, steepness: float) -> Host:
+    """[...]: less the log-sum-exp of less the costs [..., A] times the steepness, over the steepness."""
+    return np.asarray(-logsumexp(-steepness * costs, axis=-1) / steepness)
 
 
 def by_log_loss_below(share: float) -> Callable[[Process, Fit, Problem], int]:

@@ -31,17 +31,16 @@ from experiments.labels_saved.rivals import (
 from experiments.labels_saved.splits import split
 from experiments.labels_saved.store import Key, Record, Store
 from experiments.labels_saved.tables import Host, Table
-from experiments.labels_saved.trees import SmoothedVotes, Trees, grown
+from experiments.labels_saved.trees import Trees, grown
 from stakes import CategoricalEnsemble, CostMatrix
 from stakes.baselines import BASELINES
-from stakes.models.default_model import likeliest_share
+from stakes.models.calibration import DOUBT, FOLD_TREES, calibrated_mean, calibrated_members, found_calibration
 from stakes.simulation import Trial
 from stakes.simulation.problem import FIT, TIES, random_stream
 from stakes.simulation.strategies import best_candidate, reductions
 
 BALD = "bald"
 _ALIKE = ("margin", "predictive entropy", "predictive variance")  # with two classes they choose the same rows
-_NOTHING = 1e-9  # of the loss today: a worth below it may be rounding, and is left to the product's own rule
 
 
 def carry_out_compiled(
@@ -164,12 +163,15 @@ class Process:
         seed = int(random_stream(self.run, 0, len(acquired), FIT).integers(2**31 - 1))
         trees = grown(features, targets, classes, TREES, seed, extremely=default)
         frequencies = np.bincount(targets, minlength=classes) + 1.0
-        share = 0.0
+        power, share = 1.0, 0.0
         if default:
-            share = likeliest_share(
-                lambda asked: trees.without_own_label(features[asked], targets[asked]), targets, classes
-            )
-        return Fit(self, acquired, trees, frequencies / frequencies.sum(), share)
+
+            def left_out(seen: Host, asked: Host) -> Host:
+                few = grown(features[seen], targets[seen], classes, FOLD_TREES, seed + 1, extremely=True)
+                return few.mean_shares(few.leaves(features[asked]))
+
+            power, share = found_calibration(left_out, targets, classes, np.random.default_rng(seed))
+        return Fit(self, acquired, trees, frequencies / frequencies.sum(), power, share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +183,10 @@ class Fit:
     trees: Trees
     prior: Host
     """[C]: class frequencies"""
+    power: float
+    """of the mean of trees; 1 under the reference"""
     share: float
-    """of each tree's mass that goes to them; none under the reference"""
+    """of the mean that goes to class frequencies; none under the reference"""
 
     @cached_property
     def pool(self) -> Host:
@@ -202,50 +206,45 @@ class Fit:
         """[T, K]: of test rows."""
         return self.trees.leaves(np.asarray(self.process.trial.X)[self.process.trial.test])
 
-    def _smoothed(self, shares: Host) -> Host:
-        """[..., C]: class shares with some of their mass given to class frequencies."""
-        return np.asarray((1.0 - self.share) * shares + self.share * self.prior)
+    def _averaged(self, leaves: Host) -> Host:
+        """[R, C]: what the mean of trees says of rows in leaves [R, K]."""
+        return calibrated_mean(self.trees.mean_shares(leaves), self.prior, self.power, self.share)
+
+    def _members(self, leaves: Host) -> Host:
+        """[R, K, C]: what each tree says of them."""
+        return calibrated_members(self.trees.shares(leaves), self.prior, self.power, self.share)
 
     def averaged_on_test(self) -> Host:
         """[T, C]: the mean over trees."""
-        return self._smoothed(self.trees.mean_shares(self._test_leaves))
+        return self._averaged(self._test_leaves)
 
     def averaged_on_contexts(self) -> Host:
         """[M, C]: the same of contexts."""
-        return self._smoothed(self.trees.mean_shares(self._leaves[1]))
+        return self._averaged(self._leaves[1])
 
     def on_test(self) -> Host:
         """[T, K, C]: what each tree says of test rows."""
-        return self._smoothed(self.trees.shares(self._test_leaves))
+        return self._members(self._test_leaves)
 
     @property
     def belief(self) -> CategoricalEnsemble:
         """The same as the product's."""
-        return CategoricalEnsemble(*(self._smoothed(self.trees.shares(leaves)) for leaves in self._leaves))
+        pool, contexts = self._leaves
+        return CategoricalEnsemble(self._labels(pool).astype(np.float32), self._members(contexts).astype(np.float32))
 
-    @property
-    def votes(self) -> SmoothedVotes:
-        """What trees say of the pool and of contexts, where leaves are pure."""
-        return SmoothedVotes(*(self.trees.votes(leaves) for leaves in self._leaves), self.prior, self.share)
+    def _labels(self, leaves: Host) -> Host:
+        """[R, K, C]: what each tree says of labels that are to be bought."""
+        return calibrated_members(self.trees.shares(leaves), self.prior, 1.0, DOUBT)
 
     def scores(self, rival: str) -> tuple[Host, float]:
         """[N]: of a rule that knows no loss, by its name."""
         if rival == BALD:  # entropies of averages less averages of entropies
-            said = self._smoothed(self.trees.shares(self._leaves[0]))
+            said = self._labels(self._leaves[0])
             return entr(said.mean(axis=1)).sum(axis=1) - entr(said).sum(axis=2).mean(axis=1), np.nan
-        said = self._smoothed(self.trees.mean_shares(self._leaves[0]))[:, None]  # the others look at averages only
+        said = self._labels(self._leaves[0]).mean(axis=1, keepdims=True)  # the others look at averages only
         return np.asarray(BASELINES[rival](CategoricalEnsemble(said, said[:1]), np.random.default_rng(0))), np.nan
 
     def reductions(self, problem: Problem) -> tuple[Host, float]:
         """[N] and the largest: what each label is expected to save of a loss."""
-        if self.trees.pure:
-            votes = self.votes
-            if isinstance(problem.loss, CostMatrix):
-                scores = votes.cost_reductions(np.asarray(problem.loss.costs).max(axis=1))
-            else:
-                weights = problem.loss.class_weights
-                scores = votes.log_loss_reductions(np.ones(len(self.prior)) if weights is None else np.asarray(weights))
-            if scores.max() > _NOTHING:
-                return scores, float(scores.max())
         scores, log_factor = reductions(problem.loss, self.belief)
         return scores, float(scores.max() * np.exp(log_factor))

@@ -14,7 +14,7 @@ from experiments.labels_saved.compiled import Process
 from experiments.labels_saved.problems import problems
 from experiments.labels_saved.splits import split
 from experiments.labels_saved.tables import Table
-from experiments.labels_saved.trees import SmoothedVotes
+from stakes import CategoricalEnsemble, CostMatrix, score
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,10 +44,11 @@ def test_contexts_are_the_first_of_those_of_the_yardstick_and_then_the_others():
 
 def test_a_steep_soft_minimum_is_the_minimum_and_a_soft_one_lets_no_label_be_worth_nothing():
     generator = np.random.default_rng(1)
-    votes = SmoothedVotes(*generator.integers(2, size=(2, 8, 60)), np.asarray([0.5, 0.5]), 0.06)
-    stakes = np.asarray([10.0, 1.0])
-    np.testing.assert_allclose(votes.soft_cost_reductions(stakes, 1e4), votes.cost_reductions(stakes), atol=1e-3)
-    assert (votes.soft_cost_reductions(stakes, 2.0) > 0).all()
+    belief = CategoricalEnsemble(*generator.dirichlet([1.0, 1.0], size=(2, 8, 60)))
+    costs = np.asarray([[0.0, 10.0], [1.0, 0.0]])
+    expected = np.asarray(score(CostMatrix(costs), belief))
+    np.testing.assert_allclose(choices.soft_reductions(belief, costs, 1e4), expected, atol=1e-3)
+    assert (choices.soft_reductions(belief, costs, 2.0) > 0).all()
 
 
 def test_a_log_loss_takes_over_where_single_worths_are_small():

@@ -77,7 +77,7 @@ def test_scores_are_those_of_the_product_under_the_same_belief(whole):
         assert worth == pytest.approx(float(expected.max() * np.exp(log_factor)), rel=1e-5)
     for rival in ("margin", "predictive entropy", BALD, "predictive variance"):
         np.testing.assert_allclose(
-            fit.scores(rival)[0], BASELINES[rival](fit.belief, np.random.default_rng(0)), atol=1e-10
+            fit.scores(rival)[0], BASELINES[rival](fit.belief, np.random.default_rng(0)), atol=1e-5
         )
 
 

@@ -223,7 +223,8 @@ def test_columns_are_encoded_by_the_pool_too(rows):
 def test_one_class_so_far_is_said(rows):
     model = default(rows, ["a"] * 30, classes=["a", "b"])
     assert "All labels are of one class" in " ".join(model.report)
-    np.testing.assert_allclose(model.predict_proba(rows[:2]), [[1.0 - 0.03 / 32, 0.03 / 32]] * 2)
+    rare = model.prior_share_ / 32  # one of 30 + 2 counts
+    np.testing.assert_allclose(model.predict_proba(rows[:2]), [[1.0 - rare, rare]] * 2)
 
 
 class Warns(LinearRegression):
@@ -316,23 +317,25 @@ def test_rank_takes_a_default_of_classes(rows):
     assert swapped.indices == ranking.indices
 
 
-def test_trees_that_contradict_their_labels_give_more_to_class_frequencies():
+def test_trees_are_calibrated_by_labels_left_out():
     """Labels by a coin, two of each row: what a tree saw of a row says nothing about its next label."""
     generator = np.random.default_rng(0)
     X, coin = np.repeat(generator.normal(size=(60, 2)), 2, axis=0), generator.random(120) < 0.4
     noisy = default(X, coin.astype(int), task="classes")
     assert noisy.prior_share_ >= 0.4
-    assert f"Each gives {noisy.prior_share_:.0%} to class frequencies." in " ".join(noisy.report)
+    assert f"{noisy.prior_share_:.0%} of it given to class frequencies." in " ".join(noisy.report)
     clear = default(X, (X[:, 0] > 0).astype(int), task="classes")
-    assert clear.prior_share_ == 0.03
+    assert clear.prior_share_ <= 0.05
+    assert clear.power_ > 1.3  # trees that agree are right more often than they say
     rows = np.unique(X, axis=0)
-    belief = belief_of(noisy, rows, rows)
-    assert np.allclose(belief.contexts.mean(axis=1), noisy.predict_proba(rows), atol=1e-6)
+    for model in (noisy, clear):
+        belief = belief_of(model, rows, rows)
+        assert np.allclose(belief.contexts.mean(axis=1), model.predict_proba(rows), atol=1e-6)
 
 
-def test_labels_that_are_alone_in_their_class_do_not_make_trees_unsure():
-    X = np.arange(6.0)[:, None]
-    assert default(X, np.arange(6), task="classes").prior_share_ == 0.03
+def test_labels_that_are_alone_in_their_class_tell_nothing_of_calibration():
+    model = default(np.arange(6.0)[:, None], np.arange(6), task="classes")
+    assert (model.power_, model.prior_share_) == pytest.approx((np.exp(0.2), 0.2), abs=0.06)
 
 
 def test_many_labels_of_classes_are_grown_on_some_of_them_each():
@@ -340,4 +343,4 @@ def test_many_labels_of_classes_are_grown_on_some_of_them_each():
     X = generator.normal(size=(9000, 16))
     model = default(X, (X[:, 0] + generator.normal(size=9000) > 0).astype(int), task="classes")
     assert "of the 9000 labels, drawn anew" in " ".join(model.report)
-    assert model.prior_share_ == 0.03  # a mean over many trees is not too sure
+    assert model.prior_share_ < 0.1  # a mean over many trees is not too sure

@@ -13,7 +13,7 @@ from stakes import (
     score,
 )
 from stakes.models import EnsembleOf, belief_of
-from stakes.models.ensembles import smoothed
+from stakes.models.ensembles import calibrated
 
 SLOPES = np.array([0.5, 1.0, 2.0])
 POOL, CONTEXTS = np.array([[0.0], [1.0], [3.0]]), np.array([[2.0], [-1.0]])
@@ -88,14 +88,15 @@ def test_what_is_wrong_is_said(model, message):
         belief_of(model, POOL, CONTEXTS)
 
 
-def test_smoothed_members_are_never_sure(rng):
+@pytest.mark.parametrize("power", [0.6, 1.0, 2.5])
+def test_answers_are_calibrated_and_labels_come_as_members_say_them(rng, power):
     prior = np.array([0.7, 0.2, 0.1])
-    votes = VoteEnsemble(rng.integers(3, size=(4, 6)), rng.integers(3, size=(5, 6)), 3, rng.random(6))
+    votes = VoteEnsemble(rng.integers(3, size=(4, 6)), rng.integers(2, size=(5, 6)), 3)
     indicators = [np.eye(3)[side] for side in (votes.candidates, votes.contexts)]
-    soft = CategoricalEnsemble(*indicators, votes.member_weights)
-    for belief in (votes, soft):
-        found = smoothed(belief, prior, 0.03)
+    for belief in (votes, CategoricalEnsemble(*indicators)):
+        found = calibrated(belief, prior, power, 0.1)
         np.testing.assert_allclose(found.candidates, 0.97 * indicators[0] + 0.03 * prior, atol=1e-7)
-        np.testing.assert_allclose(found.contexts, 0.97 * indicators[1] + 0.03 * prior, atol=1e-7)
-        np.testing.assert_allclose(found.member_weights, votes.member_weights)
+        raised = indicators[1].mean(axis=1) ** power
+        expected = 0.9 * raised / raised.sum(axis=1, keepdims=True) + 0.1 * prior
+        np.testing.assert_allclose(found.contexts.mean(axis=1), expected, atol=1e-7)
         assert found.contexts.min() > 0

@@ -108,20 +108,3 @@ def test_forests_of_scikit_learn_intelex_are_walked_too():
     assert isinstance(belief, VoteEnsemble)
     shares = np.mean(belief.candidates[:, :, None] == np.arange(3), axis=1)  # [n, C]
     np.testing.assert_allclose(shares, forest.predict_proba(ROWS), atol=1e-12)
-
-
-def test_a_row_without_its_own_label_is_told_by_the_rest_of_its_leaf():
-    """By brute force: the row that is left out climbs until another row is in the node, and leaves the counts."""
-    forest = ExtraTreesClassifier(9, random_state=0).fit(ROWS, np.arange(len(ROWS)) % 3)
-    targets = np.arange(len(ROWS)) % 3
-    told = trees.without_own_label(forest, ROWS, targets)
-    for row in (0, 7, 20):
-        votes = []
-        for tree in forest.estimators_:
-            path = tree.decision_path(ROWS).toarray().astype(bool)  # [n, nodes]
-            others = next(
-                rows for node in np.flatnonzero(path[row])[::-1] if len(rows := np.flatnonzero(path[:, node])) > 1
-            )
-            others = others[others != row]
-            votes.append(np.bincount(targets[others], minlength=3) / len(others))
-        np.testing.assert_allclose(told[row], np.mean(votes, axis=0), atol=1e-12)

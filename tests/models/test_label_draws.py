@@ -7,7 +7,6 @@ from sklearn.linear_model import LogisticRegression
 from stakes import LogLoss, rank
 from stakes.exceptions import StakesError
 from stakes.models import LabelDraws, belief_of
-from stakes.models.label_draws import _sharpened
 
 
 def two_groups(seed=0, rows=60, right=0.8):
@@ -65,17 +64,6 @@ def test_the_belief_is_that_of_the_copies():
     assert "20 copies of an extremely randomised tree" in model.report_[0]
     with pytest.raises(StakesError, match="classes must be those of the model"):
         belief_of(model, X[:4], X[4:9], classes=["yes", "no"])
-
-
-def test_members_are_moved_so_that_their_mean_is_the_power():
-    members = np.random.default_rng(0).dirichlet([0.3, 0.3, 0.3], size=(7, 20)).astype(np.float32)
-    found, mean = _sharpened(members, 2.0), members.mean(axis=1)
-    assert found.mean(axis=1) == pytest.approx(mean**2 / np.sum(mean**2, axis=1, keepdims=True), abs=1e-6)
-    assert found.sum(axis=2) == pytest.approx(np.ones((7, 20)), abs=1e-6)
-    assert found.min() >= 0.0
-    gains = found.mean(axis=1) > mean + 1e-4
-    assert np.all((found >= members - 1e-6)[np.repeat(gains[:, None], 20, axis=1)])  # those only gain
-    assert np.array_equal(_sharpened(members, 1.0), members)
 
 
 def test_the_model_answers_as_it_was_calibrated():

@@ -1,8 +1,8 @@
 """A model for those who have none: what serves for the labels at hand, and a report of everything that was done.
 
 Labels come as they are, real numbers or classes; errors name the rows. Hyperparameters of a Gaussian process are
-drawn, since a few labels do not tell them. Members of a forest of classes are never sure: each gives some of its mass
-to the class frequencies so far, the more the less well the trees foretell their own labels.
+drawn, since a few labels do not tell them. Trees of classes are calibrated by labels left out of them
+(`stakes.models.calibration`), so that none of them is sure.
 
 Sizes: n labels, p columns, N rows, C classes, t hyperparameters, as logarithms.
 """
@@ -10,7 +10,7 @@ Sizes: n labels, p columns, N rows, C classes, t hyperparameters, as logarithms.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,8 +27,9 @@ from stakes.exceptions import StakesError
 from stakes.losses.multi_label import label_set_names, label_sets
 from stakes.models.base import RowsToBelief, adapts, is_one_of, prepare_belief
 from stakes.models.bayesian_process import BayesianProcess
+from stakes.models.calibration import FOLD_TREES, calibrated_mean, found_calibration
 from stakes.models.encoding import TableEncoder, as_label_sets, as_labels, check_classes, positions_of
-from stakes.models.ensembles import smoothed
+from stakes.models.ensembles import calibrated
 from stakes.models.ordered_probit import OrderedProbit
 
 Task: TypeAlias = Literal["classes", "real"]
@@ -36,10 +37,7 @@ Task: TypeAlias = Literal["classes", "real"]
 _FEW = 10  # distinct whole numbers that may be classes
 _TREES = 100  # of a forest for a real target
 _VOTERS = 200  # trees of a forest for classes
-_VOTERS_OF_HALF = 50  # the same where one half of the labels is to tell about the other
 _MOST_ORDERED = 300  # labels of an ordered probit process: within seconds
-_SHARES = (0.03, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85)  # of a tree's mass, given to class frequencies
-_ROWS_ASKED = 2000  # labels that tell how much: more would not change it
 _LEAF = 5  # rows in a leaf: smaller ones follow the noise of single labels, and the noise is then put too low
 _TREE_CELLS = 30_000  # labels times columns that a split may look at: a hundred trees on them take three seconds
 _FEW_COLUMNS = 10
@@ -131,8 +129,13 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             else:
                 model.fit(features, targets if self.labels is None else label_sets(len(self.labels))[targets])
         if self.task_ == "classes":
-            self.prior_, self.prior_share_ = self._prior_of(model, features, targets)
-            choice += f" Each gives {self.prior_share_:.0%} to class frequencies." if self.prior_share_ else ""
+            seed = as_seed(self.random_state) % 2**32
+            self.prior_, self.power_, self.prior_share_ = self._calibration_of(model, features, targets, seed)
+            if self.prior_share_:
+                choice += (
+                    f" By labels left out, their mean is raised to the power {self.power_:.2g} and "
+                    f"{self.prior_share_:.0%} of it given to class frequencies."
+                )
         self.pipeline_ = Pipeline([("columns", encoder), ("model", model)])
         self.report_ = (*notes, *encoder.report_, *_duplicates(features), choice, *_fit_sentences(model, caught))
         return self
@@ -177,7 +180,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             return np.asarray(belief.contexts.mean(axis=1), dtype=float)
         probabilities = np.zeros((n_rows(X), len(self.classes_)))
         probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
-        return np.asarray((1.0 - self.prior_share_) * probabilities + self.prior_share_ * self.prior_)
+        return calibrated_mean(probabilities, self.prior_, self.power_, self.prior_share_)
 
     def _checked_kind(self) -> tuple[Task | None, Sequence[Any] | None]:
         """The task and the classes, as far as they are given; of several labels all sets of them."""
@@ -192,16 +195,21 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             raise StakesError(f"the classes of several labels are their sets, {list(names)}; got {list(self.classes)}")
         return "classes", names
 
-    def _prior_of(self, model: Any, features: Any, targets: Host) -> tuple[Host, float]:
-        """[C]: class frequencies, and how much each member gives to them."""
+    def _calibration_of(self, model: Any, features: Any, targets: Host, seed: int) -> tuple[Host, float, float]:
+        """[C]: class frequencies; the power of the mean of members, and the share that goes to frequencies."""
         if isinstance(model, OrderedProbit):
-            return self.prior_, 0.0  # which is never sure
+            return self.prior_, 1.0, 0.0  # which is calibrated by itself
+        prior, labels = self.prior_, targets
         if self.labels is not None:
             sets = label_sets(len(self.labels))
             there = (sets[targets].sum(axis=0) + 1.0) / (len(targets) + 2.0)  # [L]
-            prior = np.prod(np.where(sets == 1, there, 1.0 - there), axis=1)
-            return prior, _share_of_sets(model, features, targets, prior)
-        return self.prior_, _prior_share(model, features, targets, self.prior_)
+            prior, labels = np.prod(np.where(sets == 1, there, 1.0 - there), axis=1), sets[targets]
+        few = clone(model).set_params(n_estimators=FOLD_TREES, oob_score=False)
+
+        def predict(seen: Host, asked: Host) -> Host:
+            return _mean_of(few.fit(features[seen], labels[seen]), features[asked], len(prior))
+
+        return prior, *found_calibration(predict, targets, len(prior), np.random.default_rng(seed))
 
     def _choice(self, features: Any, targets: Host, seed: int) -> tuple[Any, str]:
         """The model to fit, and a sentence that says which and why."""
@@ -237,64 +245,15 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _prior_share(forest: Any, features: Any, targets: Host, prior: Host) -> float:
-    """How much each tree gives to class frequencies, by what it says of its rows without their labels."""
-    from stakes.models.forests import without_own_label
-
-    def own(asked: Host) -> Host:
-        probabilities = np.zeros((len(asked), len(prior)))
-        probabilities[:, forest.classes_] = (
-            forest.oob_decision_function_[asked]
-            if forest.bootstrap
-            else without_own_label(forest, features[asked], targets[asked])
-        )
-        return probabilities
-
-    return likeliest_share(own, targets, len(prior))
-
-
-def _share_of_sets(forest: Any, features: Any, targets: Host, prior: Host) -> float:
-    """How much each tree gives to frequencies of label sets: as much as makes each half likeliest given the other."""
-    halves = np.arange(len(targets)) % 2
-    seen, found = np.zeros(len(targets)), np.bincount(halves, minlength=2).min() > 0
-    for half in (0, 1) if found else ():
-        some = clone(forest).set_params(n_estimators=_VOTERS_OF_HALF, max_samples=None)
-        some.fit(features[halves != half], label_sets(_label_count(prior))[targets[halves != half]])
-        belief: Any = prepare_belief(some, features[halves == half])(features[:1])
+def _mean_of(forest: Any, rows: Any, n_classes: int) -> Host:
+    """[n, C]: the mean of trees of classes 0, 1, .., or of sets of labels."""
+    if forest.n_outputs_ > 1:
+        belief: Any = prepare_belief(forest, rows)(take_rows(rows, slice(0, 1)))
         likely = belief.as_probabilities() if isinstance(belief, VoteEnsemble) else belief
-        places = np.arange(int(np.sum(halves == half)))
-        seen[halves == half] = likely.contexts.mean(axis=1)[places, targets[halves == half]]
-    if not found:
-        return _SHARES[0]
-    rate = prior[targets]
-    likelihoods = [float(np.log((1.0 - share) * seen + share * rate).sum()) for share in _SHARES]
-    return _SHARES[int(np.argmax(likelihoods))]
-
-
-def _label_count(prior: Host) -> int:
-    return len(prior).bit_length() - 1
-
-
-def likeliest_share(own: Callable[[Host], Host], targets: Host, n_classes: int) -> float:
-    """The share of class frequencies that makes labels most probable that are left out in turn.
-
-    Trees are sure of rows that they have seen. Where the same rows have different labels, they should not be; where
-    they foretell the labels that they were not shown, the least share is right. Labels that are alone in their class
-    say nothing: without them the class is unknown.
-
-    Args:
-        own: From positions among the labels to [a, C]: what the trees say of these rows without their labels.
-        targets: [n], the class of each label.
-        n_classes: C.
-    """
-    counts = np.bincount(targets, minlength=n_classes)
-    asked = np.flatnonzero(counts[targets] > 1)[:: max(1, len(targets) // _ROWS_ASKED)]
-    if len(asked) == 0:
-        return _SHARES[0]
-    seen = np.take_along_axis(own(asked), targets[asked, None], axis=1)[:, 0]
-    rate = counts[targets[asked]] / (len(targets) + n_classes - 1.0)  # of the class, among all other labels
-    likelihoods = [float(np.log((1.0 - share) * seen + share * rate).sum()) for share in _SHARES]
-    return _SHARES[int(np.argmax(likelihoods))]
+        return np.asarray(likely.contexts.mean(axis=1), dtype=float)
+    probabilities = np.zeros((n_rows(rows), n_classes))
+    probabilities[:, forest.classes_] = forest.predict_proba(rows)
+    return probabilities
 
 
 def _within_seconds(forest: Any, features: Any, what: str) -> tuple[Any, str]:
@@ -368,14 +327,14 @@ def _default(model: DefaultModel, contexts: Any, *, classes: Sequence[Any] | Non
         if classes is not None and list(classes) != model.classes_.tolist():
             raise StakesError(f"the classes of several labels are their sets, {model.classes_.tolist()}, in this order")
         of_sets = prepare_belief(model.pipeline_, contexts, classes=None, **options)
-        return lambda rows: smoothed(of_sets(rows), model.prior_, model.prior_share_)
+        return lambda rows: calibrated(of_sets(rows), model.prior_, model.power_, model.prior_share_)
     wanted = model.classes_.tolist() if classes is None else list(classes)
     if lost := [name for name in model.classes_.tolist() if name not in wanted]:
         raise StakesError(f"classes must hold all those of the model, {model.classes_.tolist()}; {lost} are not there")
     places = _places(model.classes_, wanted)
     prior = np.append(model.prior_, np.full(len(wanted) - len(model.prior_), model.prior_.min()))[places]
     prepared = prepare_belief(model.pipeline_, contexts, classes=places, **options)
-    return lambda rows: smoothed(prepared(rows), prior / prior.sum(), model.prior_share_)
+    return lambda rows: calibrated(prepared(rows), prior / prior.sum(), model.power_, model.prior_share_)
 
 
 def _places(known: Host, wanted: list[Any]) -> list[int]:

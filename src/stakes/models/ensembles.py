@@ -28,6 +28,7 @@ from stakes._utils.tables import n_rows, plain_label
 from stakes.beliefs import Belief, CategoricalEnsemble, NormalEnsemble, VectorNormalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, Target, adapts, best_of, load_adapters, register_model
+from stakes.models.calibration import DOUBT, calibrated_members, calibrated_votes
 
 _LEAST = 0.1  # of the mean square of residuals that is noise at the least
 
@@ -137,18 +138,24 @@ def _of_probabilities(pool: Array, contexts: Array, weights: Any) -> Belief:
     return belief.as_votes() if _is_hard(contexts) and _is_hard(pool) else belief
 
 
-def smoothed(belief: Belief, prior: Array, share: float) -> CategoricalEnsemble:
-    """The same members, each with a share of its mass given to class probabilities `prior` [C], so that none is sure.
+def calibrated(belief: Belief, prior: Array, power: float, share: float) -> CategoricalEnsemble:
+    """Members, which count alike, whose answers at contexts are calibrated by a power and a share of `prior` [C].
 
-    A member that holds an outcome impossible is ruled out by it for good; one wrong label, or a class that no label has
-    had yet, would do that to all.
+    What a label tells is another question than how sure an answer is: labels of candidates come as each member says
+    them, but for a little doubt. Without it a member that holds an outcome impossible would be ruled out by it for
+    good, and one wrong label, or a class that no label has had yet, would do that to all. (Calibrated on both sides
+    rows were chosen worse: docs/does_it_help.md.)
     """
     if isinstance(belief, VoteEnsemble):
-        table = ((1.0 - share) * np.eye(len(prior)) + share * prior).astype(np.float32)
-        return CategoricalEnsemble(table[belief.candidates], table[belief.contexts], belief.member_weights)
+        return CategoricalEnsemble(
+            calibrated_votes(belief.candidates, prior, 1.0, DOUBT),
+            calibrated_votes(belief.contexts, prior, power, share),
+        )
     assert isinstance(belief, CategoricalEnsemble)
-    pool, contexts = ((1.0 - share) * side + share * prior for side in (belief.candidates, belief.contexts))
-    return CategoricalEnsemble(pool, contexts, belief.member_weights)
+    return CategoricalEnsemble(
+        calibrated_members(belief.candidates, prior, 1.0, DOUBT),
+        calibrated_members(belief.contexts, prior, power, share),
+    )
 
 
 def probabilities_of(members: Members, rows: Any, classes: list[Any]) -> Array:

@@ -49,7 +49,6 @@ Trees: TypeAlias = tuple[Array, Array, Array, Array]
 
 _ONE = np.uint32(1)
 _ROWS = 256  # that stay near the processor while all trees are walked
-_OTHERS = 2  # rows in a node: one beside the row that is left out
 _WORTH_COMPILING = 10**4  # rows times trees; below, scikit-learn's own walk is quicker than fetching a compiled one
 
 
@@ -349,31 +348,3 @@ for _kind in (
     VotingRegressor,
 ):
     register_model(_kind, prepare_ensemble)
-
-
-def without_own_label(forest: Any, features: Any, targets: Array) -> Array:
-    """[n, C]: what the trees say of each of their own rows once its label is taken out of its leaf.
-
-    Where the leaf held no other row, the one above it that does is asked. Trees are not grown anew, so a split may
-    still be due to the label: these are a little better than what unseen rows would get.
-
-    Args:
-        forest: Trees of classes 0, 1, .. (some may be missing), each grown on all rows.
-        features: [n, p], the rows that it was fitted to.
-        targets: [n], their classes.
-    """
-    count = len(forest.classes_)
-    own = np.eye(count)[np.searchsorted(forest.classes_, targets)]
-    total = np.zeros((len(own), count))
-    for tree, leaves in zip(forest.estimators_, forest.apply(features).T, strict=True):
-        nodes = tree.tree_
-        above = np.zeros(nodes.node_count, dtype=np.intp)
-        for below in (nodes.children_left, nodes.children_right):
-            above[below[below >= 0]] = np.flatnonzero(below >= 0)
-        counts = np.rint(nodes.value[:, 0, :] * nodes.n_node_samples[:, None])  # [V, C]
-        at = leaves.astype(np.intp)
-        while (alone := (nodes.n_node_samples[at] < _OTHERS) & (at > 0)).any():
-            at[alone] = above[at[alone]]
-        others = counts[at] - own
-        total += others / np.maximum(others.sum(axis=1, keepdims=True), 1.0)
-    return total / len(forest.estimators_)

@@ -28,6 +28,7 @@ from stakes._utils.tables import Host, n_rows
 from stakes.beliefs import CategoricalEnsemble
 from stakes.exceptions import StakesError
 from stakes.models.base import RowsToBelief, adapts
+from stakes.models.calibration import normalised, sharpened
 from stakes.models.encoding import TableEncoder
 
 _FOLDS = 5  # each copy is fitted without one of them, so that the others say what is known of a row without its label
@@ -117,7 +118,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         shape = own.shape[1:]
         prior = _checked("start", start, shape) if start is not None else np.ones(shape)
         likelihoods = own.mean(axis=0)
-        posterior = _normalised(prior * likelihoods)
+        posterior = normalised(prior * likelihoods)
         for _ in range(self.rounds):
             self._fit_copies(rows, prior, generator)
             self._believe(self._unseen(rows, posterior), posterior, likelihoods)
@@ -127,12 +128,12 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
     def _believe(self, unseen: Host, posterior: Host, likelihoods: Host) -> None:
         """The posterior of each row, of what copies that have not seen it say; by the posterior so far."""
         self.shares_ = (posterior.sum(axis=0) + 1.0) / (len(posterior) + posterior.shape[1])
-        sharper = [_normalised(unseen**power) for power in _POWERS]
+        sharper = [normalised(unseen**power) for power in _POWERS]
         found = [_best_share(each, self.shares_, likelihoods) for each in sharper]
         best = int(np.argmax([likelihood for _, likelihood in found]))
         self.power_, self.smoothing_ = _POWERS[best], found[best][0]
         self.prior_ = (1.0 - self.smoothing_) * sharper[best] + self.smoothing_ * self.shares_
-        self.posterior_ = _normalised(self.prior_ * likelihoods)
+        self.posterior_ = normalised(self.prior_ * likelihoods)
 
     def _encoded(self, X: Any) -> Any:  # noqa: N803
         """Rows as the copies take them."""
@@ -145,7 +146,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         """Each copy to drawn labels of all rows but those of its fold."""
         size = len(prior)
         folds = generator.permutation(size) % _FOLDS if size >= 2 * _FOLDS else np.full(size, -1)
-        edges = np.cumsum(_normalised(prior * self.likelihoods_), axis=-1)[..., :-1]  # [K or 1, n, C - 1]
+        edges = np.cumsum(normalised(prior * self.likelihoods_), axis=-1)[..., :-1]  # [K or 1, n, C - 1]
         self.drawn_ = np.sum(generator.random((self.copies, size, 1)) > edges, axis=2)  # [K, n]
         self.left_out_ = folds == np.arange(self.copies)[:, None] % _FOLDS  # [K, n]
         grow = self._tree if self.estimator is None else self._copy
@@ -198,7 +199,7 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         """
         check_is_fitted(self)
         share = np.float32(self.smoothing_)
-        found = _sharpened(self._predicted(self._encoded(X)), self.power_)
+        found = sharpened(self._predicted(self._encoded(X)), self.power_)
         return np.asarray((1 - share) * found + share * self.shares_.astype(np.float32))
 
     def labelled_members(self, X: Any, positions: Any) -> Host:  # noqa: N803
@@ -270,24 +271,6 @@ def _checked(name: str, values: Any, shape: tuple[Any, ...]) -> Host:
     if not np.isfinite(found).all() or (found < 0).any() or (found.sum(axis=1) <= 0).any():
         raise StakesError(f"{name} must be at least 0, and leave each row a class; some are not")
     return found
-
-
-def _normalised(values: Host) -> Host:
-    """[..., C]: shares; where nothing is left, evenly."""
-    total = values.sum(axis=-1, keepdims=True)
-    return np.where(total > 0, values / np.where(total > 0, total, 1.0), 1.0 / values.shape[-1])
-
-
-def _sharpened(members: Host, power: float) -> Host:
-    """[N, K, C]: moved as little as makes their mean the power of what it was."""
-    if power == 1.0:
-        return members
-    mean = members.mean(axis=1)  # [N, C]
-    wanted = _normalised(mean.astype(float) ** power).astype(members.dtype)
-    kept = np.minimum(1.0, wanted / np.where(mean > 0, mean, 1.0))[:, None, :]
-    gains = _normalised(np.maximum(wanted - mean, 0.0))[:, None, :]
-    moved = np.sum(members * (1.0 - kept), axis=2, keepdims=True)
-    return np.asarray(members * kept + moved * gains, dtype=members.dtype)
 
 
 def _best_share(unseen: Host, shares: Host, likelihoods: Host) -> tuple[float, float]:
