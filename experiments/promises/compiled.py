@@ -18,10 +18,9 @@ import numpy as np
 from experiments.labels_saved.compiled import Fit, Process
 from experiments.labels_saved.tables import Host, Table
 from experiments.promises.rounds import ROUNDS, Bench
-from stakes import CategoricalEnsemble, VoteEnsemble
+from stakes import CategoricalEnsemble
 from stakes.beliefs import Belief
 from stakes.models import register_model
-from stakes.models.ensembles import smoothed
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +32,8 @@ class CompiledForest:
     """[n]"""
 
     def belief(self, rows: Host, contexts: Host) -> CategoricalEnsemble:
-        """That of the product: trees vote where leaves are pure, and each gives some mass to class frequencies."""
-        trees = self.fit.trees
-        leaves = trees.leaves(rows), trees.leaves(contexts)
-        if trees.pure:
-            votes = VoteEnsemble(*(trees.votes(each) for each in leaves), len(self.fit.prior))
-            return smoothed(votes, self.fit.prior, self.fit.share)
-        return smoothed(CategoricalEnsemble(*map(trees.shares, leaves)), self.fit.prior, self.fit.share)
+        """That of the product."""
+        return self.fit.belief_of(*(self.fit.trees.leaves(each) for each in (rows, contexts)))
 
 
 def _prepare(model: CompiledForest, contexts: Any, **_: Any) -> Callable[[Any], Belief]:
