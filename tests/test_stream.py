@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 
-from stakes import CostMatrix, LogLoss, SquaredError, Stream, ThresholdDecision, outlook
+from stakes import CostMatrix, LogLoss, SquaredError, Stream, ThresholdDecision, ZeroOne, outlook
 from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
+from stakes.losses import multi_label
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -227,3 +228,26 @@ def test_bad_rows_and_labels_change_nothing():
         Stream(object(), SquaredError(), labels=5, rows=50)
     with pytest.raises(StakesError, match="one of the classes"):
         Stream(None, COSTS, labels=2, rows=9, classes=[0, 1], labelled=(X[:1], [2]))
+    with pytest.raises(TypeError, match="loss must be a loss such as"):
+        Stream(None, "squared-error", labels=5, rows=50)
+
+
+def test_a_row_with_a_gap_is_refused_before_it_is_among_the_recent_ones():
+    """One broken reading, were it kept, would stop every later offer."""
+    stream = Stream(BayesianRidge(), SquaredError(), labels=20, rows=50, first=5)
+    run(stream, X[:10], Y[:10])
+    with pytest.raises(StakesError, match="a row must hold finite numbers; the first that is not is nan at row 10"):
+        stream.offer([np.nan, 1.0, 2.0])
+    assert stream.n_offered == 10
+    run(stream, X[10:20], Y[10:20])
+    gaps = Stream(None, SquaredError(), labels=20, rows=50, first=5)
+    run(gaps, np.where(np.arange(30).reshape(10, 3) == 16, np.nan, X[:10]), Y[:10])
+    assert gaps.n_offered == 10
+
+
+def test_rows_with_several_labels():
+    loss = multi_label({"crack": ZeroOne(), "stain": ZeroOne()}, weights=[2.0, 1.0])
+    stream = Stream(None, loss, labels=12, rows=25, first=8)
+    run(stream, X[:25], np.stack([X[:25, 0] > 0, X[:25, 1] > 0], axis=1).astype(int).tolist())
+    assert stream.n_bought == stream.n_labels == 12
+    assert stream.model.classes_.tolist() == ["none", "stain", "crack", "crack+stain"]

@@ -29,7 +29,7 @@ from sklearn.base import clone
 
 from stakes._utils.arguments import RandomState, as_seed, is_positive
 from stakes._utils.array import on_host
-from stakes._utils.tables import Host, Table, n_rows, take_rows
+from stakes._utils.tables import Host, Table, check_table, n_rows, take_rows
 from stakes._utils.text import short
 from stakes.acquisition import fallback_scores
 from stakes.acquisition.batch_states import obstacle, start_batch
@@ -38,7 +38,9 @@ from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Classes
+from stakes.losses.multi_label import labels_of
 from stakes.models import BayesianProcess, DefaultModel
+from stakes.models.inspection import accepts_missing
 from stakes.models.labelled import with_belief
 from stakes.ranking.outlook import promise_of_one
 from stakes.ranking.query import Query, at_least_one, make_query
@@ -153,6 +155,8 @@ class Stream:
         self.refit_every = at_least_one("refit_every", refit_every)
         self.target: Literal["label", "latent"] = target
         self.classes = None if classes is None else list(classes)
+        if isinstance(loss, type) or not hasattr(loss, "domain"):
+            raise TypeError(f"loss must be a loss such as SquaredError(); got {loss!r}")
         self._is_class = isinstance(loss.domain, Classes)
         self._recipe = self._checked_model(model)
         self._seed = as_seed(random_state)
@@ -298,7 +302,7 @@ class Stream:
             known = self._columns()
             if known is not None and set(named) != set(known):
                 raise StakesError(f"a row must have the columns {list(known)}; got {list(named)}")
-            return named
+            return self._finite(named)
         values = np.asarray(row)
         before = self._any_row()
         if isinstance(before, dict):
@@ -306,7 +310,13 @@ class Stream:
         if values.ndim == 0 or (before is not None and values.shape != before.shape):
             wanted = "[p]" if before is None else str(list(before.shape))
             raise StakesError(f"a row must be an array of shape {wanted}, as all others; got {list(values.shape)}")
-        return values
+        return self._finite(values)
+
+    def _finite(self, row: Any) -> Any:
+        """A row, refused where the model could not be asked of it, now or as one of the recent ones later."""
+        asked = self._recipe if hasattr(self._recipe, "fit") else self._model
+        check_table("a row", self._table([row]), asked is None or accepts_missing(asked), [self._offered], True)
+        return row
 
     def _any_row(self) -> Any:
         return next(iter((*self._rows[:1], *self._recent[:1])), None)
@@ -350,7 +360,7 @@ class Stream:
     def _checked_model(self, model: Any) -> Any:
         """An estimator, or a function that gives a fitted model."""
         if model is None:
-            return DefaultModel("classes" if self._is_class else "real", self.classes)
+            return DefaultModel("classes" if self._is_class else "real", self.classes, labels=labels_of(self.loss))
         if (hasattr(model, "fit") and hasattr(model, "get_params")) or (callable(model) and not hasattr(model, "fit")):
             return model
         raise TypeError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from stakes import CRPS, CostMatrix, LogLoss, LogScore, SquaredError, ThresholdDecision, rank, score
 from stakes.integrations.foundation_models import InContext
@@ -33,6 +34,10 @@ def check_classifier(classifier: Any) -> None:
             cost = CostMatrix([[0.0, 1.0], [5.0, 0.0]])
             assert len(rank(model, cost, POOL, contexts=CONTEXTS, n=2).indices) == 2
     _check_one_by_one(classifier, labels)
+    frame = pd.DataFrame({"x": ROWS[:, 0], "kind": np.where(ROWS[:, 1] > 0, "new", "old")})
+    mixed: Any = InContext(classifier, frame[:20], labels, **FEW).belief(frame[20:26], frame[26:])
+    check_belief(mixed)
+    assert score(LogLoss(), mixed).max() > 1e-12, "labels tell nothing at all"
 
 
 def check_regressor(regressor: Any) -> None:

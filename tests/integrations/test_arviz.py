@@ -51,6 +51,9 @@ def test_arrays_and_a_number_for_the_noise():
     latent = normal_ensemble(None, candidates=arrays()["mu"], contexts=LATER, noise=0.5, target="latent", chains=True)
     np.testing.assert_allclose(latent.candidate_mean, ROWS)
     np.testing.assert_allclose(latent.context_sd, 0.0)
+    for noise in (np.float32(0.5), np.array(0.5), xr.DataArray(0.5)):
+        belief = normal_ensemble(None, candidates=POOL, contexts=LATER, noise=noise, chains=True)
+        np.testing.assert_allclose(belief.context_sd, 0.5)
     stacked = arrays()["mu"].stack(sample=("chain", "draw"))
     np.testing.assert_allclose(merged(None, stacked), ROWS)
 
@@ -63,8 +66,32 @@ def test_classes_with_and_without_their_dimension():
     members = np.moveaxis(PROBABILITIES.reshape(60, 5, 3), 0, 1)
     wanted = CategoricalEnsemble(members, members)
     np.testing.assert_allclose(score(LogLoss(), belief), score(LogLoss(), wanted), rtol=1e-9)
+    turned = array.transpose("class", "row", "draw", "chain")
+    at_once = categorical_ensemble(None, candidates=turned, contexts=array)
+    np.testing.assert_allclose(score(LogLoss(), at_once), score(LogLoss(), wanted), rtol=1e-9)
     two = categorical_ensemble(None, candidates=PROBABILITIES[0, :, :, 1], contexts=PROBABILITIES[0, :, :2, 1])
     np.testing.assert_allclose(two.candidates[..., 1], PROBABILITIES[0, :, :, 1].T)
+
+
+def test_as_many_draws_that_are_not_the_same():
+    """Thinned by one rule and by another, or in the order of `az.extract`: coordinates tell where there are any."""
+    first = arrays()["mu"].assign_coords(draw=np.arange(30), chain=[0, 1])
+    options = {"noise": 1.0}
+    later = arrays()["later"].assign_coords(draw=np.arange(30), chain=[0, 1])
+    assert normal_ensemble(None, candidates=first, contexts=later, **options).candidate_mean.shape == (4, 60)
+    stacked = later.stack(sample=("chain", "draw"))
+    np.testing.assert_allclose(
+        normal_ensemble(None, candidates=first, contexts=stacked, **options).context_mean, LATER.reshape(60, 3).T
+    )
+    for other in (later.assign_coords(draw=2 * np.arange(30)), stacked[:, ::-1]):
+        with pytest.raises(StakesError, match="the same draws in the same order; by their coordinates they do not"):
+            normal_ensemble(None, candidates=first, contexts=other, **options)
+        assert normal_ensemble(
+            None, candidates=first, contexts=other.drop_vars(["draw", "chain", "sample"], errors="ignore"), **options
+        )
+    noise = arrays()["sigma"].assign_coords(draw=np.arange(1, 31), chain=[0, 1])
+    with pytest.raises(StakesError, match="candidates and noise must hold the same draws"):
+        normal_ensemble(None, candidates=first, contexts=later, noise=noise)
 
 
 def test_draws_of_any_kind():
@@ -93,6 +120,10 @@ def test_draws_of_any_kind():
         (
             lambda: normal_ensemble(None, candidates=POOL[0], contexts=LATER[0], noise=POOL[0]),
             "one number for each draw",
+        ),
+        (
+            lambda: normal_ensemble(None, candidates=POOL[0], contexts=np.zeros((30, 2, 5)), noise=1.0),
+            r"contexts must have one dimension of rows beside the draws; got 2, of sizes \[2, 5\]",
         ),
         (
             lambda: normal_ensemble(None, candidates=POOL[0], contexts=LATER[0], noise=1.0, target="z"),

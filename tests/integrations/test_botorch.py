@@ -143,6 +143,13 @@ def test_what_is_refused():
             LossDrivenReduction(model, SquaredError(), **wrong)
     with pytest.raises(StakesError, match="n_draws"):
         LossDrivenReduction(Mixture([model, model]), SquaredError(), _rows(3, 0), n_draws=0)
+    with pytest.raises(StakesError, match=r"rows must be \[B, 2\], as the model has them; got \[3, 1\]"):
+        LossDrivenReduction(model, SquaredError(), _rows(3, 0)[:, :1])
+    with pytest.raises(StakesError, match=r"with the 2 columns of contexts; got \[1, 4, 3\]"):
+        LossDrivenReduction(model, SquaredError(), _rows(3, 0))(torch.zeros(1, 4, 3, dtype=torch.double))
+    for wrong in ("squared-error", SquaredError):
+        with pytest.raises(TypeError, match="must be a loss such as"):
+            LossDrivenReduction(model, wrong, _rows(3, 0))
     two = SingleTaskGP(_rows(5, 0), torch.cat([_labels(_rows(5, 0))] * 2, dim=1))
     with pytest.raises(TypeError, match="one output"):
         LossDrivenReduction(two, SquaredError(), _rows(3, 0))

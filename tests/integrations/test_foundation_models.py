@@ -1,8 +1,13 @@
 """Models that learn in context, by stand-ins whose joint is known exactly."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
+from sklearn.compose import make_column_transformer
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from stakes import (
     CRPS,
@@ -208,6 +213,27 @@ def test_numbers_that_are_not_coherent_are_scaled_to_what_is_said_today():
     assert (score(CRPS(), belief)[:3] > 0.0).all()
 
 
+@pytest.mark.parametrize("joint", ["conditioned", "drawn"])
+def test_a_data_frame_stays_one(joint):
+    """Those packages encode its columns of text themselves, and refuse an array that holds texts."""
+    rng = np.random.default_rng(1)
+    numbers, kinds = rng.normal(size=30), rng.integers(2, size=30)
+    labels = (numbers + 2.0 * kinds + 0.3 * rng.normal(size=30) > 1.0).astype(int)[:12]
+    frame = pd.DataFrame({"kind": pd.Categorical(np.array(["new", "old"])[kinds]), "x": numbers}, index=range(5, 35))
+    one_hot = OneHotEncoder(sparse_output=False)
+    encoded = make_pipeline(make_column_transformer((one_hot, ["kind"]), remainder="passthrough"), GaussianNB())
+    arrays = np.stack([1.0 - kinds, kinds, numbers], axis=1)
+    model = InContext(encoded, frame[:12], labels, joint=joint)
+    found = score(LogLoss(), model.belief(frame[12:20], frame[20:]))
+    wanted = InContext(GaussianNB(), arrays[:12], labels, joint=joint).belief(arrays[12:20], arrays[20:])
+    np.testing.assert_allclose(found, score(LogLoss(), wanted), rtol=1e-9)
+    turned = rank(model, LogLoss(), frame[12:20][["x", "kind"]], contexts=frame[20:][["x", "kind"]], n=1)
+    assert turned.indices[0] == int(found.argmax())
+    for wrong in (arrays, frame[["x"]]):
+        with pytest.raises(StakesError, match=r"a data frame with the columns \['kind', 'x'\], as X was"):
+            model.predict_proba(wrong)
+
+
 def test_what_is_refused():
     for wrong in (object(), Process.kernel, np.poly1d([1.0])):
         with pytest.raises(TypeError, match="wants a classifier or a regressor"):
@@ -215,6 +241,8 @@ def test_what_is_refused():
     for wrong in ((X, Y[:2]), (X[:2], Y[:2])):
         with pytest.raises(StakesError, match="two different labels"):
             InContext(Cells(), *wrong)
+    with pytest.raises(StakesError, match="it is missing in row 1"):
+        InContext(Process(), LINE, np.array([0.0, np.nan, 1.0]))
     for wrong in ({"joint": "both"}, {"n_draws": 0}, {"n_labels": 1}, {"batch_size": 0}):
         with pytest.raises(StakesError, match="conditioned"):
             InContext(Cells(), X, Y, **wrong)

@@ -77,7 +77,7 @@ def test_later_not_sure_skip_and_undo(card):
         assert card.campaign.journal.state(row).status == status
     number = card.shown["work"].split('name="act" value="')[-1].split('"')[0]
     shown = do(card, "undo", act=number, back="/")
-    assert shown["notice"] == f"Undone: {row} was skip for good."
+    assert shown["notice"] == f"Undone: {row} was skipped for good."
     assert row_in(shown) == row
     assert do(card, "undo", act="999999")["notice"] == "There is nothing to undo, or it was undone already."
     assert "Settle" in card.shown["head"]  # of the one that was not sure
@@ -152,7 +152,7 @@ def test_images_are_within_the_cell(tmp_path):
         card.close()
     assert 'src="data:image/png;base64,iVBORw0KGgo' in pages
     assert 'src="/media/' not in pages
-    assert "src=&quot;/media/x&quot;" in pages  # a text, as it is
+    assert "src=&quot;/media/x&quot;" in pages.replace("<wbr>", "")  # a text, as it is
 
 
 def test_the_style_is_for_the_cell_alone(card):
@@ -246,7 +246,7 @@ def test_in_a_browser_by_keys(card, page, tmp_path):
     page.wait_for_selector("text=Undone: ")
     assert page.get_attribute("#card", "data-row") == row
     page.keyboard.press("l")
-    page.wait_for_selector(f"text={row}: later.")
+    page.wait_for_selector(f"text={row} is put off until later.")
     page.click("text=Show the model's guess")
     page.wait_for_selector("text=The model's guess: ")
     assert page.evaluate("window.keys") == []  # no key of the card reaches the notebook

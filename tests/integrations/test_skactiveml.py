@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 pytest.importorskip("skactiveml", reason="scikit-activeml is not installed")
-from skactiveml.classifier import SklearnClassifier
+from skactiveml.classifier import ParzenWindowClassifier, SklearnClassifier
 from skactiveml.pool import ParallelUtilityEstimationWrapper
 from skactiveml.regressor import SklearnRegressor
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from stakes import CostMatrix, LogLoss, SquaredError, ThresholdDecision, rank
@@ -115,6 +115,34 @@ def test_few_labels_and_none():
     assert np.nanmax(strategy(SquaredError()).query(X, np.full(40, np.nan), reg=REG, return_utilities=True)[1]) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("loss", "model"),
+    [
+        (COSTS, {"clf": SklearnClassifier(GaussianProcessClassifier(), classes=[0, 1])}),
+        (SquaredError(), {"reg": SklearnRegressor(RandomForestRegressor(10, random_state=0))}),
+        (SquaredError(), {"reg": SklearnRegressor(LinearRegression())}),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.filterwarnings("ignore:The 'base_estimator' could not be fitted")  # theirs, of one class
+def test_labels_that_are_all_alike(loss, model, count):
+    """Their tests begin with them: a process of classes cannot be fitted, and the noise of a number is not known."""
+    y = np.where(np.arange(40) < count, 1.0, np.nan)
+    chosen, utilities = strategy(loss).query(X, y, **model, batch_size=2, return_utilities=True)
+    assert len(set(chosen[chosen >= count])) == 2
+    assert np.nanmax(utilities) == 0.0
+
+
+def test_labels_beside_none_keep_their_type():
+    """Their y is of objects then, which no estimator of scikit-learn takes for classes when they are numbers."""
+    y = np.array([None if np.isnan(each) else int(each) + 1 for each in CLASSES], dtype=object)
+    asked = {"missing_label": None, "classes": [1, 2]}
+    found = LossDriven(COSTS, missing_label=None, random_state=1).query(
+        X, y, clf=ParzenWindowClassifier(**asked), return_utilities=True
+    )[1]
+    assert np.nanmax(found) > 0.0
+
+
 def test_an_estimator_without_a_belief_is_fitted_to_rows_drawn_anew():
     clf = SklearnClassifier(LogisticRegression(), classes=[0, 1])
     utilities = strategy(COSTS).query(X, CLASSES, clf=clf, return_utilities=True)[1]
@@ -144,6 +172,25 @@ def test_contexts_that_are_too_many_are_drawn():
 def test_refusals(change, error):
     with pytest.raises(error):
         strategy(COSTS).query(**{"X": X, "y": CLASSES, "clf": CLF, **change})
+
+
+@pytest.mark.parametrize(
+    ("loss", "asked", "wanted"),
+    [
+        (SquaredError(), {"y": CLASSES, "clf": CLF}, "SquaredError is for real targets"),
+        (COSTS, {"y": CLASSES, "clf": clone(CLF).set_params(classes=[0, 1, 2])}, "CostMatrix is for 2 classes"),
+        ("zero-one", {"y": CLASSES, "clf": CLF}, "loss must be a loss such as"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2])
+def test_losses_that_do_not_fit(loss, asked, wanted, size):
+    with pytest.raises(TypeError, match=wanted):
+        strategy(loss).query(X, **asked, batch_size=size)
+
+
+def test_the_number_of_contexts_is_refused():
+    with pytest.raises(StakesError, match="max_contexts must be a whole number, 1 or more; got 0"):
+        strategy(COSTS, max_contexts=0).query(X, CLASSES, clf=CLF)
 
 
 def test_the_loss_is_wanted():

@@ -47,6 +47,12 @@ def test_a_probit_model_gives_classes():
     assert rank(model, LogLoss(), X[30:], n=1).scores[0] > 0
 
 
+def test_noise_that_is_given_and_not_sampled():
+    model = sampled(Y, sample_sigma2_global=False, sigma2_init=0.25, standardize=True)
+    sd = belief_of(model, X[30:], X[:5]).context_sd
+    np.testing.assert_allclose(sd, 0.5 * Y[:30].std(), rtol=1e-6)  # in units of the labels, which were standardised
+
+
 def test_a_model_that_was_not_sampled_is_refused():
     with pytest.raises(StakesError, match="was not sampled"):
         belief_of(stochtree.BARTModel(), X, X)

@@ -59,6 +59,12 @@ def test_the_default_model_of_several_labels():
 
 
 def test_what_is_refused():
+    model = default(X[:50], Y[:50], pool=X[50:], labels=["a", "b"])
+    own = CostMatrix([[0.0, 1.0], [5.0, 0.0]])
+    for losses in ({"b": own, "a": own}, {"a": LogLoss(), "c": LogLoss()}):
+        with pytest.raises(StakesError, match=r"the same labels in the same order; .* the model about \['a', 'b'\]"):
+            rank(model, multi_label(losses), X[50:])
+    assert len(rank(model, multi_label(own, labels=2), X[50:], n=1)) == 1  # without names, by their places
     with pytest.raises(StakesError, match="one output at a time"):
         belief_of(RandomForestClassifier(2).fit(X, 2 * Y), X[:2], X[:2])
     with pytest.raises(StakesError, match="their sets"):

@@ -9,6 +9,7 @@ Sizes: N candidates, M contexts, K draws of all chains, C classes.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from stakes.beliefs import CategoricalEnsemble, DrawsBelief, NormalEnsemble
 from stakes.beliefs.draws import LogLikelihood
 from stakes.exceptions import StakesError
 from stakes.losses import REAL, Domain
+
+__all__ = ["categorical_ensemble", "joint_draws", "merged", "normal_ensemble"]
 
 Host = NDArray[Any]
 GROUPS = ("predictions", "posterior_predictive", "posterior", "prior_predictive", "prior")
@@ -59,9 +62,12 @@ def normal_ensemble(
     """
     if target not in ("label", "latent"):
         raise StakesError(f"target must be 'label' or 'latent'; got {target!r}")
-    means = [merged(data, each, chains=chains) for each in (candidates, contexts)]
-    spread = np.asarray(noise, dtype=float) if isinstance(noise, int | float) else _one_each(data, noise, chains)
-    _check_draws({"candidates": means[0], "contexts": means[1]}, None if spread.ndim == 0 else spread.shape[0])
+    sides = {"candidates": candidates, "contexts": contexts}
+    means = [_of_rows(name, data, each, chains) for name, each in sides.items()]
+    number = not isinstance(noise, str) and np.ndim(noise) == 0
+    spread = np.asarray(noise, dtype=float) if number else _one_each(data, noise, chains)
+    _check_draws(dict(zip(sides, means, strict=True)), None if number else spread.shape[0])
+    _check_same_draws(data, sides if number else {**sides, "noise": noise})
     return NormalEnsemble(means[0], spread, means[1], spread if target == "label" else 0.0)
 
 
@@ -70,8 +76,8 @@ def categorical_ensemble(data: Any, *, candidates: Any, contexts: Any, chains: b
 
     Args:
         data: As for `normal_ensemble`.
-        candidates: Probabilities, with a dimension of rows and one of classes, which is the last but draws; or without
-            classes, the probability of class 1 of two.
+        candidates: Probabilities, with a dimension of rows and one of classes, over which they add up to 1: of NumPy
+            arrays the last; or without classes, the probability of class 1 of two.
         contexts: The same at the contexts, under the same draws.
         chains: Whether NumPy arrays have two first axes, chains and draws, in place of one.
 
@@ -89,9 +95,10 @@ def categorical_ensemble(data: Any, *, candidates: Any, contexts: Any, chains: b
         >>> print(uncertainty(ZeroOne(), categorical_ensemble(None, candidates=ill, contexts=ill)))
         [0.5]
     """
-    both = [merged(data, each, chains=chains) for each in (candidates, contexts)]
-    both = [np.stack([1.0 - each, each], axis=-1) if each.ndim == 2 else each for each in both]
-    _check_draws({"candidates": both[0], "contexts": both[1]}, None)
+    sides = {"candidates": candidates, "contexts": contexts}
+    both = [_probabilities(data, each, chains) for each in sides.values()]
+    _check_draws(dict(zip(sides, both, strict=True)), None)
+    _check_same_draws(data, sides)
     return CategoricalEnsemble(both[0], both[1])
 
 
@@ -142,6 +149,7 @@ def joint_draws(
     """
     both = merged(data, labels, chains=chains), merged(data, targets, chains=chains)
     _check_draws({"labels": both[0], "targets": both[1]}, None)
+    _check_same_draws(data, {"labels": labels, "targets": targets})
     return DrawsBelief(*both, log_likelihood, domain, outcomes)
 
 
@@ -171,6 +179,28 @@ def merged(data: Any, variable: Any, *, chains: bool = False) -> Host:
         name = repr(variable) if isinstance(variable, str) else "an array"
         raise StakesError(f"{name} must have a dimension of rows beside the draws; got {folded}")
     return np.asarray(np.moveaxis(values, 0, 1))
+
+
+def _of_rows(name: str, data: Any, variable: Any, chains: bool) -> Host:
+    """[n, K]: one number for each row and draw."""
+    values = merged(data, variable, chains=chains)
+    if values.ndim != 2:
+        raise StakesError(
+            f"{name} must have one dimension of rows beside the draws; got {values.ndim - 1}, of sizes "
+            f"{[values.shape[0], *values.shape[2:]]}. Make one of them, as by stack(row=[..]) of xarray."
+        )
+    return values
+
+
+def _probabilities(data: Any, variable: Any, chains: bool) -> Host:
+    """[n, K, C], with classes last, whichever of the named dimensions they are."""
+    values = merged(data, variable, chains=chains)
+    if values.ndim == 2:
+        return np.stack([1.0 - values, values], axis=-1)
+    named = hasattr(_found(data, variable), "dims") and values.ndim == 3
+    if named and not np.allclose(values.sum(axis=2), 1.0) and np.allclose(values.sum(axis=0), 1.0):
+        return np.swapaxes(values, 0, 2)
+    return values
 
 
 def _one_each(data: Any, variable: Any, chains: bool) -> Host:
@@ -228,3 +258,33 @@ def _check_draws(sides: dict[str, Host], noise: int | None) -> None:
             f"draws must be the same for all, as those of one posterior are; got {got}. A joint belief needs the pool "
             "and the contexts predicted under the same draws."
         )
+
+
+def _check_same_draws(data: Any, variables: dict[str, Any]) -> None:
+    """Refuse draws that are as many, but others, where coordinates tell: thinned otherwise, or in another order."""
+    first, known = "", list[tuple[Any, ...]]()
+    for name, variable in variables.items():
+        here = _draw_names(_found(data, variable))
+        if not here:
+            continue
+        if known and len(known[0]) == len(here[0]):
+            if other := [(a, b) for a, b in zip(known, here, strict=True) if a != b]:
+                raise StakesError(
+                    f"{first} and {name} must hold the same draws in the same order; by their coordinates they do not: "
+                    f"one has {other[0][0]} where the other has {other[0][1]}. Predict both under the same draws, or "
+                    "drop the coordinates if they are."
+                )
+        elif not known:
+            first, known = name, here
+
+
+def _draw_names(values: Any) -> list[tuple[Any, ...]]:
+    """Of each draw in turn, such as (chain, draw); none where there are no coordinates."""
+    drawn = [name for name in DRAWS if name in getattr(values, "dims", ())]
+    if not drawn or any(name not in values.indexes for name in drawn):
+        return []
+    indexes = [values.indexes[name] for name in drawn]
+    if len(indexes) == 1 and indexes[0].nlevels > 1:  # stacked: its levels are the dimensions that there were
+        levels = sorted(indexes[0].names, key=lambda name: DRAWS.index(name) if name in DRAWS else len(DRAWS))
+        return list(zip(*(indexes[0].get_level_values(name) for name in levels), strict=True))
+    return list(product(*indexes))

@@ -31,13 +31,14 @@ from scipy.linalg import solve_banded
 from scipy.special import expit
 
 from stakes.acquisition import expected_reduction
+from stakes.acquisition.forms import check_pair
 from stakes.acquisition.scores import checked_context_weights
 from stakes.beliefs import Belief, GaussianBelief, GaussianMixtureBelief, LogWarp, Reference, WarpedGaussianBelief
 from stakes.beliefs.base import reference_at
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, ThresholdDecision
 from stakes.models import belief_of
-from stakes.models.botorch import is_plain, scaling
+from stakes.models.botorch import is_plain, n_columns, scaling
 from stakes.models.gpytorch import asking, has_default_prediction, rows_beside
 
 __all__ = ["LossDrivenReduction"]
@@ -113,7 +114,7 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
         AcquisitionFunction.__init__(self, model)
         self.loss, self.log, self.n_draws, self.random_state, self.mixture = loss, log, n_draws, random_state, None
         like = next(model.parameters())
-        there = rows_beside(like, _contexts(contexts, bounds, n_contexts, random_state))
+        there = rows_beside(like, _contexts(contexts, bounds, n_contexts, random_state), n_columns(model))
         belief: Any = belief_of(model, there[:1], there, target=target)
         latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
         if not isinstance(latent, GaussianBelief) and not isinstance(belief, GaussianMixtureBelief):
@@ -121,6 +122,7 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
                 f"LossDrivenReduction wants a model of one output with a Gaussian posterior or a mixture of these; a "
                 f"{type(model).__name__} has a {type(belief).__name__}. `stakes.rank` chooses from a table for it."
             )
+        check_pair(loss, belief)
         self.contexts = there
         self.shares = checked_context_weights(context_weights, belief).double()  # [M]
         self.covariances = _covariances(model, there, belief)
@@ -157,6 +159,10 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
         Returns:
             [b], in units of the loss, or its logarithm.
         """
+        if X.shape[-1] != self.contexts.shape[1]:
+            raise StakesError(
+                f"candidates must be [b, q, d] with the {self.contexts.shape[1]} columns of contexts; got {[*X.shape]}"
+            )
         if self.model.training:
             self.model.eval()
         parts = X.reshape(-1, *X.shape[-2:]).split(self.at_once)

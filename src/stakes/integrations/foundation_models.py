@@ -24,6 +24,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from stakes._utils.array import replaced, slices
+from stakes._utils.tables import is_gap, take_rows
 from stakes.beliefs import Belief, CategoricalEnsemble, Integrand, NormalEnsemble, Reference
 from stakes.beliefs.base import Regret, reference_at
 from stakes.exceptions import StakesError
@@ -356,7 +357,7 @@ class InContext:
             `TabICLRegressor`, a `TabPFNRegressor`, or whatever has `fit` and a `predict` that takes
             `output_type="quantiles"` with `quantiles` or `alphas`. It is fitted again for every question, which is what
             makes this affordable: such a model does not train.
-        X: [n, p]: rows with labels.
+        X: [n, p]: rows with labels, an array or a data frame of pandas, whose columns the model sees as they are.
         y: [n]: their labels; classes are those among them, in order.
         joint: "conditioned": append each candidate with each label and predict the contexts again. "drawn": draw labels
             of `n_rows` rows one after another, `n_draws` times; what is predicted given them is a member of an
@@ -407,12 +408,14 @@ class InContext:
                 f"a {type(model).__name__} has no fit and predict_proba, nor a predict with quantiles: InContext wants "
                 "a classifier or a regressor such as those of TabICL and TabPFN"
             )
-        rows, labels = np.asarray(X), np.asarray(y)
+        rows, labels = X if hasattr(X, "iloc") else np.asarray(X), np.asarray(y)
         if rows.ndim != 2 or labels.shape != rows.shape[:1] or len(np.unique(labels)) < 2:
             raise StakesError(
                 f"X must be [n, p] and y [n], with two different labels at least; got {list(rows.shape)}, "
                 f"{list(labels.shape)} and {len(np.unique(labels))} of them"
             )
+        if (gaps := np.flatnonzero(is_gap(labels))).size:
+            raise StakesError(f"y must hold a label for each row; it is missing in row {gaps[0]}")
         counts = {"max_candidates": max_candidates, "n_labels": n_labels, "n_draws": n_draws, "n_rows": n_rows}
         counts |= {"batch_size": batch_size}
         if joint not in ("conditioned", "drawn") or min(counts.values()) < 1 or n_labels < 2:
@@ -443,7 +446,7 @@ class InContext:
         """
         if not hasattr(self, "classes_"):
             raise TypeError(f"a {type(self.model).__name__} has no classes: predict_quantiles says what it predicts")
-        return self._today(np.asarray(X))
+        return self._today(self._as_rows(X))
 
     def predict_quantiles(self, X: Any, levels: Any) -> Any:  # noqa: N803 (scikit-learn's name)
         """Marginals of a regressor by one pass.
@@ -460,71 +463,93 @@ class InContext:
         """
         if hasattr(self, "classes_"):
             raise TypeError(f"a {type(self.model).__name__} has no quantiles: predict_proba says what it predicts")
-        return np.stack([np.interp(ndtri(levels), _T, each) for each in self._today(np.asarray(X))])
+        return np.stack([np.interp(ndtri(levels), _T, each) for each in self._today(self._as_rows(X))])
 
     def belief(self, pool: Any, contexts: Any) -> Belief:
         """What is believed of the labels of `pool` and the targets at `contexts`, jointly.
 
         Args:
-            pool: [N, p]: candidates.
+            pool: [N, p]: candidates, a data frame if `X` was one.
             contexts: [M, p]: where answers will be needed.
 
         Returns:
             The belief.
+
+        Raises:
+            StakesError: If `X` was a data frame, and these are none with its columns.
         """
-        rows, there = np.asarray(pool), np.asarray(contexts)
-        return self._drawn(rows, there) if self.joint == "drawn" else self._conditioned(rows, there)
+        rows, there = self._as_rows(pool), self._as_rows(contexts)
+        make = self._drawn if self.joint == "drawn" else self._conditioned
+        return make(_together([rows, there]), len(rows))
+
+    def _as_rows(self, table: Any) -> Any:
+        """Rows as the model is given them: a data frame with the columns of `X` in their order, or an array."""
+        if not hasattr(self.rows, "iloc"):
+            return np.asarray(table)
+        wanted = list(self.rows.columns)
+        if not hasattr(table, "iloc") or set(wanted) - set(table.columns):
+            got = list(table.columns) if hasattr(table, "iloc") else type(table).__name__
+            raise StakesError(f"rows must be a data frame with the columns {wanted}, as X was; got {got}")
+        return table[wanted]
 
     def _today(self, asked: Any) -> Any:
         """[N, C | L]: what is predicted of rows given the labels so far."""
         self.model.fit(self.rows, self.labels)
         return self._answers.one(asked)
 
-    def _given(self, rows: Any, labels: Any, asked: Any) -> Any:
-        """[B, N, C | L]: what is predicted of rows [B, N, p] once rows [B, r, p] have labels [B, r], too."""
+    def _given(self, both: Any, places: Any, labels: Any, asked: Any) -> Any:
+        """[B, N, C | L]: what is predicted of rows at [B, N] of `both` once those at [B, r] have labels [B, r], too."""
         found = []
         several = self.batch_size > 1 and hasattr(self.model, self._answers.batched)
-        for part in slices(len(rows), self.batch_size if several else 1):
-            X = [np.concatenate([self.rows, each]) for each in rows[part]]  # noqa: N806
+        for part in slices(len(places), self.batch_size if several else 1):
+            X = [_together([self.rows, take_rows(both, each)]) for each in places[part]]  # noqa: N806
             y = [np.concatenate([self.labels, each]) for each in labels[part]]
+            there = [take_rows(both, each) for each in asked[part]]
             if several:
-                found.append(self._answers.several(X, y, list(asked[part])))
+                found.append(self._answers.several(X, y, there))
             else:
                 self.model.fit(X[0], y[0])
-                found.append(self._answers.one(asked[part][0])[None])
+                found.append(self._answers.one(there[0])[None])
         return np.concatenate(found)
 
-    def _conditioned(self, pool: Any, contexts: Any) -> ConditionedBelief:
+    def _conditioned(self, both: Any, size: int) -> ConditionedBelief:
         """p(y | x) p(z | c, x, y), with p(z | c) kept as it is today.
 
         Networks are not coherent: p(z | c, x, y), averaged over y, is not quite p(z | c). Each class or cell of the
         target is scaled to that, so that a label is worth nothing for merely having been asked about.
         """
-        answers, now = self._answers, self._today(np.concatenate([pool, contexts]))
-        labels, own, doubt = answers.labels(now[: len(pool)])
-        target, edges = answers.cells(now[len(pool) :])
+        answers, now, contexts = self._answers, self._today(both), np.arange(size, len(both))
+        labels, own, doubt = answers.labels(now[:size])
+        target, edges = answers.cells(now[size:])
         chosen = np.argsort(-doubt, kind="stable")[: self.max_candidates]
-        place = np.full(len(pool), -1)
+        place = np.full(size, -1)
         place[chosen] = np.arange(len(chosen))
         joint, count = np.empty((len(chosen), len(contexts), own.shape[1], target.shape[1])), labels.shape[1]
         for a, n in enumerate(chosen):
-            hypothetical = np.broadcast_to(pool[n], (count, 1, pool.shape[1]))
-            predicted = self._given(
-                hypothetical, labels[n][:, None], np.broadcast_to(contexts, (count, *contexts.shape))
-            )
+            asked = np.broadcast_to(contexts, (count, len(contexts)))
+            predicted = self._given(both, np.full((count, 1), n), labels[n][:, None], asked)
             split = own[n][:, None, None] * answers.masses(predicted, edges)  # [J, M, G]
             total = split.sum(axis=0)
             known = np.where(total > 0.0, target / np.maximum(total, _TINY), 0.0)
             joint[a] = np.where(total > 0.0, split * known, own[n][:, None, None] * target).swapaxes(0, 1)
         return ConditionedBelief(joint, target, place, edges)
 
-    def _drawn(self, pool: Any, contexts: Any) -> Belief:
+    def _drawn(self, both: Any, size: int) -> Belief:
         """Members: what is predicted once labels of some rows are drawn, each given those before it."""
-        rng, both = np.random.default_rng(self.random_state), np.concatenate([pool, contexts])
-        rows = both[rng.integers(len(both), size=(self.n_draws, self.n_rows))]  # [K, r, p]
+        rng = np.random.default_rng(self.random_state)
+        places = rng.integers(len(both), size=(self.n_draws, self.n_rows))  # [K, r]
         labels = np.empty((self.n_draws, 0), dtype=self.labels.dtype)
         for i in range(self.n_rows):
-            predicted = self._given(rows[:, :i], labels, rows[:, i : i + 1])[:, 0]
+            predicted = self._given(both, places[:, :i], labels, places[:, i : i + 1])[:, 0]
             labels = np.concatenate([labels, self._answers.drawn(predicted, rng)[:, None]], axis=1)
-        predicted = self._given(rows, labels, np.broadcast_to(both, (self.n_draws, *both.shape)))
-        return self._answers.ensemble(predicted, len(pool))
+        everywhere = np.broadcast_to(np.arange(len(both)), (self.n_draws, len(both)))
+        return self._answers.ensemble(self._given(both, places, labels, everywhere), size)
+
+
+def _together(tables: list[Any]) -> Any:
+    """Rows of one table after those of another; types of columns are those of the first."""
+    first = tables[0]
+    if not hasattr(first, "iloc"):
+        return np.concatenate(tables)
+    columns = {name: np.concatenate([each[name].to_numpy() for each in tables]) for name in first.columns}
+    return type(first)(columns).astype(dict(first.dtypes))

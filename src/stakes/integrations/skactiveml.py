@@ -17,12 +17,15 @@ from sklearn.utils.validation import check_array
 
 from stakes.acquisition import score
 from stakes.acquisition.batch_states import obstacle, start_batch
+from stakes.acquisition.forms import check_pair
 from stakes.beliefs import Belief
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, align_classes
 from stakes.losses.domains import Classes
 from stakes.models import belief_of
 from stakes.models.labelled import with_belief
+
+__all__ = ["LossDriven"]
 
 Host = NDArray[Any]
 _CONFIGURATIONS = 256  # of labels of a batch, as `rank` has them
@@ -90,7 +93,7 @@ class LossDriven(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
                 of how sure it is, copies are fitted to rows drawn anew (`stakes.Bootstrap`).
             fit_clf: Whether the classifier is to be fitted here; False for one that was.
             fit_reg: The same for the regressor.
-            sample_weight: [n], weights of rows in fitting.
+            sample_weight: [n], weights of rows in fitting. Copies that are fitted to rows drawn anew go without.
             candidates: None for all rows without a label, positions in X, or rows [N, p].
             X_eval: [M, p], rows for which answers will be needed; None: X.
             batch_size: How many candidates to choose; together, where the belief allows for it.
@@ -98,11 +101,15 @@ class LossDriven(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
 
         Returns:
             Positions [batch_size] in X (in `candidates`, if those are rows), and utilities [batch_size, n] (or [.., N])
-            that are NaN where nothing can be chosen. Without any label they are 0, and rows are drawn.
+            that are NaN where nothing can be chosen. As long as nothing can be known they are 0, and rows are drawn:
+            without any label, where the package says that the model cannot be fitted yet, and where labels that are all
+            alike do not show their noise.
 
         Raises:
-            TypeError: If neither or both of `clf` and `reg` are given, or they are none of the package's.
-            StakesError: If the loss is missing, or no belief can be had of the model.
+            TypeError: If neither or both of `clf` and `reg` are given, or they are none of the package's, or the loss
+                is none for what they predict.
+            StakesError: If the loss is missing, `max_contexts` is no whole number of 1 or more, or no belief can be had
+                of the model.
         """
         X, y, candidates, batch_size, return_utilities = self._validate_data(  # noqa: N806
             X, y, candidates, batch_size, return_utilities, reset=True
@@ -113,14 +120,16 @@ class LossDriven(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         if len(contexts) > self.max_contexts:
             drawn = self.random_state_.choice(len(contexts), self.max_contexts, replace=False)
             contexts = contexts[np.sort(drawn)]
-        seen = is_labeled(y, missing_label=self.missing_label_)
+        seen, found = is_labeled(y, missing_label=self.missing_label_), None
         if seen.any():
             if fit:
                 model = clone(model).fit(X, y, *(() if sample_weight is None else (sample_weight,)))
-            loss, belief = self._belief(model, (X[seen], y[seen]), rows, contexts, batch_size)
-            utilities, chosen = _batch(loss, belief, batch_size, self.random_state_)
-        else:
+            labels = np.asarray(y[seen].tolist())  # of their own type, which beside a None is object
+            found = self._belief(model, (X[seen], labels), rows, contexts, batch_size)
+        if found is None:
             utilities, chosen = _drawn(len(rows), batch_size, self.random_state_)
+        else:
+            utilities, chosen = _batch(*found, batch_size, self.random_state_)
         if mapping is not None:
             wide = np.full((batch_size, len(X)), np.nan)
             wide[:, mapping] = utilities
@@ -138,21 +147,34 @@ class LossDriven(SingleAnnotatorPoolQueryStrategy):  # type: ignore[misc]
         check_type(fit, f"fit_{name}", bool)
         if self.loss is None:
             raise StakesError("LossDriven needs the loss that being wrong costs: LossDriven(loss=SquaredError())")
+        if isinstance(self.loss, type) or not hasattr(self.loss, "domain"):
+            raise TypeError(f"loss must be a loss such as SquaredError() or CostMatrix(costs); got {self.loss!r}")
+        if not isinstance(self.max_contexts, int | np.integer) or self.max_contexts < 1:
+            raise StakesError(f"max_contexts must be a whole number, 1 or more; got {self.max_contexts!r}")
         return model, fit
 
     def _belief(
         self, model: Any, labelled: tuple[Host, Host], rows: Host, contexts: Host, size: int
-    ) -> tuple[AnyLoss, Belief]:
-        """The loss in the order of the model's classes, and the belief of what the package's model wraps."""
+    ) -> tuple[AnyLoss, Belief] | None:
+        """The loss in the order of the model's classes, and the belief of what the package's model wraps, if any."""
         assert self.loss is not None
+        if not getattr(model, "is_fitted_", True):
+            return None  # of which the package has warned
         inner = getattr(model, "estimator_", model)
         names: Sequence[Any] | None = None
         if isinstance(model, SkactivemlClassifier):
             names = list(model.classes_)
         loss = align_classes(self.loss, names) if isinstance(self.loss.domain, Classes) else self.loss
         seed = int(self.random_state_.randint(2**31 - 1))
-        inner, _ = with_belief(inner, labelled, random_state=seed)
-        return loss, belief_of(inner, rows, contexts, classes=names, joint=size > 1, random_state=seed)
+        try:
+            inner, _ = with_belief(inner, labelled, random_state=seed)
+            belief = belief_of(inner, rows, contexts, classes=names, joint=size > 1, random_state=seed)
+        except StakesError:
+            if len(np.unique(labelled[1])) > 1:
+                raise
+            return None  # of labels that are all alike nobody knows how far the next may be from them
+        check_pair(loss, belief)
+        return loss, belief
 
 
 def _batch(loss: AnyLoss, belief: Belief, size: int, random_state: Any) -> tuple[Host, Host]:

@@ -132,6 +132,33 @@ def multi_label(
     )
 
 
+def labels_of(loss: Any) -> tuple[str, ...] | None:
+    """The labels that a loss of `multi_label` is about, by the names that it was given.
+
+    Args:
+        loss: Any loss.
+
+    Returns:
+        L names; None for a loss of another kind, without names, or whose actions have names of their own.
+
+    Examples:
+        >>> from stakes import ZeroOne
+        >>> from stakes.losses.multi_label import labels_of, multi_label
+        >>> labels_of(multi_label({"crack": ZeroOne(), "stain": ZeroOne()}))
+        ('crack', 'stain')
+    """
+    if isinstance(loss, MultiLabelScore):
+        names = loss.labels
+    elif isinstance(loss, CostMatrix) and loss.actions is not None:
+        texts = [str(name) for name in loss.actions]
+        names = tuple(name for name in reversed(texts) if name != NO_LABEL and JOIN not in name)
+        if not 1 <= len(names) <= MOST_LABELS or tuple(texts) != label_set_names(names):
+            return None
+    else:
+        return None
+    return None if list(names) == _numbered(len(names)) else names
+
+
 def _parts(losses: Any, labels: int | Sequence[str] | None) -> tuple[list[Any], tuple[str, ...]]:
     """The loss of each label, and its name."""
     if isinstance(losses, Mapping):

@@ -50,7 +50,8 @@ def _normals(model: Any, rows: Any) -> tuple[Host, Host]:
     if getattr(model, "include_variance_forest", False):
         variance = np.asarray(model.predict(X=rows, terms="variance_forest"))
     else:
-        variance = np.broadcast_to(np.asarray(model.global_var_samples), mean.shape)
+        own = model.global_var_samples if model.sample_sigma2_global else model.sigma2_init * model.y_std**2
+        variance = np.broadcast_to(np.asarray(own), mean.shape)
     return mean, np.sqrt(variance)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from botorch.models import SingleTaskGP
 from botorch.models.model import Model
+from botorch.models.transforms.input import InputStandardize, Normalize
 from botorch.models.transforms.outcome import ChainedOutcomeTransform, Log, Standardize
 from botorch.posteriors.fully_bayesian import GaussianMixturePosterior
 from botorch.posteriors.gpytorch import GPyTorchPosterior
@@ -42,15 +43,15 @@ def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, *
         each = [model.subset_output([k]) for k in range(model.num_outputs)]
         parts = [prepare_botorch(one, contexts, target=target, joint=joint) for one in each]
         return lambda rows: outputs_together([of_rows(rows) for of_rows in parts])
-    like, outcome = next(model.parameters()), scaling(model)
+    like, outcome, width = next(model.parameters()), scaling(model), n_columns(model)
     with asking(model):
-        there = rows_beside(like, contexts)
+        there = rows_beside(like, contexts, width)
         if not is_plain(model) and isinstance(model.posterior(there[:1]), GaussianMixturePosterior):
             mixture = _prepare_mixture(model, there, target=target, joint=joint)
-            return lambda rows: mixture(rows_beside(like, rows))
+            return lambda rows: mixture(rows_beside(like, rows, width))
         if outcome is None or not is_plain(model):
             prepared = prepare_joint(_joint(model), _noise(model), there, target=target, joint=joint)
-            return lambda rows: prepared(rows_beside(like, rows))
+            return lambda rows: prepared(rows_beside(like, rows, width))
         check_train_data(model)
         there = _transformed(model, there)
         offset, unit, exponential = outcome
@@ -58,7 +59,7 @@ def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, *
 
     def belief(rows: Any) -> Any:
         with asking(model):
-            found = exact(_transformed(model, rows_beside(like, rows)))
+            found = exact(_transformed(model, rows_beside(like, rows, width)))
         return WarpedGaussianBelief(found, LogWarp()) if exponential else found
 
     return belief
@@ -114,6 +115,12 @@ def is_plain(model: Any) -> bool:
     return isinstance(model, SingleTaskGP) and all(
         getattr(type(model), name) is getattr(SingleTaskGP, name) for name in same
     )
+
+
+def n_columns(model: Any) -> int | None:
+    """How many a row has; None where a transform may change that, or rows say which output is asked for."""
+    kept = type(getattr(model, "input_transform", None)) in (type(None), Normalize, InputStandardize)
+    return int(model.train_inputs[0].shape[-1]) if kept and isinstance(model, SingleTaskGP) else None
 
 
 def scaling(model: Any) -> tuple[float, float, bool] | None:

@@ -60,7 +60,8 @@ from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, LogLoss, LogScore, PerContext, align_classes
 from stakes.losses.domains import Interval, Vectors
-from stakes.models import belief_of, prepare_belief
+from stakes.losses.multi_label import labels_of
+from stakes.models import DefaultModel, belief_of, prepare_belief
 from stakes.models.inspection import (
     accepts_missing,
     accepts_shapes,
@@ -640,4 +641,15 @@ def _checked_loss(loss: AnyLoss, classes: Any, model: Any) -> AnyLoss:
             raise TypeError(f"classes must be a list of all classes, in the order of the loss; got {classes!r}")
         if isinstance(domain := getattr(loss, "domain", None), Interval | Vectors):
             raise StakesError(f"classes are for losses about classes, and this one is about {domain}: leave them out")
+    _check_same_labels(loss, model)
     return loss if getattr(loss, "classes", None) is None else align_classes(loss, class_names(model, classes))
+
+
+def _check_same_labels(loss: AnyLoss, model: Any) -> None:
+    """Of rows with several labels, the loss and the model that know the names count sets by them in the same order."""
+    known, wanted = model.labels if isinstance(model, DefaultModel) else None, labels_of(loss)
+    if known is not None and wanted is not None and [str(name) for name in known] != list(wanted):
+        raise StakesError(
+            "the loss and the model must be about the same labels in the same order; the loss is about "
+            f"{list(wanted)}, and the model about {list(known)}"
+        )
