@@ -41,12 +41,12 @@ def test_offers_are_those_of_the_product(benches):
     table, compiled, product = benches
     for problem in problems(table).values():
         found, wanted = (bench.outlook(problem, bench.first.tolist(), 8)[1] for bench in (compiled, product))
-        assert found.today.value == pytest.approx(wanted.today.value, rel=0.2)
-        assert found.most.value == pytest.approx(wanted.most.value, rel=0.2)
+        assert found.today.value == pytest.approx(wanted.today.value, rel=0.4)  # other trees, and other folds
+        assert found.most.value == pytest.approx(wanted.most.value, rel=0.4)
         assert [offer.size for offer in found.offers] == [offer.size for offer in wanted.offers]
         assert found.offers[-1].worth == pytest.approx(wanted.offers[-1].worth, rel=0.4)
         losses = [bench.losses(problem, bench.first.tolist()).mean() for bench in (compiled, product)]
-        assert losses[0] == pytest.approx(losses[1], rel=0.3)
+        assert losses[0] == pytest.approx(losses[1], abs=0.06)  # a row of 59 that is missed is 0.017
 
 
 def test_the_command_leaves_out_numbers(tmp_path):
