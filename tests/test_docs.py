@@ -25,6 +25,10 @@ PAGES = sorted(  # tests/test_architecture.py tries the blocks of that page on a
     for page in [*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "concepts").glob("*.md")]
     if page.name != "architecture.md"
 )
+EVERYWHERE = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")),
+    *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "api" not in page.parts),
+]
 INTEGRATIONS = sorted((ROOT / "docs" / "integrations").glob("*.md"))  # run by the tests of their packages
 OWN = ("readme.py", "one_call.py", "gallery.py", "digits.py")  # have tests of what they print
 NEEDED = {"torch_processes.md": ("torch", "gpytorch", "botorch")}  # libraries, for the blocks of a page
@@ -128,10 +132,18 @@ def test_pages_stand_alone(page):
     assert "shared/" not in page.read_text()
 
 
-@pytest.mark.parametrize("page", [*PAGES, *INTEGRATIONS], ids=lambda path: path.name)
-def test_links_lead_to_pages(page):
-    for link in re.findall(r"\]\(([^)#]+\.md)\)", page.read_text()):
-        assert (page.parent / link).is_file(), f"{page.name} links to {link}"
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_pages_and_headings(page):
+    for link, heading in re.findall(r"\]\((?!\w+:)([^)#]*\.md)?(?:#([^)]*))?\)", page.read_text()):
+        target = page.parent / link if link else page
+        assert target.is_file(), f"{page.name} links to {link}"
+        assert not heading or heading in slugs(target), f"{page.name} links to {link}#{heading}"
+
+
+def slugs(page: Path) -> list[str]:
+    """The headings of a page as links name them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M), re.M)
+    return [re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings]
 
 
 @pytest.mark.parametrize("page", [*PAGES, *INTEGRATIONS], ids=lambda path: path.name)
@@ -168,7 +180,6 @@ def is_there(name: str) -> bool:
     return True
 
 
-EVERYWHERE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = {name: cli.get_command(click.Context(cli), name) for name in cli.list_commands(click.Context(cli))}
 
 

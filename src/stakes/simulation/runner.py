@@ -32,6 +32,7 @@ from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, Loss, align_classes
 from stakes.losses.domains import Classes
 from stakes.models import belief_of
+from stakes.models.labelled import ready_to_fit
 from stakes.ranking.rank import warn_of_trained_weights
 from stakes.simulation.metrics import MetricLike, checked_metrics, measured
 from stakes.simulation.problem import (
@@ -101,7 +102,8 @@ def simulate(
     Results are the same to the last bit however many processes there are.
 
     Args:
-        model: An estimator that can be cloned and fitted again; it is not fitted itself.
+        model: An estimator that can be cloned and fitted again; it is not fitted itself. Of one that does not say how sure
+            it is, such as LightGBM's, twenty copies are fitted to rows drawn anew (`stakes.models.Bootstrap`).
         loss: The loss that is to fall.
         X: Rows [n, p]: an array, a sparse matrix or a data frame.
         y: Their labels [n].
@@ -160,7 +162,7 @@ def simulate(
     loss, metrics = _aligned(loss, metrics, problem.classes)
     warn_of_trained_weights(model, loss)
     sizes = split_sizes(problem, n, n_initial, n_contexts, n_test)
-    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed, device)
+    plan = _plan(ready_to_fit(model, 0), loss, strategies, n, metrics, random_state, reseed, device)
     data = [(problem, split(problem, sizes, plan.seed, run)) for run in range(runs)]
     return _run_all(plan, data, None, store, n_jobs, as_progress(progress))
 
@@ -234,7 +236,7 @@ def simulate_trials(
     loss, metrics = _aligned(loss, metrics, classes)
     warn_of_trained_weights(model, loss)
     check_whole("n", n)
-    plan = _plan(model, loss, strategies, n, metrics, random_state, reseed, device)
+    plan = _plan(ready_to_fit(model, 0), loss, strategies, n, metrics, random_state, reseed, device)
     data: list[RunData] = []
     for run in range(runs):
         data.append(_drawn_data(trial, plan, run, classes))
