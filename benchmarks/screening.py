@@ -114,9 +114,9 @@ def _case(fit: Fit, loss: Any, size: int, contexts: int, labels: int, seed: int)
     if not scored or best.ranked_by != "worth":
         return None
     drawn = rng.choice(size, max(CHOSEN, scored[0]), replace=False)
-    lucky = rank(model, loss, pool[drawn], **settings, max_rows=size)
-    luck = sum(lucky.scores) if lucky.ranked_by == "worth" else 0.0
-    return sum(found.scores) / sum(best.scores), luck / sum(best.scores), seconds
+    at_random = rank(model, loss, pool[drawn], **settings, max_rows=size)
+    random_worth = sum(at_random.scores) if at_random.ranked_by == "worth" else 0.0
+    return sum(found.scores) / sum(best.scores), random_worth / sum(best.scores), seconds
 
 
 def _problem(rng: np.random.Generator, count: int, classes: bool) -> Problem:

@@ -1,6 +1,7 @@
 """Ensembles of classes below four million cells: all of `score`, beside a plain scorer in float32.
 
-The last shapes are those of the default model of classes: trees that vote, whose answers are calibrated. The plain scorer is that of log loss; zero-one loss stands beside it, too.
+The last shapes are those of the default model of classes: trees that vote, whose answers are calibrated. The plain
+scorer is that of log loss; zero-one loss stands beside it, too.
 Sizes: N candidates, M contexts, K members, C classes.
 """
 

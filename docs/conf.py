@@ -52,6 +52,9 @@ autodoc_typehints = "none"  # signatures have the names, Args has the meaning
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
+autodoc_mock_imports = [  # adapters to packages that are too large for make docs have a page all the same
+    name for name in ("datasets", "mlflow", "wandb") if importlib.util.find_spec(name) is None
+]
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
@@ -101,6 +104,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_search_summary = False  # a page that is read from a file cannot fetch others
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#30638e", "color-brand-content": "#30638e"},
     "dark_css_variables": {"color-brand-primary": "#8fbbdc", "color-brand-content": "#8fbbdc"},
@@ -124,12 +128,12 @@ def copy_mathjax(app: Any, error: Exception | None) -> None:
 
 
 def plain_text(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Docstrings are plain text: bars, stars and underscores outside of code mean themselves."""
+    """Docstrings are plain text: bars, stars and underscores outside of code mean themselves; pages become links."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             parts = re.split(r"(`+[^`]*`+)", line)
             parts[::2] = [re.sub(r"[|]|\*(?!\w+:)|_(?=\W|$)", r"\\\g<0>", part) for part in parts[::2]]
-            lines[i] = "".join(parts)
+            lines[i] = re.sub(r"\bdocs/([\w/]+)\.md\b", r":doc:`/\1`", "".join(parts))
 
 
 def links_to_the_repository(app: Any, name: str, content: list[str]) -> None:
@@ -149,9 +153,21 @@ def links_to_the_repository(app: Any, name: str, content: list[str]) -> None:
     content[0] = "".join(parts)
 
 
+def whole_options(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """An option in a command, such as --label-cost, stays on one line: browsers would break it at its hyphens."""
+
+    def marked(block: re.Match[str]) -> str:
+        return re.sub(r"(?<![\w-])(--?[a-z][a-z-]*)", r'<span class="flag">\1</span>', block[0])
+
+    blocks = r'(?<=<div class="highlight-)(?:bash|sh|console) .*?</pre>'
+    if "body" in context:
+        context["body"] = re.sub(blocks, marked, context["body"], flags=re.S)
+
+
 def setup(app: Any) -> None:
     """Register what is particular to this site."""
     app.connect("source-read", links_to_the_repository)
+    app.connect("html-page-context", whole_options)
     app.connect("autodoc-process-docstring", plain_text, priority=400)
     empty = lambda record: getattr(record, "subtype", None) != "empty_glob"  # noqa: E731
     logging.getLogger("sphinx.sphinx.directives.other").addFilter(empty)  # folders that fill later

@@ -47,41 +47,41 @@ _QUICK_RUNS = 2
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["labels_saved"]:
-        labels_saved.main(words[1:])
+    given_arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if given_arguments[:1] == ["labels_saved"]:
+        labels_saved.main(given_arguments[1:])
         return
-    if words[:1] == ["audits"]:
-        audits.main(words[1:])
+    if given_arguments[:1] == ["audits"]:
+        audits.main(given_arguments[1:])
         return
-    if words[:1] == ["annotators"]:
-        annotators.main(words[1:])
+    if given_arguments[:1] == ["annotators"]:
+        annotators.main(given_arguments[1:])
         return
-    if words[:1] == ["choices"]:
-        choices.main(words[1:])
+    if given_arguments[:1] == ["choices"]:
+        choices.main(given_arguments[1:])
         return
-    if words[:1] == ["promises"]:
-        promises.main(words[1:])
+    if given_arguments[:1] == ["promises"]:
+        promises.main(given_arguments[1:])
         return
-    if words[:1] == ["continuous"]:
+    if given_arguments[:1] == ["continuous"]:
         from experiments import continuous  # wants BoTorch
 
-        continuous.main(words[1:])
+        continuous.main(given_arguments[1:])
         return
-    if words[:1] == ["stopping"]:
-        stopping.main(words[1:])
+    if given_arguments[:1] == ["stopping"]:
+        stopping.main(given_arguments[1:])
         return
-    if words[:1] == ["densities"]:
-        densities.main(words[1:])
+    if given_arguments[:1] == ["densities"]:
+        densities.main(given_arguments[1:])
         return
-    if words[:1] == ["stream"]:
-        stream.main(words[1:])
+    if given_arguments[:1] == ["stream"]:
+        stream.main(given_arguments[1:])
         return
-    if words[:1] == ["ordinal"]:
-        ordinal.main(words[1:])
+    if given_arguments[:1] == ["ordinal"]:
+        ordinal.main(given_arguments[1:])
         return
-    given = _parser().parse_args(words)
-    command = shlex.join(["python", "-m", "experiments", *words])
+    given = _parser().parse_args(given_arguments)
+    command = shlex.join(["python", "-m", "experiments", *given_arguments])
     results = given.results or given.store / "results"
     for study in _asked_for(given):
         try:

@@ -64,10 +64,10 @@ def _of_numbers(data: Table, labelled: Host, known: Host, test: Host, run: int) 
     features, rows, targets = data.standardised, data.standardised[test], data.y[test]
     X, y = features[labelled], data.y[labelled]  # noqa: N806
     model = BayesianProcess(random_state=run).fit(X, y, pool=features[known])
-    said = {REFERENCE: list(log_densities(ReferenceProcess().fit(X, y), rows, targets))}
+    reported = {REFERENCE: list(log_densities(ReferenceProcess().fit(X, y), rows, targets))}
     for name, belief in GAUSSIANS.items():
-        said[name] = list(log_densities(model.set_params(belief=belief), rows, targets))
-    return said
+        reported[name] = list(log_densities(model.set_params(belief=belief), rows, targets))
+    return reported
 
 
 def _of_classes(data: Table, labelled: Host, known: Host, test: Host, run: int) -> dict[str, list[float]]:
@@ -82,8 +82,8 @@ def _of_classes(data: Table, labelled: Host, known: Host, test: Host, run: int) 
 
 def gains(runs: Sequence[Mapping[str, Any]], count: int, belief: str) -> Host:
     """[R, 2]: by how much the log density is above the reference's, single and pairs."""
-    said, base = (np.asarray([run[str(count)][name] for run in runs]) for name in (belief, REFERENCE))
-    return np.asarray(said - base)
+    reported, base = (np.asarray([run[str(count)][name] for run in runs]) for name in (belief, REFERENCE))
+    return np.asarray(reported - base)
 
 
 def report(kept: Mapping[str, Sequence[Mapping[str, Any]]], task: Task) -> str:

@@ -49,3 +49,19 @@ def test_the_page_shows_what_the_script_prints_of_more_seeds(printed):
     assert costs.shape == (6, 4)
     assert costs[-1, 3] < costs[-1, 1]
     np.testing.assert_allclose(table(printed)[0, 1], costs[0, 1], rtol=0.35)
+
+
+def test_the_page_says_of_its_table_what_is_in_it():
+    """The sentences below it, of which one once denied what the table showed."""
+    text = (ROOT / "docs" / "torch.md").read_text()
+    page = " ".join(text.split())
+    costs = table(re.search(r"```text\n(Cost of 1000.*?)\n```", text, re.S)[1])
+    random, plain, own = costs[:, 1:].T
+    assert f"leaves {1 - own[-1] / random[-1]:.0%} less cost than random choice" in page
+    assert own[-2] < random[-1]  # 8 labels fewer
+    assert (own[1:] < plain[1:]).all()  # ahead of EPIG from 28 labels on
+    assert f"with 28 labels it is {random[1] - own[1]:.1f} below random choice" in page
+    assert f"with 36 labels {own[2] - random[2]:.1f} above" in page
+    for name in ("random", "EPIG"):
+        saved, error = map(float, re.search(rf"saves ([\d.]+) \(± ([\d.]+)\) against {name}", text).groups())
+        assert (saved > error) == (name == "random")  # two standard errors are in brackets

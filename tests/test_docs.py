@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
+import shlex
+import tomllib
 from pathlib import Path
 
+import click
+import numpy as np
 import pytest
 
-from tests.in_process import run_script
+import stakes
+from stakes import Campaign
+from stakes.cli.commands import cli
+from stakes.tabular import build_loss
+from tests.in_process import run_command, run_script
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(  # tests/test_architecture.py tries the blocks of that page on a copy of the source
@@ -157,3 +166,84 @@ def is_there(name: str) -> bool:
         except AttributeError:
             return False
     return True
+
+
+EVERYWHERE = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+COMMANDS = {name: cli.get_command(click.Context(cli), name) for name in cli.list_commands(click.Context(cli))}
+
+
+def options(command):
+    """The options of a command and of those below it."""
+    below = [command.get_command(click.Context(command), name) for name in getattr(command, "commands", ())]
+    own = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+    return own.union({"--help"}, *(options(each) for each in below))
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_commands_and_options_on_a_page_are_there(page):
+    """In blocks and in running text; a block that is split by a backslash counts as one line."""
+    if page.name == "architecture.md":
+        pytest.skip("adds a command of its own, which its test runs")
+    text = page.read_text().replace("\\\n", " ")
+    for name, rest in re.findall(r"(?:^|`)(?:\$ )?stakes ([a-z][a-z-]*)([^`\n]*)", text, re.M):
+        assert name in COMMANDS, f"there is no stakes {name}"
+        found = set(re.findall(r"(?<![\w-])(?:--[a-z][a-z-]*|-[a-z](?!\w))", rest))
+        assert found <= options(COMMANDS[name]), f"stakes {name} {rest}"
+
+
+@pytest.mark.parametrize("page", EVERYWHERE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_extras_targets_and_modules_on_a_page_are_there(page):
+    text = page.read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for names in re.findall(r"stakes\[([a-z0-9,]+)\]", text):
+        assert set(names.split(",")) <= set(extras)
+    makefile = (ROOT / "Makefile").read_text()
+    (integrations,) = re.findall(r"^INTEGRATIONS := (.*)$", makefile, re.M)
+    targets = {*re.findall(r"^([a-z-]+):", makefile, re.M), *(f"integration-{each}" for each in integrations.split())}
+    assert set(re.findall(r"(?:`| {4})make ([a-z0-9-]+)", text)) <= targets
+    for module in re.findall(r"python -m ((?:tests|experiments|benchmarks|tools)[\w.]*)", text):
+        path = ROOT / module.replace(".", "/")
+        assert path.is_dir() or path.with_suffix(".py").is_file(), module
+
+
+TASKS = re.findall(
+    r"^\| (an? [^|]*?) \|[^|]*\| `([^`]*)` or `([^`]*)` \|$", (ROOT / "docs/concepts/which_loss.md").read_text(), re.M
+)
+
+
+@pytest.mark.parametrize(("loss", "flags"), [each[1:] for each in TASKS], ids=[who for who, *_ in TASKS])
+def test_a_loss_in_python_is_that_of_its_flags(loss, flags, tmp_path):
+    labels = ["fine", "fraud"] if "fraud" in flags else ["100", "150.5"]
+    lines = ["id,x,label", *(f"r{row},{row},{label}" for row, label in enumerate([*labels, *labels, "", ""]))]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    command = ["init", "c.stakes", "table.csv", "--id", "id", "--target", "label", *shlex.split(flags)]
+    code, printed = run_command(command, tmp_path)
+    assert code == 0, printed
+    named = eval(loss, {name: getattr(stakes, name) for name in stakes.__all__})
+    with Campaign.open(tmp_path / "c.stakes") as campaign:
+        found = build_loss(campaign.brief.loss, labels if "fraud" in flags else None)
+    truths, answers = (np.arange(2), np.arange(2)) if "fraud" in flags else (np.array([90.0, 150.0]),) * 2
+    if "threshold" in flags:
+        answers = np.arange(2)
+    costs = [np.asarray(each(truths[:, None], answers)) for each in (named, found)]
+    np.testing.assert_allclose(*costs, rtol=1e-12)
+    assert costs[0].max() > 0
+
+
+def test_every_task_of_the_page_on_losses_is_tried():
+    assert len(TASKS) == 5
+
+
+def test_defaults_on_pages_are_those_of_the_package():
+    """In the table of streams, and where a call is written with its defaults."""
+    stream = inspect.signature(stakes.Stream).parameters
+    shown = re.findall(r"^\| .* \| `(\w+)` \| (\d+) \|$", (ROOT / "docs/streams.md").read_text(), re.M)
+    assert len(shown) == 5
+    assert {name: int(value) for name, value in shown} == {name: stream[name].default for name, _ in shown}
+    networks = pytest.importorskip("stakes.models.networks", reason="torch is not installed", exc_type=ImportError)
+    calls = re.findall(r"^\*\*\w+\.\*\* `(\w+)\(([^)`]*)\)`", (ROOT / "docs/torch.md").read_text(), re.M)
+    assert [name for name, _ in calls] == ["Dropout", "last_layer_laplace"]
+    for name, arguments in calls:
+        found = inspect.signature(getattr(networks, name)).parameters
+        for argument, value in re.findall(r"(\w+)=([\d.]+)", arguments):
+            assert found[argument].default == float(value)

@@ -11,10 +11,14 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.stats import norm
+
+from stakes.models import belief_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
-LIGHT = ("campaign", "quick_start")
+LIGHT = ("campaign", "own_loss", "quick_start")
 NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[+-]\d+)?")
 
 
@@ -61,6 +65,33 @@ def test_a_notebook_shows_what_is_stored(name, tmp_path, monkeypatch):
             (words, numbers), (wanted, values) = words_and_numbers(one), words_and_numbers(other)
             assert words == wanted
             assert numbers == pytest.approx(values, rel=0.02, abs=1e-6)
+
+
+def test_your_own_loss_says_which_orders_are_a_close_call():
+    """The sentence below its result, which once named the wrong ones."""
+    names = {"__name__": "__main__"}
+    for cell in cells("own_loss"):
+        shown(cell, names)
+    text = "".join("".join(cell["source"]) for cell in json.loads((FOLDER / "own_loss.ipynb").read_text())["cells"])
+    first, second = map(float, re.search(r"on which (\d+) and (\d+) loaves are a close call", text).groups())
+    days, orders = names["days"], names["orders"]
+    belief = belief_of(names["model"], days, days)
+    expected = expected_costs(names["costs"], belief)  # [days, orders]
+    for row in names["ours"].indices:
+        one, other = np.sort(expected[row])[:2]
+        assert set(orders[np.argsort(expected[row])[:2]]) == {first, second}
+        assert other < 1.5 * one
+    for row in names["plain"].indices:  # the hottest days: 30 loaves, by far
+        one, other = np.sort(expected[row])[:2]
+        assert orders[np.argmin(expected[row])] == 30
+        assert other > 1.5 * one
+
+
+def expected_costs(costs, belief):
+    """[M, A]: of each action at each context, by 200 points of equal probability."""
+    levels = norm.ppf((np.arange(200) + 0.5) / 200)
+    targets = belief.mean[:, None] + np.sqrt(belief.variance)[:, None] * levels  # [M, 200]
+    return costs(targets).mean(axis=1)
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(FOLDER.glob("*.ipynb"))])

@@ -69,11 +69,13 @@ NAMES = {
     "stakes.files": """
         Fingerprint Frame Source changes escape fingerprint open_pool read_table row_ids unescape write_csv
     """,
+    "stakes.integrations.arviz": "categorical_ensemble joint_draws merged normal_ensemble",
     "stakes.integrations.botorch": "LossDrivenReduction",
     "stakes.integrations.datasets": "DatasetRows as_table ranked_rows with_labels",
     "stakes.integrations.foundation_models": "ConditionedBelief InContext",
     "stakes.integrations.mlflow": "log_campaign log_progress log_simulation",
     "stakes.integrations.notebook": "LabelCard label",
+    "stakes.integrations.skactiveml": "LossDriven",
     "stakes.integrations.wandb": "log_campaign log_progress log_simulation",
     "stakes.models": """
         Adapter BayesianProcess Bootstrap CountProcess DefaultModel EnsembleOf FollowedProcess GaussianProcess
@@ -106,6 +108,7 @@ NEEDS = {
     "stakes.integrations.datasets": "datasets",
     "stakes.integrations.mlflow": "mlflow",
     "stakes.integrations.notebook": "anywidget",
+    "stakes.integrations.skactiveml": "skactiveml",
     "stakes.integrations.wandb": "wandb",
     "stakes.models.networks": "torch",
 }

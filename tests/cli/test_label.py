@@ -1,11 +1,12 @@
 """`stakes label`: what is refused before anything is served, and the names that a server goes by."""
 
+import ipaddress
 import socket
 import sys
 
 import pytest
 
-from stakes.cli.label import _hosts, _listening, _price, _serving_modules
+from stakes.cli.label import _address_for_others, _hosts, _listening, _price, _serving_modules
 from stakes.exceptions import StakesError
 from tests.in_process import run_command
 from tests.label.label_cases import classes_campaign
@@ -47,11 +48,28 @@ def test_what_is_missing_is_named(monkeypatch):
 
 
 def test_a_server_goes_by_the_names_that_it_is_reached_by():
-    assert _hosts("127.0.0.1", 80, ())[0] == "127.0.0.1:80"
-    assert set(_hosts("127.0.0.1", 80, ())) == {"127.0.0.1:80", "localhost:80", "[::1]:80"}
-    assert _hosts("192.0.2.7", 80, ("desk.example",)) == ["desk.example:80", "192.0.2.7:80"]
-    assert f"{socket.gethostname()}:80" in _hosts("0.0.0.0", 80, ())
-    assert _hosts("2001:db8::1", 80, ()) == ["[2001:db8::1]:80"]
+    assert _hosts("127.0.0.1", 81, ())[0] == "127.0.0.1:81"
+    assert set(_hosts("127.0.0.1", 81, ())) == {"127.0.0.1:81", "localhost:81", "[::1]:81"}
+    assert _hosts("192.0.2.7", 81, ("desk.example",)) == ["desk.example:81", "192.0.2.7:81"]
+    assert f"{socket.gethostname()}:81" in _hosts("0.0.0.0", 81, ())
+    assert _hosts("2001:db8::1", 81, ()) == ["[2001:db8::1]:81"]
+
+
+def test_the_address_that_is_printed_first_is_one_at_which_it_listens():
+    assert _hosts("::1", 81, ())[0] == "[::1]:81"
+    assert _hosts("localhost", 81, ())[0] == "127.0.0.1:81"
+
+
+def test_browsers_leave_out_the_usual_port():
+    assert _hosts("192.0.2.7", 80, ()) == ["192.0.2.7", "192.0.2.7:80"]
+    assert _hosts("192.0.2.7", 443, (), "https") == ["192.0.2.7", "192.0.2.7:443"]
+    assert _hosts("192.0.2.7", 443, (), "http") == ["192.0.2.7:443"]
+
+
+def test_whoever_does_not_know_the_name_of_the_machine_has_its_address():
+    assert _address_for_others("127.0.0.1") is None
+    found = _address_for_others("0.0.0.0")
+    assert found is None or not ipaddress.ip_address(found).is_loopback
 
 
 def test_where_a_port_is_taken_it_says_so():

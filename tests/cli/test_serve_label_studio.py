@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -13,9 +14,11 @@ import urllib.request
 import pytest
 
 from stakes.campaign import Campaign
+from stakes.cli.serve_label_studio import _serve
 from tests.cli.cli_cases import CLASSES, run
 
-pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'stakes[label]'")
+uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'stakes[label]'")
+guards = pytest.importorskip("stakes.label.guards", reason="starlette is not installed: pip install 'stakes[label]'")
 
 
 @pytest.fixture
@@ -64,6 +67,26 @@ def annotated(row, label, number=1):
         "task": {"id": number, "data": {"stakes_id": row}},
         "project": {"id": 1},
     }
+
+
+def test_requests_that_never_end_their_head_are_cut_off(monkeypatch):
+    given = {}
+    monkeypatch.setattr(uvicorn, "run", lambda app, **settings: given.update(settings, app=app))
+    monkeypatch.setattr(guards, "PATIENCE", 0.3)
+    _serve(None, "127.0.0.1", 0, None, None)
+    server = uvicorn.Server(uvicorn.Config(**given, lifespan="off"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        for sent in (b"", b"POST /webhook HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "):
+            with socket.create_connection(server.servers[0].sockets[0].getsockname(), timeout=60) as connection:
+                connection.sendall(sent)
+                assert connection.recv(1000) == b""
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 def test_labels_that_were_acknowledged_survive_a_kill(served):

@@ -87,6 +87,8 @@ def test_our_own_interface_is_taken_and_what_label_studio_sent_of_it(classes, nu
         ('<View><Choices name="label"><Choice value="buss"/></Choices></View>', "'buss'.*'bus'.*Did you mean 'bus'"),
         ('<View><Number name="label"/></View>', "no <Choices>"),
         ("<View>", "no XML"),
+        ("<View>\ud800</View>", "no XML"),
+        ("<a>" * 100_000, "no XML"),
         ('<!DOCTYPE a [<!ENTITY b "c">]><View/>', "declaration"),
     ],
 )
@@ -145,6 +147,8 @@ def test_what_an_annotation_says():
         (annotation(chosen("a", name="one"), chosen("b", name="two")), "several answers, 'one', 'two'"),
         (annotation({"type": "number", "value": {"number": float("inf")}}), "no class and no number"),
         (annotation({"type": "number", "value": {"number": True}}), "no class and no number"),
+        (annotation({"type": "number", "value": {"number": 10**400}}), "no class and no number"),
+        (annotation({"type": "number", "value": {"number": float("nan")}}), "no class and no number"),
         (annotation({"type": "choices", "value": {"choices": [{"a": 1}]}}), "no class and no number"),
         ({"completed_by": 1}, "no list of results"),
         ("bus", "no list of results"),

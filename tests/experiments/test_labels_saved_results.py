@@ -10,6 +10,7 @@ from experiments.labels_saved import summary
 from experiments.labels_saved.measures import ALPHA
 from experiments.labels_saved.page import densities, medians, own_and_unweighted, page, promises, worse_cases
 from experiments.labels_saved.problems import DRIVERS
+from experiments.labels_saved.tables import CHECKS
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "experiments" / "results" / "labels_saved"
@@ -88,3 +89,21 @@ def test_the_page_of_limits_counts_problems_that_need_many_labels(results):
     shares = [case.share.value for losses in DRIVERS.values() for loss in losses for case in own_cases(results, loss)]
     many = sum(share > 0.5 for share in shares)
     assert f"But {many} of the {len(shares)} in which labels matter needed more than half of its labels" in text
+
+
+def test_tables_on_which_nothing_was_chosen_are_told_as_they_came():
+    found = summary.read(RESULTS.with_name("labels_saved_checks"))
+    assert sorted(each.table for each in found) == sorted(CHECKS)
+    text = " ".join((ROOT / "docs" / "does_it_help.md").read_text().split())
+    ratio = {(each.table, case.loss, case.pair): case.ratio.value for each in found for case in each.cases}
+    cells = []
+    for loss in DRIVERS["classes"]:
+        means = [np.mean([math.log(ratio[name, loss, pair]) for name in CHECKS]) for pair in (OWN, "default, random")]
+        cells.append(", ".join(f"{math.exp(mean):.2f}" for mean in means))
+    assert f"| calibrated | {cells[0]} | {cells[1]} |" in text
+    for loss, words in zip(DRIVERS["classes"], ("cost of a miss", "weighted log loss"), strict=True):
+        reached = [math.isfinite(case.share.value) for case in own_cases(found, loss)]
+        assert f"{sum(reached)} of {len(reached)} ({words})" in text
+    worse = worse_cases(found, "p_worse")
+    assert [name for name, value in worse.items() if value < ALPHA and name.endswith(OWN)] == []
+    assert f"wisconsin ends at {ratio['wisconsin', 'weighted log loss', OWN]:.2f}" in text

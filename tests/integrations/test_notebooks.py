@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("nbclient", reason="nbclient is not installed; make integrations has it")
 pytest.importorskip("torch", reason="torch is not installed, and some notebooks need it; make integrations has it")
 
-from tests.test_notebooks import FOLDER
+from tests.test_notebooks import FOLDER, cells, stored, words_and_numbers
 from tools.notebooks import executed
 
 pytestmark = pytest.mark.skipif(
@@ -23,16 +23,21 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(FOLDER.glob("*.ipynb")) if path.stem != "gpu"])
 def test_a_notebook_runs_in_a_kernel(name, tmp_path):
-    cells = executed(FOLDER / f"{name}.ipynb", tmp_path).cells
-    assert all(cell.outputs is not None for cell in cells if cell.cell_type == "code")
+    """And shows what is stored, but for pictures, numbers, and whether loops were compiled."""
+    found = [cell for cell in executed(FOLDER / f"{name}.ipynb", tmp_path).cells if cell.cell_type == "code"]
+    for cell, kept in zip(found, cells(name), strict=True):
+        texts = [
+            [words_and_numbers(text)[0].replace(" compiled", "") for text in stored(each)] for each in (cell, kept)
+        ]
+        assert texts[0] == texts[1]
 
 
 def test_the_one_for_a_gpu(tmp_path):
     import torch
 
     fewer = () if torch.cuda.is_available() else (('"cuda"', '"cpu"'), ("2_000_000", "20_000"))
-    cells = executed(FOLDER / "gpu.ipynb", tmp_path, fewer).cells
-    assert any("the same rows: True" in output.get("text", "") for cell in cells for output in cell.get("outputs", ()))
+    found = executed(FOLDER / "gpu.ipynb", tmp_path, fewer).cells
+    assert any("the same rows: True" in output.get("text", "") for cell in found for output in cell.get("outputs", ()))
 
 
 def test_results_and_the_card_in_marimo(tmp_path):

@@ -108,15 +108,20 @@ def test_a_second_opinion_is_blind_and_a_disagreement_is_settled(chromium, odd):
     assert states(odd.path)[row].label not in page.inner_text("#work .notice, #card h1, .row")
     other = "2" if states(odd.path)[row].label == "good" else "1"
     press(page, other)
+    link = 'nav a[href="/settle"]'
+    left = int(page.inner_text(link).removeprefix("Settle"))  # among others a row of which somebody was not sure
     page.goto(f"{odd.base}/settle")
     page.wait_for_selector("html[data-ready] #card")
     assert row_of(page) == row
     said = page.inner_text(".opinions")
     assert "Anna says" in said or "Zoe says" in said
     assert "Ben says" in said
+    assert page.inner_text(link) == f"Settle {left}"
     press(page, "1")
     assert states(odd.path)[row].label == "good"
+    assert page.inner_text(link) == (f"Settle {left - 1}" if left > 1 else "Settle")
     press(page, "Control+z")
+    assert page.inner_text(link) == f"Settle {left}"
     assert row_of(page) == row
     press(page, "1")
     with Campaign.open(odd.path) as campaign:
@@ -254,6 +259,42 @@ def test_rows_of_an_audit_are_answered_by_keys_and_the_measured_loss_appears(chr
     low, high = number(audit["low"]), number(audit["high"])
     assert " ".join(shown.split()) == f"{number(audit['mean'])} {low} to {high}, measured by an audit"
     page.close()
+
+
+def test_another_class_is_typed_and_saved_by_enter(chromium, serve, tmp_path):
+    path = classes_campaign(tmp_path, classes=None)
+    page = enter(chromium.new_page(), serve(path), "Anna")
+    row = row_of(page)
+    page.click("summary")
+    page.fill("#other", "ugly")
+    assert press(page, "Enter").status == 200
+    assert states(path)[row].label == "ugly"
+    assert "ugly is saved" in page.inner_text("#notice")
+    assert "ugly" in page.inner_text(".choices")  # from now on it has a button
+    page.close()
+
+
+def test_who_is_shut_out_and_comes_back_has_lost_nothing(chromium, serve, tmp_path):
+    path = classes_campaign(tmp_path)
+    served = serve(path)
+    page = enter(chromium.new_context().new_page(), served, "Anna")
+    row = row_of(page)
+    page.context.clear_cookies()
+    with page.expect_navigation():
+        page.keyboard.press("2")
+    assert "open the address with the token" in page.inner_text("main").lower()
+    assert states(path)[row].label is None
+    enter(page, served, "Anna")
+    page.wait_for_function("row => document.getElementById('card').dataset.row !== row", arg=row)
+    assert states(path)[row].label == "bad"
+    page.context.clear_cookies()
+    row = row_of(at_a_card(page))
+    with page.expect_navigation():
+        page.keyboard.press("2")
+    enter(page, served, "Ben")  # what Anna pressed is no label of his
+    assert page.evaluate("sessionStorage.getItem('stakes:sending')") is None
+    assert states(path)[row].label is None
+    page.context.close()
 
 
 def test_two_browsers_and_a_server_that_is_killed_lose_nothing_and_share_no_row(chromium, serve, tmp_path):

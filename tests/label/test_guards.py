@@ -42,7 +42,12 @@ def test_what_is_ours_passes(client):
     assert post(client, content=b"x" * MOST_BYTES).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:8578", "127.0.0.1:8577.evil.example", ""])
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:8577", "127.0.0.1", "127.0.0.1:", "127.0.0.1:8578", "127.0.0.1:8577.evil.example",
+     "", "127.0.0.1.:8577", "localhost.:8577", "127.1:8577", "2130706433:8577", "0.0.0.0:8577", "evil@127.0.0.1:8577",
+     "127.0.0.1:8577, evil.example", "[::1", "192.0.2.7:8577"],
+)  # fmt: skip
 def test_a_name_that_is_not_ours_is_refused(client, host):
     assert client.get("/", headers={"Host": host}).status_code == 421
 
@@ -50,10 +55,44 @@ def test_a_name_that_is_not_ours_is_refused(client, host):
 @pytest.mark.parametrize(
     "origin",
     ["http://evil.example", "null", "", "https://127.0.0.1:8577", "http://127.0.0.1", "http://127.0.0.1:8577/x",
-     "http://evil@127.0.0.1:8577"],
+     "http://evil@127.0.0.1:8577", "http://127.0.0.1:8577?x", "http://127.0.0.1:8577#", "http://127.0.0.1:8577/",
+     "http://127.0.0.1:8577 http://evil.example", "//127.0.0.1:8577", "http://127.0.0.1:9999", "http://[", "http://[::1"],
 )  # fmt: skip
 def test_a_change_from_another_page_is_refused(client, origin):
     assert post(client, origin=origin).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("server", "host"),
+    [
+        (("192.0.2.7", 8577), "192.0.2.7:8577"),
+        (("192.0.2.7", 80), "192.0.2.7"),
+        (("::ffff:192.0.2.7", 8577), "192.0.2.7:8577"),  # of a socket that takes both kinds of addresses
+        (("2001:db8::1", 8577), "[2001:db8::1]:8577"),
+    ],
+)
+def test_the_address_that_a_connection_came_to_is_ours_but_no_name_is(server, host):
+    def asked(host, origin):
+        scope = {"type": "http", "method": "POST", "server": server, "headers": [(b"host", host.encode())]}
+        scope["headers"] += [(b"origin", origin.encode())]
+        APP._check(scope)
+
+    asked(host, f"http://{host}")
+    for name, origin in (
+        ("evil.example:8577", f"http://{host}"),
+        (host, "http://evil.example:8577"),
+        (host.replace("2", "3"), f"http://{host}"),
+        (host, f"https://{host}"),
+    ):
+        with pytest.raises(guards.Refused):
+            asked(name, origin)
+
+
+def test_a_server_without_an_address_goes_by_its_names_alone():
+    scope = {"type": "http", "method": "GET", "headers": [(b"host", b"/run/label.sock")]}
+    for server in (None, ("/run/label.sock", None)):
+        with pytest.raises(guards.Refused):
+            APP._check({**scope, "server": server})
 
 
 def test_a_change_that_does_not_say_where_it_comes_from_is_refused(client):

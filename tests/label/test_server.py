@@ -1,5 +1,6 @@
 """What the server answers to whom, by raw requests: tokens, cookies, marks of forms, files, and what is only text."""
 
+import os
 import re
 import time
 
@@ -187,6 +188,10 @@ def test_media_stay_in_their_folder(opened, tmp_path):
     (folder / "a.png").write_bytes(b"png")
     (folder / "a.txt").write_text("text")
     (tmp_path / "b.png").write_bytes(b"secret")
+    (folder / "link").symlink_to(tmp_path)
+    (folder / "link.png").symlink_to(tmp_path / "b.png")
+    (folder / "round.png").symlink_to(folder / "round.png")
+    os.mkfifo(folder / "pipe.png")  # whoever opened it would wait for ever
     client = opened(classes_campaign(tmp_path), media=Media.of(str(folder)))
     come_in(client)
     assert client.get("/media/a.png").content == b"png"
@@ -199,6 +204,15 @@ def test_media_stay_in_their_folder(opened, tmp_path):
         "%00",
         str(tmp_path / "b.png"),
         "a.png/../../b.png",
+        "%2e%2e%2fb.png",
+        "%252e%252e%252fb.png",
+        "%c0%ae%c0%ae/b.png",
+        f"/{tmp_path}/b.png",
+        "link/b.png",
+        "link.png",
+        "pipe.png",
+        "round.png",
+        "a/" * 900 + "b.png",
     ):
         answer = client.get(f"/media/{name}")
         assert answer.status_code == 404, name
@@ -217,6 +231,63 @@ def test_keys_are_chosen_for_a_browser(opened, tmp_path):
     assert 'data-key="g"' in page
     assert 'data-key="l"' not in page
     assert 'data-key="1"' not in page
+
+
+def test_more_keys_than_a_browser_keeps_are_refused_and_the_browser_stays_in(opened, tmp_path):
+    table, path = tmp_path / "t.csv", tmp_path / "c.stakes"
+    names = [f"a class with a name of some length, number {at} of them" for at in range(60)]
+    write_csv(table, ["id", "x", "state"], [(f"r{at}", at, names[at % 2] if at < 6 else None) for at in range(20)])
+    model = ModelSpec("extra-trees", {"n_estimators": 20})
+    Campaign.create(path, table, "state", "zero-one", id_column="id", classes=tuple(names), model=model).close()
+    client = opened(path)
+    mark = come_in(client)
+    letters = [chr(at) for at in range(0x3B1, 0x3C2)] + [chr(at) for at in range(0x430, 0x450)]
+    chosen = {"mark": mark, **{f"class:{name}": key for name, key in zip(names, letters, strict=False)}}
+    refused = client.post("/keys", data=chosen, headers=ORIGIN)
+    assert refused.status_code == 422
+    assert "more than a browser keeps" in refused.text
+    usual = {name: str(place) for place, name in enumerate(names[:9], 1)}
+    few = {"mark": mark, **{f"class:{name}": usual.get(name, "") for name in names}, f"class:{names[40]}": "q"}
+    assert client.post("/keys", data={**few, "class:of somebody else": "x"}, headers=ORIGIN).status_code == 303
+    browser = client.secret.opened(client.cookies[client.secret.cookie].strip('"'))
+    assert (browser.name, browser.keys) == ("Anna", {f"class:{names[40]}": "q"})
+    assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("left", ["a.\xe9", "\xe9.\xe9", "x", "."])
+def test_a_cookie_that_another_server_of_this_machine_left_is_none(opened, tmp_path, left):
+    client = opened(classes_campaign(tmp_path))
+    header = {"Cookie": f"{client.secret.cookie}={left}".encode("latin-1")}
+    assert client.get("/", headers=header).status_code == 401
+    answer = client.get(f"/?token={client.secret.token}", headers=header)
+    assert answer.status_code == 200  # nobody is shut out by it
+    assert client.secret.cookie in answer.headers["set-cookie"]
+
+
+def test_enter_in_the_box_for_another_class_presses_no_class(opened, tmp_path):
+    """A browser takes the first submit button of the form for Enter; where it is disabled, nothing is sent."""
+    client = opened(classes_campaign(tmp_path, classes=None))
+    come_in(client)
+    page = client.get("/").text
+    form = page[page.index('id="card"') :]
+    first = re.search(r"<button([^>]*)>", form)[1]
+    assert 'disabled="disabled"' in first
+    assert 'hidden="hidden"' in first
+    assert 'name="other"' in form
+
+
+def test_settling_offers_no_class_that_it_would_refuse(opened, tmp_path):
+    path = classes_campaign(tmp_path, classes=None)
+    with Campaign.open(path) as campaign:
+        campaign.tell("p020", "good", annotator="Ben")
+        campaign.tell("p020", "ugly", annotator="Cleo", new_class=True)
+    client = opened(path)
+    mark = come_in(client)
+    page = client.get("/settle").text
+    assert 'name="other"' not in page
+    assert 'value="ugly"' in page
+    form = {"mark": mark, "row": "p020", "label": "ugly"}
+    assert client.post("/settle", data=form, headers={**ORIGIN, "X-Part": "1"}).status_code == 200
 
 
 def test_a_disagreement_is_settled(opened, tmp_path):

@@ -40,8 +40,16 @@ def test_a_cookie_is_read_back_and_nothing_else_is(tmp_path):
     assert secret.opened(sealed) == browser
     text, _, mark = sealed.partition(".")
     forged = secret.sealed(Browser("id", "Eve")).partition(".")[0]
-    for wrong in (None, "", "x", sealed[:-1], f"{forged}.{mark}", f"{text}.", other.sealed(browser), "\xff." + mark):
+    for wrong in (None, "", "x", sealed[:-1], f"{forged}.{mark}", f"{text}.", other.sealed(browser), "\xff." + mark,
+                  f"{text}.\xe9", "\xe9.\xe9", "\udcff.\udcff", "a.b.c", f"{text}.{mark}.x"):  # fmt: skip
         assert secret.opened(wrong) is None
+
+
+def test_more_than_a_browser_keeps_is_refused_rather_than_lost(tmp_path):
+    secret = Secret.of(tmp_path / "c.stakes")
+    many = Browser("id", "Anna", {f"class:{'x' * 100}{at}": "k" for at in range(30)})
+    with pytest.raises(StakesError, match="30 keys of your own are more than a browser keeps"):
+        secret.sealed(many)
 
 
 def test_marks_of_forms_belong_to_one_browser(tmp_path):

@@ -149,7 +149,7 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, int]:
 
 
 def harden(path: Path, connection: sqlite3.Connection) -> None:
-    """Let nothing in a stranger's file run, have every page looked at, and take no value for longer than the file."""
+    """Let nothing in a file of others run, have every page looked at, and take no value for longer than the file."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(path.stat().st_size, 1_000_000), MOST_BYTES))
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")

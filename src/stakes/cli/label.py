@@ -17,6 +17,8 @@ from stakes.exceptions import StakesError
 
 _PORT = 8577
 _LOCAL = ("127.0.0.1", "::1", "localhost")
+_ANY = ("0.0.0.0", "::")
+_DOCUMENTATION = ("192.0.2.1", 9)  # belongs to nobody
 _MINUTE = 60.0
 _WARNING = (
     "Warning: other machines can reach the page at {}, and what is sent is not encrypted: whoever can listen there can "
@@ -71,6 +73,7 @@ def label_command(
     serving = _serving_modules()
     from stakes.label.command import CommandAnnotator
     from stakes.label.flow import Desk, Rules
+    from stakes.label.guards import host_names
     from stakes.label.media import Media
     from stakes.label.server import Label
     from stakes.label.session import Secret
@@ -92,13 +95,17 @@ def label_command(
         return Desk(Campaign.open(path, trust=trust), rules, worker)
 
     listening = _listening(host, port)
-    hosts = _hosts(host, listening.getsockname()[1], names)
     secret, scheme = Secret.of(path, renew=new_token), "http" if certificate is None else "https"
+    hosts = _hosts(host, listening.getsockname()[1], names, scheme)
     label, address = Label(desk, secret, hosts, scheme), f"{scheme}://{hosts[0]}/?token={secret.token}"
     if host not in _LOCAL and certificate is None:
         click.echo(_WARNING.format(host), err=True)
     kept = "Whoever has this address can label. Ctrl+C ends the server; every label is kept."
-    as_json_or(as_json, {"address": address}, [f"Label at {address}", kept])
+    printed = [f"Label at {address}", kept]
+    if (outside := _address_for_others(host)) is not None:
+        reached = host_names(outside, listening.getsockname()[1], scheme)[0]
+        printed.insert(1, f"      or {scheme}://{reached}/?token={secret.token}")
+    as_json_or(as_json, {"address": address}, printed)
     sys.stdout.flush()
     if browse:
         webbrowser.open(address)
@@ -162,10 +169,25 @@ def _listening(host: str, port: int) -> socket.socket:
     raise StakesError(f"nothing can listen at {host}, port {port} ({why.strerror or why}); give another --port")
 
 
-def _hosts(host: str, port: int, names: tuple[str, ...]) -> list[str]:
+def _hosts(host: str, port: int, names: tuple[str, ...], scheme: str = "http") -> list[str]:
     """The names with ports that the server goes by, the one that is printed first."""
-    local = ["127.0.0.1", "localhost", "[::1]"] if host in (*_LOCAL, "0.0.0.0", "::") else []
-    own = [] if host in ("0.0.0.0", "::", *_LOCAL) else [f"[{host}]" if ":" in host else host]
-    if host in ("0.0.0.0", "::"):
+    from stakes.label.guards import host_names
+
+    local = ["127.0.0.1", "localhost", "[::1]"] if host in (*_LOCAL, *_ANY) else []
+    own = [f"[{host}]" if ":" in host else host] if host not in (*_ANY, "localhost") else []
+    if host in _ANY:
         own = [socket.gethostname()]
-    return [f"{each}:{port}" for each in dict.fromkeys([*names, *own, *local])]
+    return [name for each in dict.fromkeys([*names, *own, *local]) for name in host_names(each, port, scheme)]
+
+
+def _address_for_others(host: str) -> str | None:
+    """The address of this machine in its network, for a telephone that does not know its name."""
+    if host not in _ANY:
+        return None
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        try:
+            asked.connect(_DOCUMENTATION)  # sends nothing: it only looks up which way it would go
+        except OSError:
+            return None
+        found = str(asked.getsockname()[0])
+    return None if found.startswith("127.") else found

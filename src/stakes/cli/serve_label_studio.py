@@ -89,9 +89,14 @@ def serve_label_studio_command(
 
 def _serve(app: object, host: str, port: int, certificate: str | None, private_key: str | None) -> None:
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    from stakes.label.guards import patient
 
     uvicorn.run(
         app,  # type: ignore[arg-type]
+        http=patient(H11Protocol),  # type: ignore[arg-type]
+        ws="none",
         host=host,
         port=port,
         log_level="warning",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,7 +108,8 @@ def label_of(value: Any, place: str) -> str | float | None:
         value = value[0] if value else None
     if value is None or isinstance(value, str):
         return (value or "").strip() or None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    # compared, as a whole number of many digits is no float
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
         raise StakesError(
             f"{place} has the label {json.dumps(value)[:100]}, which is no class and no number. {NOTHING}"
         )

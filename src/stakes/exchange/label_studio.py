@@ -150,7 +150,7 @@ def check_config(campaign: Campaign, config: str) -> None:
         raise StakesError("the labelling interface has a declaration (<! ..), and none is expected: take it out.")
     try:
         root = ElementTree.fromstring(config)
-    except ElementTree.ParseError as error:
+    except (ElementTree.ParseError, UnicodeEncodeError) as error:  # the second of half a character
         raise StakesError(f"the labelling interface is no XML: {error}") from None
     wanted = "Number" if classes is None else "Choices"
     control = next((each for each in root.iter(wanted) if each.get("name") == CONTROL), None)

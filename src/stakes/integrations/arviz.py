@@ -21,6 +21,8 @@ from stakes.beliefs.draws import LogLikelihood
 from stakes.exceptions import StakesError
 from stakes.losses import REAL, Domain
 
+__all__ = ["categorical_ensemble", "joint_draws", "merged", "normal_ensemble"]
+
 Host = NDArray[Any]
 GROUPS = ("predictions", "posterior_predictive", "posterior", "prior_predictive", "prior")
 """Groups in which a variable is looked up, in this order."""

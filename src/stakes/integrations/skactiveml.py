@@ -25,6 +25,8 @@ from stakes.losses.domains import Classes
 from stakes.models import belief_of
 from stakes.models.labelled import with_belief
 
+__all__ = ["LossDriven"]
+
 Host = NDArray[Any]
 _CONFIGURATIONS = 256  # of labels of a batch, as `rank` has them
 

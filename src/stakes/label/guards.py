@@ -8,10 +8,10 @@ and may load nothing from elsewhere.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,6 +23,7 @@ MOST_BYTES = 65_536
 PATIENCE = 10.0
 """Seconds within which a request has to be sent."""
 _SAFE = ("GET", "HEAD")
+_USUAL_PORTS = {"http": 80, "https": 443}
 _HEADERS = [
     (
         b"content-security-policy",
@@ -52,7 +53,8 @@ class Guards:
 
     Attributes:
         app: What answers requests that pass.
-        hosts: The names with ports that the server goes by, such as 127.0.0.1:8577.
+        hosts: The names with ports that the server goes by, such as 127.0.0.1:8577; the address that a connection came
+            to is always one of them.
         scheme: http, or https.
     """
 
@@ -83,23 +85,49 @@ class Guards:
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value)
         hosts = [each.decode("latin-1").lower() for each in headers.get(b"host", [])]
-        if len(hosts) != 1 or hosts[0] not in self.hosts:
+        ours = {*self.hosts, *_address_of(scope, self.scheme)}
+        if len(hosts) != 1 or hosts[0] not in ours:
             raise Refused(421, "this server does not go by that name; use the address that stakes label printed")
-        if scope["method"] not in _SAFE:
-            self._check_origin([each.decode("latin-1") for each in headers.get(b"origin", [])])
+        origins = [each.decode("latin-1").lower() for each in headers.get(b"origin", [])]
+        if scope["method"] not in _SAFE and not self._is_change_of_ours(origins, ours):
+            raise Refused(403, "a change must come from a page of this server")
         lengths = headers.get(b"content-length", [])
         if lengths and (not lengths[0].isdigit() or int(lengths[0][:12]) > MOST_BYTES):
             raise Refused(413, f"a request holds at most {MOST_BYTES:,} bytes")
 
-    def _check_origin(self, origins: list[str]) -> None:
-        """A change comes from a page of this server: browsers say which page it is."""
-        if len(origins) != 1 or not self.is_ours(origins[0]):
-            raise Refused(403, "a change must come from a page of this server")
+    def _is_change_of_ours(self, origins: list[str], hosts: Collection[str]) -> bool:
+        """Whether a change comes from a page of this server: browsers say which page it is."""
+        return len(origins) == 1 and origins[0] in {f"{self.scheme}://{host}" for host in hosts}
 
-    def is_ours(self, origin: str) -> bool:
-        """Whether an origin is one of this server's."""
-        parts = urlsplit(origin)
-        return parts.scheme == self.scheme and parts.netloc.lower() in self.hosts and not parts.path
+
+def _address_of(scope: Scope, scheme: str) -> list[str]:
+    """The address that a connection came to, as a browser writes it: no foreign name can be bent to an address."""
+    try:
+        host, port = scope["server"]
+        address = ipaddress.ip_address(host)
+    except (KeyError, TypeError, ValueError):
+        return []
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address  # of a socket for both kinds
+    return host_names(f"[{address}]" if address.version == 6 else str(address), port, scheme)
+
+
+def host_names(name: str, port: int, scheme: str) -> list[str]:
+    """How browsers call a server: without the port where it is the usual one of the scheme.
+
+    Args:
+        name: A name, or an address as it stands in a link.
+        port: Where it listens.
+        scheme: http, or https.
+
+    Returns:
+        What may stand in a request, as browsers write it first.
+
+    Examples:
+        >>> host_names("127.0.0.1", 8577, "http"), host_names("127.0.0.1", 80, "http")
+        (['127.0.0.1:8577'], ['127.0.0.1', '127.0.0.1:80'])
+    """
+    return [name, f"{name}:{port}"] if port == _USUAL_PORTS[scheme] else [f"{name}:{port}"]
 
 
 async def _whole_body(receive: Receive) -> bytes:
@@ -169,12 +197,11 @@ class PatientProtocol(asyncio.Protocol):
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
-        self.transport: asyncio.Transport | None = None
+        self.transport: asyncio.BaseTransport | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
-        assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self._wait()
         self.inner.connection_made(transport)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -63,10 +63,10 @@ class View:
     to_settle: int
 
 
-def default_keys(classes: Sequence[str], numbers: bool) -> dict[str, str]:
-    """1 to 9 for classes, and a letter for each act."""
-    found = {} if numbers else {name: str(place) for place, name in enumerate(classes[:9], 1)}
-    return {**{f"class:{name}": key for name, key in found.items()}, **ACT_KEYS}
+def usual_keys(classes: Sequence[str], numbers: bool) -> dict[str, str]:
+    """1 to 9 for classes, none for more of them, and a letter for each act."""
+    places = [] if numbers else list(enumerate(classes, 1))
+    return {**{f"class:{name}": str(place) if place <= 9 else "" for place, name in places}, **ACT_KEYS}
 
 
 def void(name: str, /, **attributes: str) -> Markup:
@@ -150,7 +150,7 @@ def _framed(view: View, here: str, content: Content) -> Markup:
     header = tag("header", [tag("strong", view.title, class_="title"), tag("nav", links, aria_label="Pages"), who])
     lost = tag(
         "p",
-        "The connection is lost. Nothing is: what you did last is sent as soon as the server answers.",
+        "The connection to the server is lost. What you did last is kept here, and sent as soon as it is back.",
         id="lost", role="alert", hidden="hidden",
     )  # fmt: skip
     live = tag("p", "", id="live", role="status", aria_live="polite", class_="unseen")
@@ -219,7 +219,7 @@ def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None
         _values(dispute.card),
         tag("h2", "Opinions", class_="question"),
         tag("ul", opinions, class_="opinions"),
-        _answers(view, ["What is ", tag("em", view.brief.target), " really?"]),
+        _answers(replace(view, more_classes=False), ["What is ", tag("em", view.brief.target), " really?"]),
     ]
     return [
         _notice(notice),
@@ -231,15 +231,13 @@ def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None
 
 def keys_page(view: View, problem: str | None = None, saved: bool = False) -> Markup:
     """Which key does what."""
-    rows = [(name, _meaning(name)) for name in default_keys(view.classes, view.numbers)]
-    more = [(f"class:{name}", _meaning(f"class:{name}")) for name in view.classes[9:]] if not view.numbers else []
     boxes = [
         tag("div", [
-            tag("label", meaning, for_=f"key-{place}"),
+            tag("label", _meaning(name), for_=f"key-{place}"),
             void("input", id=f"key-{place}", name=name, value=view.keys.get(name, ""), maxlength="1", size="2",
                  autocapitalize="off", autocomplete="off", spellcheck="false"),
         ], class_="key")
-        for place, (name, meaning) in enumerate([*rows, *more])
+        for place, name in enumerate(usual_keys(view.classes, view.numbers))
     ]  # fmt: skip
     fixed = "Ctrl+Z undoes what you did last. Enter saves a number. An empty box turns a key off."
     wrong = [tag("p", problem, role="alert", class_="problem")] if problem else []
@@ -376,7 +374,9 @@ def _answers(view: View, question: Content) -> Markup:
     """The question, with buttons or a box; few enough to stay in sight while a long row is read."""
     few = " few" if view.numbers or len(view.classes) <= _FEW else ""
     heading = tag("h2", question, class_="question", id="question")
-    return Markup(tag("div", [heading, _choices(view)], class_=f"answers{few}") + _other(view))
+    # Enter in a box presses the first button of a form, which is a class: one that cannot be pressed comes before it
+    first = tag("button", "", type="submit", disabled="disabled", hidden="hidden") if view.more_classes else ""
+    return Markup(text(first) + tag("div", [heading, _choices(view)], class_=f"answers{few}") + _other(view))
 
 
 def _choices(view: View) -> Markup:
@@ -406,7 +406,7 @@ def _other(view: View) -> Markup:
     other = [
         tag("label", "Another class", for_="other"),
         void("input", id="other", name="other", type="text", maxlength="200", autocomplete="off", data_keep="1"),
-        tag("button", "Save", type="submit", name="label", value=""),
+        tag("button", "Save", type="submit", name="label", value="", id="save-other"),
     ]
     return tag("details", [tag("summary", "Another class"), tag("div", other, class_="other")])
 

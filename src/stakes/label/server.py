@@ -206,7 +206,8 @@ class Label:
         if request.method == "GET":
             return HTMLResponse(pages.keys_page(view, saved="saved" in request.query_params))
         form = await self._form(request, browser)
-        chosen = {name: key.strip().lower()[:1] for name, key in form.items() if name != "mark"}
+        usual = pages.usual_keys(view.classes, view.numbers)
+        chosen = {name: key.strip().lower()[:1] for name, key in form.items() if name in usual}
         pressed = [key for key in chosen.values() if key]
         if len(set(pressed)) < len(pressed):
             twice = next(key for key in pressed if pressed.count(key) > 1)
@@ -214,7 +215,11 @@ class Label:
                 replace(view, keys=chosen), f"{twice!r} is the key for two things; give each its own"
             )
             return HTMLResponse(page, 422)
-        return self._with_cookie(RedirectResponse("/keys?saved", 303), replace(browser, keys=chosen))
+        own = {name: key for name, key in chosen.items() if key != usual[name]}
+        try:
+            return self._with_cookie(RedirectResponse("/keys?saved", 303), replace(browser, keys=own))
+        except StakesError as error:
+            return HTMLResponse(pages.keys_page(replace(view, keys=chosen), str(error)), 422)
 
     async def _panel(self, request: Request) -> Response:
         """What may change while somebody looks at a row."""
@@ -269,26 +274,28 @@ class Label:
         form = await self._form(request, browser)
         visit, settling = self._visit(browser), act == "settle" or form.get("back") == "/settle"
 
-        def made() -> tuple[Content, bool, str]:
+        def made() -> tuple[Content, bool, str, int | None]:
             desk, notes = self._the_desk, list[str]()
-            view, change = visit.view(), visit.change(act, form)
+            change = visit.change(act, form)
             try:
                 card = desk.next(browser.name, lambda: notes.append(change()))
             except StakesError as error:
-                return "", False, str(error)
+                return "", False, str(error), None
             if settling:
                 desk.look()
-                return visit.to_settle(visit.view(), notes[0]), True, notes[0]
-            return visit.work(view, card, notes[0]), True, notes[0]
+            view = visit.view()  # with a class that has just come up, and one row less to settle
+            shown = visit.to_settle(view, notes[0]) if settling else visit.work(view, card, notes[0])
+            return shown, True, notes[0], view.to_settle
 
-        work, good, notice = await self._in_thread(made)
+        work, good, notice, to_settle = await self._in_thread(made)
         if request.headers.get("x-part") != "1":
             return (
                 RedirectResponse("/settle" if settling else "/", 303)
                 if good
                 else HTMLResponse(pages.message_page("Not saved", [notice], link="Back"), 422)
             )
-        return JSONResponse({"work": text(work), "good": good, "notice": notice}, 200 if good else 422)
+        answer = {"work": text(work), "good": good, "notice": notice, "to_settle": to_settle}
+        return JSONResponse(answer, 200 if good else 422)
 
     # Who it is
 

@@ -114,16 +114,32 @@ class Secret:
         return hmac.compare_digest(token.encode(), self.token.encode())
 
     def sealed(self, browser: Browser) -> str:
-        """What a cookie holds of a browser, signed."""
+        """What a cookie holds of a browser, signed.
+
+        Args:
+            browser: The browser.
+
+        Returns:
+            The cookie.
+
+        Raises:
+            StakesError: If it is longer than a browser would keep.
+        """
         kept = json.dumps({"id": browser.id, "name": browser.name, "keys": dict(browser.keys)}).encode()
         text = base64.urlsafe_b64encode(kept).decode()
+        if len(text) > _LONGEST_COOKIE:
+            raise StakesError(
+                f"{len(browser.keys)} keys of your own are more than a browser keeps; leave more of them as they were"
+            )
         return f"{text}.{self._mark('cookie', text)}"
 
     def opened(self, cookie: str | None) -> Browser | None:
         """The browser that a cookie was given to; None where it is none of ours."""
         text, dot, mark = (cookie or "").partition(".")
-        if not dot or len(text) > _LONGEST_COOKIE or not hmac.compare_digest(mark, self._mark("cookie", text)):
+        if not dot or len(text) > _LONGEST_COOKIE:
             return None
+        if not hmac.compare_digest(mark.encode("utf-8", "surrogatepass"), self._mark("cookie", text).encode()):
+            return None  # as bytes: a cookie that another server of this machine left may hold any letters
         try:
             kept = json.loads(base64.urlsafe_b64decode(text))
         except (ValueError, binascii.Error):
@@ -135,7 +151,7 @@ class Secret:
         return self._mark("form", browser.id)
 
     def _mark(self, *parts: str) -> str:
-        made = hmac.new(self.key, "\0".join(parts).encode(), hashlib.sha256).digest()
+        made = hmac.new(self.key, "\0".join(parts).encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 

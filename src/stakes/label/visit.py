@@ -41,7 +41,7 @@ class Visit:
             brief=desk.campaign.brief,
             name=self.name,
             mark=self.mark,
-            keys={**pages.default_keys(classes, desk.numbers), **self.keys},
+            keys={**pages.usual_keys(classes, desk.numbers), **self.keys},
             numbers=desk.numbers,
             classes=classes,
             more_classes=not desk.numbers and not desk.classes_named,

@@ -237,12 +237,13 @@ def outlook(
 ) -> Outlook:
     """What the best 1, 2, .. n labels would save together, and whether that is worth their cost.
 
-    With `decisions` and `costs`, the advice is to go on if any of the batches saves more than it costs, and to stop
-    only if none does and larger ones cannot: no number of labels saves more than `Outlook.most`. Where the model is
-    known by members, worths are made of those with the truth left out (`stakes.honest_reduction`), since labels that
-    tell which member is right do not tell the truth, and of a learning curve from the labels so far (docs/promises.md).
-    Rows are still chosen for their joint worth. Errors include not knowing the model. Forests of a real target have no
-    joint batches: rows are then ranked alone, and one offer is made.
+    With `decisions` and `costs` there is an advice: to go on if some batch saves more than it costs, and to stop only
+    if none does and larger batches cannot either, because no number of labels saves more than `Outlook.most`.
+
+    If the model is known by members (a forest, an ensemble), what labels save is estimated without assuming that one
+    of the members is the truth (`stakes.honest_reduction`), and combined with a learning curve from the labels so far
+    (docs/promises.md). Rows are still chosen for their joint worth. The errors include that the model may be wrong. For
+    forests of a real target there are no joint batches: rows are ranked alone, and one offer is made.
 
     Args:
         model: A fitted model, as in `rank`.

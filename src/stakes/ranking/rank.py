@@ -106,57 +106,56 @@ def rank(
 ) -> Ranking:
     """The `n` rows of `pool` whose labels are expected to lower `loss` most, best first, and why each was chosen.
 
-    Rows are identified by position; the index of a pandas frame comes back as `row_ids`. Rows whose scores are within
-    1e-9 of each other are put in an order by the random state (in a batch: rows that are exactly equal). Where
-    each is chosen for what it is worth alone, copies (the same in every column) come after all others. A model that is
-    known by draws draws anew for each chunk. Where no label is worth anything, `stakes.acquisition.fallback_scores`
-    ranks. What was taken for granted is in the notes of the result.
+    Rows are identified by their position in the pool; the index of a pandas frame comes back as `row_ids`. Ties are
+    broken by the random state: scores within 1e-9 of each other, or in a batch exactly equal ones. If each row is
+    chosen for what it is worth alone, copies of a row (equal in every column) come after all others. If no label is
+    worth anything, rows are ranked by `stakes.acquisition.fallback_scores`. A model that is known by random draws is
+    drawn anew for each chunk of rows. The notes of the result say what was assumed.
 
     Args:
-        model: A fitted model of any kind that `stakes.models.belief_of` knows, or with a method `belief`; with `y` or
-            `labelled` any classifier or regressor with scikit-learn's methods, fitted or not (docs/estimators.md); None
-            for a `cold_start`.
+        model: A fitted model that `stakes.models.belief_of` knows, or one with a method `belief`. With `y` or
+            `labelled` also any other classifier or regressor with scikit-learn's methods, fitted or not
+            (docs/estimators.md). None for a `cold_start`.
         loss: What a wrong answer costs.
-        pool: [N, p]: rows that could be labelled. They go to the model as they are: arrays, sparse matrices, data
-            frames, Arrow tables; to networks also rows of any shape, texts and dicts of tensors (docs/torch.md). A pool
-            may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow file or of a folder of
-            these, or a `stakes.ranking.Pool`, of which the best rows are kept (docs/large_pools.md).
-        y: [N]: labels of the rows of `pool`, with NaN, None or empty text where there is none. The rows without a label
-            are then the pool, positions count in the whole table, and the others are the labelled rows.
-        labelled: The rows [n, p] and labels [n] that the model was fitted to, where `pool` does not hold them. Of a
-            model that says nothing of how sure it is, copies are fitted to these rows drawn anew
-            (`stakes.models.Bootstrap`); one that was not fitted is fitted to them; a note says so. A model that has a
-            belief of its own is used as it is.
-        contexts: [M, p]: where predictions or decisions will be made. Without them the pool stands for the future: all
-            of it, or `max_contexts` rows drawn with the random state.
+        pool: [N, p]: the rows that could be labelled. They are passed on to the model as they are: arrays, sparse
+            matrices, data frames or Arrow tables; for networks also rows of any shape, texts and dicts of tensors
+            (docs/torch.md). A pool may be larger than memory: a `numpy.memmap`, the path of a .npy, Parquet or Arrow
+            file or of a folder of these, or a `stakes.ranking.Pool` (docs/large_pools.md).
+        y: [N]: the labels of the rows of `pool`, with NaN, None or empty text where there is none. The rows without a
+            label are then the pool, and the others are the labelled rows. Positions still count in the whole table.
+        labelled: The rows [n, p] and labels [n] that the model was fitted to, if `pool` does not contain them. They are
+            needed for a model that does not say how unsure it is: copies of it are fitted to resampled rows
+            (`stakes.models.Bootstrap`). A model that is not fitted yet is fitted to them, and a note says so. A model
+            with a belief of its own is used as it is.
+        contexts: [M, p]: the rows for which predictions or decisions will be needed. Without them the pool stands for
+            the future: all of it, or `max_contexts` rows drawn with the random state.
         n: How many rows to choose.
-        costs: [N], or one number: what a label costs. Rows are then ranked by worth for each unit of cost.
-        budget: What all labels may cost together (each costs 1 without `costs`); rows that it does not reach are passed
-            over.
+        costs: [N], or one number: what a label costs. Rows are then ranked by worth per unit of cost.
+        budget: What all labels together may cost (each costs 1 without `costs`). Rows that no longer fit into it are
+            passed over.
         context_weights: [M]: how often each context comes up (without contexts: one for each row of the pool).
-        target: "label" to predict the label that will be realised at a context, noise included; "latent" for the
-            function without it.
-        classes: All classes in the order of the loss, where the model has not seen them all.
-        batch: True to choose rows for what their labels are worth together, which needs a belief about them all at
-            once: about a `shortlist` of rows. False: each for what it is worth alone, which is fast. None: together
-            where the belief allows for it and it takes seconds, as `outlook` and `stakes suggest` do; alone under
-            ensembles of a real target, with nine classes or more, and for hundreds of rows.
-        shortlist: How many rows are looked at together, those that are worth most alone. None: 1000, or under an
-            ensemble 100, and fewer with many classes (docs/large_pools.md).
-        pending: Positions of rows whose labels are on their way: they are not chosen, and a batch counts what it adds
-            to them.
+        target: "label" to predict the label at a context, noise included; "latent" for the function without noise.
+        classes: All classes in the order of the loss, if the model has not seen all of them.
+        batch: True: choose rows for what their labels are worth together, which needs a joint belief about a
+            `shortlist` of rows. False: choose each row for what it is worth alone, which is fast. None: together if the
+            belief allows it and it takes seconds, as in `outlook` and `stakes suggest`; alone under ensembles of a real
+            target, with nine classes or more, and for hundreds of rows.
+        shortlist: How many rows are considered together: those that are worth most alone. None: 1000; under an ensemble
+            100, and fewer with many classes (docs/large_pools.md).
+        pending: Positions of rows whose labels are on their way. They are not chosen again, and a batch counts what it
+            adds to them.
         random_state: A whole number or a `numpy.random.Generator`.
-        max_contexts: The most rows of the pool that stand for the future. None: 1000, and fewer, but 250 at least, for
+        max_contexts: At most this many rows of the pool stand for the future. None: 1000; fewer, but at least 250, for
             large pools and many classes (docs/large_pools.md).
-        max_rows: The most rows that are scored; of others a note says how many there were. None: all of a file, and of
-            a table in memory as many as are scored within seconds (docs/large_pools.md).
+        max_rows: At most this many rows are scored; a note says how many were not. None: all rows of a file, and of a
+            table in memory as many as can be scored within seconds (docs/large_pools.md).
         chunk: How many rows are read and scored at a time.
-        n_jobs: Workers that score them (None: one, or what `joblib.parallel_config` says; -1: all cores), with the same
-            result for any number of them.
-        client: A `dask.distributed.Client`: the workers of its cluster open the files of the pool themselves, and send
-            back their best rows (docs/clusters.md). `pool` is then the path or address of Parquet or Arrow files, which
+        n_jobs: The number of workers that score rows. None: one, or what `joblib.parallel_config` says; -1: one per
+            core. The result is the same for any number.
+        client: A `dask.distributed.Client`: the workers of its cluster open the files of the pool themselves and send
+            back their best rows (docs/clusters.md). `pool` is then the path or address of Parquet or Arrow files that
             all workers can open, or a Dask DataFrame or Array.
-        progress: True shows a line on the error stream; a callable is called with what is being done and the share
+        progress: True shows a line on the error stream. A callable is called with what is being done and the share
             that is done.
 
     Returns:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from experiments.__main__ import chosen
+from experiments.__main__ import chosen, main
+from experiments.datasets import DatasetError, load
 from experiments.paper import over_the_run
 from experiments.paper.report import PRINTED, report
 from experiments.paper.results import read
@@ -117,6 +119,50 @@ def test_the_page_has_what_table_2_shows_besides():
         f"its mean is {tail.mean:.0f} ({sum(first) / 25:.0f} in the first 25 runs), its median {tail.median:.0f}"
         in PAGE
     )
+
+
+def test_the_page_says_how_far_table_2_is_from_what_was_printed():
+    def gap(strategy, metric, printed=None):
+        ours, (mean, sem) = final("table2-published", strategy, metric), PRINTED[printed or strategy, metric]
+        return (ours.mean - mean) / math.hypot(sem, ours.sem)
+
+    gaps = sorted(abs(gap(strategy, metric)) for strategy in ("Random", "EVR", "EVR_w") for metric in ("SEL", "SEL_w"))
+    assert f"every number but one is within {gaps[-2]:.1f} standard errors of the difference" in PAGE
+    assert gaps[-1] > 3.0
+    noisy = gap("EVR_w by Monte Carlo", "SEL", "EVR_w")
+    assert f"{-noisy:.1f} standard errors below the printed number" in PAGE
+    ahead = [final("table2-text", strategy, "SEL_w").mean for strategy in ("EVR_w", "EVR")]
+    assert "EVR_w leads EVR on SEL_w there, too ({:.1f} against {:.1f})".format(*ahead) in PAGE
+
+
+def test_the_page_says_on_yacht_and_estate_what_means_and_plain_errors_show():
+    means = pair("regression-yacht-published", "EVR_w", "EVR", "SEL_w", "loss")
+    assert f"({means.value:.0f}, {means.low:.0f} to {means.high:.0f})" in PAGE
+    assert means.low < 0 < means.high
+    assert 10 ** pair("regression-yacht-published", "EVR_w", "EVR", "SEL_w", "log10").value < 0.25  # "a quarter"
+    for name in ("yacht", "estate"):
+        assert pair(f"regression-{name}-published", "EVR_w", "EVR", "SEL", "loss").low > 0
+
+
+def test_the_page_says_how_long_classification_took():
+    about = [each.about for name, each in KEPT.items() if name.startswith("class") and name.endswith("intelex")]
+    fits, scores = (sum(each[part] for each in about) / 60 for part in ("fit_seconds", "score_seconds"))
+    assert len(about) == 4
+    assert f"took {fits:.0f} minutes of fits and {scores:.0f} of scores" in PAGE
+
+
+def test_the_page_says_how_far_weights_spread_in_native_units():
+    """Of the table itself: exp(-z) from the cheapest to the most expensive house."""
+    try:
+        prices = load("estate").target
+    except DatasetError:
+        pytest.skip("needs the data of the paper")
+    assert f"exp(-z) spans {np.ptp(prices) / math.log(10):.1f} orders of magnitude on Estate" in PAGE
+
+
+def test_the_page_says_of_the_quick_look_what_its_help_says():
+    (minutes,) = re.findall(r"--quick --jobs 2 +# 2 runs of a few labels, about (\w+) minutes", PAGE)
+    assert f"2 runs of a few labels, in about {minutes} minutes for all" in Path(main.__code__.co_filename).read_text()
 
 
 def curves(name, strategy, metric):

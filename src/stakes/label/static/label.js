@@ -11,6 +11,23 @@ function say(words) {
   by("live").textContent = words;
 }
 
+function who() {
+  const shown = document.querySelector("header .who");
+  return shown ? shown.textContent : "";
+}
+
+// How many rows are to be settled, beside the link to them.
+function settling(count) {
+  const link = document.querySelector('nav a[href="/settle"]');
+  if (!link) return;
+  link.textContent = count ? "Settle " : "Settle";
+  if (!count) return;
+  const shown = document.createElement("span");
+  shown.className = "count";
+  shown.textContent = count;
+  link.append(shown);
+}
+
 function lost(is) {
   if (by("lost")) by("lost").hidden = !is;
 }
@@ -73,12 +90,13 @@ async function change(form, button) {
   const address = (button && button.getAttribute("formaction")) || form.getAttribute("action");
   const body = new URLSearchParams(new FormData(form));
   if (button && button.name) body.set(button.name, button.value);
-  sending = { address, body: body.toString() };
+  sending = { address, body: body.toString(), who: who() };
   sessionStorage.setItem("stakes:sending", JSON.stringify(sending));
   if (button) button.classList.add("pressed");
   freeze(true);
   const response = await send(address, sending.body);
-  sessionStorage.removeItem("stakes:sending");
+  // who is not let in any more, or whose form is an old one, has saved nothing: it is sent once more when they are back
+  if (response.status !== 401 && response.status !== 403) sessionStorage.removeItem("stakes:sending");
   if (!(response.headers.get("Content-Type") || "").startsWith("application/json")) {
     location.reload();
     return;
@@ -87,6 +105,7 @@ async function change(form, button) {
   if (answer.good) {
     forget();
     by("work").innerHTML = answer.work;
+    settling(answer.to_settle);
     focusCard();
   } else {
     freeze(false);
@@ -109,7 +128,11 @@ async function change(form, button) {
 async function resume() {
   const before = sessionStorage.getItem("stakes:sending");
   if (!before) return;
-  const { address, body } = JSON.parse(before);
+  const { address, body, who: sender } = JSON.parse(before);
+  if (sender !== who()) {
+    sessionStorage.removeItem("stakes:sending"); // somebody else sits here now
+    return;
+  }
   const mark = document.querySelector("input[name=mark]");
   const fresh = new URLSearchParams(body);
   if (mark) fresh.set("mark", mark.value);
@@ -131,6 +154,7 @@ async function look() {
       lost(false);
       const answer = await response.json();
       if (panel.innerHTML !== answer.panel) panel.innerHTML = answer.panel;
+      settling(answer.to_settle);
       if (document.querySelector("[data-wait]") && answer.ranked) location.reload();
       if (answer.refitting || document.querySelector("[data-wait]")) wait = 1000;
     } else if (response.status === 401) {
@@ -174,6 +198,11 @@ document.addEventListener("keydown", (event) => {
       event.preventDefault();
       change(undo, null);
     }
+    return;
+  }
+  if (event.target.id === "other" && event.key === "Enter" && !event.isComposing) {
+    event.preventDefault();
+    if (event.target.value.trim()) change(by("card"), by("save-other"));
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !by("card")) return;
