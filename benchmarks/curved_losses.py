@@ -18,6 +18,7 @@ from stakes import (
     CRPS,
     FiniteActions,
     InterpolatedWeight,
+    Linex,
     LogWarp,
     Pinball,
     SquaredError,
@@ -40,13 +41,16 @@ def _shortfall(z: Any) -> Any:
 
 
 SIGMOID = Weight(lambda z: 1.0 / (1.0 + np.exp(-2.0 * z)))
+EIGHT = InterpolatedWeight(_VALUES.tolist(), (1.0 + _VALUES**2).tolist())
+KINKED = Weight(lambda z: 1.0 + np.maximum(z, 0.0), breakpoints=(0.0,))
 LOSSES: dict[str, tuple[Any, bool]] = {
     "squared error": (SquaredError(), False),
     "threshold decision": (ThresholdDecision(0.5, miss=5.0), False),
-    "weight of eight points": (
-        SquaredError(InterpolatedWeight(_VALUES.tolist(), (1.0 + _VALUES**2).tolist())),
-        False,
-    ),
+    "weight of eight points": (SquaredError(EIGHT), False),
+    "squared error, weight that kinks": (SquaredError(KINKED), False),
+    "Linex, weight of eight points": (Linex(1.0, EIGHT), False),
+    "CRPS, sigmoid weight": (CRPS(SIGMOID), False),
+    "CRPS, weight of eight points": (CRPS(EIGHT), False),
     "pinball, sigmoid weight": (Pinball(0.8, SIGMOID), False),
     "CRPS of a log-warped process": (CRPS(), True),
     "three actions with kinked costs": (FiniteActions(_shortfall, tuple(_STOCK.tolist())), False),

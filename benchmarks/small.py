@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.curved_losses import EIGHT, SIGMOID
 from benchmarks.measure import Row, Settings, race
 from benchmarks.members import probabilities
 from stakes import (
+    CRPS,
     CategoricalEnsemble,
     GaussianBelief,
-    InterpolatedWeight,
+    Linex,
     LogLoss,
+    Pinball,
     SquaredError,
     ThresholdDecision,
     score,
@@ -33,17 +36,18 @@ def rows(given: Settings) -> Iterator[Row]:
     mixing = rng.standard_normal((N + M, 6)) / 2.0
     latent = mixing @ mixing.T
     mean, variance, labels = np.zeros(M), np.diag(latent)[N:], np.diag(latent)[:N] + 0.2
-    values = np.linspace(-2.0, 2.0, 8)
     process = GaussianBelief(mean, variance, labels, latent[:N, N:])
     soft = CategoricalEnsemble(candidates, contexts)
-    eight = SquaredError(InterpolatedWeight(values.tolist(), (1.0 + values**2).tolist()))
     jobs: dict[str, Callable[[], Any]] = {
         "plain log loss of members": lambda: _information(candidates, contexts),
         "log loss of members": lambda: score(LogLoss(), soft),
         "plain variance reduction": lambda: (latent[:N, N:] ** 2 / labels[:, None]).mean(axis=1),
         "squared error of a process": lambda: score(SquaredError(), process),
         "threshold decision of a process": lambda: score(ThresholdDecision(0.5), process),
-        "weight of eight points of a process": lambda: score(eight, process),
+        "weight of eight points of a process": lambda: score(SquaredError(EIGHT), process),
+        "Linex, weight of eight points of a process": lambda: score(Linex(1.0, EIGHT), process),
+        "pinball, sigmoid weight of a process": lambda: score(Pinball(0.8, SIGMOID), process),
+        "CRPS, sigmoid weight of a process": lambda: score(CRPS(SIGMOID), process),
     }
     calls = {name: _PLAIN_CALLS if name.startswith("plain") else _CALLS for name in jobs}
     found = race({name: _often(job, calls[name]) for name, job in jobs.items()}, given.repeats)

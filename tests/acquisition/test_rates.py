@@ -13,11 +13,16 @@ from stakes import (
     CRPS,
     AbsoluteError,
     AccuracyWarning,
+    BoxCox,
     BoxCoxWarp,
+    BregmanLoss,
     GaussianBelief,
     InterpolatedWeight,
+    ItakuraSaito,
+    Linex,
     LogWarp,
     Pinball,
+    PoissonDeviance,
     SoftplusWarp,
     SquaredError,
     WarpedGaussianBelief,
@@ -27,11 +32,12 @@ from stakes import (
     find_form,
     score,
 )
-from stakes.acquisition import profile
+from stakes.acquisition import profile, rates
 from stakes.acquisition.forms import resolve
 from stakes.acquisition.profile import FEW
 from stakes.acquisition.rates import average_beyond, few_regrets, rates_of
-from tests.brute import gaussian_pair, normal_expectation, score_reduction, squared_regret
+from stakes.losses import Square
+from tests.brute import gaussian_pair, gaussian_reduction, normal_expectation, score_reduction, squared_regret
 
 VALUES = np.linspace(-2.0, 2.0, 8)
 WEIGHTS = {
@@ -44,6 +50,14 @@ WEIGHTS = {
 }
 SIGMOID = Weight(lambda z: 1.0 / (1.0 + np.exp(-2.0 * z)))
 RHO = np.array([1e-12, 1e-8, 1e-3, 0.2, 0.6, 0.9, 0.97])
+
+
+@pytest.fixture(autouse=True, params=["tables", "own nodes"])
+def way(request, monkeypatch):
+    """By tables, and by nodes of each context, as few contexts have them."""
+    if request.param == "tables":
+        monkeypatch.setattr(rates, "_FEW_CONTEXTS", 0)
+    return request.param
 
 
 def many(mean, sd, rho):
@@ -186,7 +200,8 @@ def test_where_digits_would_cancel_the_general_route_runs():
     narrow = SquaredError(InterpolatedWeight([0.0, 0.001, 0.002], [0.0, 3.0, 0.0]))
     belief = gaussian_pair(0.3, 1.0, [0.2, 0.6])
     assert few_regrets(narrow, belief) is None
-    assert not by_rates(narrow, belief).settled(0.5)
+    found = by_rates(narrow, belief)
+    assert not found.settled(0.5) or found.at(np.linspace(0.5, 1.0, 5)) is None
     np.testing.assert_allclose(expected_reduction(narrow, belief), expected_regret(narrow, belief), rtol=1e-9)
 
 
@@ -250,6 +265,131 @@ def test_the_rate_of_a_weighted_quantile_is_how_fast_the_least_expected_loss_fal
         found = rates.rate(np.asarray([mean]), np.asarray([sd]))
         wanted = log_rate_by_differences(lambda m, s: pinball_least(SIGMOID, 0.8, m, s), mean, sd, step=0.1)
         np.testing.assert_allclose(found, wanted, atol=2e-3)
+
+
+def crps_least(weight, mean, sd):
+    """E[w] times the integral of F (1 - F), on a dense grid."""
+    u = np.linspace(-10.0, 10.0, 200001)
+    mass = weight(mean + sd * u) * norm.pdf(u) * (u[1] - u[0])
+    below = np.cumsum(mass) - mass / 2.0
+    return sd * np.sum(below * (mass.sum() - below)) / mass.sum() * (u[1] - u[0])
+
+
+def linex_least(weight, alpha, mean, sd):
+    """E[w (log a - log T)] for T = exp(-alpha z) and the best a = E_w[T]."""
+    cuts = weight.breakpoints
+    w, raised, first = normal_expectation(
+        lambda z: np.stack([weight(z), weight(z) * np.exp(-alpha * z), weight(z) * z]), mean, sd, cuts, per_sd=32
+    )
+    return float(w * np.log(raised / w) + alpha * first)
+
+
+KINKED = Weight(lambda z: 1.0 + np.maximum(z - 0.5, 0.0), breakpoints=(0.5,))
+JUMPING = Weight(lambda z: np.where(z > 0.3, 5.0, 1.0), breakpoints=(0.3,))
+
+
+@pytest.mark.parametrize("weight", [SIGMOID, WEIGHTS["eight points"], KINKED], ids=["sigmoid", "points", "kink"])
+def test_the_rate_of_crps_is_how_fast_the_least_expected_loss_falls(weight, monkeypatch):
+    monkeypatch.setattr(rates, "_FEW_CONTEXTS", 0)
+    found = by_rates(CRPS(weight), gaussian_pair([0.0], 1.0, [0.5]))
+    for mean, sd in ((0.0, 1.0), (-1.3, 0.5), (1.0, 0.8)):
+        wanted = log_rate_by_differences(lambda m, s: crps_least(weight, m, s), mean, sd, step=0.1)
+        np.testing.assert_allclose(found.rate(np.asarray([mean]), np.asarray([sd])), wanted, atol=2e-3)
+
+
+@pytest.mark.parametrize("alpha", [1.5, -0.7])
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_the_rate_of_linex_is_how_fast_the_least_expected_loss_falls(name, alpha):
+    weight = WEIGHTS[name]
+    found = by_rates(Linex(alpha, weight), gaussian_pair([0.0], 1.0, [0.5]))
+    middle = (weight.values[0] + weight.values[-1]) / 2.0
+    for mean, sd in ((0.0, 1.0), (-1.3, 0.5), (0.9, 0.4)):
+        wanted = log_rate_by_differences(lambda m, s: linex_least(weight, alpha, m, s), mean, sd)
+        np.testing.assert_allclose(found.rate(np.asarray([mean - middle]), np.asarray([sd])), wanted, atol=2e-4)
+
+
+@pytest.mark.parametrize("alpha", [1.0, -2.0, 0.01])
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_linex_with_a_weight_through_points(name, alpha):
+    loss, rho = Linex(alpha, WEIGHTS[name]), RHO[2:6]
+    belief = gaussian_pair([0.2, -1.5], np.array([1.0, 0.36]), rho)
+    assert by_rates(loss, belief) is not None
+    np.testing.assert_allclose(expected_reduction(loss, belief), expected_regret(loss, belief), rtol=2e-7)
+    tiny = expected_reduction(loss, gaussian_pair([0.2, -1.5], np.array([1.0, 0.36]), [1e-9, 1e-7]))
+    np.testing.assert_allclose(100.0 * tiny[0], tiny[1], rtol=1e-6)
+
+
+def test_linex_with_a_weight_through_points_equals_brute_force():
+    weight = WEIGHTS["eight points"]
+    wanted = gaussian_reduction(
+        lambda z, a: np.exp(-z) / a + z + np.log(a) - 1.0,
+        lambda z: np.exp(-z),
+        weight,
+        0.3,
+        0.5,
+        0.6,
+        weight.breakpoints,
+    )
+    found = expected_reduction(Linex(1.0, weight), gaussian_pair(0.3, 0.5, [0.6]))
+    np.testing.assert_allclose(found[0, 0], wanted, rtol=1e-6)
+
+
+PLAIN = [each for loss in (CRPS, SquaredError) for each in ((loss, WEIGHTS["eight points"]), (loss, KINKED))]
+WARPED = [(loss, JUMPING) for loss in (CRPS, ItakuraSaito, PoissonDeviance, lambda weight: BoxCox(0.5, weight))]
+
+
+@pytest.mark.parametrize(
+    ("make", "weight", "warp"),
+    [(*each, None) for each in [*PLAIN, (lambda weight: Linex(1.0, weight), JUMPING)]]
+    + [(*each, LogWarp()) for each in WARPED],
+)
+def test_weights_that_kink_and_jump(make, weight, warp, monkeypatch):
+    monkeypatch.setattr(rates, "_FEW_CONTEXTS", 0)
+    loss = make(weight)
+
+    def belief(rho):
+        rest = np.linspace(0.0, 0.9, FEW + 1) if len(rho) > 1 else []
+        latent = gaussian_pair([0.2, -1.5], np.array([0.25, 0.36]), np.append(rho, rest))
+        return latent if warp is None else WarpedGaussianBelief(latent, warp)
+
+    rho = np.array([1e-8, 0.6, 0.9])
+    assert by_rates(loss, belief(rho)).settled(0.3)
+    found = expected_reduction(loss, belief(rho))
+    np.testing.assert_allclose(found[1:2], expected_regret(loss, belief(rho[1:2])), rtol=3e-7)
+    again = expected_reduction(loss, belief(np.array([1e-6, 0.5])))
+    np.testing.assert_allclose(100.0 * found[0], again[0], rtol=1e-4)
+
+
+def test_answers_that_turn_about_take_the_general_route(monkeypatch):
+    monkeypatch.setattr(rates, "_FEW_CONTEXTS", 0)
+    square = BregmanLoss(Square(), lambda z: z**2, KINKED)
+    vector = BregmanLoss(Square(), lambda z: np.stack([z, z**2], axis=-1), KINKED)
+    own = BregmanLoss(lambda x: np.exp(x[..., 0]), weight=KINKED)
+    for loss in (square, vector, own):
+        assert by_rates(loss, gaussian_pair(0.0, 1.0, [0.5])) is None
+
+
+@pytest.mark.parametrize("warp", [None, LogWarp()], ids=["plain", "log"])
+def test_crps_with_a_smooth_weight(warp):
+    def belief(rho):
+        latent = gaussian_pair([0.0, -1.5], [0.05, 0.7], rho)
+        return latent if warp is None else WarpedGaussianBelief(latent, warp)
+
+    loss, rho = CRPS(SIGMOID), np.array([1e-8, 0.6, 0.9])
+    assert by_rates(loss, belief(rho)) is not None
+    found = expected_reduction(loss, belief(rho))
+    np.testing.assert_allclose(found[1:2], expected_regret(loss, belief(rho[1:2])), rtol=3e-7)
+    if warp is None:
+        wanted = score_reduction("crps", SIGMOID, 0.0, np.sqrt(0.05), 0.6)
+        np.testing.assert_allclose(found[1, 0], wanted, rtol=1e-4)
+
+
+def test_a_rough_weight_that_is_next_to_nothing_somewhere_takes_the_general_route(monkeypatch):
+    """What is left of it may lie beyond the panels of a posterior that is narrow."""
+    monkeypatch.setattr(rates, "_FEW_CONTEXTS", 0)
+    step = Weight(lambda z: np.where(z > 0.3, 1.0, 0.0), breakpoints=(0.3,))
+    for loss in (CRPS(step), CRPS(WEIGHTS["nothing below"]), SquaredError(step)):
+        assert by_rates(loss, gaussian_pair(0.0, 1.0, [0.5])) is None
 
 
 SMOOTH = {

@@ -15,6 +15,7 @@ from experiments.promises.command import main
 from experiments.promises.picture import draw
 from experiments.promises.rounds import BATCHES, Bench, Campaign, Round, append, campaign, load_rounds
 from experiments.promises.summary import (
+    RESULTS,
     Promise,
     page_table,
     promised_again,
@@ -26,8 +27,10 @@ from experiments.promises.summary import (
     write,
 )
 from stakes.ranking.outlook import CLASS_RATE, GAUSSIAN_SHARE, MEMBER_SHARE, POWER, SPREAD
+from tests.cli import cli_cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"
+CALIBRATED = RESULTS.with_name("calibrated.json")
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +149,22 @@ def test_the_command(wine, tmp_path, capsys):
         main(["--report", "--store", str(tmp_path / "nothing")])
 
 
+def test_what_came_is_kept_of_some_tables(wine, tmp_path):
+    """Of those in the summary that is given, or of one kind of them; others are what their campaigns tell."""
+    for run in range(2):
+        append(tmp_path / "store", replace(wine, run=run))
+    kept = [case for case in read() if case.table == "yacht" and case.size == 4]
+    given = ["--report", "--store", str(tmp_path / "store"), "--results", str(tmp_path / "found.json")]
+    write([*kept, replace(kept[0], table="wine", task="classes", again=3)], tmp_path / "came.json")
+    main([*given, "--came", str(tmp_path / "came.json"), "--came-of", "numbers"])
+    found = read(tmp_path / "found.json")
+    assert [case.table for case in found] == ["wine"] * len(BATCHES) + ["yacht"] * len(kept)
+    assert [case.came for case in found[len(BATCHES) :]] == [case.came for case in kept]
+    assert all(case.again is None for case in found[: len(BATCHES)])
+    main([*given, "--came", str(tmp_path / "came.json")])
+    assert [case.again for case in read(tmp_path / "found.json") if case.table == "wine"] == [0]
+
+
 def test_two_tables_are_written(tmp_path):
     first_tables.write(tmp_path)
     with (tmp_path / "saheart.csv").open() as file:
@@ -186,6 +205,34 @@ def test_the_page_says_what_came_of_two_tables():
     assert f"were promised {saheart.promised:.0%} of the loss on saheart and {australian.promised:.0%} on" in text
     came = [f"{case.came:.0%} (± {2 * case.error:.0%})" for case in (saheart, australian)]
     assert f"{came[0]} and {came[1]} came" in text
+
+
+def test_the_page_says_what_is_known_of_calibrated_trees():
+    """Amounts are means over tables, errors two standard errors over tables."""
+    cases, text = read(CALIBRATED), " ".join(PAGE.read_text().split())
+    tables = sorted({case.table for case in cases})
+    promised, came = (
+        np.asarray([np.mean([getattr(case, name) for case in cases if case.table == table]) for table in tables])
+        for name in ("promised", "came")
+    )
+    assert {case.runs for case in cases} == {2}
+    assert f"each of {len(tables)} tables of classes" in text
+    error = 2 * came.std(ddof=1) / np.sqrt(len(tables))
+    assert f"{promised.mean():.1%} of the loss were promised" in text
+    assert f"and {came.mean():.1%} (± {error:.1%}) came: promises are {verdict(cases).ratio:.2f} of what" in text
+    assert f"expect to lose is {np.mean([case.today for case in cases]):.2f} times what they lose" in text
+
+
+@pytest.mark.parametrize("table", first_tables.TABLES)
+def test_the_page_has_the_headline_of_suggest(table, tmp_path, monkeypatch):
+    first_tables.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text()
+    (command,) = (line for line in text.splitlines() if line.startswith("stakes suggest"))
+    said = " ".join(cli_cases.run(command.removeprefix("stakes ").replace("saheart", table)).out.split())
+    lines = text[text.index(f"| {table} | before |") :].splitlines()
+    assert lines[1].startswith("| | now | ")
+    assert lines[1].removeprefix("| | now | ").removesuffix(" |") in said
 
 
 def test_the_results_hold_what_the_page_claims():

@@ -369,12 +369,15 @@ def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array] | None:
     """The same from the rates of the loss, where these are known; by the general route where they do not reach."""
-    from stakes.acquisition.rates import curves_of_rates, rates_of, start_of_rates
+    from stakes.acquisition.rates import FewRates, curves_of_rates, rates_of, start_of_rates
 
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
     some = np.flatnonzero(sd > 0)
     rates = rates_of(loss, under(belief), integrand, mean[some], sd[some]) if len(some) else None
-    if rates is None or (logs := rates.at(np.linspace(start_of_rates(smallest_sd(belief)), 1.0, 5)[1:])) is None:
+    if rates is None:
+        return None
+    count = 2 if isinstance(rates, FewRates) else 5
+    if (logs := rates.at(np.linspace(start_of_rates(smallest_sd(belief)), 1.0, count)[1:])) is None:
         return None
     scale = np.zeros(len(mean))
     scale[some] = np.max(logs, axis=0)

@@ -9,49 +9,62 @@ for each unit of variance that is removed, and with x = sqrt(1 - rho), a posteri
 
     EUR_c(rho) = 2 v integral_x^1 t E[G(m + sqrt(v (1 - t^2)) eta, sqrt(v) t)] dt.
 
-| loss                                  | G                                                                      |
-|---------------------------------------|------------------------------------------------------------------------|
-| squared error, weight w               | W (1 + s^2 (W'' / W - (W' / W)^2))^2, W = E[w], by m                   |
-| quantile, weight w, z = g(f)          | g'(a) h^2 / (2 s^3 w(g(a)) pdf((a - m) / s)), a the answer, h in f     |
-| CRPS, no weight, z = g(f)             | E[g'(N(m, s^2 / 2))] / (2 sqrt(pi) s)                                  |
-| quantile, no weight, z = g(f)         | pdf(q) g'(m + q s) / (2 s), q the quantile of a normal                 |
+`stakes.acquisition.loss_rates` has G for each loss. Where one expectation of the slope of a warp tells (`SlopeRates`):
 
-(docs/theory.md). No term is negative, nothing cancels, and G is a function of two numbers that all contexts share: its
+| loss, no weight       | G                                        |
+|-----------------------|------------------------------------------|
+| CRPS, z = g(f)        | E[g'(N(m, s^2 / 2))] / (2 sqrt(pi) s)    |
+| quantile, z = g(f)    | pdf(q) g'(m + q s) / (2 s), q its normal |
+
+(docs/theory.md). No rate is negative, nothing cancels, and G is a function of two numbers that all contexts share: its
 logarithm is tabulated on a lattice of m for Chebyshev nodes of log s, an octave of s at a time. On the host, whatever
 the library of the belief is.
 Sizes: M contexts, R values of x, P pairs of a context and an x, J places of a lattice, S nodes of s, K points of a
-weight, Q nodes of targets.
+weight.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebint, chebval, chebvander
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from stakes._utils.array import Array, constant, double, log_of, on_host, replaced, slices
+from stakes._utils.array import Array, constant, double, log_of, on_host
 from stakes.acquisition.curves import Curves, SmoothCurves, points, series
+from stakes.acquisition.forms import by_logarithms
+from stakes.acquisition.loss_rates import (
+    CANCELLED,
+    LEAST,
+    Host,
+    LogRate,
+    Masses,
+    Panels,
+    bregman_rate,
+    crps_rate,
+    interpolated_mass,
+    linex_rate,
+    quantile_rate,
+    squared_rate,
+)
 from stakes.beliefs import BoxCoxWarp, GaussianBelief, LogWarp, SoftplusWarp, WarpedGaussianBelief
 from stakes.beliefs.quadrature import SPACING, TAIL, modes_and_window
 from stakes.beliefs.warped import Warp
-from stakes.losses import CRPS, SquaredError
+from stakes.losses import CRPS, Linex, SquaredError, WeightedBregman
 from stakes.losses.distributional import QuantileScore
-from stakes.losses.distributions import NODES_PER_PANEL, Distribution, derivative, legendre_series, panel_nodes
-from stakes.losses.weights import InterpolatedWeight
-
-Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-LogRate: TypeAlias = Callable[[Host, Host], Host]
-"""Means m and standard deviations s, which broadcast, to log G(m, s)."""
+from stakes.losses.weights import InterpolatedWeight, as_weight
 
 _FEW_PAIRS = 2048  # candidates and contexts that are integrated one by one where moments are closed
 _MOST_FEW = 2**18  # nodes of few pairs
 _FEW_STEP = 0.4  # of eta, or less
 _HALVINGS = 3  # of such a step at most
+_FEW_BEYOND = 7.0  # standard deviations of a density that is integrated for itself
+_FEW_CONTEXTS = 16  # that are not worth a table of rates
+_FEW_ETA, _FEW_REACH = 0.4, 6.0  # standard deviations: nodes of a label, and its ends: the mass beyond is 2e-9
 _LEAST_TOLD = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
 _ROUGHLY = 2e-3  # by which a third of the nodes may differ: 1e-8 is left of all of them
 _CHECKED = np.asarray(
@@ -64,10 +77,13 @@ _LEFT = 0.01  # of the error of one table in the next: 1.4^-14 of its polynomial
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _LOWEST = -120.0  # log E[G], below which the table may lack what matters
 _LEAST_SPREAD = 1e-3  # prior sds: as good as none, but at no node of a curve
-_PANEL, _WEIGHT_PANEL = 2.5, 1.25  # widest panels of the density, in its sds, and of a weight, in the largest sd
+_WEIGHT_PANEL = 1.25  # widest panel of a weight, in the largest sd
 _SMOOTH = 0.4  # of such a panel, over which the rate is smooth
 _GENTLE, _STEEPEST = 0.6, 8.0  # steepness of a weight that such a panel resolves, and of the steepest that is tried
 _BEYOND, _WIDEST = 8.5, 60.0  # standard deviations around the mass, and of a window
+_ROUGH_PANEL = 2.0  # the same where panels split at all rough places, and between them a weight is as smooth as it gets
+_MOST_CUTS = 64  # such places
+_LOOKED_AT = 512  # places at which a rough weight is compared with the largest
 _FAR, _ENDS = 16.0, 1e-12  # standard deviations of a warped target, and what may be left at its ends
 _STEP = 0.25  # of the lattice of m, in the smallest s of an octave
 _NODES = 12  # of log s in an octave
@@ -116,7 +132,7 @@ class Rates:
         x, few = low + (1.0 - low) * _CHECKED, self._few()
         self._reach(low)
         few._reach(low)
-        before = few._expected(x, self.finer)
+        before = few._expected(x, self.finer, self)
         while before is not None and self.finer < _FINEST:
             after = few._expected(x, self.finer * _FINER)
             if after is None or not np.all(after > _LOWEST):
@@ -144,7 +160,9 @@ class Rates:
             return self
         some = slice(0, None, len(self.mean) // _SAMPLE)
         tilts = self.tilts[0][some], self.tilts[1][some]
-        return Rates(self.rate, self.mean[some], self.sd[some], tilts, self.smooth, self.places)
+        few = Rates(self.rate, self.mean[some], self.sd[some], tilts, self.smooth, self.places)
+        few.top = self.top
+        return few
 
     def _reach(self, low: float) -> None:
         """Make tables for posterior sds from `low` on."""
@@ -152,8 +170,9 @@ class Rates:
             self.low = low
             self._tables.clear()
 
-    def _expected(self, x: Host, finer: float) -> Host | None:
-        """[R, M]: log E[G]; None if that is too much work."""
+    def _expected(self, x: Host, finer: float, tables: Rates | None = None) -> Host | None:
+        """[R, M]: log E[G]; None if that is too much work. Tables are its own, or those of all contexts."""
+        tables = tables or self
         root = np.sqrt(1.0 - x**2)
         s, spread = (np.ravel(self.sd * each[:, None]) for each in (x, root))  # [P]
         m, tilt_low, tilt_high = (np.ravel(each + 0.0 * x[:, None]) for each in (self.mean, *self.tilts))
@@ -165,7 +184,7 @@ class Rates:
             return None
         found = np.empty(len(m))
         for each in np.unique(octave):
-            table = self._table(int(each), finer)
+            table = tables._table(int(each), finer)
             if table is None:
                 return None
             at = np.flatnonzero(octave == each)
@@ -188,6 +207,58 @@ class Rates:
             most = self.places[0] + self.places[1] * len(self.mean)
             self._tables[key] = _Table.of(self.rate, top, finer, self.smooth, low, high, most)
         return self._tables[key]
+
+
+class FewRates:
+    """The same of few contexts, for each of which eta has nodes of its own: a table would be more work.
+
+    Args:
+        rate: log G.
+        mean: [M].
+        sd: [M], above 0.
+        tilts: [M] each, as those of `Rates`.
+    """
+
+    def __init__(self, rate: LogRate, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
+        self.rate, self.mean, self.sd, self.tilts = rate, mean, sd, tilts
+        self.error = 0.0
+
+    def settled(self, low: float) -> bool:
+        """True: nodes are checked wherever rates are asked for."""
+        return True
+
+    def at(self, x: Host) -> Host | None:
+        """[R, M]: log 2 v x E[G] at posterior sds x [R], over prior ones; None where nodes do not do."""
+        shape = len(x), len(self.mean)
+        left, values = np.arange(len(x) * len(self.mean)), np.empty(len(x) * len(self.mean))
+        step = _FEW_ETA
+        for _ in range(_HALVINGS + 1):
+            found, good = self._expected(x, left, step)
+            values[left] = found
+            if np.any(np.isnan(found)) or not len(left := left[~good]):
+                break
+            step /= 2.0
+        if len(left) or not np.all(values > _LOWEST):
+            return None
+        return np.asarray(np.reshape(values, shape) + np.log(2.0 * x)[:, None] + 2.0 * np.log(self.sd))
+
+    def _expected(self, x: Host, pairs: Any, step: float) -> tuple[Host, Any]:
+        """[P] each: log E[G] of pairs of an x and a context, and whether nodes do, as in `FewRegrets`."""
+        rows, context = np.divmod(pairs, len(self.mean))
+        x, mean, sd = x[rows], self.mean[context], self.sd[context]
+        root = np.sqrt(1.0 - x**2)
+        low, high = self.tilts[0][context] * root - _FEW_REACH, self.tilts[1][context] * root + _FEW_REACH
+        count = 3 * math.ceil((float(np.max(high - low)) / step + 1.0) / 3.0)
+        eta = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, count)
+        logs = self.rate(mean[:, None] + (sd * root)[:, None] * eta, (sd * x)[:, None] + 0.0 * eta)
+        logs = np.maximum(logs, _NOTHING) - 0.5 * eta * eta
+        top = np.max(logs, axis=1)
+        terms = np.exp(logs - top[:, None])
+        width = (high - low) / (count - 1) / math.sqrt(2.0 * math.pi)
+        thirds = [3.0 * width * np.sum(terms[:, first::3], axis=1) for first in range(3)]
+        values = (thirds[0] + thirds[1] + thirds[2]) / 3.0
+        good = np.all([abs(each - values) <= _ROUGHLY * values for each in thirds], axis=0)
+        return log_of(values) + top, good
 
 
 class SlopeRates:
@@ -249,11 +320,12 @@ class SlopeRates:
         return np.asarray(log_of(shares))
 
 
-AnyRates: TypeAlias = Rates | SlopeRates
+AnyRates: TypeAlias = Rates | FewRates | SlopeRates
 
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # of curves, in posterior sds
-_CURVE_NODES = (9, 27, 81)
+_CURVE_NODES = (9, 15, 27, 81)  # in turn, until they do
+_FEW_NODES = (15, 27, 81)  # the same of few contexts, whose rates are not to be looked up
 _HUGE = 300.0  # logarithm of a rate over its scale
 _ENOUGH = 5e-8  # the error of the interpolation that is aimed at
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
@@ -268,7 +340,7 @@ def curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Ar
     """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
     if not rates.settled(low):
         return None
-    for count in _CURVE_NODES:
+    for count in _FEW_NODES if isinstance(rates, FewRates) else _CURVE_NODES:
         logs = rates.at(low + (1.0 - low) * (1.0 + points(count)) / 2.0)
         if logs is None or not np.all(logs - scale[some] < _HUGE):
             return None
@@ -297,33 +369,80 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
         known = type(belief.warp) in (LogWarp, BoxCoxWarp, SoftplusWarp) or isinstance(belief.like, np.ndarray)
         if isinstance(loss, CRPS | QuantileScore) and loss.weight is None and known:
             return SlopeRates(belief.warp, loss, mean, sd)
-    if _is_interpolated(loss, belief):
+    if (masses := _closed_masses(loss, belief)) is not None:
         origin = _middle(loss.weight)
-        rate = squared_rate(interpolated_mass(loss.weight, origin))
-        return Rates(rate, mean - origin, sd, _tilts(loss, mean, sd))
-    if isinstance(loss, QuantileScore) and isinstance(belief.like, np.ndarray) and not loss.breakpoints:
-        return _quantile_rates(loss, belief, integrand, mean, sd)
-    return None
+        rate = linex_rate(masses, loss.alpha) if type(loss) is Linex else squared_rate(masses)
+        tilts = _tilts(loss, mean, sd)
+        if len(mean) <= _FEW_CONTEXTS:
+            return FewRates(rate, mean - origin, sd, tilts)
+        return Rates(rate, mean - origin, sd, tilts)
+    return _rates_in_panels(loss, belief, integrand, mean, sd)
 
 
-def _quantile_rates(loss: QuantileScore, belief: Any, integrand: Any, mean: Host, sd: Host) -> Rates | None:
-    """Where the weight is no steeper than panels can follow."""
-    if integrand.spacing == 0 or integrand.error > 0 or integrand.steepness > _STEEPEST:
+def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
+    """By numerical integration, where the weight is no steeper than panels can follow."""
+    rough = bool(getattr(integrand, "breakpoints", ()))
+    if not isinstance(belief.like, np.ndarray) or (isinstance(loss, QuantileScore) and (rough or loss.breakpoints)):
+        return None  # a quantile that passes a kink of the weight makes G kink
+    if not isinstance(loss, QuantileScore | CRPS | WeightedBregman):
         return None
-    warp = belief.warp if isinstance(belief, WarpedGaussianBelief) else None
+    few = len(mean) <= _FEW_CONTEXTS
+    if few if rough else isinstance(loss, WeightedBregman):
+        return None  # the general route is quicker: of smooth weights by products of nodes that contexts share
     tilts = _tilts_of(integrand, mean, sd)
-    ends = float(np.min(tilts[0])) - _BEYOND, float(np.max(tilts[1])) + _BEYOND
+    if (panels := _panels_of(loss, belief, integrand, mean, sd, tilts)) is None:
+        return None
+    if isinstance(loss, QuantileScore):
+        rate: LogRate | None = quantile_rate(loss, panels)
+    else:
+        rate = crps_rate(panels) if isinstance(loss, CRPS) else bregman_rate(loss, panels)
+    if rate is None or few:
+        return None if rate is None else FewRates(rate, mean, sd, tilts)
+    return Rates(rate, mean, sd, tilts, 0.0 if rough else _SMOOTH * panels.width, _MOST_INTEGRALS)
+
+
+def _panels_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> Panels | None:
+    """Panels that follow the weight; None where there are none, or where a rough weight is next to nothing somewhere.
+
+    What is left of such a weight may lie further out than panels reach.
+    """
+    cuts, weight = np.asarray(integrand.breakpoints), as_weight(loss.weight)
+    warp = belief.warp if isinstance(belief, WarpedGaussianBelief) else None
+    if integrand.error > 0 or len(cuts) > _MOST_CUTS or by_logarithms(loss, belief) is not None:
+        return None
+    if not len(cuts) and (integrand.spacing == 0 or integrand.steepness > _STEEPEST):
+        return None
+    beyond = _BEYOND if len(mean) > _FEW_CONTEXTS else _FEW_BEYOND
+    ends = float(np.min(tilts[0])) - beyond, float(np.max(tilts[1])) + beyond
     if ends[1] - ends[0] > _WIDEST:
         return None
-    panel = _WEIGHT_PANEL * float(np.max(sd)) / max(1.0, integrand.steepness / _GENTLE)
-    return Rates(quantile_rate(loss, integrand, warp, ends, panel), mean, sd, tilts, _SMOOTH * panel, _MOST_INTEGRALS)
+
+    def log_weight(f: Host) -> Host:
+        z = f if warp is None else warp.forward(f)
+        if type(weight) is InterpolatedWeight:
+            return np.asarray(log_of(np.interp(z, weight.values, weight.weights)))
+        return np.zeros(f.shape) if weight is None else np.asarray(weight.logarithm(z))
+
+    if len(cuts):
+        low, high = float(np.min(mean + ends[0] * sd)), float(np.max(mean + ends[1] * sd))
+        logs = log_weight(np.append(np.linspace(low, high, _LOOKED_AT), cuts))
+        if not float(np.min(logs)) > float(np.max(logs)) + math.log(_EVEN):
+            return None
+    width = _WEIGHT_PANEL / max(1.0, integrand.steepness / _GENTLE)
+    if len(cuts):
+        width = math.inf if type(weight) is InterpolatedWeight and warp is None else _ROUGH_PANEL
+    return Panels(log_weight, warp, ends, width * float(np.max(sd)), cuts)
 
 
-def _is_interpolated(loss: Any, belief: Any) -> bool:
-    """Whether it is squared error with a weight through two points or more, under a Gaussian belief."""
-    if type(loss) is not SquaredError or not isinstance(belief, GaussianBelief):
-        return False
-    return type(loss.weight) is InterpolatedWeight and len(loss.weight.values) > 1
+def _closed_masses(loss: Any, belief: Any) -> Masses | None:
+    """The mass of a weight through two points or more, for squared error and Linex under a Gaussian belief."""
+    if type(loss) not in (SquaredError, Linex) or not isinstance(belief, GaussianBelief):
+        return None
+    if type(loss.weight) is not InterpolatedWeight or len(loss.weight.values) < 2:
+        return None
+    if by_logarithms(loss, belief) is not None:
+        return None
+    return interpolated_mass(loss.weight, _middle(loss.weight))
 
 
 def _middle(weight: InterpolatedWeight) -> float:
@@ -462,122 +581,6 @@ def _log_sum(logs: Host) -> Host:
     return np.asarray(np.log(np.sum(np.exp(logs - top[..., None]), axis=-1)) + top)
 
 
-def interpolated_mass(weight: InterpolatedWeight, origin: float) -> Callable[[Host, Host], tuple[Host, Host, Host]]:
-    """W = E[w] of a weight through points, s dW/dm and s^2 d^2 W / dm^2, for m, counted from an origin, and s.
-
-    W is the weight at one end and, for each piece, its rise times the share of the piece that a normal tail covers on
-    average; the end is the nearer one, so that far out nothing cancels. A short piece is a step, but for its moments.
-    """
-    knots, rises = np.asarray(weight.values) - origin, np.diff(np.asarray(weight.weights))
-    middle = (knots[0] + knots[-1]) / 2.0
-    lengths = np.diff(knots)
-
-    def masses(m: Host, s: Host) -> tuple[Host, Host, Host]:
-        side = np.where(m < middle, 1.0, -1.0)
-        base = np.where(m < middle, weight.weights[0], weight.weights[-1])
-        mass, slope, bend = base + 0.0 * s, 0.0 * (m + s), 0.0 * (m + s)
-        inverse = 1.0 / s
-        t = (knots[0] - m) * inverse  # ends of a piece in standard units
-        height = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
-        tail = ndtr(-side * t)  # on the far side of the end
-        for i, rise in enumerate(rises):
-            further = (knots[i + 1] - m) * inverse
-            above, beyond = np.exp(-0.5 * further * further) / math.sqrt(2.0 * math.pi), ndtr(-side * further)
-            if rise:
-                long = s / lengths[i]  # of which differences over the piece are averages
-                share = (side * (height - above) - (t * tail - further * beyond)) * long
-                rate, change = side * (tail - beyond) * long, (height - above) * long
-                if lengths[i] < _SHORT * float(np.max(s)):
-                    short = lengths[i] < _SHORT * s
-                    share, rate, change = (
-                        np.where(short, one, other)
-                        for one, other in zip(
-                            _short_piece(t, lengths[i] * inverse, side), (share, rate, change), strict=True
-                        )
-                    )
-                mass += rise * side * share
-                slope += rise * rate
-                bend += rise * change
-            t, height, tail = further, above, beyond
-        return mass, slope, bend
-
-    return masses
-
-
-_LEAST = 1e-290  # of a mass in the range of numbers
-_CANCELLED = 1e-3  # of the weighted variance over s^2, below which too few of its digits are left
-_SHORT = 0.005  # standard deviations: a piece whose averages are taken from its middle
-
-
-def _short_piece(start: Host, length: Host, side: Host) -> tuple[Host, Host, Host]:
-    """Averages over a piece of the tail and of the density, and of what the density falls, with their second terms."""
-    t = start + length / 2.0
-    height, more = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi), length**2 / 24.0
-    share = ndtr(-side * t) + side * more * t * height
-    return share, height * (1.0 + more * (t * t - 1.0)), height * (t + more * (t**3 - 3.0 * t))
-
-
-def squared_rate(masses: Callable[[Host, Host], tuple[Host, Host, Host]]) -> LogRate:
-    """Log G of squared error, log W + 2 log(Var_w / s^2); NaN where too many digits of the variance cancel."""
-
-    def log_rate(m: Host, s: Host) -> Host:
-        mass, slope, bend = masses(m, s)
-        some = mass > _LEAST
-        mass = np.where(some, mass, 1.0)
-        move = np.where(some, 1.0 + bend / mass - (slope / mass) ** 2, 1.0)  # of the answer, as m moves
-        if float(np.min(move)) < _CANCELLED:
-            return np.full(move.shape, np.nan)
-        return np.asarray(np.where(some, np.log(mass) + 2.0 * np.log(move), -np.inf))
-
-    return log_rate
-
-
-def quantile_rate(
-    loss: QuantileScore, weight: Any, warp: Warp | None, ends: tuple[float, float], panel: float
-) -> LogRate:
-    """Log G of a quantile of the target, or of g(f), with a smooth weight: g'(a) h^2 / (2 s^3 w(a) pdf((a - m) / s)).
-
-    h is what the best answer a costs in units of f: its integral ends at a, which is where the mass reaches the level.
-
-    Args:
-        loss: The loss.
-        weight: The same as an integrand of f, whose first log magnitude is that of the weight.
-        warp: g, or None.
-        ends: In standard units, between which all mass lies.
-        panel: As wide, in units of f, that the weight is smooth on a panel.
-    """
-
-    def log_rate(m: Host, s: Host) -> Host:
-        m, s = np.broadcast_arrays(np.asarray(m, dtype=float), np.asarray(s, dtype=float))
-        flat_m, flat_s = np.ravel(m), np.ravel(s)
-        width = min(_PANEL, panel / float(np.max(flat_s)))
-        edges = np.linspace(*ends, 1 + math.ceil((ends[1] - ends[0]) / width))
-        parts = slices(len(flat_m), max(1, _BLOCK // (len(edges) * NODES_PER_PANEL)))
-        return np.reshape(np.concatenate([each(flat_m[part], flat_s[part], edges) for part in parts]), m.shape)
-
-    def each(m: Host, s: Host, edges: Host) -> Host:
-        u, step = panel_nodes(edges)  # [E, Q]
-        logs = weight.log_magnitudes(m[:, None, None] + s[:, None, None] * u)[..., 0]
-        top = np.max(logs, axis=(1, 2))
-        mass = np.exp(logs - top[:, None, None] - 0.5 * u * u) * (step / math.sqrt(2.0 * math.pi))
-        nothing = np.zeros(m.shape)
-        masses = Distribution(nothing, edges, u, step, mass)
-        short, x, _, _ = masses.crossing(loss.level * masses.total())
-        at = np.minimum(np.sum(short, axis=-1), len(edges) - 2)
-        answer = edges[at] + (edges[at + 1] - edges[at]) * (1.0 + x) / 2.0
-        moments = replaced(masses, mass=mass * (u - answer[:, None, None]))
-        start, series = moments.mass_within(at, moments.starts())
-        cost = loss.level * moments.total() - (start + legendre_series(series, x))
-        there = m + s * answer
-        log_slope = 0.0 if warp is None else log_of(derivative(warp.forward, there, s))
-        log_weight = weight.log_magnitudes(there)[..., 0] - top
-        log_pdf = log_weight - 0.5 * answer**2 - math.log(math.sqrt(2.0 * math.pi))
-        found = log_slope + 2.0 * log_of(cost) - log_pdf + top - np.log(2.0 * s / loss.unit)
-        return np.asarray(np.where(cost > 0, found, np.nan))
-
-    return log_rate
-
-
 class FewRegrets:
     """Reductions of few pairs of squared error with a weight through points: E[W_eta (a_eta - a)^2], by even nodes."""
 
@@ -585,10 +588,10 @@ class FewRegrets:
         origin = _middle(weight)
         self.masses, self.mean, self.sd, self.tilts = interpolated_mass(weight, origin), mean - origin, sd, tilts
         self.mass, slope, bend = self.masses(self.mean, sd)
-        self.served = float(np.min(self.mass)) > _LEAST
+        self.served = float(np.min(self.mass)) > LEAST
         if self.served:
             self.shift = sd * slope / self.mass  # [M]: of today's answer, from the mean
-            self.served = float(np.min(1.0 + bend / self.mass - (slope / self.mass) ** 2)) >= _CANCELLED
+            self.served = float(np.min(1.0 + bend / self.mass - (slope / self.mass) ** 2)) >= CANCELLED
 
     def at(self, rho: Host) -> Host | None:
         """[N, M]: reductions, over W; None where nodes do not do, or would be too many."""
@@ -624,7 +627,7 @@ class FewRegrets:
         eta = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, count)
         s, moved = (rest * sd)[:, None], (root * sd)[:, None] * eta
         mass, slope, _ = self.masses(mean[:, None] + moved, s)
-        some = mass > _LEAST
+        some = mass > LEAST
         move = np.where(some, moved + s * slope / np.where(some, mass, 1.0) - shift[:, None], 0.0)
         terms = mass * move**2 * np.exp(-0.5 * eta * eta)
         width = (high - low) / (count - 1) / math.sqrt(2.0 * math.pi) / today
@@ -640,7 +643,9 @@ class FewRegrets:
 
 def few_regrets(loss: Any, belief: Any) -> FewRegrets | None:
     """For the contexts of a belief with few pairs; None where there are more, or where this does not serve them."""
-    if not _is_interpolated(loss, belief) or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS:
+    if type(loss) is not SquaredError or not isinstance(loss.weight, InterpolatedWeight):
+        return None
+    if _closed_masses(loss, belief) is None or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS:
         return None
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
     if not np.all(sd > 0):
