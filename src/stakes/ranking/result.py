@@ -368,7 +368,7 @@ class Ranking:
 
     def __str__(self) -> str:
         head = ("", "row", "id", self._score_name(), "why")
-        lines = [head, *((str(place), *cells) for place, cells in enumerate(self._cells(), 1))]
+        lines: list[tuple[str, ...]] = [head, *((str(place), *cells) for place, cells in enumerate(self._cells(), 1))]
         if tuple(map(str, self.indices)) == tuple(map(str, self.row_ids)):
             lines = [(*line[:2], *line[3:]) for line in lines]  # rows without names
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]) - 1)]
