@@ -15,7 +15,6 @@ from experiments.promises.command import main
 from experiments.promises.picture import draw
 from experiments.promises.rounds import BATCHES, Bench, Campaign, Round, append, campaign, load_rounds
 from experiments.promises.summary import (
-    RESULTS,
     Promise,
     page_table,
     promised_again,
@@ -30,7 +29,6 @@ from stakes.ranking.outlook import CLASS_RATE, GAUSSIAN_SHARE, MEMBER_SHARE, POW
 from tests.cli import cli_cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"
-CALIBRATED = RESULTS.with_name("calibrated.json")
 
 
 @pytest.fixture(scope="module")
@@ -207,22 +205,6 @@ def test_the_page_says_what_came_of_two_tables():
     assert f"{came[0]} and {came[1]} came" in text
 
 
-def test_the_page_says_what_is_known_of_calibrated_trees():
-    """Amounts are means over tables, errors two standard errors over tables."""
-    cases, text = read(CALIBRATED), " ".join(PAGE.read_text().split())
-    tables = sorted({case.table for case in cases})
-    promised, came = (
-        np.asarray([np.mean([getattr(case, name) for case in cases if case.table == table]) for table in tables])
-        for name in ("promised", "came")
-    )
-    assert {case.runs for case in cases} == {2}
-    assert f"each of {len(tables)} tables of classes" in text
-    error = 2 * came.std(ddof=1) / np.sqrt(len(tables))
-    assert f"{promised.mean():.1%} of the loss were promised" in text
-    assert f"and {came.mean():.1%} (± {error:.1%}) came: promises are {verdict(cases).ratio:.2f} of what" in text
-    assert f"expect to lose is {np.mean([case.today for case in cases]):.2f} times what they lose" in text
-
-
 @pytest.mark.parametrize("table", first_tables.TABLES)
 def test_the_page_has_the_headline_of_suggest(table, tmp_path, monkeypatch):
     first_tables.write(tmp_path)
@@ -244,12 +226,11 @@ def test_the_results_hold_what_the_page_claims():
     assert every.zero >= 0.8
     assert every.covered >= 0.85
     assert verdict(cases, lambda case: case.size == 1).covered >= 0.85
-    assert every.within >= 0.8 > every.within_before
-    assert verdict(cases, lambda case: case.task == "classes").within > 0.85
+    assert verdict(cases, lambda case: case.task == "classes").within >= 0.8 > every.within > every.within_before
     assert verdict(cases, lambda case: case.task == "numbers").within < 0.8  # the page says that it is not reached
     for kind in (lambda case: case.size == 1, lambda case: case.size == 16, lambda case: case.task == "numbers"):
         assert 0.9 < verdict(cases, kind).ratio < 1.1  # over all cases, as much comes as was promised
-    assert {case.table for case in cases if not case.again} == {"texture"}
+    assert min(case.runs for case in cases if case.task == "classes") == 8
 
 
 def test_results_are_kept_in_full(tmp_path):

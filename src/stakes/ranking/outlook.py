@@ -60,9 +60,9 @@ from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
-MEMBER_SHARE, GAUSSIAN_SHARE = 1 / 3, 1.2
+MEMBER_SHARE, GAUSSIAN_SHARE = 2 / 3, 1.2
 """Of what members none of which is the truth expect to save, and of what a Gaussian belief does."""
-CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.1, 0.25, 0.4
+CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.12, 0.25, 0.4
 """The share of today's expected loss that labels can save in the end: of members, for each bit of a class, log2(C); of
 members without classes; of a Gaussian belief."""
 POWER, SPREAD_POWER = 0.8, 0.5
