@@ -229,8 +229,11 @@ class Fit:
     @property
     def belief(self) -> CategoricalEnsemble:
         """The same as the product's."""
-        pool, contexts = self._leaves
-        return CategoricalEnsemble(self._labels(pool).astype(np.float32), self._members(contexts).astype(np.float32))
+        return self.belief_of(*self._leaves)
+
+    def belief_of(self, rows: Host, contexts: Host) -> CategoricalEnsemble:
+        """The same for rows in leaves [R, K] and contexts in leaves [M, K]."""
+        return CategoricalEnsemble(self._labels(rows).astype(np.float32), self._members(contexts).astype(np.float32))
 
     def _labels(self, leaves: Host) -> Host:
         """[R, K, C]: what each tree says of labels that are to be bought."""

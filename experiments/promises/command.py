@@ -1,8 +1,9 @@
 """`python -m experiments promises`: campaigns that the store has not, one run of every table before the next run.
 
 `--rounds 20 40` has no other rounds than those at which batches are bought aside; `--rounds 20` takes a third of the
-time. `--device` makes all runs of a table of numbers at once, and no others. `--report` runs
-nothing: it summarises what the stores have, draws the picture of docs/promises.md, and prints what must be shown.
+time. `--device` makes all runs of a table of numbers at once, and no others; `--compiled` grows the forests of classes
+in compiled loops, and leaves out numbers. `--report` runs nothing: it summarises what the stores have, draws the
+picture of docs/promises.md, and prints what must be shown.
 `--write FOLDER` writes the two tables of docs/promises.md.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments.datasets import DatasetError
@@ -30,12 +31,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.write:
         print(*first_tables.write(given.write), sep="\n")
     elif given.report:
-        _report(given.store, given.results, given.came)
+        _report(given.store, given.results, given.came, given.came_of)
     else:
         runs, store = range(given.first, given.runs), given.store[0]
         if given.device:
             numbers = [name for name in given.tables if name in NUMBERS]
             run_in_bulk(numbers, given.losses, runs, store, given.rounds, given.device)
+        elif given.compiled:
+            from experiments.promises.compiled import CompiledBench
+
+            classes = [name for name in given.tables if name in CLASSES]
+            run_all(classes, given.losses, runs, store, given.rounds, CompiledBench)
         else:
             run_all(given.tables, given.losses, runs, store, given.rounds)
 
@@ -60,7 +66,12 @@ def run_in_bulk(
 
 
 def run_all(
-    names: Sequence[str], losses: Sequence[str], runs: Sequence[int], store: Path, rounds: Sequence[int] = ROUNDS
+    names: Sequence[str],
+    losses: Sequence[str],
+    runs: Sequence[int],
+    store: Path,
+    rounds: Sequence[int] = ROUNDS,
+    bench_of: Callable[[Table, int], Bench] = Bench,
 ) -> None:
     """All campaigns that are not there, run by run."""
     tables = loaded(names)
@@ -70,7 +81,7 @@ def run_all(
             wanted = [each for each in losses if each in problems(table) and (table.name, each, run) not in done]
             if not wanted:
                 continue
-            began, bench = time.process_time(), Bench(table, run)
+            began, bench = time.process_time(), bench_of(table, run)
             for loss in wanted:
                 append(store, campaign(bench, problems(table)[loss], rounds))
             print(f"{table.name}, run {run}: {time.process_time() - began:.1f} s", file=sys.stderr, flush=True)
@@ -87,14 +98,16 @@ def loaded(names: Sequence[str]) -> list[Table]:
     return found
 
 
-def _report(stores: Sequence[Path], results: Path, came: Path | None = None) -> None:
+def _report(stores: Sequence[Path], results: Path, came: Path | None, came_of: str | None) -> None:
     campaigns = [each for store in stores for each in load_rounds(store)]
     if not campaigns:
         sys.exit(f"there are no campaigns in {', '.join(map(str, stores))}: run some first")
-    if came is None:
-        cases = summary.summarised(summary.promises_of(campaigns))
-    else:
-        cases = summary.promised_again(summary.read(came), campaigns)
+    cases = summary.summarised(summary.promises_of(campaigns))
+    if came is not None:
+        known = [case for case in summary.read(came) if came_of is None or case.task == came_of]
+        tables = {case.table for case in known}
+        others = [case for case in cases if case.table not in tables]
+        cases = sorted([*summary.promised_again(known, campaigns), *others], key=lambda case: case.place)
     summary.write(cases, results)
     try:
         draw(cases, results.with_suffix(".png"))
@@ -110,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=30, help="of each table and loss")
     parser.add_argument("--first", type=int, default=0, help="the number of the first run")
     parser.add_argument("--device", help="of torch: all runs of a table of numbers at once; no tables of classes")
+    parser.add_argument("--compiled", action="store_true", help="forests in compiled loops; no tables of numbers")
     parser.add_argument(
         "--rounds", type=int, nargs="+", default=list(ROUNDS), help="labels at which to stop and look, the first 20"
     )
@@ -119,7 +133,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--report", action="store_true", help="summarise what there is, and run nothing")
     parser.add_argument("--results", type=Path, default=Path("build/promises.json"), help="the summary to write")
     parser.add_argument(
-        "--came", type=Path, metavar="SUMMARY", help="with --report: what came as there, with promises made again"
+        "--came",
+        type=Path,
+        metavar="SUMMARY",
+        help="with --report: what came as there, where it has a table, with promises made again",
     )
+    parser.add_argument("--came-of", choices=("numbers", "classes"), help="no other tables of --came")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the two tables of docs/promises.md")
     return parser

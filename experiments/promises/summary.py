@@ -89,6 +89,11 @@ class Case:
     """runs whose promises were made again by a later state of the code than bought the labels; None for all, at once"""
 
     @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Among all cases."""
+        return self.table, self.loss, self.labels, self.size
+
+    @property
     def ratio(self) -> float:
         """Promised over came."""
         return self.promised / self.came

@@ -73,6 +73,15 @@ def test_costs_a_budget_and_decisions_are_weighed(here):
     assert found["outlook"]["offers"][1]["cost"] == 4.0
 
 
+@pytest.mark.usefixtures("here")
+def test_worth_is_shown_for_a_decision_whatever_a_label_costs():
+    free, paid = (run(f"suggest numbers.csv -n 2{more}", NUMBERS).out for more in ("", " --label-cost 4"))
+    tables = [text[: text.index("In brackets")] for text in (free, paid)]
+    assert tables[0] == tables[1]
+    each = [run(f"suggest numbers.csv -n 2 --json{more}", NUMBERS).json["rows"] for more in ("", " --label-cost 4")]
+    assert [row["score"] for row in each[1]] == pytest.approx([row["score"] / 4 for row in each[0]])
+
+
 def test_what_is_written_can_be_filled_in(here):
     run("suggest numbers.csv -n 2 -o out.csv", NUMBERS)
     with (here / "out.csv").open(encoding="utf-8-sig", newline="") as file:

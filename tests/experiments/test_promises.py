@@ -26,6 +26,7 @@ from experiments.promises.summary import (
     write,
 )
 from stakes.ranking.outlook import CLASS_RATE, GAUSSIAN_SHARE, MEMBER_SHARE, POWER, SPREAD
+from tests.cli import cli_cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"
 
@@ -146,6 +147,22 @@ def test_the_command(wine, tmp_path, capsys):
         main(["--report", "--store", str(tmp_path / "nothing")])
 
 
+def test_what_came_is_kept_of_some_tables(wine, tmp_path):
+    """Of those in the summary that is given, or of one kind of them; others are what their campaigns tell."""
+    for run in range(2):
+        append(tmp_path / "store", replace(wine, run=run))
+    kept = [case for case in read() if case.table == "yacht" and case.size == 4]
+    given = ["--report", "--store", str(tmp_path / "store"), "--results", str(tmp_path / "found.json")]
+    write([*kept, replace(kept[0], table="wine", task="classes", again=3)], tmp_path / "came.json")
+    main([*given, "--came", str(tmp_path / "came.json"), "--came-of", "numbers"])
+    found = read(tmp_path / "found.json")
+    assert [case.table for case in found] == ["wine"] * len(BATCHES) + ["yacht"] * len(kept)
+    assert [case.came for case in found[len(BATCHES) :]] == [case.came for case in kept]
+    assert all(case.again is None for case in found[: len(BATCHES)])
+    main([*given, "--came", str(tmp_path / "came.json")])
+    assert [case.again for case in read(tmp_path / "found.json") if case.table == "wine"] == [0]
+
+
 def test_two_tables_are_written(tmp_path):
     first_tables.write(tmp_path)
     with (tmp_path / "saheart.csv").open() as file:
@@ -188,6 +205,18 @@ def test_the_page_says_what_came_of_two_tables():
     assert f"{came[0]} and {came[1]} came" in text
 
 
+@pytest.mark.parametrize("table", first_tables.TABLES)
+def test_the_page_has_the_headline_of_suggest(table, tmp_path, monkeypatch):
+    first_tables.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text()
+    (command,) = (line for line in text.splitlines() if line.startswith("stakes suggest"))
+    said = " ".join(cli_cases.run(command.removeprefix("stakes ").replace("saheart", table)).out.split())
+    lines = text[text.index(f"| {table} | before |") :].splitlines()
+    assert lines[1].startswith("| | now | ")
+    assert lines[1].removeprefix("| | now | ").removesuffix(" |") in said
+
+
 def test_the_results_hold_what_the_page_claims():
     """What is reached, and what is not, as the page says."""
     cases = read()
@@ -197,12 +226,11 @@ def test_the_results_hold_what_the_page_claims():
     assert every.zero >= 0.8
     assert every.covered >= 0.85
     assert verdict(cases, lambda case: case.size == 1).covered >= 0.85
-    assert every.within >= 0.8 > every.within_before
-    assert verdict(cases, lambda case: case.task == "classes").within > 0.85
+    assert verdict(cases, lambda case: case.task == "classes").within >= 0.8 > every.within > every.within_before
     assert verdict(cases, lambda case: case.task == "numbers").within < 0.8  # the page says that it is not reached
     for kind in (lambda case: case.size == 1, lambda case: case.size == 16, lambda case: case.task == "numbers"):
         assert 0.9 < verdict(cases, kind).ratio < 1.1  # over all cases, as much comes as was promised
-    assert {case.table for case in cases if not case.again} == {"texture"}
+    assert min(case.runs for case in cases if case.task == "classes") == 8
 
 
 def test_results_are_kept_in_full(tmp_path):

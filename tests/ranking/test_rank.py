@@ -310,7 +310,8 @@ def test_it_reads_well(pool):
     ranking = stakes.rank(MODEL, LOSS, FrameLike(as_columns(pool), index=["<b>"] * 40), n=2, batch=False)
     text = str(ranking).splitlines()
     assert text[0].split()[:3] == ["row", "id", "worth"]
-    assert len(text) == 1 + 2 + 1 + len(ranking.notes)
+    assert text[3] == "worth: what the model itself expects a label to save, if it is right."
+    assert len(text) == 1 + 2 + 2 + 1 + len(ranking.notes)
     assert "today: " in text[1]
     assert "&lt;b&gt;" in ranking._repr_html_()
     assert "<b>" not in ranking._repr_html_()
@@ -442,7 +443,7 @@ def test_a_gaussian_process_in_a_pipeline(pool):
         plain = stakes.rank(inner, LOSS, scaler.transform(pool[20:]), n=5, batch=batch)
         assert ranking.indices == plain.indices
         np.testing.assert_allclose(ranking.scores, plain.scores, rtol=1e-9)
-    assert "noise included" in str(ranking.notes[1])
+    assert "with its noise" in str(ranking.notes[1])
     assert "latent function" in str(stakes.rank(piped, LOSS, pool[20:], target="latent").notes[1])
     with pytest.raises(ValueError, match="3 columns that StandardScaler was fitted with; got 2"):
         stakes.rank(piped, LOSS, pool[:, :2])

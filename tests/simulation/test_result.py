@@ -135,7 +135,8 @@ def test_verdicts():
 def test_the_table_holds_all_and_ends_with_the_verdict():
     found = committees()
     text = str(found).splitlines()
-    assert len(text) == 1 + 2 * 3 + 1
+    assert len(text) == 1 + 2 * 3 + 2
+    assert text[-2].startswith("plain: the unweighted log loss")
     assert text[-1] == found.verdict()
     assert [line.split()[:2] for line in text[1:4]] == [["loss", "random"], ["loss", "plain"], ["loss", "loss"]]
 

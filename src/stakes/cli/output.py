@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,17 +67,29 @@ def shell_word(text: str) -> str:
     return "$'" + printable(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
 
 
-def ranking_lines(ranking: Ranking, apart: Sequence[tuple[Contrast, ...]], among: str, *, verbose: bool) -> list[str]:
+def ranking_lines(
+    ranking: Ranking,
+    apart: Sequence[tuple[Contrast, ...]],
+    among: str,
+    *,
+    verbose: bool,
+    together: Sequence[float] | None = None,
+) -> list[str]:
     """A line for each row with its score and what sets it apart; why it was chosen below it, where all is wanted.
+
+    What a row is worth is shown for a decision, with costs too: for each unit of cost it is in JSON alone. Rows that
+    are ranked together keep no worth of their own.
 
     Args:
         ranking: The rows.
         apart: For each, the columns in which it differs most.
         among: What rows it differs from.
         verbose: Whether to say why each was chosen.
+        together: What the first 1, 2, .. rows are worth, of rows that are ranked together; None where not known.
     """
     from stakes.tabular.suggestions import whys
 
+    ranking = _for_a_decision(ranking, together)
     scores = [number(score) if math.isfinite(score) else "" for score in ranking.scores]
     name = "worth" if ranking.ranked_by in _WORTHS else "score"
     width, wide = (max(map(len, each)) for each in (["row", *map(str, ranking.row_ids)], [name, *scores]))
@@ -136,10 +149,19 @@ def rows_compared(labels: int) -> str:
     return "the labelled rows" if labels else "all rows"
 
 
+def _for_a_decision(ranking: Ranking, together: Sequence[float] | None) -> Ranking:
+    """The ranking with worths in place of worths for each unit of cost, where they are known."""
+    worths = together if ranking.ranked_by == "together" else [reason.worth for reason in ranking.reasons]
+    known = ranking.ranked_by in _WORTHS and all(reason.ranked_by == "worth" for reason in ranking.reasons)
+    if not ranking.per_cost or not known or worths is None or len(worths) < len(ranking) or None in worths:
+        return ranking
+    return replace(ranking, scores=tuple(worths[: len(ranking)]), per_cost=False)
+
+
 def _score_name(ranking: Ranking) -> str:
     """What the scores of rows are."""
     name = _WORTHS.get(ranking.ranked_by, f"The score is {ranking.ranked_by}")
-    return f"{name} and unit of cost" if ranking.per_cost else name
+    return f"{name}, divided by what the labels cost" if ranking.per_cost else name
 
 
 def wrapped(text: str, indent: str = "", first: str | None = None) -> list[str]:

@@ -86,9 +86,10 @@ def suggest_command(table: str, output: str | None, force: bool, verbose: bool, 
         options["id_column"] = options["id_column"] or sheet.likely_id
     keep = command_line(options, "init", [f"{Path(table).stem}.stakes", table], _NOT_OF_INIT)
     kept = None if outlook is None else {**outlook.to_dict(), "ranking": None}
+    together = None if outlook is None else [offer.worth for offer in outlook.offers]
     lines = [
         *_head(sheet),
-        *ranking_lines(ranking, apart, rows_compared(len(sheet.labels)), verbose=verbose),
+        *ranking_lines(ranking, apart, rows_compared(len(sheet.labels)), verbose=verbose, together=together),
         *_worths(outlook, n, verbose),
         *note_lines(notes, verbose=verbose),
         *_next(brief.target, output, keep),

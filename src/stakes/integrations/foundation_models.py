@@ -484,9 +484,10 @@ class InContext:
 
     def _as_rows(self, table: Any) -> Any:
         """Rows as the model is given them: a data frame with the columns of `X` in their order, or an array."""
-        if not hasattr(self.rows, "iloc"):
+        frame: Any = self.rows
+        if not hasattr(frame, "iloc"):
             return np.asarray(table)
-        wanted = list(self.rows.columns)
+        wanted = list(frame.columns)
         if not hasattr(table, "iloc") or set(wanted) - set(table.columns):
             got = list(table.columns) if hasattr(table, "iloc") else type(table).__name__
             raise StakesError(f"rows must be a data frame with the columns {wanted}, as X was; got {got}")

@@ -7,6 +7,8 @@ Sizes: n rows, K members, C classes, d outputs.
 
 from __future__ import annotations
 
+import math
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -18,6 +20,7 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexabl
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, has_fit_parameter, validate_data
+from threadpoolctl import threadpool_limits
 
 from stakes._utils.arguments import as_seed
 from stakes._utils.array import Array
@@ -41,6 +44,7 @@ _USUAL: dict[str, dict[str, Any]] = {  # members are many and small: one core fo
     "xgboost": {"n_jobs": 1, "verbosity": 0},
     "catboost": {"thread_count": 1, "verbose": False, "allow_writing_files": False},
 }
+_SMALL = 100_000  # cells of a table: copies are fitted to it on one thread, as many would wait for one another
 _ALSO = {"verbosity": ("verbose",), "verbose": ("silent", "logging_level", "verbose_eval")}  # other names of a setting
 
 
@@ -117,7 +121,10 @@ class Bootstrap(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         copies = [_seeded(as_member(clone(self.estimator)), random_state) for _ in range(self.members)]
         pairs = list(zip(copies, self.estimators_samples_, strict=True))
         given = codes if is_classifier(self.estimator) and wants_codes(self.estimator) else targets
-        self.estimators_ = all_parts(_fitted, lambda: ((copy, rows, given, each) for copy, each in pairs), self.n_jobs)
+        with threadpool_limits(1) if math.prod(np.shape(rows)) <= _SMALL else nullcontext():  # else threads wait
+            self.estimators_ = all_parts(
+                _fitted, lambda: ((copy, rows, given, each) for copy, each in pairs), self.n_jobs
+            )
         if not is_classifier(self.estimator):
             self.noise_sd_ = self._noise(rows, targets)
         return self

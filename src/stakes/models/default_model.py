@@ -177,7 +177,7 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
             raise AttributeError("the target is real: predict gives its mean")
         if self.labels is not None:
             belief: Any = prepare_belief(self, X)(take_rows(X, slice(0, 1)))
-            return np.asarray(belief.contexts.mean(axis=1), dtype=float)
+            return np.asarray(belief.contexts.mean(axis=1, dtype=float))  # members are in single precision
         probabilities = np.zeros((n_rows(X), len(self.classes_)))
         probabilities[:, self.pipeline_[-1].classes_] = self.pipeline_.predict_proba(X)
         return calibrated_mean(probabilities, self.prior_, self.power_, self.prior_share_)

@@ -121,7 +121,7 @@ def _served(model: Any, rows: Any, labels: Host, seed: int, n_jobs: int | None) 
             f"copies of {type(model).__name__} could not be fitted to the {len(labels)} labelled rows drawn anew: "
             f"{error}{_text_columns(rows)}"
         ) from error
-    return ensemble, (f"{type(model).__name__} says nothing of how sure it is.", *ensemble.report_)
+    return ensemble, (f"{type(model).__name__} gives no uncertainty.", *ensemble.report_)
 
 
 def _text_columns(rows: Any) -> str:

@@ -60,9 +60,9 @@ from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
-MEMBER_SHARE, GAUSSIAN_SHARE = 1 / 3, 1.2
+MEMBER_SHARE, GAUSSIAN_SHARE = 2 / 3, 1.2
 """Of what members none of which is the truth expect to save, and of what a Gaussian belief does."""
-CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.1, 0.25, 0.4
+CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.12, 0.25, 0.4
 """The share of today's expected loss that labels can save in the end: of members, for each bit of a class, log2(C); of
 members without classes; of a Gaussian belief."""
 POWER, SPREAD_POWER = 0.8, 0.5
@@ -195,9 +195,10 @@ def _offers_table(offers: tuple[Offer, ...]) -> tuple[list[str], list[list[str]]
 def _line(offer: Offer) -> str:
     label = "label saves" if offer.size == 1 else "labels save"
     text = f"{offer.size} {label} {Amount(offer.worth, offer.error)} a decision"
-    if offer.net is not None and offer.net_error is not None:
-        net = plus_minus(offer.net, offer.net_error)
-        return f"{text}, {net} over {short(offer.decisions or 0.0)} decisions less a cost of {short(offer.cost or 0.0)}"
+    if offer.net is not None and offer.decisions is not None:
+        total = plus_minus(offer.decisions * offer.worth, offer.decisions * offer.error)
+        costs = "costs" if offer.size == 1 else "cost"
+        return f"{text}, {total} over {short(offer.decisions)} decisions, and {costs} {short(offer.cost or 0.0)}"
     return (
         text
         if offer.break_even is None

@@ -22,8 +22,10 @@ def _weighted(weighted: bool) -> str:
 _TARGETS = {
     "own": "The target is what the model's own method `belief` takes it to be; `target` and `classes` were not used.",
     "latent": "The target is the latent function at a context, without the noise of a label.",
-    "label": "The target is the label that will be realised at a context, noise included.",
+    "label": "What is to be predicted is the label of a context, with its noise.",
 }
+
+_ALLOWED_FOR = {"left out", "learning curve", "members", "a fifth more", "promises kept"}  # worths of an outlook
 
 _SENTENCES: dict[str, Callable[..., str]] = {
     # which contexts stand for the future, and what is to be predicted there
@@ -366,13 +368,30 @@ class Ranking:
 
     def __str__(self) -> str:
         head = ("", "row", "id", self._score_name(), "why")
-        lines = [head, *((str(place), *cells) for place, cells in enumerate(self._cells(), 1))]
-        widths = [max(len(line[i]) for line in lines) for i in range(4)]
+        lines: list[tuple[str, ...]] = [head, *((str(place), *cells) for place, cells in enumerate(self._cells(), 1))]
+        if tuple(map(str, self.indices)) == tuple(map(str, self.row_ids)):
+            lines = [(*line[:2], *line[3:]) for line in lines]  # rows without names
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]) - 1)]
         table = [
-            " ".join([*(cell.rjust(width) for cell, width in zip(line, widths, strict=False)), " " + line[4]])
+            " ".join([*(cell.rjust(width) for cell, width in zip(line, widths, strict=False)), " " + line[-1]])
             for line in lines
         ]
-        return "\n".join([*table, "", *(f"- {note}" for note in self.notes)])
+        return "\n".join([*table, *self._legend(), "", *(f"- {note}" for note in self.notes)])
+
+    def _legend(self) -> list[str]:
+        """What the numbers of the table are: the model's own figures for worths, and where contexts are counted."""
+        kinds, values = {note.kind for note in self.notes}, {note.kind: note.values for note in self.notes}
+        lines = []
+        if self.ranked_by in ("worth", "gain") and not kinds & _ALLOWED_FOR:
+            members = values.get("joint worth of members", {}).get("members")
+            right = f"if one of its {members} members is right" if members else "if it is right"
+            lines.append(f"{self.ranked_by}: what the model itself expects a label to save, {right}.")
+            lines.append("For amounts to rely on, call outlook, which allows for a model that is wrong.")
+        helped = [context for reason in self.reasons for context in reason.contexts]
+        if any(str(context.index) == str(context.row_id) for context in helped):
+            place = "contexts that were given" if "given contexts" in kinds else "pool"
+            lines.append(f"context: a row to decide about, by its position in the {place}.")
+        return lines
 
     def _repr_html_(self) -> str:
         from stakes._utils.notebook import bar, bullet_list, cell, folded, table  # here, as only notebooks need it

@@ -431,7 +431,9 @@ class Simulation:
         lines = [f"{metric:<16}{strategy:<20}{start:>11}{final:>11}  {interval:<25}{steps:>13}"]
         for metric, strategy, start, final, interval, steps in self._cells():
             lines.append(f"{metric:<16}{strategy:<20}{start:>11}{final:>11}  {interval:<25}{steps:>13}")
-        return "\n".join([*lines, self.verdict()])
+        plain = "plain: the unweighted log loss for classes, squared error for numbers; the strategy chooses by it."
+        named = [plain] if "plain" in self.strategies and "plain" in self.losses else []
+        return "\n".join([*lines, *named, self.verdict()])
 
     def _repr_html_(self) -> str:
         from stakes._utils.notebook import Curve, cell, curves, lines, table

@@ -102,8 +102,8 @@ def simulate(
     Results are the same to the last bit however many processes there are.
 
     Args:
-        model: An estimator that can be cloned and fitted again; it is not fitted itself. Of one that does not say how sure
-            it is, such as LightGBM's, twenty copies are fitted to rows drawn anew (`stakes.models.Bootstrap`).
+        model: An estimator that can be cloned and fitted again; it is not fitted itself. Of one that gives no
+            uncertainty, such as LightGBM's, twenty copies are fitted to rows drawn anew (`stakes.models.Bootstrap`).
         loss: The loss that is to fall.
         X: Rows [n, p]: an array, a sparse matrix or a data frame.
         y: Their labels [n].
