@@ -38,7 +38,7 @@ from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
 from stakes.losses import AnyLoss
 from stakes.losses.domains import Classes
-from stakes.losses.multi_label import labels_of
+from stakes.losses.multi_label import label_names
 from stakes.models import BayesianProcess, DefaultModel
 from stakes.models.inspection import accepts_missing
 from stakes.models.labelled import with_belief
@@ -360,7 +360,7 @@ class Stream:
     def _checked_model(self, model: Any) -> Any:
         """An estimator, or a function that gives a fitted model."""
         if model is None:
-            return DefaultModel("classes" if self._is_class else "real", self.classes, labels=labels_of(self.loss))
+            return DefaultModel("classes" if self._is_class else "real", self.classes, labels=label_names(self.loss))
         if (hasattr(model, "fit") and hasattr(model, "get_params")) or (callable(model) and not hasattr(model, "fit")):
             return model
         raise TypeError(

@@ -13,7 +13,7 @@ from sklearn.linear_model import BayesianRidge
 import stakes
 from stakes._utils.text import number
 from stakes.models import EnsembleOf, belief_of
-from stakes.ranking.outlook import GAUSSIAN_SHARE, MEMBER_SHARE, _with_free_disposal, class_rate, curve
+from stakes.ranking.outlook import GAUSSIAN_SHARE, SURE_SHARE, _with_free_disposal, class_rate, curve
 
 
 @pytest.fixture
@@ -90,9 +90,9 @@ def test_offers_of_members_leave_the_truth_out(forest, features):
     worths = [found.offers[size - 1].worth for size in (1, 2, 4, 5)]
     best = np.maximum.accumulate(np.maximum([each.reduction for each in honest], 0.0))
     beside = curve(class_rate(3), found.today.value, 15, 5)[[0, 1, 3, 4]]
-    assert worths == pytest.approx(MEMBER_SHARE * best + beside, abs=0.01)
+    assert worths == pytest.approx(SURE_SHARE * best + beside, abs=0.01)
     assert worths[-1] < 0.5 * found.offers[-1].joint
-    assert found.offers[0].error >= 0.8 * MEMBER_SHARE * honest[0].member_error
+    assert found.offers[0].error >= 0.8 * SURE_SHARE * honest[0].member_error
     assert found.ranking.ranked_by == "together"
     total = [offer.worth / offer.cost for offer in found.offers]
     assert found.ranking.scores == pytest.approx(total)

@@ -13,8 +13,10 @@ from stakes.ranking.outlook import (
     MEMBER_RATE,
     MEMBER_SHARE,
     SPREAD,
+    SURE_SHARE,
     class_rate,
     curve,
+    member_share_of,
     of_gaussian,
     of_members,
     rate_of,
@@ -46,30 +48,36 @@ def test_the_curve_grows_ever_more_slowly_and_less_with_more_labels():
 
 
 def test_the_rate_goes_by_bits_of_a_class(rng):
-    assert class_rate(2) == CLASS_RATE == 0.1
-    assert class_rate(8) == pytest.approx(0.3)
+    assert class_rate(2) == CLASS_RATE == 0.12
+    assert class_rate(8) == pytest.approx(0.36)
     assert (class_rate(1), class_rate(2000)) == (0.0, 1.0)
     votes = rng.integers(0, 4, (3, 5))
-    assert rate_of(stakes.VoteEnsemble(votes, votes, 4)) == pytest.approx(0.2)
-    assert rate_of(stakes.VoteEnsemble(votes, votes, 4).as_probabilities()) == pytest.approx(0.2)
+    assert rate_of(stakes.VoteEnsemble(votes, votes, 4)) == pytest.approx(0.24)
+    assert rate_of(stakes.VoteEnsemble(votes, votes, 4).as_probabilities()) == pytest.approx(0.24)
     normals = stakes.NormalEnsemble(votes * 1.0, votes + 1.0, votes * 1.0, votes + 1.0)
     assert rate_of(normals) == MEMBER_RATE
 
 
+def test_less_is_promised_of_members_that_vote(rng):
+    votes = stakes.VoteEnsemble(rng.integers(0, 4, (3, 5)), rng.integers(0, 4, (2, 5)), 4)
+    assert member_share_of(votes) == SURE_SHARE == pytest.approx(1 / 3)
+    assert member_share_of(votes.as_probabilities()) == MEMBER_SHARE == pytest.approx(2 / 3)
+
+
 def test_promises_of_two_and_of_eight_classes_by_hand():
-    """20 labels, an expected loss of .5: the next 5 save a third of .06, and .1 or .3 of .5 times .2^.8."""
+    """20 labels, an expected loss of .5: the next 5 save two thirds of .06, and .12 or .36 of .5 times .2^.8."""
     honest, joint = (np.full(5, 0.06), np.zeros(5)), np.full(5, 0.3)
-    for classes, curved in ((2, 0.0137973), (8, 0.0413919)):
+    for classes, curved in ((2, 0.01655676), (8, 0.04967028)):
         worths, errors = of_members(honest, joint, 0.5, 20, class_rate(classes))
-        assert worths[-1] == pytest.approx(0.02 + curved, rel=1e-6)
-        assert errors[-1] == pytest.approx(1.25 * max(0.02 + curved, 0.05 * np.log2(classes) * 0.4472136), rel=1e-6)
+        assert worths[-1] == pytest.approx(0.04 + curved, rel=1e-6)
+        assert errors[-1] == pytest.approx(1.25 * max(0.04 + curved, 0.06 * np.log2(classes) * 0.4472136), rel=1e-6)
 
 
 def test_members_beside_the_curve():
     worths, errors = of_members(HONEST, JOINT, 0.5, 20, MEMBER_RATE)
     assert worths == pytest.approx(MEMBER_SHARE * HONEST[0] + BESIDE)
-    root = MEMBER_RATE * 0.5 * np.sqrt(np.arange(1, 5) / np.arange(21, 25))  # above each of the worths
-    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * root))
+    root = MEMBER_RATE * 0.5 * np.sqrt(np.arange(1, 5) / np.arange(21, 25))  # or the worths themselves
+    assert errors == pytest.approx(np.hypot(MEMBER_SHARE * 0.01, SPREAD * np.maximum(root, worths)))
     assert of_members(None, JOINT, 0.5, 20, MEMBER_RATE)[0] == pytest.approx(BESIDE)
 
 

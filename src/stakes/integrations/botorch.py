@@ -38,7 +38,7 @@ from stakes.beliefs.base import reference_at
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, ThresholdDecision
 from stakes.models import belief_of
-from stakes.models.botorch import is_plain, n_columns, scaling
+from stakes.models.botorch import is_plain, scaling, width_of
 from stakes.models.gpytorch import asking, has_default_prediction, rows_beside
 
 __all__ = ["LossDrivenReduction"]
@@ -114,7 +114,7 @@ class LossDrivenReduction(AcquisitionFunction):  # type: ignore[misc]
         AcquisitionFunction.__init__(self, model)
         self.loss, self.log, self.n_draws, self.random_state, self.mixture = loss, log, n_draws, random_state, None
         like = next(model.parameters())
-        there = rows_beside(like, _contexts(contexts, bounds, n_contexts, random_state), n_columns(model))
+        there = rows_beside(like, _contexts(contexts, bounds, n_contexts, random_state), width_of(model))
         belief: Any = belief_of(model, there[:1], there, target=target)
         latent = belief.latent if isinstance(belief, WarpedGaussianBelief) else belief
         if not isinstance(latent, GaussianBelief) and not isinstance(belief, GaussianMixtureBelief):

@@ -132,7 +132,7 @@ def multi_label(
     )
 
 
-def labels_of(loss: Any) -> tuple[str, ...] | None:
+def label_names(loss: Any) -> tuple[str, ...] | None:
     """The labels that a loss of `multi_label` is about, by the names that it was given.
 
     Args:
@@ -143,8 +143,8 @@ def labels_of(loss: Any) -> tuple[str, ...] | None:
 
     Examples:
         >>> from stakes import ZeroOne
-        >>> from stakes.losses.multi_label import labels_of, multi_label
-        >>> labels_of(multi_label({"crack": ZeroOne(), "stain": ZeroOne()}))
+        >>> from stakes.losses.multi_label import label_names, multi_label
+        >>> label_names(multi_label({"crack": ZeroOne(), "stain": ZeroOne()}))
         ('crack', 'stain')
     """
     if isinstance(loss, MultiLabelScore):

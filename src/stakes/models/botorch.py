@@ -43,7 +43,7 @@ def prepare_botorch(model: Any, contexts: Any, *, target: Target, joint: bool, *
         each = [model.subset_output([k]) for k in range(model.num_outputs)]
         parts = [prepare_botorch(one, contexts, target=target, joint=joint) for one in each]
         return lambda rows: outputs_together([of_rows(rows) for of_rows in parts])
-    like, outcome, width = next(model.parameters()), scaling(model), n_columns(model)
+    like, outcome, width = next(model.parameters()), scaling(model), width_of(model)
     with asking(model):
         there = rows_beside(like, contexts, width)
         if not is_plain(model) and isinstance(model.posterior(there[:1]), GaussianMixturePosterior):
@@ -117,7 +117,7 @@ def is_plain(model: Any) -> bool:
     )
 
 
-def n_columns(model: Any) -> int | None:
+def width_of(model: Any) -> int | None:
     """How many a row has; None where a transform may change that, or rows say which output is asked for."""
     kept = type(getattr(model, "input_transform", None)) in (type(None), Normalize, InputStandardize)
     return int(model.train_inputs[0].shape[-1]) if kept and isinstance(model, SingleTaskGP) else None

@@ -60,7 +60,7 @@ from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
-MEMBER_SHARE, GAUSSIAN_SHARE = 2 / 3, 1.2
+MEMBER_SHARE, SURE_SHARE, GAUSSIAN_SHARE = 2 / 3, 1 / 3, 1.2
 """Of what members none of which is the truth expect to save, and of what a Gaussian belief does."""
 CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.12, 0.25, 0.4
 """The share of today's expected loss that labels can save in the end: of members, for each bit of a class, log2(C); of
@@ -370,7 +370,8 @@ def _promises(
         known = joint.tolist() if found is not None else [None] * len(rows)
         return *of_gaussian(worths, errors, today.value, most.value, labels), known
     honest = (worths, errors) if found is not None else None
-    return *of_members(honest, joint, today.value, labels, rate_of(belief)), joint.tolist()
+    promised = of_members(honest, joint, today.value, labels, rate_of(belief), member_share_of(belief))
+    return *promised, joint.tolist()
 
 
 def promise_of_one(query: Query, row: int) -> Amount:
@@ -396,13 +397,23 @@ def rate_of(belief: Belief) -> float:
     return class_rate(belief.n_classes) if isinstance(belief, CategoricalEnsemble | VoteEnsemble) else MEMBER_RATE
 
 
+def member_share_of(belief: Belief) -> float:
+    """What is promised of what members say: less of those that vote, or know numbers alone, as they are too sure."""
+    return MEMBER_SHARE if isinstance(simplest(belief), CategoricalEnsemble) else SURE_SHARE
+
+
 def class_rate(classes: int) -> float:
     """The same for that many classes, at most 1."""
     return min(CLASS_RATE * math.log2(classes), 1.0)
 
 
 def of_members(
-    honest: tuple[Host, Host] | None, joint: Host, today: float, labels: int | None, rate: float
+    honest: tuple[Host, Host] | None,
+    joint: Host,
+    today: float,
+    labels: int | None,
+    rate: float,
+    share: float = MEMBER_SHARE,
 ) -> tuple[Host, Host]:
     """[n], [n]: promises of 1, 2, .. n labels of a model that is known by members, and standard errors.
 
@@ -412,13 +423,14 @@ def of_members(
         today: The expected loss of a decision.
         labels: How many labels the model has or waits for; None where that is not known.
         rate: Of the curve, as `rate_of` has it.
+        share: Of what members say, as `member_share_of` has it.
     """
     nothing = np.zeros(len(joint))
     believed = honest or (joint if labels is None else nothing, nothing)
     beside = curve(rate, today, labels, len(joint))
-    worths = np.clip(MEMBER_SHARE * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
+    worths = np.clip(share * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
     worths = np.maximum.accumulate(worths)
-    return worths, np.hypot(MEMBER_SHARE * believed[1], wrong_model(worths, rate, today, labels))
+    return worths, np.hypot(share * believed[1], wrong_model(worths, rate, today, labels))
 
 
 def share_of(belief: Belief) -> float:

@@ -60,7 +60,7 @@ from stakes.exceptions import StakesError
 from stakes.files.frame import Frame
 from stakes.losses import AnyLoss, LogLoss, LogScore, PerContext, align_classes
 from stakes.losses.domains import Interval, Vectors
-from stakes.losses.multi_label import labels_of
+from stakes.losses.multi_label import label_names
 from stakes.models import DefaultModel, belief_of, prepare_belief
 from stakes.models.inspection import (
     accepts_missing,
@@ -647,8 +647,10 @@ def _checked_loss(loss: AnyLoss, classes: Any, model: Any) -> AnyLoss:
 
 def _check_same_labels(loss: AnyLoss, model: Any) -> None:
     """Of rows with several labels, the loss and the model that know the names count sets by them in the same order."""
-    known, wanted = model.labels if isinstance(model, DefaultModel) else None, labels_of(loss)
-    if known is not None and wanted is not None and [str(name) for name in known] != list(wanted):
+    known = model.labels if isinstance(model, DefaultModel) else None
+    if known is None or (wanted := label_names(loss)) is None:
+        return
+    if [str(name) for name in known] != list(wanted):
         raise StakesError(
             "the loss and the model must be about the same labels in the same order; the loss is about "
             f"{list(wanted)}, and the model about {list(known)}"
