@@ -151,9 +151,10 @@ def rows_compared(labels: int) -> str:
 
 def _for_a_decision(ranking: Ranking, together: Sequence[float] | None) -> Ranking:
     """The ranking with worths in place of worths for each unit of cost, where they are known."""
-    worths = together if ranking.ranked_by == "together" else [reason.worth for reason in ranking.reasons]
+    alone = [reason.worth for reason in ranking.reasons]
+    worths = [each for each in (together or () if ranking.ranked_by == "together" else alone) if each is not None]
     known = ranking.ranked_by in _WORTHS and all(reason.ranked_by == "worth" for reason in ranking.reasons)
-    if not ranking.per_cost or not known or worths is None or len(worths) < len(ranking) or None in worths:
+    if not ranking.per_cost or not known or len(worths) < len(ranking):
         return ranking
     return replace(ranking, scores=tuple(worths[: len(ranking)]), per_cost=False)
 
