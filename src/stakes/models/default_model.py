@@ -121,15 +121,15 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         if features.shape[1] == 0:
             raise StakesError("X must have a column that tells rows apart; all are constant or empty")
         targets = positions_of(labels, self.classes_) if self.task_ == "classes" else labels.astype(float)
+        seed = as_seed(self.random_state) % 2**32  # scikit-learn's most
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model, choice = self._choice(features, targets, as_seed(self.random_state) % 2**32)  # scikit-learn's most
+            model, choice = self._choice(features, targets, seed)
             if isinstance(model, BayesianProcess | OrderedProbit) and pool is not None:
                 model.fit(features, targets, pool=encoder.transform(pool))
             else:
                 model.fit(features, targets if self.labels is None else label_sets(len(self.labels))[targets])
         if self.task_ == "classes":
-            seed = as_seed(self.random_state) % 2**32
             self.prior_, self.power_, self.prior_share_ = self._calibration_of(model, features, targets, seed)
             if self.prior_share_:
                 choice += (
@@ -207,6 +207,8 @@ class DefaultModel(BaseEstimator):  # type: ignore[misc]
         few = clone(model).set_params(n_estimators=FOLD_TREES, oob_score=False)
 
         def predict(seen: Host, asked: Host) -> Host:
+            if model.max_samples is not None:
+                few.set_params(max_samples=min(model.max_samples, len(seen)))  # no more than a fold leaves
             return _mean_of(few.fit(features[seen], labels[seen]), features[asked], len(prior))
 
         return prior, *found_calibration(predict, targets, len(prior), np.random.default_rng(seed))
