@@ -61,7 +61,8 @@ from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
 MEMBER_SHARE, SURE_SHARE, GAUSSIAN_SHARE = 2 / 3, 1 / 3, 1.2
-"""Of what members none of which is the truth expect to save, and of what a Gaussian belief does."""
+"""What is promised of what a belief says: of members that give probabilities, none of them the truth; of members that
+vote or predict numbers; of a Gaussian belief."""
 CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.12, 0.25, 0.4
 """The share of today's expected loss that labels can save in the end: of members, for each bit of a class, log2(C); of
 members without classes; of a Gaussian belief."""
