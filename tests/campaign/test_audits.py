@@ -8,6 +8,7 @@ import pytest
 
 from stakes import Campaign
 from stakes.campaign import Journal, audits
+from stakes.campaign.audits import audit_kept
 from stakes.campaign.standing import standing_of
 from stakes.exceptions import StakesError
 from stakes.tabular import LossSpec, ModelSpec
@@ -247,7 +248,7 @@ FORGED = [
     lambda kept: kept.update(answers=["a", "b", "c"]),
     lambda kept: kept.update(answers=None),
     lambda kept: kept.update(labels=-1),
-    lambda kept: kept["draw"].update(probabilities=[0.0, 0.5, 0.5]),
+    lambda kept: kept["draw"].update(inclusions=[0.0, 0.5, 0.5]),
     lambda kept: kept["draw"].update(n_rows=2),
     lambda kept: kept["draw"].update(second="much"),
     lambda kept: kept["draw"].update(more=1),
@@ -266,6 +267,19 @@ def test_a_forged_audit_is_refused(campaign, path, change):
         for refused in (again.read_audit, again.status):
             with pytest.raises(StakesError, match="is damaged"):
                 refused()
+
+
+def test_an_audit_of_an_earlier_version_is_read(campaign, path):
+    """Rows came one by one, each with a probability among those left: 1 in 5 at first, of equal rows."""
+    rows = campaign.audit(3)
+    kept = campaign.journal.last_record("audit").payload
+    kept["draw"].update(probabilities=[0.2, 0.25, 0.25])
+    del kept["draw"]["inclusions"]
+    campaign.journal.save_record("audit", campaign.journal.version(), kept)
+    draw = audit_kept(path, campaign.journal.last_record("audit")).draw
+    assert draw.inclusions == pytest.approx([0.6, 0.6, 0.45])
+    campaign.tell_many([(row, "1.0") for row in rows])
+    assert campaign.read_audit().labels == 3
 
 
 TEST = """

@@ -32,7 +32,7 @@ from stakes import (
 )
 from stakes.beliefs import Distribution
 from stakes.evaluation import AuditDraw, AuditedLoss
-from stakes.evaluation.audit import drawn_by
+from stakes.evaluation.audit import _inclusions, _systematic, drawn_by
 from stakes.exceptions import StakesError
 
 
@@ -40,77 +40,110 @@ def gaussian(mean, variance):
     return GaussianBelief(np.asarray(mean), np.asarray(variance), np.ones(1), np.zeros((1, len(mean))))
 
 
-def of_order(rows, shares, expected, mean_least=0.0):
-    """The draw in which rows came in this order, and its probability."""
-    left, each = 1.0, []
-    for row in rows:
-        each.append(shares[row] / left)
-        left -= shares[row]
-    size = len(shares)
-    squares, second = np.sum(expected**2 / shares) / size**2, np.sum(2 * expected**2 / shares) / size**2
-    drawn = AuditDraw(
-        tuple(rows), tuple(each), tuple(expected[list(rows)]), (0.0,) * len(rows), size,
+class Start:
+    """A generator whose systematic draws start at `u`, and come in an order given by `permuted`."""
+
+    def __init__(self, u, permuted=lambda rows: rows):
+        self.u, self.permutation = u, permuted
+
+    def random(self, size=None):
+        return self.u if size is None else np.zeros(size)
+
+
+def every_draw(inclusions):
+    """All systematic draws of rows with these probabilities, each with its own."""
+    ends = np.cumsum(inclusions)
+    cuts = np.unique(np.concatenate([[0.0, 1.0], ends % 1.0]))
+    for low, high in itertools.pairwise(cuts):
+        if high - low > 1e-12:
+            start = Start((low + high) / 2.0)
+            yield tuple(_systematic(inclusions, np.arange(len(inclusions)), start).tolist()), high - low
+
+
+def of_rows(rows, inclusions, expected, mean_least=0.0):
+    """The draw of these rows."""
+    size, share = len(inclusions), inclusions / len(rows)
+    squares, second = np.sum(expected**2 / share) / size**2, np.sum(2 * expected**2 / share) / size**2
+    return AuditDraw(
+        tuple(rows), tuple(inclusions[list(rows)]), tuple(expected[list(rows)]), (0.0,) * len(rows), size,
         float(expected.mean()), mean_least, math.inf, float(squares), float(second),
     )  # fmt: skip
-    return drawn, math.prod(each)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("belief", ["right", "wrong", "none"])
 def test_unbiased_over_every_draw_of_a_small_pool(rng, count, belief):
-    losses, shares = rng.gamma(0.5, size=5), rng.dirichlet(np.ones(5))
+    losses, inclusions = rng.gamma(0.5, size=5), _inclusions(rng.dirichlet(np.ones(5)), count)
     expected = {"right": losses * 0.9, "wrong": rng.gamma(2.0, size=5), "none": np.zeros(5)}[belief]
     total = mean = 0.0
-    for order in itertools.permutations(range(5), count):
-        drawn, probability = of_order(order, shares, expected)
+    for rows, probability in every_draw(inclusions):
+        assert len(set(rows)) == count
         total += probability
-        mean += probability * drawn.estimate(losses[list(order)]).mean
-    assert total == pytest.approx(1.0, abs=1e-12)
-    assert mean == pytest.approx(losses.mean(), rel=1e-10)
+        mean += probability * of_rows(rows, inclusions, expected).estimate(losses[list(rows)]).mean
+    assert total == pytest.approx(1.0, abs=1e-10)
+    assert mean == pytest.approx(losses.mean(), rel=1e-9)
 
 
-def test_without_a_belief_it_is_the_estimator_of_farquhar(rng):
-    losses, shares, size, count = rng.gamma(0.5, size=30), rng.dirichlet(np.ones(30)), 30, 7
-    drawn, _ = of_order(rng.permutation(30)[:count].tolist(), shares, np.zeros(30))
-    m, q = np.arange(1, count + 1), np.asarray(drawn.probabilities)
-    v = 1 + (size - count) / (size - m) * (1 / ((size - m + 1) * q) - 1)
+def test_without_a_belief_it_is_the_estimator_of_horvitz_and_thompson(rng):
+    losses, inclusions = rng.gamma(0.5, size=30), _inclusions(rng.dirichlet(np.ones(30)), 7)
+    drawn = of_rows(rng.permutation(30)[:7].tolist(), inclusions, np.zeros(30))
     seen = losses[list(drawn.rows)]
-    assert drawn.estimate(seen).mean == pytest.approx(np.mean(v * seen), rel=1e-12)
+    assert drawn.estimate(seen).mean == pytest.approx(np.sum(seen / drawn.inclusions) / 30, rel=1e-12)
 
 
 def test_the_first_labels_alone_are_an_estimate_too(rng):
     """Labels come one by one: those of the first rows are a draw of their own."""
-    losses, shares, expected = rng.gamma(0.5, size=4), rng.dirichlet(np.ones(4)), rng.gamma(1.0, size=4)
-    mean = 0.0
-    for order in itertools.permutations(range(4), 3):
-        drawn, probability = of_order(order, shares, expected)
-        mean += probability * drawn.estimate(losses[list(order[:2])]).mean
-    assert mean == pytest.approx(losses.mean(), rel=1e-10)
+    losses, expected = rng.gamma(0.5, size=4), rng.gamma(1.0, size=4)
+    inclusions, mean = _inclusions(rng.dirichlet(np.ones(4)), 3), 0.0
+    for rows, probability in every_draw(inclusions):
+        orders = list(itertools.permutations(rows))
+        for order in orders:
+            drawn = of_rows(order, inclusions, expected)
+            mean += probability / len(orders) * drawn.estimate(losses[list(order[:2])]).mean
+    assert mean == pytest.approx(losses.mean(), rel=1e-9)
 
 
 def test_all_rows_leave_nothing_open(rng):
     losses = rng.gamma(0.5, size=12)
-    drawn, _ = of_order(rng.permutation(12).tolist(), rng.dirichlet(np.ones(12)), rng.gamma(1.0, size=12))
+    drawn = of_rows(rng.permutation(12).tolist(), np.ones(12), rng.gamma(1.0, size=12))
     found = drawn.estimate(losses[list(drawn.rows)])
     assert found.low == found.mean == found.high == pytest.approx(losses.mean(), rel=1e-10)
 
 
 def test_rows_are_drawn_with_the_probabilities_that_are_kept(rng):
-    """Over many draws each row comes first, and second after another, as often as its probability says."""
-    spread = np.array([0.0, 1.0, 2.0, 5.0])
-    moments = (np.ones(4), 1.0 + spread**2, np.zeros(4), np.full(4, np.inf))
-    draws = [drawn_by(*moments, n=4, random_state=rng) for _ in range(4000)]
-    shares = 0.75 * spread / 8.0 + 0.25 / 4
-    for row in range(4):
-        first = [each for each in draws if each.rows[0] == row]
-        assert {round(each.probabilities[0], 12) for each in first} == {round(shares[row], 12)}
-        assert abs(len(first) / 4000 - shares[row]) < 4 * math.sqrt(shares[row] / 4000)
-    after = [each for each in draws if each.rows[0] == 3]
-    second = [each for each in after if each.rows[1] == 2]
-    wanted = shares[2] / (1 - shares[3])
-    assert second[0].probabilities[1] == pytest.approx(wanted)
-    assert abs(len(second) / len(after) - wanted) < 4 * math.sqrt(wanted / len(after))
-    assert all(each.probabilities[-1] == pytest.approx(1.0) for each in draws)
+    """Over many draws each row is among those drawn as often as its probability says, and as often in any place."""
+    spread = np.array([0.0, 1.0, 2.0, 2.0, 2.0, 9.0])
+    moments = (np.ones(6), 1.0 + spread**2, np.zeros(6), np.full(6, np.inf))
+    draws = [drawn_by(*moments, n=3, random_state=rng) for _ in range(4000)]
+    share = 0.75 * spread / 16.0 + 0.25 / 6
+    wanted = np.append(2.0 * share[:5] / share[:5].sum(), 1.0)  # the last row would be drawn more often than always
+    for row in range(6):
+        held = [each for each in draws if row in each.rows]
+        kept = {round(each.inclusions[each.rows.index(row)], 12) for each in held}
+        assert kept == {round(wanted[row], 12)}
+        assert abs(len(held) / 4000 - wanted[row]) <= 4 * math.sqrt(wanted[row] * (1 - wanted[row]) / 4000)
+        first = np.mean([each.rows[0] == row for each in held])
+        assert abs(first - 1 / 3) < 4 * math.sqrt(2 / 9 / len(held))
+
+
+def test_losses_of_every_size_are_drawn_in_proportion(rng):
+    """Of rows in the order of their spread each part is drawn as often as it should be, up to one row."""
+    spread = rng.gamma(1.0, size=400)
+    drawn = drawn_by(np.ones(400), 1.0 + spread**2, np.zeros(400), np.full(400, np.inf), n=40, random_state=rng)
+    order = np.argsort(spread)
+    share = 0.75 * spread / spread.sum() + 0.25 / 400
+    for end in range(0, 400, 25):
+        held = len(set(order[:end].tolist()) & set(drawn.rows))
+        assert abs(held - 40 * share[order[:end]].sum()) < 1.0
+
+
+def test_no_more_is_left_open_by_rows_that_are_drawn_for_certain(rng):
+    """A pool in which all loss is in rows that are always drawn is known but for rows that the belief is sure of."""
+    spread = np.append(np.zeros(50), np.full(5, 100.0))
+    losses = np.append(np.zeros(50), rng.gamma(1.0, size=5))
+    drawn = drawn_by(np.zeros(55), spread**2, np.zeros(55), np.full(55, np.inf), n=10, random_state=rng)
+    assert sorted(drawn.rows)[-5:] == [50, 51, 52, 53, 54]
+    assert drawn.estimate(losses[list(drawn.rows)]).mean == pytest.approx(losses.mean(), rel=1e-12)
 
 
 BELIEFS = {
@@ -284,7 +317,7 @@ def test_a_belief_that_expects_an_infinite_loss_draws_at_random(rng):
     belief = WarpedGaussianBelief(gaussian(rng.standard_normal(200), np.ones(200)), LogWarp())
     loss = SquaredError(ExponentialWeight(0.5))
     drawn = audit(belief, loss, n=20, predictions=np.ones(200))
-    np.testing.assert_allclose(drawn.draw.probabilities, 1.0 / np.arange(200, 180, -1), rtol=1e-12)
+    np.testing.assert_allclose(drawn.draw.inclusions, 0.1, rtol=1e-12)
     assert 0 < drawn.estimate(np.full(20, 2.0) + 0.1 * rng.standard_normal(20)).high < math.inf
 
 
@@ -368,13 +401,14 @@ def test_refused_arguments():
 
 def test_rows_that_cannot_be_labelled_are_left_out(rng):
     """The draw is then one from the pool without them."""
-    losses, shares, expected = rng.gamma(0.5, size=6), rng.dirichlet(np.ones(6)), rng.gamma(1.0, size=6)
-    drawn, _ = of_order((4, 1, 3, 0), shares, expected)
+    losses, shares, expected = rng.gamma(0.5, size=9), 1.0 + rng.random(9), rng.gamma(1.0, size=9)
+    shares /= shares.sum()
+    drawn = of_rows((4, 1, 3, 0), _inclusions(shares, 4), expected)
     left = drawn.without([1])  # row 1
-    rest = [0, 2, 3, 4, 5]
-    fresh, _ = of_order((3, 2, 0), shares[rest] / shares[rest].sum(), expected[rest])
+    rest = [0, 2, 3, 4, 5, 6, 7, 8]
+    fresh = of_rows((3, 2, 0), _inclusions(shares[rest] / shares[rest].sum(), 3), expected[rest])
     assert left.rows == (4, 3, 0)
-    np.testing.assert_allclose(left.probabilities, fresh.probabilities, rtol=1e-12)
+    np.testing.assert_allclose(left.inclusions, fresh.inclusions, rtol=1e-12)
     assert left.mean_expected == pytest.approx(fresh.mean_expected)
     seen = losses[[4, 3, 0]]
     assert left.estimate(seen).mean == pytest.approx(fresh.estimate(seen).mean)

@@ -155,15 +155,15 @@ def audit_kept(path: Path, record: Record) -> KeptAudit:
 
     with kept_in(path, f"record {record.number}, an audit,"):
         kept = record.payload
-        draw = kept["draw"]
+        draw = kept["draw"] if "inclusions" in kept["draw"] else _as_inclusions(kept["draw"])
         rows = kept_list(kept["rows"], fits_text)
-        lists = [rows, *(kept_list(draw[name], fits_number) for name in ("probabilities", "expected", "least"))]
+        lists = [rows, *(kept_list(draw[name], fits_number) for name in ("inclusions", "expected", "least"))]
         kept_list(draw["rows"], fits_whole)
         sizes = ("mean_expected", "squares", "second")
         sound = (
             len({len(each) for each in (*lists, draw["rows"])}) == 1
             and len(set(rows)) == len(rows) > 0
-            and all(0 < each <= 1 for each in draw["probabilities"])
+            and all(0 < each <= 1 for each in draw["inclusions"])
             and all(fits_number(draw[name]) for name in sizes)
             and all(draw[name] is None or fits_number(draw[name]) for name in ("mean_least", "mean_most"))
             and fits_whole(draw["n_rows"])
@@ -177,6 +177,18 @@ def audit_kept(path: Path, record: Record) -> KeptAudit:
         if len(rows) != len(answers if losses is None else losses):  # type: ignore[arg-type]
             raise StakesError("its parts are of different lengths")
         return KeptAudit(AuditDraw.from_dict(draw), tuple(rows), kept["labels"], answers, losses)
+
+
+def _as_inclusions(draw: Any) -> dict[str, Any]:
+    """A draw of an earlier version, whose rows came one by one, each with a probability among the rows that were left.
+
+    The probability to be drawn at all is about that of one draw from all rows, times how many there were.
+    """
+    left, found = 1.0, []
+    for probability in kept_list(draw["probabilities"], fits_number):
+        found.append(min(1.0, len(draw["probabilities"]) * probability * left))
+        left -= probability * left
+    return {**{name: value for name, value in draw.items() if name != "probabilities"}, "inclusions": found}
 
 
 def _losses_kept(by_class: Any) -> dict[str, float]:

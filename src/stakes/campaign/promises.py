@@ -275,18 +275,11 @@ def _expected_of(after: KeptPromise, rows: Sequence[int]) -> tuple[Host, float] 
 
 
 def _audit_weights(sheet: Worksheet, audits: Sequence[KeptAudit]) -> dict[int, float]:
-    """By row: how many rows of the pool a row that was drawn stands for (Farquhar et al. 2021)."""
+    """By row: how many rows of the pool a row that was drawn stands for."""
     place = {row: position for position, row in enumerate(sheet.ids)}
     found: dict[int, float] = {}
     for audit in audits:
-        count, size = len(audit.rows), audit.draw.n_rows
-        if count == size:
-            each = np.ones(count)
-        else:
-            m = np.arange(1, count + 1)
-            terms = size * (size - count) / ((size - m) * (size - m + 1.0) * count)
-            later = terms[::-1].cumsum()[::-1] - terms
-            each = terms / np.asarray(audit.draw.probabilities) + later
+        each = 1.0 / np.asarray(audit.draw.inclusions)
         found |= dict(zip((place[row] for row in audit.rows), each.tolist(), strict=True))
     return found
 
