@@ -21,10 +21,11 @@ from stakes import (
     score,
     select,
 )
+from stakes.beliefs.warped import warped_moments
 from stakes.exceptions import StakesError
 from stakes.models import belief_of
 from stakes.models.gp_posterior import prepare_averaged
-from stakes.models.process_hyperparameters import leave_one_out, predicted, seen_through, solved_for
+from stakes.models.process_hyperparameters import leave_one_out, of_labels_left_out, predicted, seen_through, solved_for
 from tests.table_kinds import FrameLike
 
 
@@ -388,3 +389,38 @@ def test_a_warped_process_goes_on_label_by_label(amounts):
     anew = BayesianProcess().fit(X[:40], y[:40], pool=X)
     ratio = np.log(model.predict(X[40:]) / anew.predict(X[40:]))
     assert np.abs(ratio).mean() < 0.1
+
+
+@pytest.mark.parametrize("warp", [None, "softplus"])
+def test_labels_left_out_are_those_of_fits_without_them(warp):
+    """Under one draw, the closed form is what the other labels say of the one that is left out."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(12, 2))
+    y = np.exp(X[:, 0]) + 0.1 * rng.random(12)
+    model = BayesianProcess(n_draws=1, warp=warp).fit(X, y)
+    found = model.left_out()
+    assert found.labels.tolist() == y.tolist()
+    for place in (0, 5, 11):
+        others = np.delete(np.arange(12), place)
+        solved = solved_for(model.draws_, 0, model.train_[others], model._targets()[others])
+        mean, variance = predicted(model.draws_, 0, solved, model.train_[others], model.train_[[place]])
+        mean, variance = model.offset_ + model.unit_ * mean, model.unit_**2 * variance
+        if warp is not None:
+            mean, variance = warped_moments(model.warp_, mean, variance)
+        assert found.mean[place] == pytest.approx(mean[0], rel=1e-6)
+        assert found.variance[place] == pytest.approx(variance[0], rel=1e-6)
+
+
+def test_draws_that_saw_a_label_count_less_for_it():
+    """Draws under which a label left out is improbable had seen it: they are weighed up, within limits."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(20, 1))
+    y = np.append(0.1 * rng.normal(size=19), 6.0)
+    model = BayesianProcess(n_draws=16).fit(X, y)
+    found = model.left_out()
+    alone = [of_labels_left_out([solved]) for solved in model._solved]
+    gaps = np.stack([gap for gap, _ in alone])
+    density = [-0.5 * np.log(variance[19]) - 0.5 * gap[19] ** 2 / variance[19] for gap, variance in alone]
+    weights = np.minimum(np.exp(-np.asarray(density)) / np.exp(-np.asarray(density)).sum(), 0.25)
+    wanted = y[19] - model.unit_ * np.average(gaps[:, 19], weights=weights)
+    assert found.mean[19] == pytest.approx(wanted)

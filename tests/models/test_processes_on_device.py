@@ -12,6 +12,7 @@ from stakes.models.process_hyperparameters import (
     label_covariance,
     leave_one_out,
     most_probable_point,
+    of_labels_left_out,
     predicted,
     scales_of,
     seen_through,
@@ -179,3 +180,14 @@ def test_the_covariance_of_labels_has_noise(fits):
     expected = label_covariance(draws, 0, fits.data.rows[0].numpy())
     assert (factor[0] @ factor[0].T).numpy() == pytest.approx(expected, abs=1e-8)
     assert posterior.size == u.shape[1]
+
+
+def test_labels_left_out_are_those_of_one_process_at_a_time(fits):
+    mean, variance = (each.numpy() for each in fits.left_out())
+    for place in range(2):
+        _, draws, targets = one_by_one(fits, place)
+        rows = fits.data.rows[place].numpy()
+        gap, wanted = of_labels_left_out([solved_for(draws, s, rows, targets) for s in range(DRAWS)])
+        unit, offset = float(fits.data.unit[place]), float(fits.data.offset[place])
+        np.testing.assert_allclose(mean[place], offset + unit * (targets - gap), rtol=1e-8)
+        np.testing.assert_allclose(variance[place], unit**2 * wanted, rtol=1e-8)

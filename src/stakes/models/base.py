@@ -12,7 +12,7 @@ import copy
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.model_selection._search import BaseSearchCV
@@ -300,6 +300,17 @@ def has_belief(model: Any) -> bool:
     else:
         return adapter_of(model) is not None or callable(getattr(model, "belief", None))
     return has_belief(inside)
+
+
+class LabelsLeftOut(NamedTuple):
+    """What a model says of each of its n labels given all others."""
+
+    mean: Any
+    """[n]"""
+    variance: Any
+    """[n]"""
+    labels: Any
+    """[n]: which came"""
 
 
 LABELS_SEEN = "n_samples_seen_"

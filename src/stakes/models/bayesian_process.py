@@ -24,7 +24,7 @@ from stakes._utils.tables import Host
 from stakes.beliefs import SoftplusWarp, WarpedGaussianBelief
 from stakes.beliefs.warped import warped_moments
 from stakes.exceptions import StakesError
-from stakes.models.base import RowsToBelief, adapts
+from stakes.models.base import LabelsLeftOut, RowsToBelief, adapts
 from stakes.models.encoding import TableEncoder
 from stakes.models.gp_posterior import KernelPosterior, prepare_averaged, prepare_mixture
 from stakes.models.process_hyperparameters import (
@@ -37,6 +37,7 @@ from stakes.models.process_hyperparameters import (
     leave_one_out,
     median_distance,
     most_probable_point,
+    of_labels_left_out,
     predicted,
     prior_variance,
     r_hat,
@@ -201,6 +202,20 @@ class BayesianProcess(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.warp_ is not None:
             average, spread = warped_moments(self.warp_, average, spread)
         return (average, np.sqrt(spread)) if return_std else average
+
+    def left_out(self) -> LabelsLeftOut:
+        """What the model says of each of its labels, left out: in closed form for each draw of the hyperparameters.
+
+        Returns:
+            Means and variances of labels given all others, averaged over draws, beside the labels.
+        """
+        check_is_fitted(self, "draws_")
+        gap, variance = of_labels_left_out(self._solved)
+        mean = self.offset_ + self.unit_ * (self._targets() - gap)
+        variance = self.unit_**2 * variance
+        if self.warp_ is not None:
+            mean, variance = warped_moments(self.warp_, mean, variance)
+        return LabelsLeftOut(np.asarray(mean), np.asarray(variance), self.labels_)
 
     def posteriors(self) -> list[KernelPosterior]:
         """[S]: what each draw knows of f, behind the warp where there is one, on rows in standard units."""

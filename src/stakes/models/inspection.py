@@ -20,6 +20,7 @@ from stakes.models.base import (
     BAYESIAN_LINEAR,
     LABELS_SEEN,
     TRANSFORMED_TARGET,
+    LabelsLeftOut,
     adapter_of,
     is_marginal,
     is_one_of,
@@ -139,6 +140,18 @@ def _n_labels(model: Any) -> int | None:
             return len(rows)
     inside = [getattr(model, name, None) for name in ("pipeline_", "model", "best_estimator_", "regressor_")]
     return n_labels([*(each for each in inside if each is not None), *list(getattr(model, "estimators_", ()))])
+
+
+def labels_left_out(model: Any) -> LabelsLeftOut | None:
+    """What a model says of its labels, each left out; None where it does not know without being fitted anew."""
+    if isinstance(model, Pipeline):
+        return labels_left_out(model[-1])
+    for name in ("pipeline_", "best_estimator_", "model_"):
+        if (inside := getattr(model, name, None)) is not None:
+            return labels_left_out(inside)
+    method = getattr(model, "left_out", None)
+    found = method() if callable(method) else None
+    return found if isinstance(found, LabelsLeftOut) else None
 
 
 def check_fitted(model: Any) -> None:

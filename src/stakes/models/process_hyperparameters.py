@@ -14,7 +14,7 @@ t = 5 + q hyperparameters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -228,6 +228,29 @@ def leave_one_out(draws: ProcessDraws, rows: Host, labels: Host) -> float:
     inverse_root = dtrtrs(factor, np.eye(len(rows)), lower=1)[0]
     precision, weights = np.sum(inverse_root**2, axis=0), inverse_root.T @ solved
     return float(0.5 * np.sum(np.log(precision / (2.0 * np.pi)) - weights**2 / precision))
+
+
+def of_labels_left_out(solved: Sequence[tuple[Host, Host]]) -> tuple[Host, Host]:
+    """[n], [n]: how far each label is from its mean given all others, and its variance given them, over draws [S].
+
+    Draws are weighed by what they said of the other labels: by 1 / p(label | others), cut off at sqrt(S) times the
+    mean weight.
+
+    Args:
+        solved: By draw, the root of the covariance of labels and what it makes of them, as `solved_for` gives them.
+    """
+    gaps, variances = [], []
+    for factor, labels in solved:
+        inverse_root = dtrtrs(factor, np.eye(len(labels)), lower=1)[0]
+        variances.append(1.0 / np.sum(inverse_root**2, axis=0))
+        gaps.append(variances[-1] * (inverse_root.T @ labels))
+    gap, variance = np.stack(gaps), np.stack(variances)  # [S, n]
+    logs = 0.5 * (np.log(variance) + gap**2 / variance)
+    weights = np.exp(logs - logs.max(axis=0))
+    weights = np.minimum(weights / weights.sum(axis=0), len(weights) ** -0.5)
+    weights /= weights.sum(axis=0)
+    mean = np.sum(weights * gap, axis=0)
+    return mean, np.sum(weights * (variance + (gap - mean) ** 2), axis=0)
 
 
 def predicted(draws: ProcessDraws, s: int, solved: tuple[Host, Host], rows: Host, others: Host) -> tuple[Host, Host]:

@@ -394,6 +394,24 @@ class Fits:
         beside = label_unit**2 * noise.mean(1)
         return LabelMoments(mean, variance, label_variance, covariance * label_unit[..., None] * unit[:, None], beside)
 
+    def left_out(self) -> tuple[Tensor, Tensor]:
+        """[G, m], [G, m]: mean and variance of each label given all others, averaged over draws.
+
+        Draws are weighed by what they said of the other labels: by 1 / p(label | others), cut off at sqrt(S) times the
+        mean weight.
+        """
+        solved = self._solved()
+        eye = torch.eye(solved.factor.shape[-1], dtype=solved.factor.dtype, device=self.which.device)
+        inverse_root = torch.linalg.solve_triangular(solved.factor, eye.expand_as(solved.factor), upper=False)
+        variance = 1.0 / (inverse_root**2).sum(-2)  # [G, S, m]
+        gap = variance * (inverse_root.transpose(-1, -2) @ solved.labels)[..., 0]  # of the label from its mean
+        weights = torch.softmax(0.5 * (torch.log(variance) + gap**2 / variance), dim=1)
+        weights = weights.clamp_max(weights.shape[1] ** -0.5)
+        weights = weights / weights.sum(1, keepdim=True)
+        gaps = (weights * gap).sum(1)
+        spread = (weights * (variance + (gap - gaps[:, None]) ** 2)).sum(1)
+        return self._in_units_of_labels(self.data.targets - gaps, spread)[:2]
+
     def _solved(self) -> _Solved:
         of = torch.arange(len(self), device=self.which.device)[:, None].expand(self.chains.shape[:2])
         values = self.processes.hyperparameters(self.data, self.chains, of)
