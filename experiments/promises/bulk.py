@@ -31,14 +31,17 @@ from experiments.promises.rounds import (
     SIZES,
     Campaign,
     Round,
+    as_the_model_says,
     kept,
+    left_out_of,
     mean_of,
 )
 from experiments.promises.rounds import start as start_of
-from stakes import GaussianBelief, outlook
+from stakes import GaussianBelief
 from stakes.beliefs import Belief
 from stakes.evaluation import realised_loss
 from stakes.models import BayesianProcess, register_model
+from stakes.models.base import LabelsLeftOut
 from stakes.models.processes_on_device import Fits, ProcessesOnDevice
 
 _Set: TypeAlias = tuple[int, tuple[int, ...]]
@@ -62,6 +65,12 @@ class KnownRows:
     """[Q, Q]: of a label with another label, also of the same row"""
     labels_: Host
     """[m]"""
+    alone: LabelsLeftOut
+    """of m labels"""
+
+    def left_out(self) -> LabelsLeftOut:
+        """What the fit says of its labels, each left out."""
+        return self.alone
 
     def places(self, rows: Any) -> Host:
         """[N]: where rows, given as positions [N, 1], are."""
@@ -130,7 +139,7 @@ def campaigns_in_bulk(
                     *mean_of(losses[key]),
                     after[key],
                     seconds,
-                    True,
+                    left_out=left_out_of(ahead_of),
                 )
             )
             rows[key] = (*rows[key], *ranked[: following - labels])
@@ -168,33 +177,44 @@ class _Together:
         """Fits to data sets of as many labels each; `joint` with what they say of all rows of the pool."""
         ordered = sorted(sets)
         size = len(ordered[0][1])
-        each = self.processes.n_draws * max(size**2, self._pairs() if joint else 1)
-        most = max(1, _CELLS["cpu" if self.device == "cpu" else "cuda"] // each)
         found: dict[_Set, _Fit] = {}
-        for begin in range(0, len(ordered), most):
-            part = ordered[begin : begin + most]
-            found |= dict(zip(part, self._fitted(part, joint), strict=True))
+        for part in self._parts(ordered, size**2):
+            which = np.asarray([place for place, _ in part])
+            rows = np.asarray([rows for _, rows in part], dtype=np.intp)  # [G, m]
+            labels = np.stack([np.asarray(self.trials[place].y, dtype=float)[list(rows)] for place, rows in part])
+            fits = self.processes.fitted(which, rows, labels)
+            asked = len(self.pools[0]) ** 2 if joint else size * len(self.trials[0].test)
+            for places in self._parts(range(len(part)), asked):
+                made = self._asked(fits.take(np.asarray(places)), which[places], labels[places], joint)
+                found |= dict(zip([part[place] for place in places], made, strict=True))
         return found
 
-    def _pairs(self) -> int:
-        return len(self.pools[0]) ** 2
+    def _parts(self, of: Sequence[Any], cells: int) -> list[Any]:
+        """In which so many covariances for each draw of each data set fit into memory."""
+        most = max(1, _CELLS["cpu" if self.device == "cpu" else "cuda"] // (self.processes.n_draws * cells))
+        return [list(of[begin : begin + most]) for begin in range(0, len(of), most)]
 
-    def _fitted(self, part: Sequence[_Set], joint: bool) -> list[_Fit]:
-        which = np.asarray([place for place, _ in part])
-        rows = np.asarray([rows for _, rows in part], dtype=np.intp)  # [G, m]
-        labels = np.stack([np.asarray(self.trials[place].y, dtype=float)[list(rows)] for place, rows in part])
-        fits = self.processes.fitted(which, rows, labels)
+    def _asked(self, fits: Fits, which: Host, labels: Host, joint: bool) -> list[_Fit]:
         test = np.stack([self.trials[place].test for place in which])
         mean, variance = (each.cpu().numpy() for each in fits.predicted(test))
-        known = self._known(fits, which, labels) if joint else [None] * len(part)
+        known = self._known(fits, which, labels) if joint else [None] * len(which)
         return [_Fit(*each) for each in zip(mean, variance, known, strict=True)]
 
     def _known(self, fits: Fits, which: Host, labels: Host) -> list[KnownRows]:
         rows = np.stack([self.pools[place] for place in which])  # [G, Q]
         moments = [each.cpu().numpy() for each in fits.moments(rows, rows)]
         mean, variance, _, covariance, noise = moments
+        alone = [each.cpu().numpy() for each in fits.left_out()]
         return [
-            KnownRows(rows[g], mean[g], variance[g], noise[g], (covariance[g] + covariance[g].T) / 2.0, labels[g])
+            KnownRows(
+                rows[g],
+                mean[g],
+                variance[g],
+                noise[g],
+                (covariance[g] + covariance[g].T) / 2.0,
+                labels[g],
+                LabelsLeftOut(alone[0][g], alone[1][g], labels[g]),
+            )
             for g in range(len(which))
         ]
 
@@ -204,7 +224,7 @@ class _Together:
         pool, trial = np.setdiff1d(self.pools[place], labelled), self.trials[place]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = outlook(
+            found = as_the_model_says(
                 known,
                 problem.loss,
                 pool[:, None].astype(float),

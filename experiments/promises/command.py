@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.write:
         print(*first_tables.write(given.write), sep="\n")
     elif given.report:
-        _report(given.store, given.results, given.came, given.came_of)
+        _report(given.store, given.results)
     else:
         runs, store = range(given.first, given.runs), given.store[0]
         if given.device:
@@ -98,19 +98,16 @@ def loaded(names: Sequence[str]) -> list[Table]:
     return found
 
 
-def _report(stores: Sequence[Path], results: Path, came: Path | None, came_of: str | None) -> None:
-    campaigns = [each for store in stores for each in load_rounds(store)]
+def _report(stores: Sequence[Path], results: Path) -> None:
+    every = {(each.table, each.loss, each.run): each for store in stores for each in load_rounds(store)}
+    campaigns = list(every.values())
     if not campaigns:
         sys.exit(f"there are no campaigns in {', '.join(map(str, stores))}: run some first")
-    cases = summary.summarised(summary.promises_of(campaigns))
-    if came is not None:
-        known = [case for case in summary.read(came) if came_of is None or case.task == came_of]
-        tables = {case.table for case in known}
-        others = [case for case in cases if case.table not in tables]
-        cases = sorted([*summary.promised_again(known, campaigns), *others], key=lambda case: case.place)
+    found = summary.promises_of(campaigns)
+    cases = [*summary.summarised(found), *summary.pooled(found)]
     summary.write(cases, results)
     try:
-        draw(cases, results.with_suffix(".png"))
+        draw([case for case in cases if case.labels], results.with_suffix(".png"))
     except ImportError:
         print("there is no picture: it needs matplotlib, pip install 'stakes[plot]'", file=sys.stderr)
     print(summary.page_table(cases))
@@ -132,12 +129,5 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--report", action="store_true", help="summarise what there is, and run nothing")
     parser.add_argument("--results", type=Path, default=Path("build/promises.json"), help="the summary to write")
-    parser.add_argument(
-        "--came",
-        type=Path,
-        metavar="SUMMARY",
-        help="with --report: what came as there, where it has a table, with promises made again",
-    )
-    parser.add_argument("--came-of", choices=("numbers", "classes"), help="no other tables of --came")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write the two tables of docs/promises.md")
     return parser

@@ -16,6 +16,7 @@ Sizes: n labels.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import time
@@ -24,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -35,15 +37,13 @@ from stakes import outlook
 from stakes.evaluation import realised_loss
 from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
+from stakes.ranking.left_out import LeftOut
 from stakes.ranking.outlook import (
-    GAUSSIAN_RATE,
-    GAUSSIAN_SHARE,
     MEMBER_SHARE,
     class_rate,
-    curve,
+    most_of_members,
     of_gaussian,
     of_members,
-    wrong_model,
 )
 from stakes.simulation import Trial
 from stakes.simulation.problem import FIT, random_stream
@@ -73,11 +73,12 @@ class Round:
     ranked: list[int]
     """positions of the rows that `outlook` ranked, best first: the next round's rows are the first of these"""
     offers: list[dict[str, float | None]]
-    """of the first 1, 2, 4, 8, 16 rows (as far as were asked for): size, worth, error and joint, as in `Offer`"""
+    """of the first 1, 2, 4, 8, 16 rows (as far as were asked for): size, worth, error and joint, as in `Offer`, but
+    as the model said them, with the truth left out of members: promises are made of them anew"""
     today: tuple[float, float]
-    """the loss that is expected of a decision, and its standard error: `Outlook.today`"""
+    """the loss that is expected of a decision, and its standard error: `Outlook.today`, as the model says"""
     most: tuple[float, float]
-    """`Outlook.most`"""
+    """`Outlook.most`, as the model says"""
     loss: float
     """the mean loss on test rows"""
     loss_error: float
@@ -86,11 +87,10 @@ class Round:
     """by the number of rows bought aside: what they saved of `loss`, and the standard error over test rows"""
     seconds: float = 0.0
     """of processor time, batches aside included"""
-    promised: bool = False
-    """whether the offers are promises, as `outlook` made them when they were kept; others are what the model said,
-    with the truth left out of members, and promises can be made of them anew"""
     classes: int = 2
     """how many there are; of no importance for numbers"""
+    left_out: float | None = None
+    """how many times what it expected the model lost on its labels, each left out; None where it does not know"""
 
     def offer(self, size: int) -> dict[str, float | None]:
         """The offer of that many rows, as it was kept."""
@@ -100,29 +100,23 @@ class Round:
         """By size: the worth that `outlook` promises of these rows today, and its standard error."""
         sizes = [int(each["size"] or 0) for each in self.offers]
         worths, errors, joint = (self._column(name) for name in ("worth", "error", "joint"))
-        if not self.promised and self.offers[0]["joint"] is None:
-            worths, errors = of_gaussian(worths, errors, self.today[0], self.most[0], self.labels)
-        elif not self.promised:
-            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels, class_rate(self.classes))
+        if self.offers[0]["joint"] is None:
+            losses = self.factor * np.asarray([self.today[0], self.most[0]])
+            worths, errors = of_gaussian(self.factor * worths, self.factor * errors, *losses, self.labels)
+        else:
+            rate, bound = class_rate(self.classes), np.maximum(joint, self.today[0])
+            worths, errors = of_members((worths, errors), joint, self.today[0], self.labels, rate, MEMBER_SHARE, bound)
         return {size: (float(worths[size - 1]), float(errors[size - 1])) for size in sizes}
 
-    def before(self, size: int) -> tuple[float, float]:
-        """What the model alone said of that many rows, and the standard error of contexts, sampling and members.
+    @property
+    def factor(self) -> float:
+        """By which `outlook` multiplies what the model says, by labels left out."""
+        return 1.0 if self.left_out is None else LeftOut(self.left_out, 1.0, self.labels).factor
 
-        Promises that were kept are taken apart again; where one was cut down to what a right member would give, or to
-        the most that labels can save, that is taken for what the model said.
-        """
-        worth, error, joint = (float(self.offer(size)[name] or 0.0) for name in ("worth", "error", "joint"))
-        if not self.promised:
-            return worth, error
-        gaussian = self.offer(size)["joint"] is None
-        rate = GAUSSIAN_RATE if gaussian else class_rate(self.classes)
-        wrong = float(wrong_model(np.full(size, worth), rate, self.today[0], self.labels)[-1])
-        own = max(0.0, error**2 - wrong**2) ** 0.5
-        if gaussian:
-            return worth if worth >= self.most[0] else worth / GAUSSIAN_SHARE, own / GAUSSIAN_SHARE
-        beside = float(curve(rate, self.today[0], self.labels, size)[-1])
-        return joint if worth >= joint else (worth - beside) / MEMBER_SHARE, own / MEMBER_SHARE
+    def before(self, size: int) -> tuple[float, float]:
+        """What the model alone said of that many rows, and the standard error of contexts, sampling and members."""
+        offer = self.offer(size)
+        return float(offer["worth"] or 0.0), float(offer["error"] or 0.0)
 
     def _column(self, name: str) -> Host:
         """[n]: of offers of 1, 2, .. n rows; between those that were kept, as straight lines."""
@@ -140,7 +134,10 @@ class Round:
 
     def as_most(self) -> Amount:
         """`Outlook.most`."""
-        return Amount(*self.most)
+        most = Amount(*(self.factor * each for each in self.most))
+        if self.offers[0]["joint"] is None:
+            return most
+        return most_of_members(most, Amount(*self.today), class_rate(self.classes))
 
 
 @dataclass(frozen=True)
@@ -201,7 +198,7 @@ class Bench:
         shortlist = SHORTLIST if len(self.table.classes) <= _MANY else _SHORTLIST_MANY
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = outlook(
+            found = as_the_model_says(
                 self.fitted(rows),
                 problem.loss,
                 self.trial.X[pool],
@@ -240,11 +237,37 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
         loss, error = mean_of(losses)
         seconds = round(time.process_time() - began, 2)
         classes = max(2, len(bench.table.classes))
-        told = offers, today, most, loss, error, after, seconds
-        rounds.append(Round(labels, list(rows), ranked, *told, promised=True, classes=classes))
+        told = offers, today, most, loss, error, after, seconds, classes, left_out_of(found)
+        rounds.append(Round(labels, list(rows), ranked, *told))
         rows = [*rows, *ranked[: following - labels]]
     bench.forget()
     return Campaign(bench.table.name, problem.name, bench.run, rounds)
+
+
+def as_the_model_says(*given: Any, **also: Any) -> Any:
+    """`outlook`, with offers as the model makes them (of members, with the truth left out), not yet promises."""
+
+    def of_members(honest: tuple[Host, Host] | None, joint: Host, *_: Any) -> tuple[Host, Host]:
+        return honest or (np.zeros_like(joint), np.zeros_like(joint))
+
+    def of_gaussian(worths: Host, errors: Host, *_: Any) -> tuple[Host, Host]:
+        return worths, errors
+
+    module = importlib.import_module("stakes.ranking.outlook")
+    with patch.multiple(
+        module,
+        of_members=of_members,
+        of_gaussian=of_gaussian,
+        left_out_factor=lambda query: 1.0,
+        most_of_members=lambda right, today, rate: right,
+    ):
+        return outlook(*given, **also)
+
+
+def left_out_of(found: Any) -> float | None:
+    """As an outlook says it in a note: how many times what was expected was lost on labels left out."""
+    notes = [note for note in found.ranking.notes if note.kind == "labels left out"]
+    return float(f"{notes[0].values['ratio']:.6g}") if notes else None
 
 
 def kept(offer: Offer, unit: float) -> dict[str, float | None]:
@@ -294,6 +317,8 @@ def load_rounds(
 def _campaign(kept: dict[str, Any]) -> Campaign:
     rounds = []
     for each in kept.pop("rounds"):
+        if each.pop("promised", False):
+            raise ValueError("offers of this store are promises of an earlier state; run its campaigns again")
         after = {int(size): tuple(pair) for size, pair in each.pop("after").items()}
         rounds.append(Round(**{**each, "today": tuple(each["today"]), "most": tuple(each["most"]), "after": after}))
     return Campaign(**kept, rounds=rounds)

@@ -6,6 +6,9 @@ saved on test rows. Promises are compared by the interval score of Winkler: the 
 came lies outside; over the mean loss of the case, so that cases can be averaged. Rivals: what `outlook` said before
 (the worth with the truth left out under members, and the worth under a Gaussian belief, with errors over contexts and
 members), and that times one constant for all, which minimises the score on all other tables.
+
+Cases of a table, a loss and a batch size, whatever the number of labels, are also counted (`pooled`): the means are
+then over the campaigns, and over both numbers of labels of each.
 """
 
 from __future__ import annotations
@@ -21,8 +24,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from experiments.labels_saved.tables import NUMBERS, Host
-from experiments.promises.rounds import ASIDE, BATCHES, Campaign, Round
-from stakes.ranking.outlook import GAUSSIAN_SHARE, MEMBER_SHARE, class_rate, curve
+from experiments.promises.rounds import ASIDE, BATCHES, Campaign
 
 RESULTS = Path(__file__).parent.parent / "results" / "promises" / "promises.json"
 WIDTH = 1.959964  # standard errors on each side of a 95% interval
@@ -60,6 +62,7 @@ class Case:
     task: str
     loss: str
     labels: int
+    """0 for cases that count all numbers of labels together"""
     size: int
     runs: int
     promised: float
@@ -70,28 +73,21 @@ class Case:
     significant: bool
     """whether `came` is above 0"""
     includes_zero: float | None
-    """the share of runs whose interval has 0; None, as the next ones, where promises were not made again"""
+    """the share of runs whose interval has 0; None, as the next ones, where numbers of labels count together"""
     covered: float | None
     """the share of runs whose interval holds `came`"""
-    covered_before: float
+    covered_before: float | None
     score: float | None
     """of Winkler, mean over runs"""
-    score_before: float
-    score_shrunk: float
+    score_before: float | None
+    score_shrunk: float | None
     """of what was said before times one constant that is best on the other tables"""
-    today: float | None = None
-    """the mean loss that the model expected before the batch; None where it was not kept"""
-    scale: float | None = None
-    """the mean loss before the batch, in units; None where it was not kept"""
+    today: float = 1.0
+    """the mean loss that the model expected before the batch"""
+    scale: float = 1.0
+    """the mean loss before the batch, in units"""
     classes: int = 2
     """how many there are; of no importance for numbers"""
-    again: int | None = None
-    """runs whose promises were made again by a later state of the code than bought the labels; None for all, at once"""
-
-    @property
-    def place(self) -> tuple[str, str, int, int]:
-        """Among all cases."""
-        return self.table, self.loss, self.labels, self.size
 
     @property
     def ratio(self) -> float:
@@ -118,7 +114,7 @@ def promises_of(campaigns: Iterable[Campaign]) -> list[Promise]:
                             *moment.before(size),
                             moment.after[size][0],
                             moment.loss,
-                            moment.today[0],
+                            moment.factor * moment.today[0],
                             moment.classes,
                         )
                     )
@@ -142,51 +138,6 @@ def summarised(found: Sequence[Promise], least: int = 2) -> list[Case]:
     return [_case(key, each, shrink[key[0]], groups[key][0].classes) for key, each in sorted(columns.items())]
 
 
-def promised_again(cases: Iterable[Case], campaigns: Iterable[Campaign]) -> list[Case]:
-    """The cases with promises as they are made today.
-
-    What came stays: which labels are bought does not depend on how promises are made, so campaigns need not buy batches
-    aside. Mean promises are over the runs of the case: promises are shares of what the model said and of the loss it
-    expected, whose means were kept (that no promise is above what a right member would save, or the most that labels
-    can, is left out). How often intervals hold, and their scores, are over the runs of the campaigns.
-    """
-    moments: dict[tuple[str, str, int], list[Round]] = defaultdict(list)
-    for each in campaigns:
-        for moment in each.rounds:
-            moments[each.table, each.loss, moment.labels].append(moment)
-    found = []
-    for case in cases:
-        runs = moments.get((case.table, case.loss, case.labels), [])
-        case = replace(
-            case, again=len(runs), promised=_mean_promise(case), includes_zero=None, covered=None, score=None
-        )
-        if runs:
-            worth, error = np.asarray([moment.promises()[case.size] for moment in runs]).T / _scale(case, runs)  # [R]
-            case = replace(case, **_holds(worth, error, case.came))
-        found.append(case)
-    return found
-
-
-def _mean_promise(case: Case) -> float:
-    """Of all runs of the case, by the means of what the model said and of what it expected to lose."""
-    if case.task == "numbers":
-        return GAUSSIAN_SHARE * case.before
-    beside = curve(class_rate(case.classes), case.today or 0.0, case.labels, case.size)
-    return MEMBER_SHARE * case.before + float(beside[-1])
-
-
-def _scale(case: Case, runs: Sequence[Round]) -> float:
-    """The mean loss before the batch of all runs of the case, in units, by that of some if it was not kept.
-
-    The loss that models expect differs less from run to run than the one that they have.
-    """
-    if case.scale is not None:
-        return case.scale
-    if not case.today:
-        raise ValueError(f"what {case.table}, {case.loss}, lost with {case.labels} labels was not kept")
-    return float(np.mean([moment.today[0] for moment in runs])) / case.today
-
-
 def _holds(worth: Host, error: Host, mean: float) -> dict[str, float]:
     """What the intervals of promises [R] hold."""
     low, high = worth - WIDTH * error, worth + WIDTH * error
@@ -195,6 +146,24 @@ def _holds(worth: Host, error: Host, mean: float) -> dict[str, float]:
         "covered": float(((low <= mean) & (mean <= high)).mean()),
         "score": float(score(worth, error, mean).mean()),
     }
+
+
+def pooled(found: Sequence[Promise], least: int = 2) -> list[Case]:
+    """The cases of all numbers of labels together, of campaigns that have them all."""
+    groups: dict[tuple[str, str, int], dict[int, list[Promise]]] = defaultdict(lambda: defaultdict(list))
+    for each in found:
+        groups[each.table, each.loss, each.size][each.run].append(each)
+    cases = []
+    for (table, loss, size), runs in sorted(groups.items()):
+        whole = [each for each in runs.values() if len(each) == len(ASIDE)]
+        if len(whole) >= least:
+            names = ("worth", "before", "came", "today", "scale")
+            values = [{name: float(np.mean([getattr(one, name) for one in each])) for name in names} for each in whole]
+            means = [replace(each[0], **value) for each, value in zip(whole, values, strict=True)]
+            case = _case((table, loss, 0, size), _columns(means), 1.0, means[0].classes)
+            unknown = ("includes_zero", "covered", "covered_before", "score", "score_before", "score_shrunk")
+            cases.append(replace(case, **dict.fromkeys(unknown)))
+    return cases
 
 
 def _columns(runs: Sequence[Promise]) -> dict[str, Any]:
@@ -302,21 +271,28 @@ def page_table(cases: Sequence[Case]) -> str:
         ("classes", lambda case: case.task == "classes"),
         *((f"{size} label{'s' * (size > 1)}", lambda case, size=size: case.size == size) for size in BATCHES),
         *((f"from {labels} labels", lambda case, labels=labels: case.labels == labels) for labels in ASIDE),
+        *((loss, lambda case, loss=loss: case.loss == loss) for loss in dict.fromkeys(case.loss for case in cases)),
     ]
     lines = [
         "| cases | | above 0 | half to twice (before) | over came | holds 0 | covers (before) | score "
         "| before | shrunk |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
+    each, together = [case for case in cases if case.labels], [case for case in cases if not case.labels]
     for name, which in kinds:
-        found = verdict(cases, which)
+        found = verdict(each, which)
         cells = (
-            f"{found.cases} | {found.significant} | {found.within:.0%} ({found.within_before:.0%}) | "
-            f"{found.ratio:.2f} | {found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | "
+            f"{_head(found)} | {found.zero:.0%} | {found.covered:.0%} ({found.covered_before:.0%}) | "
             f"{found.score:.2f} | {found.score_before:.2f} | {found.score_shrunk:.2f}"
         )
         lines.append(f"| {name} | {cells} |")
+    for name, which in kinds[:3]:
+        lines.append(f"| {name}, 20 and 40 together | {_head(verdict(together, which))} | | | | | |")
     return "\n".join(lines)
+
+
+def _head(found: Verdict) -> str:
+    return f"{found.cases} | {found.significant} | {found.within:.0%} ({found.within_before:.0%}) | {found.ratio:.2f}"
 
 
 def write(cases: Sequence[Case], path: Path) -> None:

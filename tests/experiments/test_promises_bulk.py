@@ -8,8 +8,10 @@ pytest.importorskip("torch")
 from experiments.labels_saved.problems import problems
 from experiments.labels_saved.tables import load
 from experiments.promises.bulk import KnownRows, campaigns_in_bulk
-from experiments.promises.rounds import BATCHES, Bench
+from experiments.promises.rounds import BATCHES, Bench, left_out_of
 from stakes.models import prepare_belief
+from stakes.models.base import LabelsLeftOut
+from stakes.models.inspection import labels_left_out
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +31,7 @@ def test_campaigns_are_those_of_one_by_one(diabetes):
     assert second.rows == [*first.rows, *first.ranked[:4]]
     assert [each["size"] for each in first.offers] == [1, 2, 4, 8, 16]
     assert sorted(first.after) == list(BATCHES)
+    assert first.left_out == pytest.approx(left_out_of(alone), rel=0.3)
     assert first.today[0] == pytest.approx(alone.today.value, rel=0.4)  # other draws from the same posterior
     assert first.most[0] == pytest.approx(alone.most.value, rel=0.5)
     assert first.offer(16)["worth"] == pytest.approx(alone.offers[-1].worth, rel=0.5)
@@ -40,8 +43,15 @@ def test_rows_that_are_known_jointly_are_a_model():
     root = np.random.default_rng(0).normal(size=(4, 4))
     covariance, noise = root @ root.T, np.full(4, 0.5)
     known = KnownRows(
-        np.asarray([2, 3, 5, 9]), np.arange(4.0), np.diag(covariance) + noise, noise, covariance, np.zeros(20)
+        np.asarray([2, 3, 5, 9]),
+        np.arange(4.0),
+        np.diag(covariance) + noise,
+        noise,
+        covariance,
+        np.zeros(20),
+        LabelsLeftOut(np.zeros(20), np.ones(20), np.zeros(20)),
     )
+    assert labels_left_out(known).variance.tolist() == [1.0] * 20
     rows, contexts = np.asarray([[9.0], [2.0]]), np.asarray([[3.0], [9.0]])
     asked = {"classes": None, "joint": True, "random_state": 0}
     label, latent = (prepare_belief(known, contexts, target=each, **asked)(rows) for each in ("label", "latent"))

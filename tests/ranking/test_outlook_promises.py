@@ -7,6 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 import stakes
+from stakes.ranking import Amount
 from stakes.ranking.outlook import (
     CLASS_RATE,
     GAUSSIAN_SHARE,
@@ -17,6 +18,7 @@ from stakes.ranking.outlook import (
     class_rate,
     curve,
     member_share_of,
+    most_of_members,
     of_gaussian,
     of_members,
     rate_of,
@@ -61,16 +63,16 @@ def test_the_rate_goes_by_bits_of_a_class(rng):
 def test_less_is_promised_of_members_that_vote(rng):
     votes = stakes.VoteEnsemble(rng.integers(0, 4, (3, 5)), rng.integers(0, 4, (2, 5)), 4)
     assert member_share_of(votes) == SURE_SHARE == pytest.approx(1 / 3)
-    assert member_share_of(votes.as_probabilities()) == MEMBER_SHARE == pytest.approx(2 / 3)
+    assert member_share_of(votes.as_probabilities()) == MEMBER_SHARE == 1.0
 
 
 def test_promises_of_two_and_of_eight_classes_by_hand():
-    """20 labels, an expected loss of .5: the next 5 save two thirds of .06, and .12 or .36 of .5 times .2^.8."""
+    """20 labels, an expected loss of .5: the next 5 save .06, and .12 or .36 of .5 times .2^.8."""
     honest, joint = (np.full(5, 0.06), np.zeros(5)), np.full(5, 0.3)
     for classes, curved in ((2, 0.01655676), (8, 0.04967028)):
         worths, errors = of_members(honest, joint, 0.5, 20, class_rate(classes))
-        assert worths[-1] == pytest.approx(0.04 + curved, rel=1e-6)
-        assert errors[-1] == pytest.approx(1.25 * max(0.04 + curved, 0.06 * np.log2(classes) * 0.4472136), rel=1e-6)
+        assert worths[-1] == pytest.approx(0.06 + curved, rel=1e-6)
+        assert errors[-1] == pytest.approx(1.25 * max(0.06 + curved, 0.06 * np.log2(classes) * 0.4472136), rel=1e-6)
 
 
 def test_members_beside_the_curve():
@@ -89,6 +91,33 @@ def test_no_promise_is_above_what_it_would_be_if_a_member_were_right():
     worths, _ = of_members(HONEST, np.array([0.0, 0.001, 0.3, 0.3]), 0.5, 20, MEMBER_RATE)
     assert worths[:2] == pytest.approx([0.0, 0.001])
     assert (np.diff(worths) >= 0).all()
+
+
+def test_members_that_give_probabilities_are_not_bounded_by_one_of_them():
+    """By today's loss alone."""
+    today = np.full(4, 0.03)
+    worths, _ = of_members(HONEST, np.zeros(4), 0.03, 20, 1.0, MEMBER_SHARE, today)
+    assert worths == pytest.approx(np.minimum(MEMBER_SHARE * HONEST[0] + curve(1.0, 0.03, 20, 4), 0.03))
+    assert worths[-1] == 0.03
+
+
+def test_the_most_of_members_by_hand():
+    """What any number of labels are promised to save: never less than to know which member is right, or above today."""
+    today = Amount(0.5, 0.1)
+    found = most_of_members(Amount(0.2, 0.02), today, 0.3)
+    assert found.value == pytest.approx(MEMBER_SHARE * 0.2 + 0.15)
+    assert found.error == pytest.approx(np.hypot(MEMBER_SHARE * 0.02, 0.03))
+    assert most_of_members(Amount(0.4, 0.02), today, 0.9).value == 0.5
+    assert most_of_members(Amount(0.2, 0.02), Amount(-0.5, 0.1), 0.3) == Amount(0.2, 0.02)  # gains
+
+
+def test_the_most_is_above_every_promise(rows):
+    y = (rows[:, 0] + 0.5 * np.sin(5 * rows[:, 1]) > 0).astype(int)
+    model = stakes.default(rows[:20], y[:20], pool=rows[20:])
+    found = stakes.outlook(model, stakes.CostMatrix([[0.0, 1.0], [10.0, 0.0]]), rows[20:], n=32)
+    worths = [offer.worth for offer in found.offers]
+    assert max(worths) < found.most.value <= found.today.value
+    assert any(offer.worth > offer.joint for offer in found.offers)
 
 
 def test_without_a_count_of_labels_members_alone_speak():

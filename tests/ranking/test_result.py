@@ -73,6 +73,7 @@ NOTES = {
     "left out": {"count": 20, "size": 8, "joint": 0.4, "used": 2},
     "learning curve": {"count": 20, "labels": 30, "size": 8, "joint": 0.4, "worth": 0.1},
     "a fifth more": {"share": 1.2},
+    "labels left out": {"ratio": 1.6, "labels": 20, "factor": 1.3},
     "promises kept": {"share": 0.5, "error": 0.1, "rounds": 3},
     "too few rows": {"n": 9, "size": 3, "pending": 1},
     "budget": {"budget": 3.0, "count": 2, "n": 9},

@@ -71,6 +71,8 @@ def listed(names: Iterable[str], most: int = 8) -> str:
     return ", ".join(every[:most]) + more
 
 
-def if_a_member_is_right(joint_worths: Iterable[float | None]) -> str:
+def by_members(joint_worths: Iterable[float | None]) -> str:
     """What the most that labels can save rests on, where a model is known by members: offers then have joint worths."""
-    return ", if one of the members of the model is right" if any(each is not None for each in joint_worths) else ""
+    return (
+        ", by the members of the model and a learning curve" if any(each is not None for each in joint_worths) else ""
+    )

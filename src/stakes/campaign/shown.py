@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stakes._utils.text import counted, if_a_member_is_right, number, plus_minus, short
+from stakes._utils.text import by_members, counted, number, plus_minus, short
 from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _audit_and_today(status: Status, wrapped: Callable[[str], list[str]] = lambd
     audit = wrapped(status.audit["text"]) if status.audit else []
     if (outlook := status.outlook) is None:
         return audit
-    condition = if_a_member_is_right(offer.get("joint") for offer in outlook["offers"])
+    condition = by_members(offer.get("joint") for offer in outlook["offers"])
     today, most = (_amount(**outlook[name]) for name in ("today", "most"))
     labels = counted(status.outlook_labels or 0, "label")
     return [

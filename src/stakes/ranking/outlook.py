@@ -9,9 +9,13 @@ rows that are worth most come first, so that the first of a batch save more than
 
 Where the model is known by members (trees, networks, copies), a few labels tell which *member* is right, and joint
 worths promise the loss of certainty; worths with the truth left out say less, but after a few labels too few members
-are left to act on. The promise is the curve and a share of these worths, and no more than the labels would save if one
-of the members were right. A Gaussian belief says itself how fast it learns, but expects to lose less than it does lose:
-its promise is what it says and a fifth more, and no more than labels can save at most.
+are left to act on. The promise is the curve and a share of these worths. Of members that vote or predict numbers it is
+no more than the labels would save if one of them were right. Members that give probabilities differ less from one
+another than from the truth: of them it is no more than today's loss.
+
+A Gaussian belief says itself how fast it learns, but expects to lose less than it does lose: its promise is what it
+says and a fifth more, and no more than labels can save at most; all of these are corrected by what it lost on its own
+labels, each left out, where it knows that (`stakes.ranking.left_out`).
 
 The standard error of a promise covers contexts, sampling and members, and that the model is wrong: that part is 1.25
 times the promise, or where it is larger 1.25 times rate * today * (b / (n + b))^0.5, since a model that sees little
@@ -35,7 +39,7 @@ from stakes._utils.arguments import TIES, Progress, RandomState, generator, is_p
 from stakes._utils.array import on_host
 from stakes._utils.markup import Markup
 from stakes._utils.tables import Host
-from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
+from stakes._utils.text import by_members, number, plus_minus, short
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
 from stakes.acquisition.batches import log_most
@@ -55,12 +59,13 @@ from stakes.beliefs import (
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, DistributionLoss, PerContext, SquaredError
 from stakes.ranking.labels import open_rows
+from stakes.ranking.left_out import left_out, left_out_factor
 from stakes.ranking.query import CONFIGURATIONS, Query, make_query
 from stakes.ranking.rank import choose, log_reductions
 from stakes.ranking.result import Note, Ranking, plain
 from stakes.ranking.stopping import Amount, Offer, Verdict, advised
 
-MEMBER_SHARE, SURE_SHARE, GAUSSIAN_SHARE = 2 / 3, 1 / 3, 1.2
+MEMBER_SHARE, SURE_SHARE, GAUSSIAN_SHARE = 1.0, 1 / 3, 1.2
 """What is promised of what a belief says: of members that give probabilities, none of them the truth; of members that
 vote or predict numbers; of a Gaussian belief."""
 CLASS_RATE, MEMBER_RATE, GAUSSIAN_RATE = 0.12, 0.25, 0.4
@@ -134,7 +139,7 @@ class Outlook:
         return {"ranking": self.ranking.to_dict(), **amounts, "offers": offers, **rest, **sentences}
 
     def __str__(self) -> str:
-        condition = if_a_member_is_right(offer.joint for offer in self.offers)
+        condition = by_members(offer.joint for offer in self.offers)
         lines = [
             f"Expected loss of a decision today: {self.today}",
             f"The most that labels can save of it{condition}: {self.most}",
@@ -146,7 +151,7 @@ class Outlook:
     def _repr_html_(self) -> str:
         from stakes._utils.notebook import Curve, advice_box, cell, curves, folded, lines, table
 
-        condition = if_a_member_is_right(offer.joint for offer in self.offers)
+        condition = by_members(offer.joint for offer in self.offers)
         head, rows = _offers_table(self.offers)
         worths = [
             (offer.size, offer.worth, offer.worth - 2.0 * offer.error, offer.worth + 2.0 * offer.error)
@@ -322,11 +327,14 @@ def _looked_ahead(query: Query, decisions: float | None, budget: float | None) -
     today, most = expected_loss(query), most_saved(query)
     offers = _offers(query, ranking, errors, decisions, today, most)
     ranking = _with_members(query, ranking, offers)
-    share = share_of(query.first())
+    share, known = share_of(query.first()), left_out(query)
     if all(offer.joint is None for offer in offers):
-        ranking = scaled(ranking, share)
+        ranking = scaled(ranking, share * left_out_factor(query))
     if offers and share != 1.0:
         ranking = replace(ranking, notes=(*ranking.notes, Note("a fifth more", {"share": share})))
+    if offers and known is not None:
+        values = {"ratio": known.lost / known.expected, "labels": known.labels, "factor": known.factor}
+        ranking = replace(ranking, notes=(*ranking.notes, Note("labels left out", values)))
     verdict: Verdict | None = None
     sentences: tuple[str, ...] = ()
     if decisions is not None and query.costs is not None:
@@ -360,18 +368,22 @@ def _promises(
 
     Worths and errors are given as the model sees them.
     """
-    belief, joint = query.first(), worths
+    belief, factor = query.first(), left_out_factor(query)
+    worths, errors = factor * worths, factor * errors
+    joint = worths
     labels = None if query.labels is None else query.labels + len(query.pending)
     if n_members(belief) < 2:
         share = share_of(belief)
         return *of_gaussian(worths, errors, today.value, most.value, labels, share), [None] * len(rows)
     if (found := _honest_worths(query, rows)) is not None:
-        worths, errors = _with_free_disposal(*found, joint)
+        sizes, own, beside = found
+        worths, errors = _with_free_disposal(sizes, factor * own, factor * beside, joint)
     if _is_mixture(belief):
         known = joint.tolist() if found is not None else [None] * len(rows)
         return *of_gaussian(worths, errors, today.value, most.value, labels), known
     honest = (worths, errors) if found is not None else None
-    promised = of_members(honest, joint, today.value, labels, rate_of(belief), member_share_of(belief))
+    bound = np.maximum(joint, today.value) if are_probabilities(belief) else joint
+    promised = of_members(honest, joint, today.value, labels, rate_of(belief), member_share_of(belief), bound)
     return *promised, joint.tolist()
 
 
@@ -400,7 +412,12 @@ def rate_of(belief: Belief) -> float:
 
 def member_share_of(belief: Belief) -> float:
     """What is promised of what members say: less of those that vote, or know numbers alone, as they are too sure."""
-    return MEMBER_SHARE if isinstance(simplest(belief), CategoricalEnsemble) else SURE_SHARE
+    return MEMBER_SHARE if are_probabilities(belief) else SURE_SHARE
+
+
+def are_probabilities(belief: Belief) -> bool:
+    """Whether the model is known by members that give probabilities."""
+    return isinstance(simplest(belief), CategoricalEnsemble)
 
 
 def class_rate(classes: int) -> float:
@@ -415,6 +432,7 @@ def of_members(
     labels: int | None,
     rate: float,
     share: float = MEMBER_SHARE,
+    bound: Host | None = None,
 ) -> tuple[Host, Host]:
     """[n], [n]: promises of 1, 2, .. n labels of a model that is known by members, and standard errors.
 
@@ -425,11 +443,12 @@ def of_members(
         labels: How many labels the model has or waits for; None where that is not known.
         rate: Of the curve, as `rate_of` has it.
         share: Of what members say, as `member_share_of` has it.
+        bound: [n]: above which no promise is; None: `joint`.
     """
     nothing = np.zeros(len(joint))
     believed = honest or (joint if labels is None else nothing, nothing)
     beside = curve(rate, today, labels, len(joint))
-    worths = np.clip(share * believed[0] + beside, 0.0, np.maximum(joint, 0.0))
+    worths = np.clip(share * believed[0] + beside, 0.0, np.maximum(joint if bound is None else bound, 0.0))
     worths = np.maximum.accumulate(worths)
     return worths, np.hypot(share * believed[1], wrong_model(worths, rate, today, labels))
 
@@ -604,27 +623,45 @@ def _with_worths(ranking: Ranking, offers: tuple[Offer, ...]) -> Ranking:
 
 
 def expected_loss(query: Query) -> Amount:
-    """E_c[h]: the expected loss of the best answers today."""
+    """E_c[h]: the expected loss of the best answers today, by labels left out where they are known."""
     each = on_host(uncertainty(query.loss, query.first())).astype(float)
-    return _mean(each, query.weights)
+    return _mean(left_out_factor(query) * each, query.weights)
 
 
 def most_saved(query: Query) -> Amount:
     """The most that labels can save, however many there are and wherever they are bought.
 
     Under a Gaussian belief (also a warped one) they reveal the function, and leave the noise of the outcome; under
-    an ensemble they reveal the member, and under a mixture the hypothesis and the function. Of any other belief no more
-    is known than that they save all of the expected loss.
+    an ensemble they reveal the member, and under a mixture the hypothesis and the function. By the learning curve of an
+    ensemble they may save more (`most_of_members`). Of any other belief no more is known than that they save all of the
+    expected loss. Labels left out count as in `expected_loss`.
     """
-    belief = query.first()
+    belief, factor = query.first(), left_out_factor(query)
     if isinstance(_gaussian(belief), GaussianBelief):
-        return _mean(on_host(expected_reduction(query.loss, _oracle(query, belief)))[0], query.weights)
+        return _mean(factor * on_host(expected_reduction(query.loss, _oracle(query, belief)))[0], query.weights)
     if isinstance(mixture := simplest(belief), GaussianMixtureBelief):
-        return _mean(_known_function(query, mixture), query.weights)
+        return _mean(factor * _known_function(query, mixture), query.weights)
     if has_batches(belief):
-        shares = np.exp(on_host(log_most(query.loss, belief, query.weights)).astype(float))  # [M]: p(c) times the most
-        return Amount(float(shares.sum()), _error(shares, query.weights))
+        logs = on_host(log_most(query.loss, belief, query.weights)).astype(float)
+        shares = factor * np.exp(logs)  # [M]: p(c) times the most
+        right = Amount(float(shares.sum()), _error(shares, query.weights))
+        if query.labels is None or not are_probabilities(belief):
+            return right
+        return most_of_members(right, expected_loss(query), rate_of(belief))
     return expected_loss(query)
+
+
+def most_of_members(right: Amount, today: Amount, rate: float) -> Amount:
+    """The most that labels save of members that give probabilities: what they promise of as many labels as one likes.
+
+    Args:
+        right: What it would save to know which of them is right.
+        today: The expected loss of a decision.
+        rate: Of the curve, as `rate_of` has it.
+    """
+    value = min(MEMBER_SHARE * right.value + rate * today.value, today.value)
+    error = np.hypot(MEMBER_SHARE * right.error, rate * today.error)
+    return Amount(value, float(error)) if value > right.value else right
 
 
 def _known_function(query: Query, mixture: GaussianMixtureBelief) -> Host:

@@ -25,7 +25,14 @@ _TARGETS = {
     "label": "What is to be predicted is the label of a context, with its noise.",
 }
 
-_ALLOWED_FOR = {"left out", "learning curve", "members", "a fifth more", "promises kept"}  # worths of an outlook
+_ALLOWED_FOR = {
+    "left out",
+    "learning curve",
+    "members",
+    "a fifth more",
+    "labels left out",
+    "promises kept",
+}  # worths of an outlook
 
 _SENTENCES: dict[str, Callable[..., str]] = {
     # which contexts stand for the future, and what is to be predicted there
@@ -113,6 +120,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     ),
     "a fifth more": lambda share: (
         f"Worths are {share:g} times what the model says: so much came of it on real tables, on average."
+    ),
+    "labels left out": lambda ratio, labels, factor: (
+        f"On its {counted(labels, 'label')}, each left out, the model lost {ratio:.2g} times what it expected: losses "
+        f"and worths are taken {factor:.2g} times as large as it says."
     ),
     "promises kept": lambda share, error, rounds: (
         f"Worths are {share:.0%} (± {2 * error:.0%}) of what the model says: in this campaign, {rounds} rounds of "

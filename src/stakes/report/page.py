@@ -12,7 +12,7 @@ from typing import Any
 import stakes
 from stakes._utils.arguments import Progress, as_progress
 from stakes._utils.markup import Content, Markup, tag, text
-from stakes._utils.text import counted, if_a_member_is_right, number, plus_minus, short, utc_time
+from stakes._utils.text import by_members, counted, number, plus_minus, short, utc_time
 from stakes.campaign import Campaign
 from stakes.campaign.states import checked_clock
 from stakes.files.write import checked_output, output_file
@@ -193,7 +193,7 @@ def _outlook(evidence: Evidence) -> list[str]:
         return []
     today, most = (plus_minus(**outlook[name]) for name in ("today", "most"))
     lines = [f"With {counted(evidence.status.outlook_labels or 0, 'label')} a decision is expected to lose {today}."]
-    condition = if_a_member_is_right(offer.get("joint") for offer in outlook["offers"])
+    condition = by_members(offer.get("joint") for offer in outlook["offers"])
     lines += [f"The most that labels can save of it{condition}: {most}."]
     if outlook["offers"] and outlook["offers"][-1]["net"] is None:
         last = outlook["offers"][-1]
