@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, expected_regret
-from stakes.acquisition.centred import terms_of, vote_terms
+from stakes.acquisition.centred import terms_of
 from stakes.acquisition.votes import relative_weights
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -25,10 +25,13 @@ runs = pytest.mark.skipif(
 
 def member_sums(loss, belief, shares, precision):
     """What launches kernels: imported late, as Triton must not be before its interpreter is chosen."""
-    terms = terms_of(loss, belief, shares)
     launched = import_module("stakes.gpu.centred")
-    of = launched.member_sums(terms, belief.n_classes, belief.member_weights, precision)
-    return lambda block: of(block) * np.exp(terms.log_scale)
+    if loss.finite_actions:
+        terms = terms_of(loss, belief, shares)
+        of = launched.best_action_sums(terms, belief.n_classes, belief.member_weights, precision)
+        return lambda block: of(block) * np.exp(terms.log_scale)
+    of = launched.member_sums(loss, belief, shares, precision)
+    return lambda block: of(block) * np.exp(relative_weights(loss)[1])
 
 
 @runs
@@ -52,9 +55,9 @@ def test_votes_are_counted_exactly(name):
     sides = [torch.asarray(rng.integers(0, 3, (n, 150)), device=DEVICE) for n in (40, 20)]  # class 3: no votes
     belief, shares, loss = VoteEnsemble(*sides, n_classes=4), shares_of(20), LOSSES[name](4)
     wanted = torch.matmul(expected_regret(loss, belief), shares)
-    found = import_module("stakes.gpu.centred").vote_sums(*vote_terms(loss, belief, shares))(belief)
+    found = import_module("stakes.gpu.centred").vote_sums(loss, belief, shares)(belief)
     found = found * np.exp(relative_weights(loss)[1])
-    np.testing.assert_allclose(found.cpu(), wanted.cpu(), rtol=3e-6)
+    np.testing.assert_allclose(found.cpu(), wanted.cpu(), rtol=1e-5)
 
 
 @runs

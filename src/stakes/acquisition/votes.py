@@ -19,6 +19,7 @@ from stakes._utils.array import Array, constant, double, filled, namespace, on_h
 from stakes._utils.compute import has_jit, has_kernel, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
 from stakes.beliefs import VoteEnsemble
+from stakes.beliefs.categorical import are_members_alike
 from stakes.losses import LogLoss, Loss
 
 _ODD, _PAIRS, _NIBBLES, _BYTES = (
@@ -303,8 +304,10 @@ def _regret(loss: Loss, belief: VoteEnsemble, split_moments: Callable[[VoteEnsem
 
 def alike(belief: VoteEnsemble) -> bool:
     """Whether members count alike, so that counts are whole numbers."""
+    if belief.contexts.shape[1] >= MOST_MEMBERS:
+        return False
     weights = belief.member_weights
-    return bool(namespace(weights).all(weights == weights[0])) and belief.contexts.shape[1] < MOST_MEMBERS
+    return are_members_alike(belief) or bool(namespace(weights).all(weights == weights[0]))
 
 
 def _compiled(belief: VoteEnsemble) -> bool:
@@ -355,7 +358,7 @@ register(  # C D moments, and as many numbers for each of the few temporaries of
 # On a GPU, by the kernel over centred members (`stakes.acquisition.centred` registers it).
 
 _MOST_CLASSES = 128
-_WEIGHTS_APART_ON_GPU = 1e4  # 1 + rbar is then known to three digits at least
+_WEIGHTS_APART_ON_GPU = 1e3  # the mean of f(r) less f of the mean is then known to three digits at least
 
 
 def fused_form_of_votes(prepare: Any, width: int) -> Form:
