@@ -61,8 +61,8 @@ def test_a_list_of_texts_stays_what_it_is():
     assert take_rows(texts, [2, 0]) == ["three", "one"]
     assert take_rows(texts, slice(0, 2)) == ["one", "two"]
     assert (n_rows(texts), row_labels(texts)) == (3, [0, 1, 2])
-    words = check_table("pool", np.array(["one", "two"]))
-    assert list(take_rows(words, [1])) == ["two"]
+    texts = check_table("pool", np.array(["one", "two"]))
+    assert list(take_rows(texts, [1])) == ["two"]
 
 
 def test_mixed_lists_keep_numbers_as_numbers():

@@ -20,7 +20,7 @@ def test_prices_are_names_and_numbers():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         (["--annotator", "expert"], "NAME:PRICE"),
         (["--annotator", "expert:0"], "price"),
@@ -28,17 +28,17 @@ def test_prices_are_names_and_numbers():
         (["--port", "1", "--host", "203.0.113.1"], "nothing can listen at 203.0.113.1"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path, options, words):
+def test_what_cannot_be_is_refused(tmp_path, options, message):
     classes_campaign(tmp_path)
-    code, said = run_command(["label", "parts.stakes", "--no-browser", *options], tmp_path)
+    code, output = run_command(["label", "parts.stakes", "--no-browser", *options], tmp_path)
     assert code == 1
-    assert words in said
+    assert message in output
 
 
 def test_there_is_no_page_without_a_campaign(tmp_path):
-    code, said = run_command(["label", "nothing.stakes", "--no-browser"], tmp_path)
+    code, output = run_command(["label", "nothing.stakes", "--no-browser"], tmp_path)
     assert code == 1
-    assert "there is no campaign at" in said
+    assert "there is no campaign at" in output
 
 
 def test_what_is_missing_is_named(monkeypatch):

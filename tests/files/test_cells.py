@@ -173,8 +173,8 @@ def test_the_delimiter_tells():
     for delimiter in ";\t":
         with pytest.raises(StakesError, match="nothing in the table tells"):
             column(["1,234", "2"], delimiter).numbers("x")
-    (said,) = column(["1.234", "2"], ",").sentences(["x"])
-    assert said == "Read 1.234 as 1.234 in column x, as nothing tells otherwise. If that is wrong, say so: --decimal."
+    (note,) = column(["1.234", "2"], ",").sentences(["x"])
+    assert note == "Read 1.234 as 1.234 in column x, as nothing tells otherwise. If that is wrong, say so: --decimal."
     assert column(["950", "1.250"], ";").numbers("x") == ["950", "1250"]  # three decimals would be 950.000, or 1.25
 
 
@@ -254,7 +254,7 @@ def test_costs_are_written_in_one_way():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (("x", None, None), "decimal must be '.' or ','; got 'x'"),
         (("", None, None), "decimal must be"),
@@ -263,6 +263,6 @@ def test_costs_are_written_in_one_way():
         ((",", ",", None), "cannot stand both before decimals and between thousands"),
     ],
 )
-def test_options_are_checked(given, said):
-    with pytest.raises(StakesError, match=said):
+def test_options_are_checked(given, message):
+    with pytest.raises(StakesError, match=message):
         checked_formats(*given)

@@ -82,8 +82,8 @@ def test_every_form_that_changes_something_has_a_mark():
 
 
 def test_what_mistakes_cost_is_told_in_words():
-    said = pages._mistakes(COSTS)
-    assert said == " To say keep where it is bad costs 10; drop where it is good costs 1.5."
+    sentence = pages._mistakes(COSTS)
+    assert sentence == " To say keep where it is bad costs 10; drop where it is good costs 1.5."
     assert pages._mistakes(None) == ""
     many = {f"t{n}": {f"d{m}": 1.0 for m in range(4)} for n in range(3)}
     assert "and 6 more" in pages._mistakes(many)

@@ -42,12 +42,12 @@ def test_a_change_is_made_when_it_is_called(visit):
 
 
 def test_what_was_done_with_a_row_is_said_in_a_sentence(visit):
-    said = {"later": "put off until later", "unsure": "left to be settled", "skip": "skipped for good"}
-    for act, words in said.items():
+    done = {"later": "put off until later", "unsure": "left to be settled", "skip": "skipped for good"}
+    for act, phrase in done.items():
         row = visit.desk.card("anna").row
-        assert visit.change("off", {"row": row, "act": act})() == f"{row} is {words}."
+        assert visit.change("off", {"row": row, "act": act})() == f"{row} is {phrase}."
         number = str(visit.desk.last_act("anna"))
-        assert visit.change("undo", {"act": number})() == f"Undone: {row} was {words}."
+        assert visit.change("undo", {"act": number})() == f"Undone: {row} was {phrase}."
 
 
 def test_a_first_fit_is_not_called_another_one(visit):

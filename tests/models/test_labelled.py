@@ -152,7 +152,7 @@ def test_folds_of_an_estimator_find_every_class():
 
 
 @pytest.mark.parametrize(
-    ("labelled", "told"),
+    ("labelled", "message"),
     [
         (ROWS[:40], "a pair"),
         ((ROWS[:40], LABELS[:39]), "a label for each row"),
@@ -160,8 +160,8 @@ def test_folds_of_an_estimator_find_every_class():
         ((ROWS[:3], [1.0, np.nan, 2.0]), "missing in 1 row, the first at 1"),
     ],
 )
-def test_what_cannot_be_labelled_rows_is_refused(labelled, told):
-    with pytest.raises(StakesError, match=told):
+def test_what_cannot_be_labelled_rows_is_refused(labelled, message):
+    with pytest.raises(StakesError, match=message):
         rank(Ridge(), SquaredError(), ROWS[40:], labelled=labelled)
 
 

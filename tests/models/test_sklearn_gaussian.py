@@ -408,8 +408,8 @@ class _Length(RBF):
         return np.ones(len(X))
 
 
-def _lengths(words):
-    return np.array([[float(len(word))] for word in words])
+def _lengths(texts):
+    return np.array([[float(len(word))] for word in texts])
 
 
 def test_kernels_of_anything_are_served():
