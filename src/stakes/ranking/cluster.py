@@ -202,10 +202,10 @@ class ClusterPool:
         left, finished = iter(tasks), as_completed()
 
         def give(task: tuple[int, tuple[Any, ...]]) -> None:
-            number, told = task
+            number, arguments = task
             rows = self.fragments[number]
             rows = self.client.compute(rows) if hasattr(rows, "__dask_graph__") else rows
-            future = self.client.submit(function, carried, rows, *told, pure=False)
+            future = self.client.submit(function, carried, rows, *arguments, pure=False)
             given[future] = task
             finished.add(future)
 
@@ -322,10 +322,10 @@ def _tallied(
 
 
 def _added(
-    told: tuple[Any, ...], rows: Any, start: int, count: int, first: bool, costs: Host | None, scored: Host | None
+    shared: tuple[Any, ...], rows: Any, start: int, count: int, first: bool, costs: Host | None, scored: Host | None
 ) -> tuple[int, Any]:
     """The rows of a fragment, chunk by chunk."""
-    query, function, empty, gaps, shapes = told
+    query, function, empty, gaps, shapes = shared
     tally, done = deepcopy(empty), 0
     for begin, chunk in pool_chunks(rows, query.chunk):
         places = np.arange(begin, begin + n_rows(chunk))
