@@ -68,7 +68,7 @@ def sentences(text):
     return [sentence for each in paragraphs for sentence in re.split(r"(?<=[.?!:;])\s+", " ".join(each.split()))]
 
 
-def test_no_sentence_is_longer_than_thirty_words():
+def test_no_sentence_is_too_long():
     long = [sentence for sentence in sentences(README) if len(re.findall(r"[\w'`./+-]+", sentence)) > 30]
     assert long == []
     assert len(sentences(README)) > 30

@@ -171,7 +171,7 @@ def test_jumps_that_are_not_declared_are_found(rho):
     assert expected_reduction(loss, gaussian_pair(0.0, 1.0, rho)) == pytest.approx(wanted, rel=1e-6)
 
 
-def test_noise_is_told_of():
+def test_noise_is_reported():
     loss = FiniteActions(lambda z: np.stack([0.0 * z, np.sin(1e6 * z)], axis=-1))
     with pytest.warns(AccuracyWarning, match=r"breakpoints=\(\.\.\.\)"):
         expected_reduction(loss, gaussian_pair(0.0, 1.0, 0.5))

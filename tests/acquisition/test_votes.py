@@ -129,7 +129,7 @@ def test_other_libraries_count_by_a_product(library):
         np.testing.assert_allclose(found, expected_regret(loss, own), rtol=1e-9, atol=1e-11)
 
 
-def test_packed_words_hold_the_votes():
+def test_packed_bits_hold_the_votes():
     pytest.importorskip("numba", reason="loops are compiled by numba")
     own = drawn(5, 3, 1, 70, 3).candidates
     packed, counts = _packed(own, 3)

@@ -30,7 +30,7 @@ def ensemble(seed=0, rows=4, contexts=3, members=6):
 
 
 @pytest.mark.parametrize("loss", [LogLoss(), CostMatrix([[0, 5, 1], [1, 0, 2], [3, 1, 0]]), LogLoss([1.0, 3.0, 2.0])])
-def test_the_worth_of_an_opinion_is_a_sum_over_what_is_said(loss):
+def test_the_worth_of_an_opinion_is_a_sum_over_what_is_reported(loss):
     belief = ensemble()
     found = expected_regret(loss, noisy_labels(belief, CONFUSION))
     reported = np.einsum("nky,yj->nkj", belief.candidates, CONFUSION)  # by member

@@ -131,7 +131,7 @@ def test_members_that_agree_tell_nothing(rng):
     np.testing.assert_allclose(expected_reduction(Mahalanobis(np.eye(2)), belief), 0.0, atol=1e-25)
 
 
-def test_convergence_is_told(rng):
+def test_convergence_is_reported(rng):
     loss = Mahalanobis(MATRIX, WEIGHTS["sigmoid"])
     belief = ensemble(rng, 2, rule=SymmetricNodes(128, grid=0))
     error = integration_error(loss, belief)

@@ -108,7 +108,7 @@ def test_what_a_second_ctrl_c_leaves_is_rolled_back_by_the_next_call(journal):
     assert journal.records("ranking") == ()
 
 
-def test_a_disk_that_is_full_and_a_file_that_is_busy_are_said_in_plain_words(journal, path):
+def test_a_disk_that_is_full_and_a_file_that_is_busy_are_reported_in_plain_english(journal, path):
     journal.connection.execute("PRAGMA max_page_count = 1")  # no less than there are now
     with pytest.raises(StakesError, match=r"the disk is full; free some space and repeat the call \(database"):
         journal.save_record("ranking", 1, "long " * 10_000)

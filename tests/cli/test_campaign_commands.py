@@ -32,7 +32,7 @@ def test_the_whole_life_of_a_campaign():
     assert "sound" in run("doctor c.stakes").out
 
 
-def test_a_label_told_twice_changes_nothing_however_it_is_written(campaign):
+def test_a_label_recorded_twice_changes_nothing_however_it_is_written(campaign):
     run("tell c.stakes r8 3.5")
     before = digest(campaign)
     for label in ("3.5", "3.50", "35e-1"):
@@ -128,7 +128,7 @@ def odd_table(path):
         csv.writer(file).writerows([class_rows()[0], *rows])
 
 
-def test_odd_ids_are_told_skipped_released_and_withdrawn(here):
+def test_odd_ids_are_labelled_skipped_released_and_withdrawn(here):
     odd_table(here / "odd.csv")
     run("init c.stakes odd.csv", CLASSES)
     for name in IDS[6:]:

@@ -50,7 +50,7 @@ def test_the_table_has_its_first_labels_and_the_answers_have_all(finished):
     assert [{**row, TARGET: ""} for row in table] == [{**row, TARGET: ""} for row in answers]
 
 
-def test_the_campaign_holds_what_was_told(finished):
+def test_the_campaign_holds_the_labels_of_the_demo(finished):
     files, _ = finished
     truths = {row["patient"]: row[TARGET] for row in rows(files.answers)}
     with Campaign.open(files.campaign) as campaign:

@@ -58,7 +58,7 @@ def test_what_is_sound_is_recovered(campaign):
     assert run("doctor --recover new.stakes").code == 2
 
 
-def test_a_strangers_campaign_imports_nothing_without_trust(here, module):
+def test_a_campaign_of_somebody_else_imports_nothing_without_trust(here, module):
     assert run("init c.stakes numbers.csv", NUMBERS, "--model mymodule:Mine").code == 0
     shutil.rmtree(trust_folder())
     sys.modules.pop("mymodule")

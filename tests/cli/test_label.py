@@ -55,7 +55,7 @@ def test_a_server_goes_by_the_names_that_it_is_reached_by():
     assert _hosts("2001:db8::1", 81, ()) == ["[2001:db8::1]:81"]
 
 
-def test_the_address_that_is_printed_first_is_one_at_which_it_listens():
+def test_the_address_that_is_printed_first_is_one_at_which_it_serves():
     assert _hosts("::1", 81, ())[0] == "[::1]:81"
     assert _hosts("localhost", 81, ())[0] == "127.0.0.1:81"
 

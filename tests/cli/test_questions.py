@@ -80,7 +80,7 @@ def test_without_a_terminal_the_command_to_run_is_printed_and_nothing_is_done(gr
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_what_was_said_is_in_the_command(command, flags):
+def test_the_answers_are_in_the_command(command, flags):
     answer = run(command)
     assert answer.code == 2
     assert command_in(answer.err) == ["stakes", *flags.split()]
@@ -189,7 +189,7 @@ def test_an_input_that_ends_is_no_answer(asked):
         ("--target y", "say what errors cost."),
     ],
 )
-def test_what_is_missing_is_said_and_nothing_else(flags, missing):
+def test_what_is_missing_is_reported_and_nothing_else(flags, missing):
     answer = run(f"suggest numbers.csv {flags}")
     assert answer.code == 2
     assert f"Nothing was done: {missing}" in " ".join(answer.err.split())

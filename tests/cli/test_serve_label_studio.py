@@ -130,7 +130,7 @@ def test_the_token_is_not_shown_and_is_asked_for_and_refusals_are_printed(served
         ("--certificate k.stakes", 2, "--key"),
     ],
 )
-def test_what_is_missing_is_said_before_anything_is_served(served, monkeypatch, options, code, message):  # noqa: ARG001
+def test_what_is_missing_is_reported_before_anything_is_served(served, monkeypatch, options, code, message):  # noqa: ARG001
     monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
     monkeypatch.delenv("STAKES_LABEL_STUDIO_TOKEN", raising=False)
     answer = run("serve-label-studio k.stakes", options)

@@ -119,7 +119,7 @@ def test_nothing_to_suggest_is_done(here, labelled):
     assert ("Every row has a label" if labelled else "has no rows") in answer.out
 
 
-def test_a_constant_column_is_left_out_and_told(here):
+def test_a_constant_column_is_left_out_and_reported(here):
     write(here / "constant.csv", [(*row, "k" if not at else "7") for at, row in enumerate(number_rows())])
     found = run("suggest constant.csv --json", NUMBERS).json
     assert "Constant columns are left out: k." in found["notes"]
@@ -206,7 +206,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("options", "message"), WRONG)
 @pytest.mark.usefixtures("here")
-def test_wrong_words_are_refused_with_advice(options, message):
+def test_wrong_options_are_refused_with_advice(options, message):
     answer = run("suggest numbers.csv --id id", options)
     assert (answer.code, answer.out) == (1, "")
     assert message in answer.err

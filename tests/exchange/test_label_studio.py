@@ -98,7 +98,7 @@ def test_an_interface_that_cannot_be_taken_is_refused(classes, config, message):
 
 
 @pytest.mark.parametrize("name", ["classes-export.json", "classes-export-min.json"])
-def test_exports_of_classes_tell_who_said_what(classes, name):
+def test_exports_of_classes_tell_who_gave_which_label(classes, name):
     items = golden(name)
     assert is_label_studio(items)
     found = {(each.row, each.annotator): each.label for each in label_studio_answers(classes, items)}

@@ -91,7 +91,7 @@ def test_label_studio_gets_what_it_documents(client, path, reports):
     assert reports == []
 
 
-def test_unknown_classes_are_refused_in_words_that_somebody_sees(client, path, reports):
+def test_unknown_classes_are_refused_with_a_message_that_is_shown(client, path, reports):
     answer = client.post("/webhook", json=golden("annotation_created-6.json"))
     assert answer.status_code == 422
     assert "'no such class' is no class; there are '$5', 'bus'" in answer.json()["error"]

@@ -26,7 +26,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "annotators.md"
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_annotators_are_as_accurate_as_is_said(setting):
+def test_annotators_are_as_accurate_as_is_reported(setting):
     table = load("vehicle")
     labels, matrices = answers(table, setting, 0), confusions(table, setting)
     for name, right in ((STUDENT, 0.8), ("expert", 0.95)):

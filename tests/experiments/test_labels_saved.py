@@ -585,7 +585,7 @@ def test_the_command_lists_tables_and_names_those_that_are_none(capsys, tmp_path
         main(["labels_saved", "--tables", "yatch"])
 
 
-def test_a_page_of_nothing_and_a_table_that_cannot_be_had_are_said(capsys, tmp_path, monkeypatch):
+def test_a_page_of_nothing_and_a_table_that_cannot_be_had_are_reported(capsys, tmp_path, monkeypatch):
     with pytest.raises(SystemExit, match="there is no summary of a table in"):
         main(["labels_saved", "--report", "--results", str(tmp_path)])
 

@@ -91,7 +91,7 @@ def test_the_page_of_limits_counts_problems_that_need_many_labels(results):
     assert f"But {many} of the {len(shares)} in which labels matter needed more than half of its labels" in text
 
 
-def test_tables_on_which_nothing_was_chosen_are_told_as_they_came():
+def test_tables_on_which_nothing_was_chosen_are_reported_as_they_came():
     found = summary.read(RESULTS.with_name("labels_saved_checks"))
     assert sorted(each.table for each in found) == sorted(CHECKS)
     text = " ".join((ROOT / "docs" / "does_it_help.md").read_text().split())

@@ -171,7 +171,7 @@ def test_two_tables_are_written(tmp_path):
     assert {row["outcome"] for row in rows} == {"", "rare", "common"}
 
 
-def test_what_the_model_alone_said_is_found_again(wine):
+def test_what_the_model_alone_predicted_is_found_again(wine):
     """From promises, which are made of it."""
     before = replace(wine.rounds[0], promised=False, today=(0.5, 0.0), labels=20)
     offers = [{"size": size, "worth": 0.01 * size, "error": 0.003, "joint": 0.1 * size} for size in (1, 2, 4)]

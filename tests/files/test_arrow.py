@@ -113,7 +113,7 @@ def test_types_as_text_and_as_features(tmp_path):
     assert read_table(source.path, text=("day",)).features(["day"]).column(0).tolist() == ["2024-05-06", None]
 
 
-def test_numbers_that_are_not_finite_are_told_from_gaps(tmp_path):
+def test_numbers_that_are_not_finite_are_distinguished_from_gaps(tmp_path):
     source = read(tmp_path, {"a": [1.0, None, float("nan")], "b": [float("inf"), 1.0, 2.0]})
     with pytest.raises(StakesError, match=r"in 1 column: b \(1\); first at row 1"):
         source.features()

@@ -178,7 +178,7 @@ def test_the_delimiter_tells():
     assert column(["950", "1.250"], ";").numbers("x") == ["950", "1250"]  # three decimals would be 950.000, or 1.25
 
 
-def test_dates_are_told_by_others():
+def test_dates_are_read_as_others_show():
     cells = ["05/06/2024", "01/02/2024"]
     assert column(cells, other=["13/06/2024", "01/01/2024"]).reading("x").values[cells[0]].month == 6
     assert column(cells, other=["1,5", "2,5"]).reading("x").values[cells[0]].month == 6
@@ -187,7 +187,7 @@ def test_dates_are_told_by_others():
     assert column(cells, formats=Formats(date="mdy")).reading("x").values[cells[0]].month == 5
 
 
-def test_what_is_said():
+def test_the_notes_of_a_column():
     source = column(["1.234,5", "2,5"], b=["3,5", "4,5"], c=["ja", "nein"], d=["1.2.2024", "3.4.2024"], e=["NA", "5"])
     assert source.sentences(source.names) == (
         "Read 1.234,5 as 1234.5 in column x.",

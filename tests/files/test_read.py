@@ -188,7 +188,7 @@ def test_codes_are_codes(csv):
     assert source.features().column(0).tolist()[:2] == ["A00", "A01"]
 
 
-def test_rows_without_any_value_are_told(csv):
+def test_rows_without_any_value_are_reported(csv):
     assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n3,4\n").notes[0]
 
 

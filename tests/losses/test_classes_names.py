@@ -114,7 +114,7 @@ def test_a_class_that_no_label_has_had_is_named_by_classes(flowers):
     assert found.scores == wanted.scores
 
 
-def test_a_model_without_names_is_told_them(flowers):
+def test_a_model_without_names_is_given_them(flowers):
     _, X, _ = flowers
 
     class Own:

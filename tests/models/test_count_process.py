@@ -156,7 +156,7 @@ def test_it_beats_a_process_of_logarithms_and_one_of_counts(table):
     assert (np.mean(gaps, axis=0) > 0.0).all()
 
 
-def test_counts_that_vary_more_than_poisson_are_told():
+def test_counts_that_vary_more_than_poisson_are_reported():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((150, 2))
     rate = np.exp(1.5 + 0.5 * X[:, 0])

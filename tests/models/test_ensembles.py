@@ -85,7 +85,7 @@ def test_means():
         (EnsembleOf(means, noise_sd=1.0, member_weights=[1.0]), "member_weights"),
     ],
 )
-def test_what_is_wrong_is_said(model, message):
+def test_what_is_wrong_is_reported(model, message):
     with pytest.raises(ValueError, match=message):
         belief_of(model, POOL, CONTEXTS)
 

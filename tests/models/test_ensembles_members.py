@@ -203,7 +203,7 @@ def test_frames_with_names():
 
 
 @pytest.mark.parametrize("name", ["forest", "bagged trees", "soft voting", "bootstrap"])
-def test_what_is_wrong_is_said(name):
+def test_what_is_wrong_is_reported(name):
     model = fitted(name)
     with pytest.raises(ValueError, match=r"\['cicada'\] not in \['ant', 'bee'\]"):
         belief_of(model, INPUTS[POOL], INPUTS[CONTEXTS], classes=["ant", "bee"])

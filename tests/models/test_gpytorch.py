@@ -423,7 +423,7 @@ def test_a_variational_process(variational):
     torch.testing.assert_close(latent.variance, both.variance[6:], rtol=1e-6, atol=1e-8)
 
 
-def test_a_variational_process_without_its_likelihood_is_told_the_line(variational):
+def test_a_variational_process_without_its_likelihood_is_shown_the_line(variational):
     model, _ = variational
     with pytest.raises(ValueError, match=r"set model\.likelihood = likelihood"):
         belief_of(model, np.zeros((2, 1)), np.zeros((3, 1)))
@@ -432,7 +432,7 @@ def test_a_variational_process_without_its_likelihood_is_told_the_line(variation
         belief_of(model, np.zeros((2, 1)), np.zeros((3, 1)))
 
 
-def test_deep_processes_are_refused_in_their_own_words():
+def test_deep_processes_are_refused_with_a_message_of_their_own():
     class Deep(gpytorch.models.deep_gps.DeepGP):
         def forward(self, rows):
             return rows

@@ -90,7 +90,7 @@ REGRESSORS = {
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_noise_is_told_from_signal_by_hand(name, rng):
+def test_noise_is_separated_from_signal_by_hand(name, rng):
     kernel, signal, noise = KERNELS[name]
     rows = rng.normal(size=(150, 3))  # more than one block
     shared, own = signal_and_noise(kernel, rows)

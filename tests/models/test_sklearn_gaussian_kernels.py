@@ -53,7 +53,7 @@ def test_covariances_are_those_of_scikit_learn(name, rng):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_the_diagonal_is_told_from_the_noise(name, rng):
+def test_the_diagonal_is_separated_from_the_noise(name, rng):
     kernel, rows = KERNELS[name], rng.normal(size=(70, 3))
     signal, noise = signal_and_noise(kernel, rows)
     np.testing.assert_allclose(signal, np.diagonal(kernel(rows, rows)), rtol=1e-12)

@@ -34,7 +34,7 @@ def fitted():
     return fit_to_opinions(X, opinions, known=known, classes=CLASSES, model=MODEL)
 
 
-def test_annotators_are_told_apart(fitted):
+def test_annotators_are_distinguished(fitted):
     student, expert = fitted.annotators["student"], fitted.annotators["expert"]
     assert expert.accuracy > student.accuracy
     assert abs(student.accuracy - 0.8) < 0.15

@@ -80,7 +80,7 @@ def test_labels_that_save_nothing_are_not_worth_nearly_what_they_cost():
     assert advised(nearly, Amount(0.5, 0.0), np.full(20, 0.1), None, 10.0)[0] == "too close to call"
 
 
-def test_what_is_at_risk_is_said_where_the_advice_may_be_wrong():
+def test_what_is_at_risk_is_reported_where_the_advice_may_be_wrong():
     unsure = advised(offers([1.5], [0.5]), Amount(9.0, 0.0), decisions=1.0, **purchase())[1]
     assert unsure[1:] == ("At risk, weighed by how likely it is: 0.02 if you buy, 0.52 if you stop.",)
     sure = advised(offers([9.0], [0.5]), Amount(9.0, 0.0), decisions=1.0, **purchase())[1]

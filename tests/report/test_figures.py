@@ -24,7 +24,7 @@ IDS = ("p", "q", "r")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["label", "replace", "withdraw", "ask"]), st.sampled_from(IDS)), max_size=12))
-def test_the_labels_told_are_those_that_stand(pairs):
+def test_the_labels_in_the_report_are_those_that_stand(pairs):
     history = [
         Event(number, 0.0, kind, row, f"l{number}" if kind in ("label", "replace") else None)
         for number, (kind, row) in enumerate(pairs, 1)
@@ -35,7 +35,7 @@ def test_the_labels_told_are_those_that_stand(pairs):
     assert standing == {row: state.label for row, state in states.items() if state.status == "labelled"}
 
 
-def test_a_replaced_label_keeps_its_place_and_a_label_told_again_after_withdrawal_does_not():
+def test_a_replaced_label_keeps_its_place_and_a_label_recorded_again_after_withdrawal_does_not():
     kinds = [("label", "p"), ("label", "q"), ("replace", "p"), ("withdraw", "q"), ("label", "r"), ("label", "q")]
     events = [
         Event(n, 0.0, kind, row, None if kind == "withdraw" else str(n)) for n, (kind, row) in enumerate(kinds, 1)
@@ -150,7 +150,7 @@ def test_what_is_raised_becomes_a_reason(tmp_path):
         (LossSpec("stakes.losses:SquaredError"), "The loss is stakes.losses:SquaredError."),
     ],
 )
-def test_a_loss_is_told_in_words(loss, sentence):
+def test_a_loss_is_described_in_sentences(loss, sentence):
     assert sentence in loss_sentences(loss)
 
 

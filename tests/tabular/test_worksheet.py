@@ -111,6 +111,6 @@ def test_a_text_in_place_of_a_list_is_a_list_of_one():
         ({"loss": SquaredError}, "the loss of a table is a name.*a LossSpec, or a loss.*; got"),
     ],
 )
-def test_what_a_brief_cannot_hold_is_refused_in_words(given, message):
+def test_what_a_brief_cannot_hold_is_refused_with_a_message(given, message):
     with pytest.raises(StakesError, match=message):
         Brief(**{"target": "y", "loss": LossSpec("squared-error"), **given})

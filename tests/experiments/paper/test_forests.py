@@ -106,7 +106,7 @@ def test_a_forest_for_a_study_without_one_is_refused():
 
 
 @pytest.mark.parametrize("grower", ["intelex", "compiled"])
-def test_without_the_library_it_is_said_how_to_get_it(monkeypatch, grower):
+def test_without_the_library_it_is_reported_how_to_get_it(monkeypatch, grower):
     monkeypatch.setitem(sys.modules, "sklearnex.ensemble", None)
     monkeypatch.setenv("STAKES_JIT", "0")
     with pytest.raises(SystemExit, match=r"pip install 'stakes\[fast\]', or leave --forest out"):

@@ -278,7 +278,7 @@ def test_texts_go_through_a_tokenizer():
         (lambda: [*networks(), copy.deepcopy(networks()[0]).to("meta")], "on one device"),
     ],
 )
-def test_what_is_wrong_is_said(model, message, rows):
+def test_what_is_wrong_is_reported(model, message, rows):
     with pytest.raises(ValueError, match=message):
         belief_of(model(), rows[:25], rows[25:])
 
