@@ -2,7 +2,7 @@
 
 A student is right in 80% of cases and costs 1, an expert in 95% and costs 5. In the setting "even" their errors are
 spread evenly over classes; in "biased" the student takes other classes for the most frequent one, of which all are
-found. Nobody is told how reliable they are, and nobody says something else when asked again. Policies:
+found. Nobody knows how reliable they are, and nobody says something else when asked again. Policies:
 
 - both: pairs of a row and an annotator by what the opinion is worth for its price (`stakes.ranking.rank_opinions`);
 - student, expert: the same with one of them;

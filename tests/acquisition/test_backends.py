@@ -132,7 +132,7 @@ def by_numpy(make, loss):
 
 
 def elsewhere(xp, array):
-    """An array of that library; that of array_api_strict on a device which is not the first, where it can be told."""
+    """An array of that library; that of array_api_strict on a device which is not the first, where it can be chosen."""
     if xp.__name__ != "array_api_strict":
         return xp.asarray(array)
     return xp.asarray(array, device=xp.Device("device1"))

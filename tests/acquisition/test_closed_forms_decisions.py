@@ -264,7 +264,7 @@ def test_a_decision_is_never_worth_more_than_knowing_the_target():
         for threshold in (0.0, 3.0, 9.0):
             got = expected_reduction(ThresholdDecision(threshold, miss, 1.0), gaussian_pair(0.0, 1.0, rho))[:, 0]
             assert np.all(got <= norm.cdf(threshold) * (1.0 + 1e-7))
-            assert np.all(np.diff(got) <= 1e-7)  # the more is told, the more it is worth
+            assert np.all(np.diff(got) <= 1e-7)  # the more a label reveals, the more it is worth
 
 
 @pytest.mark.parametrize("count", [3, 100])  # each pair for itself, and by a table

@@ -1,4 +1,4 @@
-"""`stakes doctor` on damaged and on strangers' campaigns, and --trust on the commands."""
+"""`stakes doctor` on damaged campaigns and on those of others, and --trust on the commands."""
 
 import shutil
 import sys

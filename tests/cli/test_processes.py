@@ -45,7 +45,7 @@ def test_stopped_at_any_moment_the_campaign_is_sound(how):
     for at, share in enumerate(np.random.default_rng(int(how)).uniform(0.1, 1.0, 2)):
         arguments = ("ask", "c.stakes") if at % 2 == 0 else ("tell", "c.stakes", "r11", "1", "--replace")
         code, _, _ = stopped(start(*arguments), how, float(share) * took)
-        assert code in (0, 128 + how, -how)  # the last: before Python was ready to be told
+        assert code in (0, 128 + how, -how)  # the last: before Python could be interrupted
         assert run("doctor c.stakes").code == 0
     assert run("tell c.stakes r10 2").code == 0
 

@@ -35,7 +35,7 @@ class Case:
     flags: tuple[str, ...] = ()
     """Without these it is refused, and the message names the first of them."""
     notes: tuple[str, ...] = ()
-    """Words of the notes."""
+    """Parts of the notes."""
     texts: tuple[list[str], ...] = ()
     """Columns of text beside the names of flats and the parts of the town."""
 
@@ -72,7 +72,7 @@ def truth() -> Truth:
         (rng.random(ROWS) < 0.5).tolist(),
         [date(2019, 1, 1) + timedelta(days=int(days)) for days in rng.integers(0, 2000, ROWS)],
         [price[row] if row in known else None for row in range(ROWS)],
-        [("dear" if area[row] > 95 else "cheap") if row in known else None for row in range(ROWS)],
+        [("expensive" if area[row] > 95 else "cheap") if row in known else None for row in range(ROWS)],
     )
 
 

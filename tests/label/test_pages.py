@@ -68,7 +68,7 @@ def test_nothing_within_a_page_is_script_or_style():
         pages.settle_page(view(), pages.settle_work(None, 0, view(), None)),
         pages.keys_page(view()),
         pages.name_page(view(), "no"),
-        pages.message_page("Head", ["Words"], to="/"),
+        pages.message_page("Head", ["Body"], to="/"),
     ]
     for page in whole:
         assert re.findall(r"<script[^>]*>", page) == ['<script src="/static/label.js" defer>']

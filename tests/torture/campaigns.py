@@ -2,7 +2,7 @@
 
 A case takes one of a few sound campaigns, damages it, and uses it as people do. What is read must be what was written,
 to the last event and record; what is refused must be refused by a `StakesError` that names the file, and left as it is.
-Forgeries with hashes that are made anew cannot be told from what was written: they must not end in anything but an
+Forgeries with hashes that are made anew look like what was written: they must not end in anything but an
 answer or a refusal.
 """
 
@@ -258,7 +258,7 @@ VALUES = (
 
 
 def forge(path: Path, statements: tuple[str, ...], random_state: random.Random) -> None:
-    """Change a file by SQL, as a stranger would; what SQLite does not do is no change."""
+    """Change a file by SQL, as somebody else would; what SQLite does not do is no change."""
     table = random_state.choice(sorted(COLUMNS))
     values = {
         "table": table,
@@ -476,16 +476,16 @@ def of_somebody_else(random_state: random.Random, folder: Path) -> None:
     """A campaign that names a module of its own imports nothing, whatever is asked of it."""
     base = bases()[0]
     path = put(base, folder)
-    (folder / "of_a_stranger.py").write_text(f"open({str(folder / 'imported')!r}, 'w').close()\n")
+    (folder / "of_somebody_else.py").write_text(f"open({str(folder / 'imported')!r}, 'w').close()\n")
     sys.path.insert(0, str(folder))
     try:
         with Journal.open(path) as journal:
             brief = journal.settings["brief"]
             spec = random_state.choice(
                 (
-                    {"loss": {"name": "of_a_stranger:Loss"}},
-                    {"model": {"name": "of_a_stranger:Model", "parameters": {}}},
-                    {"model": {"name": "bootstrap", "parameters": {"estimator": {"model": "of_a_stranger:Model"}}}},
+                    {"loss": {"name": "of_somebody_else:Loss"}},
+                    {"model": {"name": "of_somebody_else:Model", "parameters": {}}},
+                    {"model": {"name": "bootstrap", "parameters": {"estimator": {"model": "of_somebody_else:Model"}}}},
                 )
             )
             journal.update_settings(brief={**brief, **spec})
@@ -494,10 +494,10 @@ def of_somebody_else(random_state: random.Random, folder: Path) -> None:
             (*uses, f"report -o {folder / 'r.html'}", f"export -o {folder / 'e.csv'}")
         ).split()
         command(arguments[0], str(path), *arguments[1:])
-        assert not (folder / "imported").exists(), f"{arguments} imported a module of a stranger"
+        assert not (folder / "imported").exists(), f"{arguments} imported a module of somebody else"
     finally:
         sys.path.remove(str(folder))
-        sys.modules.pop("of_a_stranger", None)
+        sys.modules.pop("of_somebody_else", None)
 
 
 KINDS = (

@@ -1,6 +1,6 @@
 """Rough weights and costs that declare nothing, against an integration that knows where they are rough.
 
-The family: a floor, and one to four of: a sigmoid of slope 1 to 1000 to the standard deviation; a step; a bump, bell or
+The family: a floor, and one to four of: a sigmoid of slope 1 to 1000 to the standard deviation; a step; a bump, RBF or
 box, 1/1000 to 1 standard deviation wide; a kink. Nothing is declared. The floor is 0 in some, where a sigmoid, step or
 kink leaves weight elsewhere. Costs of `FiniteActions` are of the same family. Labels tell 1e-6 to 1 - 1e-6 of the
 variance; beliefs are Gaussian, log-normal or ensembles of normals. The error must not exceed 1e-6, or what the
@@ -60,7 +60,7 @@ def random_rough(rng: Any) -> Rough:
     """One of the family."""
     parts: list[Callable[[Any], Any]] = []
     places: list[tuple[float, float]] = []
-    kinds = rng.choice(["sigmoid", "step", "bell", "box", "kink"], size=rng.integers(1, 5))
+    kinds = rng.choice(["sigmoid", "step", "rbf", "box", "kink"], size=rng.integers(1, 5))
     for kind in kinds:
         centre, height = float(rng.uniform(-3, 3)), float(np.exp(rng.uniform(np.log(0.1), np.log(10.0))))
         sign, width = float(rng.choice([-1.0, 1.0])), float(np.exp(rng.uniform(np.log(1e-3), 0.0)))
@@ -72,7 +72,7 @@ def random_rough(rng: Any) -> Rough:
         elif kind == "step":
             parts.append(lambda u, c=centre, h=height, s=sign: np.where(s * (u - c) > 0, h, 0.0))
             places.append((centre, 0.0))
-        elif kind == "bell":
+        elif kind == "rbf":
             parts.append(lambda u, c=centre, h=height, w=width: h * np.exp(-0.5 * ((u - c) / w) ** 2))
             places.append((centre, width))
         elif kind == "box":
@@ -81,7 +81,7 @@ def random_rough(rng: Any) -> Rough:
         else:
             parts.append(lambda u, c=centre, h=height, s=sign: h * np.maximum(s * (u - c), 0.0))
             places.append((centre, 0.0))
-    alone = set(kinds) <= {"bell", "box"}
+    alone = set(kinds) <= {"rbf", "box"}
     floor = 0.0 if rng.random() < 0.2 and not alone else float(np.exp(rng.uniform(np.log(1e-3), 0.0)))
     return Rough(lambda u: floor + sum(part(u) for part in parts), tuple(places))
 

@@ -160,7 +160,7 @@ class ClusterPool:
             self._keep(self.reservoir[order], take_rows(table, order))
 
     def _parts(self, costs: Host | None, scored: Host | None) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """The number of each fragment that has rows to score, and what its task is told."""
+        """The number of each fragment that has rows to score, and the arguments of its task."""
         ends = np.cumsum(self.counts)
         first = True
         for number, (count, end) in enumerate(zip(self.counts.tolist(), ends.tolist(), strict=True)):
@@ -235,7 +235,7 @@ class ClusterPool:
         return _AHEAD * max(2, int(sum(self.client.nthreads().values())))
 
     def _scattered(self, sent: Sent | None) -> Any:
-        """What workers are told once, on all of them."""
+        """What workers are sent once, on all of them."""
         return None if sent is None else self.client.scatter(sent, broadcast=True, hash=False)
 
 
