@@ -54,7 +54,7 @@ EVERY_KIND = '''
 import luck as a, b as purse
 from c import dear as d
 TOLD = [bell for bell in TOLD]
-class Lawless:
+class LawlessLoss:
     def is_said(self, words, *chance, waist=1, **stranger):
         """
         >>> dearest = 1
@@ -99,7 +99,12 @@ def names_of_a_part(code):
 
 def old(found):
     """Those of some names that have an old word among their parts."""
-    return {name for name in {*found} - OF_OTHERS if NAMES & set(re.split(r"[_-]", name.lower()))}
+    return {name for name in {*found} - OF_OTHERS if NAMES & set(parts_of(name))}
+
+
+def parts_of(name):
+    """The words that a name is made of: of `LeastTold` and `least_told` the same."""
+    return re.split(r"[_-]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
 def prose(code):
@@ -134,7 +139,7 @@ def titles(code):
 
 
 def test_every_kind_of_name_is_found():
-    found = {part for name in old(names(EVERY_KIND)) for part in name.lower().split("_")}
+    found = {part for name in old(names(EVERY_KIND)) for part in parts_of(name)}
     assert found >= NAMES
 
 
@@ -155,6 +160,14 @@ def test_names_are_of_the_field(folder):
     assert len(MODULES[folder]) > 8
     found = [(str(path.relative_to(ROOT)), old({path.stem, *names(path.read_text())})) for path in MODULES[folder]]
     assert [each for each in found if each[1]] == []
+
+
+def test_names_in_scripts_are_of_the_field():
+    scripts = [path for path in sorted((ROOT / "src").rglob("*.js")) if ".min." not in path.name]
+    assert scripts
+    for path in scripts:
+        code = re.sub(r"//.*|/\*.*?\*/|\"[^\"\n]*\"|'[^'\n]*'", " ", path.read_text())
+        assert old(re.findall(r"\w+", code)) == set(), path
 
 
 def test_names_on_pages_are_of_the_field():
