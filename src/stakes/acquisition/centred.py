@@ -120,7 +120,7 @@ def terms_of(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     return (_action_terms if loss.finite_actions else _class_terms)(loss, belief, shares)
 
 
-def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, Array]:
+def _shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, Array]:
     """[M, C] each: s_z and W_c h_z, for contexts with means [M, C] that come up as often as `shares` [M] say.
 
     Weights are over the largest of them, which `relative_weights` knows.
@@ -138,7 +138,7 @@ def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, A
 def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
     means, gaps = centred(belief.contexts, weights)  # [M, C], [M, C, K]
-    (share, heights), gaps = shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
+    (share, heights), gaps = _shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
     if loss.class_weights is not None:
         mean = xp.sum(share[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
         gaps = xp.concat([gaps, mean], axis=1)
@@ -705,13 +705,9 @@ def _is_served(loss: Any, belief: Any) -> bool:
 
 
 def _member_sums(loss: Any, belief: CategoricalEnsemble, shares: Any, precision: str) -> Any:
-    from stakes.gpu.centred import best_action_sums, member_sums
+    from stakes.gpu.centred import member_sums
 
-    if loss.finite_actions:
-        terms = terms_of(loss, belief, shares)
-        of, log_scale = best_action_sums(terms, belief.n_classes, belief.member_weights, precision), terms.log_scale
-    else:
-        of, log_scale = member_sums(loss, belief, shares, precision), relative_weights(loss)[1]
+    of, log_scale = member_sums(loss, belief, shares, precision)
     return lambda block: _logs(of(block), log_scale)
 
 

@@ -26,7 +26,6 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from stakes._utils.array import AGREED, SINGLE_EMPTY, SINGLE_NOTHING, Array, slices
 from stakes._utils.compute import kernel
-from stakes.acquisition.centred import shares_and_heights
 from stakes.acquisition.votes import relative_weights
 from stakes.losses import BrierLoss
 
@@ -35,6 +34,7 @@ _LEAST = tl.constexpr(SINGLE_NOTHING)
 _AGREED = tl.constexpr(AGREED)
 _PER_LN2 = tl.constexpr(1.0 / math.log(2.0))
 _NEAR = tl.constexpr(0.125)
+_NEARER = tl.constexpr(0.0625)
 _MORE = tl.constexpr(2.0**-23)
 # Chebyshev's interpolation of ((1 + q) log(1 + q) - q) / q^2 for |q| < 1/8, to 2e-6; beyond, a logarithm that is off by
 # 2^-22 costs no more than ten times that, and either way.
@@ -42,6 +42,10 @@ _A = tl.constexpr(0.499998972)
 _B = tl.constexpr(-0.166664827)
 _C = tl.constexpr(0.0838582913)
 _D = tl.constexpr(-0.0504695263)
+# The same for |q| < 1/16, to 6e-6, for members in half precision.
+_A2 = tl.constexpr(0.499999936)
+_B2 = tl.constexpr(-0.166813379)
+_C2 = tl.constexpr(0.0834637977)
 
 
 @kernel
@@ -56,7 +60,7 @@ def _log2(x: tl.tensor, FAST: tl.constexpr) -> tl.tensor:
 
 
 @kernel
-def _excess(u: tl.tensor, scale: tl.tensor, LOG: tl.constexpr, FAST: tl.constexpr) -> tl.tensor:
+def _excess(u: tl.tensor, scale: tl.tensor, LOG: tl.constexpr, HALF: tl.constexpr, FAST: tl.constexpr) -> tl.tensor:
     """For x = 1 + scale u: x log2(x) - (x - 1) / log(2), or u^2.
 
     To x is added what keeps it from being 0, see `_scale`; as the least is at 1, that hardly changes anything.
@@ -65,11 +69,16 @@ def _excess(u: tl.tensor, scale: tl.tensor, LOG: tl.constexpr, FAST: tl.constexp
     if not LOG:
         return square
     unit = scale * _PER_LN2
-    a, b, c, d = _A * unit * scale, _B * unit * scale, _C * unit * scale, _D * unit * scale
     x = u * scale + (1.0 + _MORE)
     far = x * _log2(x, FAST) - (u * unit + _MORE * _PER_LN2)
-    near = square * (a + u * (b * scale + u * (c * scale * scale + u * (d * scale * scale * scale))))
-    return tl.where(tl.abs(u) < _NEAR / scale, near, far)
+    if HALF:
+        a, b, c = _A2 * unit * scale, _B2 * unit * scale * scale, _C2 * unit * scale * scale * scale
+        near, limit = square * (a + u * (b + u * c)), _NEARER / scale
+    else:
+        a, b, c, d = _A * unit * scale, _B * unit * scale, _C * unit * scale, _D * unit * scale
+        near = square * (a + u * (b * scale + u * (c * scale * scale + u * (d * scale * scale * scale))))
+        limit = _NEAR / scale
+    return tl.where(tl.abs(u) < limit, near, far)
 
 
 @kernel
@@ -122,6 +131,7 @@ def class_sums(
     LOG: tl.constexpr,
     MEAN: tl.constexpr,
     EACH: tl.constexpr,
+    HALF: tl.constexpr,
     COUNTS: tl.constexpr,
     FAST: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -163,7 +173,7 @@ def class_sums(
                 theirs_of = votes + z * n_contexts
                 u = _of_counts(u, theirs, per_vote, theirs_of, columns, TERMS * n_contexts, n_members)
             height = tl.load(heights + z * n_contexts + columns)[None, :]
-            found = height * _excess(u, scale, LOG, FAST)
+            found = height * _excess(u, scale, LOG, HALF, FAST)
             sums += found if EACH else tl.sum(found, axis=1, keep_dims=True)
             if MEAN:
                 mean += tl.load(shares + z * n_contexts + columns)[None, :] * u
@@ -171,7 +181,7 @@ def class_sums(
         if MEAN:
             height = tl.load(heights + TERMS * n_contexts + columns)[None, :]
             if LOG:
-                sums += height * _excess(mean, scale, LOG, FAST)
+                sums += height * _excess(mean, scale, LOG, HALF, FAST)
             else:
                 kept = 1.0 + mean * scale
                 gaps = tl.maximum(sums - mean * (2.0 * line - mean * height), 0.0)
@@ -191,9 +201,9 @@ def _of_counts(
     inverse: tl.tensor,
     n_members: tl.tensor,
 ) -> tl.tensor:
-    """K c / (n_y n_z) - 1 from whole numbers, the difference first: 0 where no member votes so."""
+    """K c / (n_y n_z) - 1 from whole numbers, the difference first: 0 where no member votes so, and never below -1."""
     apart = count * n_members - theirs[:, None] * tl.load(votes + columns)[None, :]
-    return apart * (per_vote[:, None] * tl.load(votes + inverse + columns)[None, :])
+    return tl.maximum(apart * (per_vote[:, None] * tl.load(votes + inverse + columns)[None, :]), -1.0)
 
 
 @kernel
@@ -209,33 +219,34 @@ def action_sums(
     n_members: tl.tensor,
     ACTIONS: tl.constexpr,
     CLASSES: tl.constexpr,
+    LABELS: tl.constexpr,
     WIDTH: tl.constexpr,
     PRECISION: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     DEEP: tl.constexpr,
 ) -> None:
-    """Add up, in `result` [tiles of contexts, n], p_y max_b (D_b + d_b) over labels and contexts, at least 0.
+    """Add up, in `result` [labels at a time, tiles of contexts, n], p_y max_b (D_b + d_b), at least 0.
 
     `offsets` [A, M] are D, and `heights` [A, M] what the mean product over members is to be multiplied by.
     """
-    tiles = n_contexts // COLUMNS
-    tile = tl.program_id(0) % tiles
-    row, column = tl.program_id(0) // tiles * ROWS, tile * COLUMNS
-    rows, columns = row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS)
-    total = tl.zeros((ROWS,), dtype=tl.float32)
-    for y in range(CLASSES):
-        first = left.load([row, 0]) if WIDTH == DEEP else None
+    tiles, start = n_contexts // COLUMNS, tl.program_id(1) * LABELS
+    tile, row = tl.program_id(0) % tiles, tl.program_id(0) // tiles * ROWS
+    column = tile * COLUMNS
+    rows, columns = row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS).to(tl.int64)
+    total, scale = tl.zeros((ROWS,), dtype=tl.float32), 1.0 / n_members
+    for y in range(start, tl.minimum(start + LABELS, CLASSES)):
+        here = row + y * n_rows
+        first = left.load([here, 0]) if WIDTH == DEEP else None
         best = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)  # of the action kept itself
         for b in range(ACTIONS):
-            product = _product(
-                left, row, first, right, column + b * n_contexts, ROWS, COLUMNS, WIDTH, DEEP, False, PRECISION
-            )
+            there = column + b * n_contexts
+            product = _product(left, here, first, right, there, ROWS, COLUMNS, WIDTH, DEEP, False, PRECISION)
             height, offset = tl.load(heights + b * n_contexts + columns), tl.load(offsets + b * n_contexts + columns)
-            best = tl.maximum(best, offset[None, :] + (height / n_members)[None, :] * product)
+            best = tl.maximum(best, offset[None, :] + (height * scale)[None, :] * product)
         total += tl.load(mass + y * n_rows + rows) * tl.sum(best, axis=1)
-        row += n_rows
-    tl.store(result + tile * n_rows + rows, total)
+    part = (tl.program_id(1) * tiles + tile) * n_rows
+    tl.store(result + part + rows, total)
 
 
 @kernel
@@ -352,6 +363,97 @@ def context_terms(
 
 
 @kernel
+def action_terms(
+    probabilities: tl.tensor,
+    weights: tl.tensor,
+    table: tl.tensor,
+    often: tl.tensor,
+    right: tl.tensor,
+    heights: tl.tensor,
+    offsets: tl.tensor,
+    n_contexts: tl.tensor,
+    padded: tl.tensor,
+    MEMBERS: tl.constexpr,
+    CLASSES: tl.constexpr,
+    ACTIONS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    SOME: tl.constexpr,
+    ALL: tl.constexpr,
+    TF32: tl.constexpr,
+) -> None:
+    """What one context, of `probabilities` [M, K, C], brings to `action_sums`, in double precision until it is kept.
+
+    From `weights` [K] of members, a `table` [C, A] of costs and how `often` [M] it comes up: `right` [A, M, WIDTH],
+    which is l_a - l_b less its mean, times K q_k, over the largest; `heights` [A, M], that times how often; and the
+    mean, `offsets` [A, M].
+    """
+    row = tl.program_id(0).to(tl.int64)
+    some, actions = tl.arange(0, SOME), tl.arange(0, ALL)
+    known, members = actions < ACTIONS, tl.where(row < n_contexts, MEMBERS, 0)  # padding has none
+    place = probabilities + row * MEMBERS * CLASSES
+    mean, each = tl.zeros((ALL,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
+    for k in range(0, WIDTH, SOME):
+        share = tl.load(weights + k + some, mask=k + some < MEMBERS, other=0.0).to(tl.float64)
+        costs = _costs_of(place, table + actions[None, :], k + some, members, known, CLASSES, ACTIONS)
+        mean += tl.sum(costs * share[:, None], axis=0)
+        each += share
+    whole = tl.sum(each, axis=0)  # rounded, weights do not sum to one
+    kept = tl.argmin(tl.where(known, mean, float("inf")), axis=0)
+    offset, most = tl.zeros((ALL,), dtype=tl.float64), tl.zeros((ALL,), dtype=tl.float64)
+    least = tl.zeros((ALL,), dtype=tl.float64)
+    for k in range(0, WIDTH, SOME):
+        share = tl.load(weights + k + some, mask=k + some < MEMBERS, other=0.0).to(tl.float64)
+        costs = _costs_of(place, table + actions[None, :], k + some, members, known, CLASSES, ACTIONS)
+        gains = _beyond(costs, actions, kept)
+        offset += tl.sum(gains * share[:, None], axis=0) / whole
+        most, least = tl.maximum(most, tl.max(gains, axis=0)), tl.minimum(least, tl.min(gains, axis=0))
+    hopeless = most <= 0.0  # no member prefers it, so no label can
+    offset = tl.where(hopeless, 0.0, offset)
+    largest = tl.where(hopeless, 0.0, tl.maximum(most - offset, offset - least))
+    inverse = tl.where(largest > 0.0, 1.0 / tl.where(largest > 0.0, largest, 1.0), 0.0)
+    share_of = tl.load(often + row, mask=row < n_contexts, other=0.0)
+    tl.store(heights + actions * padded + row, (share_of * largest).to(tl.float32), mask=known)
+    tl.store(offsets + actions * padded + row, (share_of * offset).to(tl.float32), mask=known)
+    for k in range(0, WIDTH, SOME):
+        k_here = k + some
+        inside = (k_here < members)[:, None] & known[None, :]
+        share = tl.load(weights + k_here, mask=k_here < MEMBERS, other=0.0).to(tl.float64) * (MEMBERS / whole)
+        costs = _costs_of(place, table + actions[None, :], k_here, members, known, CLASSES, ACTIONS)
+        gap = (_beyond(costs, actions, kept) - offset[None, :]) * inverse[None, :] * share[:, None]
+        to = right + (actions[None, :].to(tl.int64) * padded + row) * WIDTH + k_here[:, None]
+        gap = _kept(tl.where(inside, gap, 0.0).to(tl.float32), TF32)
+        tl.store(to, gap.to(right.dtype.element_ty), mask=(k_here < WIDTH)[:, None] & known[None, :])
+
+
+@kernel
+def _costs_of(
+    probabilities: tl.tensor,
+    table: tl.tensor,
+    members: tl.tensor,
+    count: tl.tensor,
+    known: tl.tensor,
+    CLASSES: tl.constexpr,
+    ACTIONS: tl.constexpr,
+) -> tl.tensor:
+    """[SOME, ALL]: what members expect each action to cost; 0 outside."""
+    inside = members < count
+    total = tl.zeros(members.shape, dtype=tl.float64)
+    costs = tl.zeros((members.shape[0], known.shape[0]), dtype=tl.float64)
+    for c in range(CLASSES):
+        p = tl.load(probabilities + members * CLASSES + c, mask=inside, other=0.0).to(tl.float64)
+        total += p
+        costs += p[:, None] * tl.load(table + c * ACTIONS, mask=known[None, :], other=0.0)
+    return costs * (1.0 / tl.where(total > 0.0, total, 1.0))[:, None]
+
+
+@kernel
+def _beyond(costs: tl.tensor, actions: tl.tensor, kept: tl.tensor) -> tl.tensor:
+    """[SOME, ALL]: by how much the action kept costs more than each."""
+    own = tl.sum(tl.where((actions == kept)[None, :], costs, 0.0), axis=1)
+    return own[:, None] - costs
+
+
+@kernel
 def _rows_of(
     probabilities: tl.tensor, members: tl.tensor, count: tl.tensor, known: tl.tensor, CLASSES: tl.constexpr
 ) -> tl.tensor:
@@ -397,11 +499,54 @@ def count_votes(
         tl.store(counts + c * padded_rows + row, tl.sum(count, axis=0).to(tl.float32))
 
 
+@kernel
+def vote_terms(
+    votes: tl.tensor,
+    prices: tl.tensor,
+    often: tl.tensor,
+    heights: tl.tensor,
+    shares: tl.tensor,
+    n_contexts: tl.tensor,
+    padded: tl.tensor,
+    unit: tl.tensor,
+    CLASSES: tl.constexpr,
+    LOG: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    SOME: tl.constexpr,
+) -> None:
+    """What SOME contexts bring to `class_sums` beside their votes: heights and shares as in `context_terms`.
+
+    From `votes` [2, C, M], of which the second half is written: the inverse of the first.
+    """
+    rows = tl.program_id(0) * SOME + tl.arange(0, SOME)
+    total, members = tl.zeros((SOME,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
+    for c in range(CLASSES):
+        count = tl.load(votes + c * padded + rows).to(tl.float64)
+        total += count * tl.load(prices + c)
+        members += count
+    inverse = tl.where(total > 0.0, 1.0 / tl.where(total > 0.0, total, 1.0), 0.0)
+    whole = total / tl.where(members > 0.0, members, 1.0) * unit
+    whole *= tl.load(often + rows, mask=rows < n_contexts, other=0.0)
+    sum_of = tl.zeros((SOME,), dtype=tl.float64)
+    for c in range(CLASSES):
+        count = tl.load(votes + c * padded + rows)
+        tl.store(votes + (CLASSES + c) * padded + rows, tl.where(count > 0.0, 1.0 / tl.maximum(count, 1.0), 0.0))
+        share = count.to(tl.float64) * tl.load(prices + c) * inverse
+        height = whole * (share if LOG else share * share)
+        tl.store(heights + c * padded + rows, height.to(tl.float32))
+        sum_of += height
+        if WEIGHTED:
+            tl.store(shares + c * padded + rows, share.to(tl.float32))
+    if WEIGHTED:
+        tl.store(heights + CLASSES * padded + rows, (-sum_of if LOG else sum_of).to(tl.float32))
+
+
 # What the kernels are given and how they are launched.
 
 _LN2 = math.log(2.0)  # kernels take logarithms to base 2
 _WIDTH = 64  # members are padded to a multiple of this
 _FEW = 128  # members, up to which they are one product deep
+_FEW_CLASSES = 4  # of which rbar is made beside the products: theirs would be most of it, and rounded on its own
 _AT_ONCE = 1024  # numbers of a row that are centred at a time
 _BUSY = 1024  # programs that keep a GPU busy: labels are shared among them where rows are few
 _EACH = 1024  # sums of a warp that are kept beside the product
@@ -442,11 +587,13 @@ class Numbers(NamedTuple):
         return tiles._replace(deep=min(tiles.deep, width))
 
 
-_HALF = Tiles(64, 64, 128, 4, 2), Tiles(128, 256, 64, 8, 3), Tiles(64, 64, 64, 4, 3)
+_HALF = Tiles(64, 64, 128, 4, 2), Tiles(128, 256, 64, 8, 3), Tiles(128, 128, 64, 8, 3)
 NUMBERS = {
     "float16": Numbers(torch.float16, "ieee", *_HALF),
     "bfloat16": Numbers(torch.bfloat16, "ieee", *_HALF),
-    "tf32": Numbers(torch.float32, "tf32", Tiles(64, 64, 64, 4, 3), Tiles(128, 128, 32, 8, 3), Tiles(64, 64, 32, 4, 3)),
+    "tf32": Numbers(
+        torch.float32, "tf32", Tiles(64, 64, 64, 4, 3), Tiles(128, 128, 32, 8, 3), Tiles(128, 128, 32, 8, 3)
+    ),
     "float32": Numbers(torch.float32, "tf32x3", *3 * (Tiles(64, 64, 32, 4, 2),)),
 }
 VOTES = Numbers(torch.int8, "ieee", *3 * (Tiles(128, 64, 128, 8, 3, 128),))
@@ -460,8 +607,6 @@ class Job:
     """"log", "square" or "actions": what the loss makes of a product"""
     mean: bool
     """whether rbar is made of what is beside the products, not by one more"""
-    scale: float
-    """what was taken out of heights"""
     classes: int
     members: int
     numbers: Numbers
@@ -484,13 +629,14 @@ class Job:
         """[n]: scores of candidates with centred members `left` [C, n, K] and means `mass` [C, n], both padded."""
         rows, contexts, tiles = left.shape[1], self.right.shape[1], self.tiles
         programs = (contexts // tiles.columns) * (rows // tiles.rows)
-        labels = self.classes if self.kind == "actions" else triton.cdiv(self.classes, triton.cdiv(_BUSY, programs))
+        labels = triton.cdiv(self.classes, triton.cdiv(_BUSY, programs))
         parts = triton.cdiv(self.classes, labels) * (contexts // tiles.columns)
         result = torch.empty((parts, rows), dtype=torch.float32, device=left.device)
         grid = (programs, triton.cdiv(self.classes, labels))
         sizes = (rows, contexts, float(self.members))
         settings = {
             "CLASSES": self.classes,
+            "LABELS": labels,
             "WIDTH": self.width,
             "PRECISION": self.numbers.product,
             "ROWS": tiles.rows,
@@ -519,68 +665,76 @@ class Job:
                     *sizes,
                     1.0 if self.numbers is VOTES else _scale(self.members),
                     max(1, _IN_CACHE // (tiles.columns * self.right.shape[0] * self.width * self.right.element_size())),
-                    LABELS=labels,
                     TERMS=self.right.shape[0],
                     LOG=self.kind == "log",
                     MEAN=self.mean,
                     EACH=self.mean or tiles.rows * tiles.columns <= _EACH * tiles.warps,
+                    HALF=self.numbers.dtype.itemsize == 2,
                     COUNTS=self.numbers is VOTES,
                     FAST=not knobs.runtime.interpret,
                     **settings,
                 )
-        total = torch.sum(result, dim=0, dtype=torch.float64)
-        return total if self.scale == 1.0 else total * self.scale
+        return torch.sum(result, dim=0, dtype=torch.float64)
 
     def rows(self, count: int) -> int:
         """Of candidates, padded to one tile at least."""
         return int(max(1, triton.cdiv(count, self.tiles.rows)) * self.tiles.rows)
 
 
-def member_sums(loss: Any, belief: Any, shares: Any, precision: str) -> Callable[[Any], Array]:
-    """A function from blocks of candidates to their scores [n] over exp(log scale), for contexts with `shares` [M]."""
+def member_sums(loss: Any, belief: Any, shares: Any, precision: str) -> tuple[Callable[[Any], Array], float]:
+    """A function from blocks of candidates to their scores [n] for contexts with `shares` [M], over exp(log scale).
+
+    And that log scale: what was taken out of weights or costs.
+    """
     weights = belief.member_weights.to(torch.float32).contiguous()
     held = belief.contexts.shape[1] * (belief.n_classes + 1) * NUMBERS[precision].dtype.itemsize
     most = max(1, _HELD // held)
     parts = slices(belief.n_contexts, most) if belief.n_contexts > most else ()
-    jobs = [class_job(loss, belief.take(slice(None), part), shares[part], precision) for part in parts]
-    jobs = jobs or [class_job(loss, belief, shares, precision)]
+    jobs = [member_job(loss, belief.take(slice(None), part), shares[part], precision) for part in parts]
+    jobs = jobs or [member_job(loss, belief, shares, precision)]
+    log_scale = _costs(loss, belief.n_classes)[1] if loss.finite_actions else relative_weights(loss)[1]
 
     def sums(block: Any) -> Array:
         sides = centred_members(block.candidates, weights, jobs[0])
         found = [job.sums(*sides)[: block.n_candidates] for job in jobs]
         return found[0] if len(found) == 1 else torch.stack(found).sum(dim=0)
 
-    return sums
+    return sums, log_scale
 
 
-def best_action_sums(terms: Any, classes: int, weights: Any, precision: str) -> Callable[[Any], Array]:
-    """The same of finitely many actions, for terms of contexts from `stakes.acquisition.centred`, and weights [K]."""
-    job, weights = action_job(terms, classes, precision), weights.to(torch.float32).contiguous()
-    return lambda block: job.sums(*centred_members(block.candidates, weights, job))[: block.n_candidates]
+def member_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
+    """What the contexts of an ensemble bring, where they come up as `often` [M] says."""
+    if loss.finite_actions:
+        return _action_job(_costs(loss, belief.n_classes)[0], belief, often, precision)
+    return _class_job(loss, belief, often, precision)
 
 
-def class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
-    """What the contexts of an ensemble bring to log loss or Brier loss, where they come up as `often` [M] says."""
+def _costs(loss: Any, classes: int) -> tuple[Any, float]:
+    """[C, A]: what each action costs, over the largest, and the log of that."""
+    table = np.ascontiguousarray(loss.statistics(np.eye(classes), None), dtype=float)
+    largest = float(np.max(np.abs(table))) or 1.0
+    return table / largest, math.log(largest)
+
+
+def _class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
+    """For log loss and Brier loss."""
     count, members, classes = belief.contexts.shape
     numbers, width, device = NUMBERS[precision], _padded_to(members, _WIDTH), belief.contexts.device
     weights, _ = relative_weights(loss)
     log, weighted = not isinstance(loss, BrierLoss), weights is not None
-    column = log and weighted
+    column = log and weighted and classes > _FEW_CLASSES
     tiles = numbers.tiles(width, weighted and not column)
     contexts = _padded_to(max(count, 1), tiles.columns)
     right = torch.empty((classes + column, contexts, width), dtype=numbers.dtype, device=device)
     heights = torch.empty((classes + weighted, contexts), dtype=torch.float32, device=device)
     shares = torch.empty((classes if weighted else 0, contexts), dtype=torch.float32, device=device)
-    if weights is not None and sum(weight > 0 for weight in weights) == 1:
-        often = 0.0 * often  # one class alone counts, and no label moves its share
-    prices = _prices(weights or (1.0,) * classes, device)
     every, some = _cut(classes, width)
     with _on(device):
         context_terms[(contexts,)](
             belief.contexts.contiguous(),
             belief.member_weights,
-            prices,
-            often,
+            _prices(weights, classes, device),
+            _counting(weights, often),
             right,
             heights,
             shares,
@@ -598,20 +752,38 @@ def class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
             TF32=numbers.product == "tf32",
         )
     kind = "log" if log else "square"
-    return Job(kind, weighted and not column, 1.0, classes, members, numbers, tiles, right, heights, shares, heights)
+    return Job(kind, weighted and not column, classes, members, numbers, tiles, right, heights, shares, heights)
 
 
-def action_job(terms: Any, classes: int, precision: str) -> Job:
-    """What the contexts of an ensemble bring to finitely many actions."""
-    numbers, (count, there, members) = NUMBERS[precision], terms.members.shape
-    width = _padded_to(members, _WIDTH)
-    tiles = numbers.tiles(width, True)
-    contexts = _padded_to(there, tiles.columns)
-    right = _padded(terms.members, (count, contexts, width), numbers.dtype)
-    if numbers.product == "tf32":
-        right = ((right.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)  # to the nearest
-    heights, offsets = (_padded(each, (count, contexts), torch.float32) for each in (terms.heights, terms.offsets))
-    return Job("actions", False, terms.scale, classes, members, numbers, tiles, right, heights, offsets, heights)
+def _action_job(table: Any, belief: Any, often: Any, precision: str) -> Job:
+    """For a `table` [C, A] of costs."""
+    count, members, classes = belief.contexts.shape
+    numbers, width, device = NUMBERS[precision], _padded_to(members, _WIDTH), belief.contexts.device
+    tiles, actions = numbers.tiles(width, True), table.shape[1]
+    contexts = _padded_to(max(count, 1), tiles.columns)
+    right = torch.empty((actions, contexts, width), dtype=numbers.dtype, device=device)
+    heights, offsets = (torch.empty((actions, contexts), dtype=torch.float32, device=device) for _ in range(2))
+    every, some = _cut(actions, width)
+    with _on(device):
+        action_terms[(contexts,)](
+            belief.contexts.contiguous(),
+            belief.member_weights,
+            _constant(table.tobytes(), device),
+            often,
+            right,
+            heights,
+            offsets,
+            count,
+            contexts,
+            MEMBERS=members,
+            CLASSES=classes,
+            ACTIONS=actions,
+            WIDTH=width,
+            SOME=some,
+            ALL=every,
+            TF32=numbers.product == "tf32",
+        )
+    return Job("actions", False, classes, members, numbers, tiles, right, heights, offsets, heights)
 
 
 def vote_sums(loss: Any, belief: Any, often: Any) -> Callable[[Any], Array]:
@@ -624,20 +796,31 @@ def vote_job(loss: Any, belief: Any, often: Any) -> Job:
     """What the contexts of votes bring to log loss or Brier loss, where they come up as `often` [M] says."""
     count, members = belief.contexts.shape
     width, classes = _padded_to(members, _WIDTH), belief.n_classes
-    tiles = VOTES.tiles(width, True)
+    tiles, device = VOTES.tiles(width, True), belief.contexts.device
     contexts = _padded_to(max(count, 1), tiles.columns)
-    right, votes = _counted(belief.contexts, classes, contexts, width)
-    shares, heights = shares_and_heights(loss, votes.T[:count].double() / members, often)  # [M, C] each
-    log, weighted = not isinstance(loss, BrierLoss), loss.class_weights is not None
-    if weighted:
-        whole = heights.sum(dim=1, keepdim=True)
-        heights = torch.cat([heights, -whole if log else whole], dim=1)
-    heights = heights * (_LN2 if log else 1.0)
-    heights, shares = (_padded(each.T, (each.shape[1], contexts), torch.float32) for each in (heights, shares))
-    inverse = torch.where(votes > 0, 1.0 / votes.clamp_min(1.0), 0.0)
+    weights, log = relative_weights(loss)[0], not isinstance(loss, BrierLoss)
+    weighted = weights is not None
+    votes = torch.empty((2, classes, contexts), dtype=torch.float32, device=device)
+    right = _counted(belief.contexts, votes[0], width)
+    heights = torch.empty((classes + weighted, contexts), dtype=torch.float32, device=device)
+    shares = torch.empty((classes if weighted else 0, contexts), dtype=torch.float32, device=device)
+    with _on(device):
+        vote_terms[(contexts // tiles.columns,)](
+            votes,
+            _prices(weights, classes, device),
+            _counting(weights, often),
+            heights,
+            shares,
+            count,
+            contexts,
+            _LN2 if log else 1.0,
+            CLASSES=classes,
+            LOG=log,
+            WEIGHTED=weighted,
+            SOME=tiles.columns,
+        )
     kind = "log" if log else "square"
-    beside = torch.stack([votes, inverse])
-    return Job(kind, weighted, 1.0, classes, members, VOTES, tiles, right, heights, shares, beside)
+    return Job(kind, weighted, classes, members, VOTES, tiles, right, heights, shares, votes)
 
 
 def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, Any]:
@@ -667,25 +850,36 @@ def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, An
 
 def voted(candidates: Any, job: Job) -> tuple[Any, Any]:
     """[C, n, K], [C, n]: votes [n, K] as 0 and 1, and the share of members that vote so, padded."""
-    left, votes = _counted(candidates, job.classes, job.rows(candidates.shape[0]), job.width)
-    return left, votes / job.members
+    counts = torch.empty((job.classes, job.rows(candidates.shape[0])), dtype=torch.float32, device=candidates.device)
+    left = _counted(candidates, counts, job.width)
+    return left, counts.div_(job.members)
 
 
-def _counted(votes: Any, classes: int, rows: int, width: int) -> tuple[Any, Any]:
-    """[C, n, K], [C, n]: votes [n, K] as 0 and 1, and how many members vote so, padded."""
+def _counted(votes: Any, counts: Any, width: int) -> Any:
+    """[C, n, K]: votes [n, K] as 0 and 1, padded; and how many members vote so, in `counts` [C, n]."""
+    classes, rows = counts.shape
     indicators = torch.empty((classes, rows, width), dtype=torch.int8, device=votes.device)
-    counts = torch.empty((classes, rows), dtype=torch.float32, device=votes.device)
     sizes = {"MEMBERS": votes.shape[1], "CLASSES": classes, "WIDTH": width}
     some = min(triton.next_power_of_2(width), _AT_ONCE)
     with _on(votes.device):
         count_votes[(rows,)](votes.contiguous(), indicators, counts, votes.shape[0], rows, SOME=some, **sizes)
-    return indicators, counts
+    return indicators
+
+
+def _prices(weights: tuple[float, ...] | None, classes: int, device: Any) -> Any:
+    """[C]: class weights, on the device."""
+    return _constant(np.asarray(weights or (1.0,) * classes).tobytes(), device)
+
+
+def _counting(weights: tuple[float, ...] | None, often: Any) -> Any:
+    """[M]: how often contexts come up that count: none where one class alone has a weight: no label moves its share."""
+    return 0.0 * often if weights is not None and sum(weight > 0 for weight in weights) == 1 else often
 
 
 @lru_cache
-def _prices(weights: tuple[float, ...], device: Any) -> Any:
-    """[C]: class weights on the device, where they are asked for with every ranking."""
-    return torch.tensor(weights, dtype=torch.float64, device=device)
+def _constant(numbers: bytes, device: Any) -> Any:
+    """Weights or costs of a loss, in double precision, on the device, where they are asked for with every ranking."""
+    return torch.tensor(np.frombuffer(numbers), device=device)
 
 
 def _scale(members: int) -> float:
@@ -706,13 +900,6 @@ def _cut(classes: int, width: int) -> tuple[int, int]:
 
 def _padded_to(count: int, multiple: int) -> int:
     return int(triton.cdiv(count, multiple) * multiple)
-
-
-def _padded(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """`values` in the corner of zeros."""
-    padded = torch.zeros(shape, dtype=dtype, device=values.device)
-    padded[tuple(slice(0, length) for length in values.shape)] = values.to(dtype)
-    return padded
 
 
 def _described(members: Any, block: tuple[int, int]) -> TensorDescriptor:
