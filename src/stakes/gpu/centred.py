@@ -581,9 +581,13 @@ class Numbers(NamedTuple):
     several: Tiles
     """for many, where sums are kept beside the product"""
 
-    def tiles(self, width: int, several: bool) -> Tiles:
-        """Those for so many members, padded."""
-        tiles = self.few if width <= _FEW else self.several if several else self.many
+    def tiles(self, width: int, several: bool, contexts: int) -> Tiles:
+        """Those for so many members, padded, and contexts, of which wide tiles may leave much to padding."""
+        if width <= _FEW:
+            tiles = self.few
+        else:
+            padded, less = (_padded_to(contexts, each.columns) for each in (self.many, self.several))
+            tiles = self.several if several or padded > 1.1 * less else self.many
         return tiles._replace(deep=min(tiles.deep, width))
 
 
@@ -723,7 +727,7 @@ def _class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
     weights, _ = relative_weights(loss)
     log, weighted = not isinstance(loss, BrierLoss), weights is not None
     column = log and weighted and classes > _FEW_CLASSES
-    tiles = numbers.tiles(width, weighted and not column)
+    tiles = numbers.tiles(width, weighted and not column, count)
     contexts = _padded_to(max(count, 1), tiles.columns)
     right = torch.empty((classes + column, contexts, width), dtype=numbers.dtype, device=device)
     heights = torch.empty((classes + weighted, contexts), dtype=torch.float32, device=device)
@@ -759,7 +763,7 @@ def _action_job(table: Any, belief: Any, often: Any, precision: str) -> Job:
     """For a `table` [C, A] of costs."""
     count, members, classes = belief.contexts.shape
     numbers, width, device = NUMBERS[precision], _padded_to(members, _WIDTH), belief.contexts.device
-    tiles, actions = numbers.tiles(width, True), table.shape[1]
+    tiles, actions = numbers.tiles(width, True, count), table.shape[1]
     contexts = _padded_to(max(count, 1), tiles.columns)
     right = torch.empty((actions, contexts, width), dtype=numbers.dtype, device=device)
     heights, offsets = (torch.empty((actions, contexts), dtype=torch.float32, device=device) for _ in range(2))
@@ -796,7 +800,7 @@ def vote_job(loss: Any, belief: Any, often: Any) -> Job:
     """What the contexts of votes bring to log loss or Brier loss, where they come up as `often` [M] says."""
     count, members = belief.contexts.shape
     width, classes = _padded_to(members, _WIDTH), belief.n_classes
-    tiles, device = VOTES.tiles(width, True), belief.contexts.device
+    tiles, device = VOTES.tiles(width, True, count), belief.contexts.device
     contexts = _padded_to(max(count, 1), tiles.columns)
     weights, log = relative_weights(loss)[0], not isinstance(loss, BrierLoss)
     weighted = weights is not None
