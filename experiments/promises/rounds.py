@@ -237,8 +237,8 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
         loss, error = mean_of(losses)
         seconds = round(time.process_time() - began, 2)
         classes = max(2, len(bench.table.classes))
-        told = offers, today, most, loss, error, after, seconds, classes, left_out_of(found)
-        rounds.append(Round(labels, list(rows), ranked, *told))
+        measured = offers, today, most, loss, error, after, seconds, classes, left_out_of(found)
+        rounds.append(Round(labels, list(rows), ranked, *measured))
         rows = [*rows, *ranked[: following - labels]]
     bench.forget()
     return Campaign(bench.table.name, problem.name, bench.run, rounds)

@@ -82,7 +82,7 @@ def test_promises_of_a_round_are_those_of_the_product(name, loss):
     assert (done.left_out is None) == (name == "wine")
 
 
-def test_promises_are_made_of_what_the_model_said():
+def test_promises_are_made_of_what_the_model_predicted():
     """The worth with the truth left out, and a learning curve; a process is corrected by labels left out."""
     offers = [{"size": size, "worth": 0.02 * size, "error": 0.0, "joint": 0.1 * size} for size in (1, 2)]
     moment = Round(20, [], [], offers, (0.5, 0.0), (0.4, 0.0), 0.6, 0.1)
@@ -196,10 +196,10 @@ def test_the_page_has_the_headline_of_suggest(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text()
     (command,) = (line for line in text.splitlines() if line.startswith("stakes suggest"))
-    said = " ".join(cli_cases.run(command.removeprefix("stakes ").replace("saheart", table)).out.split())
+    output = " ".join(cli_cases.run(command.removeprefix("stakes ").replace("saheart", table)).out.split())
     lines = text[text.index(f"| {table} | before |") :].splitlines()
     assert lines[1].startswith("| | now | ")
-    assert lines[1].removeprefix("| | now | ").removesuffix(" |") in said
+    assert lines[1].removeprefix("| | now | ").removesuffix(" |") in output
 
 
 def test_the_results_hold_what_the_page_claims():
