@@ -245,6 +245,20 @@ def test_every_task_of_the_page_on_losses_is_tried():
     assert len(TASKS) == 5
 
 
+def test_signatures_and_fields_on_the_page_are_those_of_the_calls():
+    page = " ".join((ROOT / "docs" / "overview.md").read_text().split())
+    empty = inspect.Parameter.empty
+    for name in ("rank", "outlook", "audit"):
+        found = inspect.signature(getattr(stakes, name))
+        plain = [each.replace(annotation=empty) for each in found.parameters.values()]
+        assert f"{name}{found.replace(parameters=plain, return_annotation=empty)}" in page
+    results = {"Ranking": stakes.ranking.Ranking, "Outlook": stakes.ranking.Outlook, "Audit": stakes.evaluation.Audit}
+    for name, kind in results.items():
+        (listed,) = re.findall(rf"an? `{name}` \(([^)]*)\)", page)
+        known = {*vars(kind), *kind.__dataclass_fields__}
+        assert set(re.findall(r"`(\w+)`", listed)) <= known
+
+
 def test_defaults_on_pages_are_those_of_the_package():
     """In the table of streams, and where a call is written with its defaults."""
     stream = inspect.signature(stakes.Stream).parameters

@@ -102,6 +102,11 @@ def test_a_tutorial(page, tmp_path):
     assert re.findall("https?:", reports) == []  # with the colon: pictures in letters may spell http by chance
 
 
+@pytest.mark.parametrize(("page", "lines"), [("audit", 10), ("threshold", 3)])
+def test_a_page_that_shows_what_is_printed(page, lines, tmp_path):
+    assert follow((ROOT / f"docs/{page}.md").read_text(), tmp_path) >= lines
+
+
 def test_the_spreadsheet_of_the_readme(tmp_path):
     text = (ROOT / "README.md").read_text()
     section = text[text.index("## Three commands") : text.index("## Set up")]

@@ -32,6 +32,11 @@ def plus_minus(value: float, error: float) -> str:
     return f"{number(value)} (± {number(float(f'{twice:.2g}')) if math.isfinite(twice) else twice})"
 
 
+def plus_minus_explained(value: float, error: float) -> str:
+    """The same where ± is printed for the first time: with what it is."""
+    return f"{plus_minus(value, error)}; ± is two standard errors"
+
+
 def counted(count: int, noun: str) -> str:
     """1 label, 2 labels."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
