@@ -245,6 +245,22 @@ def test_every_task_of_the_page_on_losses_is_tried():
     assert len(TASKS) == 5
 
 
+def test_the_page_of_networks_says_of_the_digits_what_they_cost():
+    """Below the numbers that its example printed."""
+    text = (ROOT / "docs" / "torch.md").read_text()
+    prose = " ".join(text.split())
+    rows = re.findall(r"^ +(\d\d) +([\d.]+) \([ \d.]+\) +([\d.]+) \([ \d.]+\) +([\d.]+) \([ \d.]+\)$", text, re.M)
+    random, plain, own = ({int(row[0]): float(row[part]) for row in rows} for part in (1, 2, 3))
+    assert list(own) == [20, 28, 36, 44, 52, 60]
+    assert (
+        f"after 60 labels, choosing by the costs leaves {1 - own[60] / random[60]:.0%} less cost than random" in prose
+    )
+    assert own[52] < random[60]
+    assert all(own[labels] < plain[labels] for labels in own if labels >= 28)
+    assert f"with 28 labels it is {random[28] - own[28]:.1f} below random choice" in prose
+    assert f"with 36 labels {own[36] - random[36]:.1f} above" in prose
+
+
 def test_signatures_and_fields_on_the_page_are_those_of_the_calls():
     page = " ".join((ROOT / "docs" / "overview.md").read_text().split())
     empty = inspect.Parameter.empty
