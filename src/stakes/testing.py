@@ -41,9 +41,9 @@ def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: 
     - Units: `loss(z, prediction(a))` is the loss of act `a`.
     - Finite actions: a loss whose act jumps as the belief moves says so, and its statistics are costs of its actions.
     - Breakpoints: where statistics (or the weight) jump between the least and the largest target, `breakpoints` say so.
-      512 places between them are looked at: two jumps between the same two of these can be missed, and kinks are.
 
-    A loss of a whole distribution is asked the same of smooth beliefs around the targets.
+    A loss of a whole distribution is asked the same of smooth beliefs around the targets. Jumps are looked for between
+    513 places: two between the same two of these can be missed. Kinks are not looked for.
 
     Args:
         loss: The loss.
