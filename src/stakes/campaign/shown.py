@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stakes._utils.text import counted, if_a_member_is_right, number, plus_minus, plus_minus_explained, short
+from stakes._utils.text import (
+    counted,
+    if_a_member_is_right,
+    number,
+    plus_minus,
+    plus_minus_explained,
+    short,
+    sizes_shown,
+)
 from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
@@ -115,8 +123,6 @@ def _audit_and_today(status: Status, wrapped: Callable[[str], list[str]] = lambd
 
 def _shown(outlook: dict[str, Any] | None) -> list[dict[str, Any]]:
     """Offers of 1, 2, 4, .. labels, and the one that the advice names."""
-    from stakes.ranking.outlook import sizes_shown
-
     offers = (outlook or {}).get("offers") or []
     sizes = sizes_shown([each["size"] for each in offers], [each["net"] for each in offers])
     return [each for each in offers if each["size"] in sizes]

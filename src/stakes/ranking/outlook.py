@@ -35,7 +35,7 @@ from stakes._utils.arguments import TIES, Progress, RandomState, generator, is_p
 from stakes._utils.array import on_host
 from stakes._utils.markup import Markup
 from stakes._utils.tables import Host
-from stakes._utils.text import if_a_member_is_right, number, plus_minus, plus_minus_explained, short
+from stakes._utils.text import if_a_member_is_right, number, plus_minus, plus_minus_explained, short, sizes_shown
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
 from stakes.acquisition.batches import log_most
@@ -173,13 +173,6 @@ def shown(offers: tuple[Offer, ...]) -> list[Offer]:
     """Sizes 1, 2, 4, .., the last, and the one that saves most beyond its cost, which the advice names."""
     sizes = sizes_shown([offer.size for offer in offers], [offer.net for offer in offers])
     return [offer for offer in offers if offer.size in sizes]
-
-
-def sizes_shown(sizes: Sequence[int], nets: Sequence[float | None]) -> set[int]:
-    """Of these sizes of batches 1, 2, 4, .., the last, and the one with the largest net saving where it is known."""
-    known = [(net, size) for size, net in zip(sizes, nets, strict=True) if net is not None]
-    best = {max(known, key=lambda each: each[0])[1]} if known else set()
-    return best.union(size for size in sizes if size == max(sizes) or size & (size - 1) == 0)
 
 
 def _offers_table(offers: tuple[Offer, ...]) -> tuple[list[str], list[list[str]]]:
