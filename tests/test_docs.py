@@ -31,6 +31,7 @@ EVERYWHERE = [
 ]
 INTEGRATIONS = sorted((ROOT / "docs" / "integrations").glob("*.md"))  # run by the tests of their packages
 OWN = ("readme.py", "one_call.py", "gallery.py", "digits.py")  # have tests of what they print
+FOLLOWED = ("audit.md",)  # tests/test_tutorials.py runs all blocks of such a page in order, commands too
 NEEDED = {"torch_processes.md": ("torch", "gpytorch", "botorch")}  # libraries, for the blocks of a page
 SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name not in OWN)
 BLOCK = re.compile(r"(?:^<!-- (?P<script>\S+\.py) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -42,7 +43,7 @@ def blocks(shown: bool):
         pytest.param(page, match, id=f"{page.name}:{page.read_text()[: match.start('code')].count(chr(10)) + 1}")
         for page in PAGES
         for match in BLOCK.finditer(page.read_text())
-        if (match["script"] is not None) == shown
+        if (match["script"] is not None) == shown and page.name not in FOLLOWED
     ]
 
 
