@@ -253,6 +253,8 @@ def test_the_page_says_how_forests_of_others_differ():
     assert f"is {ends[0]:.3f} with them and {ends[1]:.3f} with compiled forests after 100 labels" in PAGE
     assert f"and {starts[0]:.3f} and {starts[1]:.3f} before the first" in PAGE
     assert KEPT[names[0]].about["data"] == KEPT[names[1]].about["data"]
+    runs = KEPT["classification-vehicle-published-compiled"].about["runs"]
+    assert f"classification has {KEPT[names[1]].about['runs']}, Vehicle {runs} (the paper: 100)" in PAGE
 
 
 def test_the_sign_of_no_difference_depends_on_who_grows_the_trees():
