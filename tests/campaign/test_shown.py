@@ -60,7 +60,7 @@ def test_a_campaign_that_is_closed_says_so(campaign):
     assert "is closed" in campaign_text(campaign)
 
 
-def test_the_batch_that_the_advice_names_is_listed_and_what_plus_minus_is_is_said(campaign):
+def test_the_batch_that_the_advice_names_is_listed_and_plus_minus_is_explained(campaign):
     label(campaign, 2)
     status = campaign.status()
     offers = [{**each, "net": -1.0} for each in status.outlook["offers"]]

@@ -161,7 +161,7 @@ def test_what_was_wanted_and_what_came(results):
         assert gap.split(" ")[0].lstrip("0") in last
 
 
-def test_what_is_said_of_single_tables(results):
+def test_what_the_page_says_of_single_tables(results):
     text = " ".join((ROOT / "docs" / "does_it_help.md").read_text().split())
     flat = [each.table for each in of(results, "classes") if not each.counts["cost of a miss"]]
     assert f"significantly and by 10% ({', '.join(flat)})" in text

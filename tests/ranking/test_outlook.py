@@ -252,7 +252,7 @@ def test_a_notebook_shows_what_print_says(asked, process, features):
     assert ("what they cost" in shown) == ("decisions" in asked)
 
 
-def test_the_offer_that_pays_most_is_shown_and_what_plus_minus_is_is_said(process, features):
+def test_the_offer_that_pays_most_is_shown_and_plus_minus_is_explained(process, features):
     found = stakes.outlook(process, stakes.SquaredError(), features, n=8, costs=0.01, decisions=10)
     pays = [replace(offer, worth=1.0 if offer.size == 6 else 0.0) for offer in found.offers]
     shown = str(replace(found, offers=tuple(pays)))

@@ -73,8 +73,8 @@ def test_progress_rises_from_nothing_to_all(numbers):
 
 
 def test_progress_says_which_fit_of_the_learning_curve_it_waits_for(numbers):
-    _, told, _ = numbers
-    curve = [phrase for phrase, _ in told if phrase.startswith("learning curve: ")]
+    _, progress, _ = numbers
+    curve = [phrase for phrase, _ in progress if phrase.startswith("learning curve: ")]
     counts = checkpoints(10, 14)
     folds = (None, *range(1, FOLDS + 1))
     assert curve == [
