@@ -322,14 +322,7 @@ def context_terms(
     some, classes = tl.arange(0, SOME), tl.arange(0, ALL)
     known, members = classes < CLASSES, tl.where(row < n_contexts, MEMBERS, 0)  # padding has none
     place = row * MEMBERS * CLASSES + classes[None, :]
-    mean, each = tl.zeros((ALL,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
-    for k in range(0, WIDTH, SOME):
-        p = _rows_of(probabilities + place, k + some, members, known, CLASSES)
-        share = tl.load(weights + k + some, mask=k + some < MEMBERS, other=0.0).to(tl.float64)
-        mean += tl.sum(p * share[:, None], axis=0)
-        each += share
-    whole = tl.sum(each, axis=0)  # rounded, weights do not sum to one
-    mean /= whole
+    mean, whole = _mean_of(probabilities + place, weights, members, known, MEMBERS, CLASSES, WIDTH, SOME, ALL)
     inverse = tl.where(mean > _LEAST, 1.0 / tl.maximum(mean, _LEAST), 0.0)
     widest = tl.zeros((ALL,), dtype=tl.float64)
     for k in range(0, WIDTH, SOME):
@@ -360,6 +353,29 @@ def context_terms(
             mean_of = tl.sum(gap * share_of[None, :], axis=1)
             to = right + (CLASSES * padded + row) * WIDTH + k_here
             tl.store(to, _kept(mean_of.to(tl.float32), TF32).to(right.dtype.element_ty), mask=k_here < WIDTH)
+
+
+@kernel
+def _mean_of(
+    probabilities: tl.tensor,
+    weights: tl.tensor,
+    members: tl.tensor,
+    known: tl.tensor,
+    MEMBERS: tl.constexpr,
+    CLASSES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    SOME: tl.constexpr,
+    ALL: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:
+    """[ALL]: the mean over members, and the sum of their weights, which rounding keeps from being 1."""
+    mean, each = tl.zeros((ALL,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
+    for k in range(0, WIDTH, SOME):
+        k_here = k + tl.arange(0, SOME)
+        share = tl.load(weights + k_here, mask=k_here < MEMBERS, other=0.0).to(tl.float64)
+        mean += tl.sum(_rows_of(probabilities, k_here, members, known, CLASSES) * share[:, None], axis=0)
+        each += share
+    whole = tl.sum(each, axis=0)
+    return mean / whole, whole
 
 
 @kernel
