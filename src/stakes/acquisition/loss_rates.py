@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -60,16 +60,18 @@ LEAST = 1e-290
 """Of a mass in the range of numbers."""
 CANCELLED = 1e-3
 """Of the weighted variance over s^2, below which too few of its digits are left."""
-BEYOND = 8.5
-"""Standard deviations that panels reach around the mass."""
+GENTLE = 0.6
+"""Steepness of a weight that a panel of the widest resolves."""
 _SHORT = 0.005  # standard deviations: a piece whose averages are taken from its middle
 _PANEL = 2.5  # widest panel of a normal density, in its sds
 _PANEL_NUMBERS = 2**17  # numbers at once
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _WEIGHT_PANEL = 1.25  # widest panel of a weight, in the largest sd
-_GENTLE, _STEEPEST = 0.6, 8.0  # steepness of a weight that such a panel resolves, and of the steepest that is tried
-_FEW_BEYOND, _WIDEST = 7.0, 60.0  # the same as BEYOND where contexts are few, and of a window
+_STEEPEST = 8.0  # of the weights that panels follow without splitting
+_BEYOND, _FEW_BEYOND = 8.5, 7.0  # standard deviations that panels reach around the mass, of many contexts and of few
+_WIDEST = 60.0  # standard deviations of a window
 _ROUGH_PANEL = 2.0  # the same where panels split at all rough places, and between them a weight is as smooth as it gets
+_ASTRAY = 0.7  # standard deviations by which a weight may move a quantile without moving its mass much
 _MOST_CUTS = 64  # such places
 _LOOKED_AT = 512  # places at which a rough weight is compared with the largest
 
@@ -197,6 +199,7 @@ class Panels:
         ends: In standard units, between which all mass lies.
         width: Of a panel on which the weight is smooth, in units of f.
         cuts: [B], in order: where panels split.
+        widest: Panel of a normal density, in its sds.
     """
 
     log_weight: Callable[[Host], Host]
@@ -204,6 +207,7 @@ class Panels:
     ends: tuple[float, float]
     width: float
     cuts: Host
+    widest: float = _PANEL
 
     def rate(self, of: Callable[[Weighted], Host]) -> LogRate:
         """Log G as a function of a mean and an s, from that of weighted densities."""
@@ -221,16 +225,19 @@ class Panels:
         return np.concatenate([of(self.weighted(m[part], s[part], base)) for part in slices(len(m), step)])
 
     def _base(self, widest: float) -> Host:
-        width = min(_PANEL, self.width / widest)
+        width = min(self.widest, self.width / widest)
         return np.linspace(*self.ends, 1 + math.ceil((self.ends[1] - self.ends[0]) / width))
+
+    def finer(self) -> Panels:
+        """By a second rule."""
+        return replace(self, width=self.width / 1.4, widest=self.widest / 1.4)
 
     def around(self, level: float, widest: float) -> Host:
         """Edges of panels about an answer, 0 among them: as far as mass may lie from it, in units of s."""
-        more = abs(float(ndtri(level))) + self.ends[1] - self.ends[0] - 2.0 * BEYOND
-        width = min(_PANEL, self.width / widest)
-        below, above = (
-            np.linspace(0.0, end, 1 + math.ceil(abs(end) / width)) for end in (self.ends[0] - more, self.ends[1] + more)
-        )
+        usual, more = float(ndtri(level)), _ASTRAY + self.ends[1] - self.ends[0] - 2.0 * _FEW_BEYOND
+        ends = self.ends[0] - more - usual, self.ends[1] + more - usual
+        width = min(self.widest, self.width / widest)
+        below, above = (np.linspace(0.0, end, 1 + math.ceil(abs(end) / width)) for end in ends)
         return np.concatenate([below[:0:-1], above])
 
     def weighted(self, m: Host, s: Host, base: Host | None = None) -> Weighted:
@@ -338,7 +345,7 @@ def panels_of(
         return None
     if not len(cuts) and (integrand.spacing == 0 or integrand.steepness > _STEEPEST):
         return None
-    beyond = _FEW_BEYOND if few else BEYOND
+    beyond = _FEW_BEYOND if few else _BEYOND
     ends = float(np.min(tilts[0])) - beyond, float(np.max(tilts[1])) + beyond
     if ends[1] - ends[0] > _WIDEST:
         return None
@@ -354,7 +361,7 @@ def panels_of(
         logs = log_weight(np.append(np.linspace(low, high, _LOOKED_AT), cuts))
         if not float(np.min(logs)) > float(np.max(logs)) + math.log(_EVEN):
             return None
-    width = _WEIGHT_PANEL / max(1.0, integrand.steepness / _GENTLE)
+    width = _WEIGHT_PANEL / max(1.0, integrand.steepness / GENTLE)
     if len(cuts):
         width = math.inf if type(weight) is InterpolatedWeight and warp is None else _ROUGH_PANEL
     return Panels(log_weight, warp, ends, width * float(np.max(sd)), cuts)

@@ -380,7 +380,7 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
     if rates is None:
         return None
     count = 2 if isinstance(rates, FewRates) else 5
-    if (logs := rates.at(np.linspace(start_of_rates(smallest_sd(belief)), 1.0, count)[1:])) is None:
+    if (logs := rates.at(np.linspace(start_of_rates(rates, smallest_sd(belief)), 1.0, count)[1:])) is None:
         return None
     scale = np.zeros(len(mean))
     scale[some] = np.max(logs, axis=0)
@@ -389,7 +389,7 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
 
     def extend(smallest: float) -> SmoothCurves:
         nonlocal general
-        low = start_of_rates(smallest)
+        low = start_of_rates(rates, smallest)
         if low not in known:
             known[low] = curves_of_rates(rates, scale, some, low, belief.mean)
         if (curves := known[low]) is not None:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +33,7 @@ from stakes._utils.array import Array, constant, double, log_of, on_host
 from stakes.acquisition.curves import Curves, SmoothCurves, points, series
 from stakes.acquisition.loss_rates import (
     CANCELLED,
+    GENTLE,
     LEAST,
     Host,
     LogRate,
@@ -48,6 +49,7 @@ from stakes.acquisition.loss_rates import (
     tilts_of,
     tilts_of_points,
 )
+from stakes.acquisition.quantile_rates import STARTS_OF_PIECES, QuantileRates, curves_in_pieces
 from stakes.beliefs import BoxCoxWarp, LogWarp, SoftplusWarp, WarpedGaussianBelief
 from stakes.beliefs.quadrature import SPACING
 from stakes.beliefs.warped import Warp
@@ -75,6 +77,7 @@ _LOWEST = -120.0  # log E[G], below which the table may lack what matters
 _LEAST_SPREAD = 1e-3  # prior sds: as good as none, but at no node of a curve
 _SMOOTH = 0.4  # of a panel of a weight, over which the rate is smooth
 _FAR, _ENDS = 16.0, 1e-12  # standard deviations of a warped target, and what may be left at its ends
+_BESIDE, _JUMP = 1e-9, 1e-6  # standard deviations beside a kink, and by how much logarithms of weights differ at a jump
 _STEP = 0.25  # of the lattice of m, in the smallest s of an octave
 _NODES = 12  # of log s in an octave
 _REACH = 7.8  # standard deviations of m on each side: the mass beyond is 6e-15
@@ -310,7 +313,7 @@ class SlopeRates:
         return np.asarray(log_of(shares))
 
 
-AnyRates: TypeAlias = Rates | FewRates | SlopeRates
+AnyRates: TypeAlias = Rates | FewRates | SlopeRates | QuantileRates
 
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # of curves, in posterior sds
@@ -321,13 +324,16 @@ _ENOUGH = 5e-8  # the error of the interpolation that is aimed at
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 
 
-def start_of_rates(smallest: float) -> float:
+def start_of_rates(rates: AnyRates, smallest: float) -> float:
     """Where a curve begins that reaches down to a posterior sd."""
-    return next(start for start in _STARTS if start <= smallest)
+    starts = STARTS_OF_PIECES if isinstance(rates, QuantileRates) else _STARTS
+    return next(start for start in starts if start <= smallest)
 
 
 def curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
     """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
+    if isinstance(rates, QuantileRates):
+        return curves_in_pieces(rates, scale, some, low, like)
     if not rates.settled(low):
         return None
     for count in _FEW_NODES if isinstance(rates, FewRates) else _CURVE_NODES:
@@ -372,11 +378,11 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
 def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
     """By numerical integration, where the weight is no steeper than panels can follow."""
     rough = bool(getattr(integrand, "breakpoints", ()))
-    if not isinstance(belief.like, np.ndarray) or (isinstance(loss, QuantileScore) and (rough or loss.breakpoints)):
-        return None  # a quantile that passes a kink of the weight makes G kink
-    if not isinstance(loss, QuantileScore | CRPS | WeightedBregman):
+    if not isinstance(belief.like, np.ndarray) or not isinstance(loss, QuantileScore | CRPS | WeightedBregman):
         return None
     few = len(mean) <= _FEW_CONTEXTS
+    if isinstance(loss, QuantileScore) and not few and (integrand.edges or integrand.steepness > GENTLE):
+        return _rates_of_answers(loss, belief, integrand, mean, sd)
     if few if rough else isinstance(loss, WeightedBregman):
         return None  # the general route is quicker: of smooth weights by products of nodes that contexts share
     tilts = tilts_of(integrand, mean, sd)
@@ -389,6 +395,19 @@ def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Hos
     if rate is None or few:
         return None if rate is None else FewRates(rate, mean, sd, tilts)
     return Rates(rate, mean, sd, tilts, 0.0 if rough else _SMOOTH * panels.width, _MOST_INTEGRALS)
+
+
+def _rates_of_answers(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
+    """Of a quantile whose weight jumps, kinks or is steep, so that its rate is rough; None where panels do not do."""
+    tilts = tilts_of(integrand, mean, sd)
+    edges, soft = np.asarray(integrand.edges), np.asarray(integrand.scales) > 0
+    edges = edges[~soft | (np.cumsum(soft) % 2 == 0)]  # half as many do for a smooth weight: panels have more nodes
+    split = replace(integrand, spacing=0.0, find_edges=lambda: (tuple(edges), ())) if len(edges) else integrand
+    if (panels := panels_of(loss, belief, split, mean, sd, tilts, few=True)) is None:
+        return None
+    sides = [panels.log_weight(edges + side * _BESIDE * np.min(sd)) for side in (-1.0, 1.0)]
+    jumps = np.any(soft) or np.any(abs(sides[1] - sides[0]) > _JUMP)
+    return QuantileRates(loss, panels, mean, sd, tilts, jumps=bool(jumps))
 
 
 @dataclass(frozen=True, eq=False)
