@@ -12,6 +12,7 @@ for each unit of variance that is removed:
 | weighted Bregman loss of T(z)         | W phi''(a) (da / dm)^2 / 2, a = E[w T] / W, W = E[w]                    |
 | squared error, so                     | W (Var_w[z] / s^2)^2                                                    |
 | Linex, so                             | W (d log a / dm)^2 / 2                                                  |
+| log score, z = g(f)                   | W Var_w[f] / (2 s^4)                                                    |
 | CRPS, z = g(f)                        | integral of g'(t) (E[w (f - mu) 1{f <= t}])^2 dt / (W s^4), mu = E_w[f] |
 | quantile, z = g(f)                    | g'(a) h^2 / (2 s^3 w(g(a)) pdf((a - m) / s)), a the answer, h in f      |
 
@@ -45,7 +46,7 @@ from stakes.losses import (
     Square,
     SquaredError,
 )
-from stakes.losses.distributional import QuantileScore
+from stakes.losses.distributional import LogScore, QuantileScore
 from stakes.losses.distributions import NODES_PER_PANEL, Distribution, derivative, legendre_series, panel_nodes
 from stakes.losses.transforms import NearExponential
 from stakes.losses.weights import InterpolatedWeight, as_weight
@@ -128,6 +129,26 @@ def _short_piece(start: Host, length: Host, side: Host) -> tuple[Host, Host, Hos
 
 def squared_rate(masses: Masses) -> LogRate:
     """Log G of squared error, log W + 2 log(Var_w / s^2); NaN where too many digits of the variance cancel."""
+    return _rate_of_variance(masses, 2.0)
+
+
+def log_score_rate(given: Masses | Panels) -> LogRate:
+    """Log G of the log score, half the Fisher information of the weighted density about m: W Var_w / (2 s^4)."""
+    if not isinstance(given, Panels):
+        shares = _rate_of_variance(given, 1.0)
+        return lambda m, s: np.asarray(shares(m, s) - np.log(2.0 * s * s))
+
+    def of(given: Weighted) -> Host:
+        total = np.sum(given.mass, axis=(1, 2))
+        centre = np.sum(given.mass * given.u, axis=(1, 2)) / total
+        spread = np.sum(given.mass * (given.u - centre[:, None, None]) ** 2, axis=(1, 2)) / total
+        return np.asarray(log_of(total) + given.top + log_of(spread) - np.log(2.0 * given.s**2))
+
+    return given.rate(of)
+
+
+def _rate_of_variance(masses: Masses, power: float) -> LogRate:
+    """The log of W (Var_w / s^2)^power; NaN where too many digits of the variance cancel."""
 
     def log_rate(m: Host, s: Host) -> Host:
         mass, slope, bend = masses(m, s)
@@ -136,7 +157,7 @@ def squared_rate(masses: Masses) -> LogRate:
         move = np.where(some, 1.0 + bend / mass - (slope / mass) ** 2, 1.0)  # of the answer, as m moves
         if float(np.min(move)) < CANCELLED:
             return np.full(move.shape, np.nan)
-        return np.asarray(np.where(some, np.log(mass) + 2.0 * np.log(move), -np.inf))
+        return np.asarray(np.where(some, np.log(mass) + power * np.log(move), -np.inf))
 
     return log_rate
 
@@ -368,8 +389,8 @@ def panels_of(
 
 
 def closed_masses(loss: Any, belief: Any) -> Masses | None:
-    """The mass of a weight through two points or more, for squared error and Linex under a Gaussian belief."""
-    if type(loss) not in (SquaredError, Linex) or not isinstance(belief, GaussianBelief):
+    """The mass of a weight through two points or more, for losses of a Gaussian belief whose rates need no more."""
+    if type(loss) not in (SquaredError, Linex, LogScore) or not isinstance(belief, GaussianBelief):
         return None
     if type(loss.weight) is not InterpolatedWeight or len(loss.weight.values) < 2:
         return None

@@ -360,6 +360,12 @@ def _looked_up(extend: Extend, log_scale: Array, belief: GaussianBelief) -> Redu
     return looked_up, log_scale
 
 
+def rated_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction | None:
+    """Tabulated from the rates of the loss; None where these are not known."""
+    found = _by_rates(loss, resolve(loss, under(belief)), belief, under)
+    return None if found is None else _looked_up(*found, belief)
+
+
 def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> tuple[Extend, Array]:
     """The curves of a loss for the contexts of a belief, each tabulated when it is first asked for.
 

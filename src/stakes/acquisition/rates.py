@@ -42,6 +42,7 @@ from stakes.acquisition.loss_rates import (
     crps_rate,
     interpolated_mass,
     linex_rate,
+    log_score_rate,
     middle_of,
     panels_of,
     quantile_rate,
@@ -54,9 +55,10 @@ from stakes.beliefs import BoxCoxWarp, LogWarp, SoftplusWarp, WarpedGaussianBeli
 from stakes.beliefs.quadrature import SPACING
 from stakes.beliefs.warped import Warp
 from stakes.losses import CRPS, Linex, SquaredError, WeightedBregman
-from stakes.losses.distributional import QuantileScore
+from stakes.losses.distributional import LogScore, QuantileScore
 from stakes.losses.weights import InterpolatedWeight
 
+_IN_PANELS = QuantileScore | LogScore | CRPS | WeightedBregman
 _FEW_PAIRS = 2048  # candidates and contexts that are integrated one by one where moments are closed
 _MOST_FEW = 2**18  # nodes of few pairs
 _FEW_STEP = 0.4  # of eta, or less
@@ -367,7 +369,10 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
             return SlopeRates(belief.warp, loss, mean, sd)
     if (masses := closed_masses(loss, belief)) is not None:
         origin = middle_of(loss.weight)
-        rate = linex_rate(masses, loss.alpha) if type(loss) is Linex else squared_rate(masses)
+        if type(loss) is Linex:
+            rate = linex_rate(masses, loss.alpha)
+        else:
+            rate = (log_score_rate if isinstance(loss, LogScore) else squared_rate)(masses)
         tilts = tilts_of_points(loss, mean, sd)
         if len(mean) <= _FEW_CONTEXTS:
             return FewRates(rate, mean - origin, sd, tilts)
@@ -378,7 +383,7 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
 def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
     """By numerical integration, where the weight is no steeper than panels can follow."""
     rough = bool(getattr(integrand, "breakpoints", ()))
-    if not isinstance(belief.like, np.ndarray) or not isinstance(loss, QuantileScore | CRPS | WeightedBregman):
+    if not isinstance(belief.like, np.ndarray) or not isinstance(loss, _IN_PANELS):
         return None
     few = len(mean) <= _FEW_CONTEXTS
     if isinstance(loss, QuantileScore) and not few and (integrand.edges or integrand.steepness > GENTLE):
@@ -390,8 +395,10 @@ def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Hos
         return None
     if isinstance(loss, QuantileScore):
         rate: LogRate | None = quantile_rate(loss, panels)
+    elif isinstance(loss, WeightedBregman):
+        rate = bregman_rate(loss, panels)
     else:
-        rate = crps_rate(panels) if isinstance(loss, CRPS) else bregman_rate(loss, panels)
+        rate = (crps_rate if isinstance(loss, CRPS) else log_score_rate)(panels)
     if rate is None or few:
         return None if rate is None else FewRates(rate, mean, sd, tilts)
     return Rates(rate, mean, sd, tilts, 0.0 if rough else _SMOOTH * panels.width, _MOST_INTEGRALS)
