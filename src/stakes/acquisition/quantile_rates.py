@@ -26,6 +26,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebint, chebval, chebvander
@@ -262,7 +263,7 @@ class _Answers:
         return np.asarray(top + log_of(total) - np.log(spread * math.sqrt(2.0 * math.pi)))
 
 
-def _add(top: Host, total: Host, at: Host, logs: Host, lengths: Host) -> None:
+def _add(top: Host, total: Host, at: Any, logs: Host, lengths: Host) -> None:
     """Add the sums of exp(logs) lengths, [p, n] each, to exp(top) total [P] at places [p]."""
     highest = np.maximum(np.max(logs, axis=1), top[at])
     sums = np.sum(np.exp(logs - highest[:, None]) * lengths, axis=1)
@@ -396,8 +397,9 @@ def curves_in_pieces(rates: QuantileRates, scale: Host, some: Host, low: float, 
     """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
     if not rates.settled(max(low, _LAST_TABLE)):
         return None
-    edges, parts = [_FIRST], []
-    told: Host | float = 0.0  # [M]: EUR up to the piece
+    edges = [_FIRST]
+    parts: list[Array] = []
+    told: Any = 0.0  # [M]: EUR up to the piece
     for start, stop in _pieces(low):
         upper = start >= _MIDDLE
         nodes = points(_KINK_NODES if stop < _KINKS and not rates.jumps else _PIECE_NODES)

@@ -62,6 +62,7 @@ _IN_PANELS = QuantileScore | LogScore | CRPS | WeightedBregman
 _FEW_PAIRS = 2048  # candidates and contexts that are integrated one by one where moments are closed
 _MOST_FEW = 2**18  # nodes of few pairs
 _FEW_STEP = 0.4  # of eta, or less
+_NEAR = 0.02  # of the series of an exponential, of which 1e-12 is left
 _HALVINGS = 3  # of such a step at most
 _FEW_CONTEXTS = 16  # that are not worth a table of rates
 _FEW_ETA, _FEW_REACH = 0.4, 6.0  # standard deviations: nodes of a label, and its ends: the mass beyond is 2e-9
@@ -537,14 +538,25 @@ def _log_sum(logs: Host) -> Host:
 
 
 class FewRegrets:
-    """Reductions of few pairs of squared error with a weight through points: E[W_eta (a_eta - a)^2], by even nodes."""
+    """Reductions of few pairs with a weight through points, by even nodes of a label.
 
-    def __init__(self, weight: InterpolatedWeight, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
-        origin = middle_of(weight)
-        self.masses, self.mean, self.sd, self.tilts = interpolated_mass(weight, origin), mean - origin, sd, tilts
+    Of squared error E[W_eta (a_eta - a)^2], and of Linex E[W_eta (exp(d) - d - 1)], d = log a_eta - log a.
+    """
+
+    def __init__(self, loss: SquaredError | Linex, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
+        assert isinstance(loss.weight, InterpolatedWeight)
+        origin = middle_of(loss.weight)
+        self.masses, self.mean, self.sd, self.tilts = interpolated_mass(loss.weight, origin), mean - origin, sd, tilts
+        self.alpha = loss.alpha if isinstance(loss, Linex) else 0.0
         self.mass, slope, bend = self.masses(self.mean, sd)
         self.served = float(np.min(self.mass)) > LEAST
-        if self.served:
+        if self.served and self.alpha:
+            other = self.masses(self.mean - self.alpha * sd**2, sd)[0]
+            self.served = float(np.min(other)) > LEAST
+            self.shift = log_of(other) - np.log(self.mass)  # [M]: of log a, from -alpha m + alpha^2 v / 2
+            exponential = -self.alpha * sd  # where, in prior sds, the mass of exp(-alpha z) has its centre
+            self.tilts = tilts[0] + np.minimum(exponential, 0.0), tilts[1] + np.maximum(exponential, 0.0)
+        elif self.served:
             self.shift = sd * slope / self.mass  # [M]: of today's answer, from the mean
             self.served = float(np.min(1.0 + bend / self.mass - (slope / self.mass) ** 2)) >= CANCELLED
 
@@ -583,8 +595,17 @@ class FewRegrets:
         s, moved = (rest * sd)[:, None], (root * sd)[:, None] * eta
         mass, slope, _ = self.masses(mean[:, None] + moved, s)
         some = mass > LEAST
-        move = np.where(some, moved + s * slope / np.where(some, mass, 1.0) - shift[:, None], 0.0)
-        terms = mass * move**2 * np.exp(-0.5 * eta * eta)
+        if self.alpha:
+            other = self.masses(mean[:, None] + moved - self.alpha * s**2, s)[0]
+            some &= other > LEAST
+            narrowed = 0.5 * self.alpha**2 * (rho * sd**2)[:, None]
+            ratios = np.log(np.where(some, other, 1.0) / np.where(some, mass, 1.0))
+            move = np.where(some, ratios - shift[:, None] - self.alpha * moved - narrowed, 0.0)
+            regret = _exponential_gap(move)
+        else:
+            move = np.where(some, moved + s * slope / np.where(some, mass, 1.0) - shift[:, None], 0.0)
+            regret = move**2
+        terms = mass * regret * np.exp(-0.5 * eta * eta)
         width = (high - low) / (count - 1) / math.sqrt(2.0 * math.pi) / today
         thirds = [3.0 * width * np.sum(terms[:, first::3], axis=-1) for first in range(3)]
         values = (thirds[0] + thirds[1] + thirds[2]) / 3.0
@@ -596,14 +617,20 @@ class FewRegrets:
         return np.log(self.mass)
 
 
+def _exponential_gap(x: Host) -> Host:
+    """exp(x) - x - 1, by its series near 0."""
+    near = x * x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0 * (1.0 + x / 5.0 * (1.0 + x / 6.0))))
+    return np.where(abs(x) < _NEAR, near, np.expm1(x) - x)
+
+
 def few_regrets(loss: Any, belief: Any) -> FewRegrets | None:
     """For the contexts of a belief with few pairs; None where there are more, or where this does not serve them."""
-    if type(loss) is not SquaredError or not isinstance(loss.weight, InterpolatedWeight):
+    if type(loss) not in (SquaredError, Linex) or not isinstance(loss.weight, InterpolatedWeight):
         return None
     if closed_masses(loss, belief) is None or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS:
         return None
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
     if not np.all(sd > 0):
         return None
-    found = FewRegrets(loss.weight, mean, sd, tilts_of_points(loss, mean, sd))
+    found = FewRegrets(loss, mean, sd, tilts_of_points(loss, mean, sd))
     return found if found.served else None
