@@ -65,7 +65,7 @@ GENTLE = 0.6
 """Steepness of a weight that a panel of the widest resolves."""
 _SHORT = 0.005  # standard deviations: a piece whose averages are taken from its middle
 _PANEL = 2.5  # widest panel of a normal density, in its sds
-_PANEL_NUMBERS = 2**17  # numbers at once
+_PANEL_NUMBERS = 2**15  # numbers at once, whose memory is kept from one block to the next
 _EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _WEIGHT_PANEL = 1.25  # widest panel of a weight, in the largest sd
 _STEEPEST = 8.0  # of the weights that panels follow without splitting
@@ -230,19 +230,19 @@ class Panels:
     cuts: Host
     widest: float = _PANEL
 
-    def rate(self, of: Callable[[Weighted], Host]) -> LogRate:
-        """Log G as a function of a mean and an s, from that of weighted densities."""
+    def rate(self, of: Callable[[Weighted], Host], numbers: int = _PANEL_NUMBERS) -> LogRate:
+        """Log G as a function of a mean and an s, from that of weighted densities, so many numbers at once."""
 
         def log_rate(m: Host, s: Host) -> Host:
             m, s = np.broadcast_arrays(np.asarray(m, dtype=float), np.asarray(s, dtype=float))
-            return np.reshape(self.over(np.ravel(m), np.ravel(s), of), m.shape)
+            return np.reshape(self.over(np.ravel(m), np.ravel(s), of, numbers), m.shape)
 
         return log_rate
 
-    def over(self, m: Host, s: Host, of: Callable[[Weighted], Host]) -> Host:
+    def over(self, m: Host, s: Host, of: Callable[[Weighted], Host], numbers: int = _PANEL_NUMBERS) -> Host:
         """[P]: what `of` makes of weighted densities of means and sds [P], a block of them at a time."""
         base = self._base(float(np.max(s)))
-        step = max(1, _PANEL_NUMBERS // (len(base) * NODES_PER_PANEL))
+        step = max(1, numbers // (len(base) * NODES_PER_PANEL))
         return np.concatenate([of(self.weighted(m[part], s[part], base)) for part in slices(len(m), step)])
 
     def _base(self, widest: float) -> Host:
@@ -337,7 +337,7 @@ def quantile_rate(loss: QuantileScore, panels: Panels) -> LogRate:
         found = log_slope + 2.0 * log_of(cost) - log_pdf + given.top - np.log(2.0 * given.s / loss.unit)
         return np.asarray(np.where(cost > 0, found, np.nan))
 
-    return panels.rate(of)
+    return panels.rate(of, 2 * _PANEL_NUMBERS)  # the search for the quantile takes many steps, whatever their number
 
 
 def quantile_of(level: float, given: Weighted) -> tuple[Host, Host]:
