@@ -18,23 +18,23 @@ def crowd(seed=0, rows=120, right=(("student", 0.8), ("expert", 0.97))):
     rng = np.random.default_rng(seed)
     truth = np.repeat([0, 1], rows // 2)
     X = rng.normal(size=(rows, 2)) + 2.0 * truth[:, None]
-    said = {name: np.where(rng.random(rows) < share, truth, 1 - truth) for name, share in right}
-    return X, truth, said
+    labels = {name: np.where(rng.random(rows) < share, truth, 1 - truth) for name, share in right}
+    return X, truth, labels
 
 
-def opinions_of(said, rows):
-    return [(int(row), name, CLASSES[each[row]]) for row in rows for name, each in said.items()]
+def opinions_of(labels, rows):
+    return [(int(row), name, CLASSES[each[row]]) for row in rows for name, each in labels.items()]
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    X, truth, said = crowd()
+    X, truth, labels = crowd()
     known = {row: CLASSES[truth[row]] for row in range(0, 120, 12)}
-    opinions = opinions_of(said, [*known, *range(1, 120, 4)])
+    opinions = opinions_of(labels, [*known, *range(1, 120, 4)])
     return fit_to_opinions(X, opinions, known=known, classes=CLASSES, model=MODEL)
 
 
-def test_annotators_are_told_apart(fitted):
+def test_annotators_are_distinguished(fitted):
     student, expert = fitted.annotators["student"], fitted.annotators["expert"]
     assert expert.accuracy > student.accuracy
     assert abs(student.accuracy - 0.8) < 0.15
@@ -69,15 +69,15 @@ def test_pairs_are_ranked_by_worth_for_their_price(fitted):
 
 def test_the_price_decides(fitted):
     cheap = rank_opinions(fitted, LogLoss(), prices={"student": 1.0, "expert": 1.0}, n=4, choice="best")
-    dear = rank_opinions(fitted, LogLoss(), prices={"student": 1.0, "expert": 500.0}, n=4, choice="best")
+    expensive = rank_opinions(fitted, LogLoss(), prices={"student": 1.0, "expert": 500.0}, n=4, choice="best")
     assert {each.annotator for each in cheap} == {"expert"}  # better and no more expensive
-    assert {each.annotator for each in dear} == {"student"}
+    assert {each.annotator for each in expensive} == {"student"}
 
 
 def test_asking_again_competes_with_asking_anew():
     """All rows have an opinion of the student: the expert is asked about those that are in doubt."""
-    X, truth, said = crowd(rows=60)
-    opinions = [(row, "student", CLASSES[said["student"][row]]) for row in range(60)]
+    X, truth, labels = crowd(rows=60)
+    opinions = [(row, "student", CLASSES[labels["student"][row]]) for row in range(60)]
     known = {row: CLASSES[truth[row]] for row in (0, 1, 2, 57, 58, 59)}
     fit = fit_to_opinions(X, opinions, known=known, classes=CLASSES, model=MODEL)
     ranked = rank_opinions(fit, LogLoss(), prices={"expert": 1.0, "student": 1.0}, n=10, choice="best")
@@ -94,13 +94,13 @@ def test_asking_again_competes_with_asking_anew():
 
 def test_a_settled_row_is_worth_less_than_a_doubtful_one():
     """Two opinions that agree leave little to ask, two that differ much."""
-    X, truth, said = crowd(rows=60, right=(("a", 0.8), ("b", 0.8)))
+    X, truth, labels = crowd(rows=60, right=(("a", 0.8), ("b", 0.8)))
     known = {row: CLASSES[truth[row]] for row in range(0, 60, 3)}
-    opinions = opinions_of(said, [row for row in range(60) if row not in known])
+    opinions = opinions_of(labels, [row for row in range(60) if row not in known])
     fit = fit_to_opinions(X, opinions, known=known, classes=CLASSES, model=MODEL)
     rows = np.array([row for row in range(60) if row not in known])
     worth = score(LogLoss(), opinion_belief(fit, rows, X))
-    differ = said["a"][rows] != said["b"][rows]
+    differ = labels["a"][rows] != labels["b"][rows]
     assert worth[differ].mean() > worth[~differ].mean()
 
 
@@ -119,8 +119,8 @@ def test_known_noise_takes_the_place_of_estimates(fitted):
 
 
 def test_a_fit_goes_on_from_the_one_before(fitted):
-    X, truth, said = crowd()
-    more = [*fitted.opinions, *opinions_of(said, range(3, 120, 8))]
+    X, truth, labels = crowd()
+    more = [*fitted.opinions, *opinions_of(labels, range(3, 120, 8))]
     known = {row: CLASSES[truth[row]] for row in fitted.known}
     fit = fit_to_opinions(X, more, known=known, classes=CLASSES, model=MODEL, previous=fitted)
     place = {row: at for at, row in enumerate(fit.rows.tolist())}

@@ -158,7 +158,7 @@ def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction
 
 def _rough_log_score(loss: LogScore, belief: GaussianBelief, under: Under) -> Reduction | None:
     """By rates, where a weight jumps, kinks or is steep and they are known: they are smooth all the same."""
-    if belief.n_candidates == 0 or smallest_sd(belief) < _NEARLY_TOLD:  # beyond, rates grow like the inverse
+    if belief.n_candidates == 0 or smallest_sd(belief) < _NEARLY_KNOWN:  # beyond, rates grow like the inverse
         return None
     return rated_curve(loss, belief, under) if under(belief).resolved(loss).edges else None
 
@@ -281,7 +281,7 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
 
 
 _DOUBT = 1e-7
-_NEARLY_TOLD = 0.01  # posterior sd, over the prior one
+_NEARLY_KNOWN = 0.01  # posterior sd, over the prior one
 _LEAST_RHO = 1e-15  # below, what is not nothing grows like sqrt(rho)
 
 

@@ -340,8 +340,8 @@ def _integrated(loss: Any, integrand: Any, belief: GaussianBelief, under: Under)
 
     def integrated(block: GaussianBelief) -> Array:
         xp, reductions = namespace(block.mean), of(under(block))
-        told = xp.where(block.rho > 0, reductions, xp.zeros_like(reductions))  # no label tells of the others
-        return xp.astype(told, block.mean.dtype)
+        values = xp.where(block.rho > 0, reductions, xp.zeros_like(reductions))  # no label tells of the others
+        return xp.astype(values, block.mean.dtype)
 
     return integrated, log_scale
 
@@ -378,6 +378,7 @@ def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array] | None:
     """The same from the rates of the loss, where these are known; by the general route where they do not reach."""
+    from stakes.acquisition.quantile_rates import QuantileRates, curves_in_pieces
     from stakes.acquisition.rates import FewRates, curves_of_rates, rates_of, start_of_rates
 
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
@@ -397,7 +398,8 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
         nonlocal general
         low = start_of_rates(rates, smallest)
         if low not in known:
-            known[low] = curves_of_rates(rates, scale, some, low, belief.mean)
+            curves_of = curves_in_pieces if isinstance(rates, QuantileRates) else curves_of_rates
+            known[low] = curves_of(rates, scale, some, low, belief.mean)
         if (curves := known[low]) is not None:
             warn_of_error(loss, rates.error)
             return curves

@@ -399,7 +399,7 @@ def curves_in_pieces(rates: QuantileRates, scale: Host, some: Host, low: float, 
         return None
     edges = [_FIRST]
     parts: list[Array] = []
-    told: Any = 0.0  # [M]: EUR up to the piece
+    gained: Any = 0.0  # [M]: EUR up to the piece
     for start, stop in _pieces(low):
         upper = start >= _MIDDLE
         nodes = points(_KINK_NODES if stop < _KINKS and not rates.jumps else _PIECE_NODES)
@@ -414,10 +414,10 @@ def curves_in_pieces(rates: QuantileRates, scale: Host, some: Host, low: float, 
         if not upper:  # in root: t dt is root d(root)
             values *= (root / x)[:, None]
         if not parts:
-            told = values[-1] / root[-1] * start**2 / 2.0
+            gained = values[-1] / root[-1] * start**2 / 2.0
         integral = chebint(np.asarray(series(values, len(place))), scl=(stop - start) / 2.0, lbnd=-1.0)
-        parts.append(series((told + chebval(nodes, integral).T) / (root**2)[:, None], _PIECE_NODES))
-        told = told + chebval(1.0, integral)
+        parts.append(series((gained + chebval(nodes, integral).T) / (root**2)[:, None], _PIECE_NODES))
+        gained = gained + chebval(1.0, integral)
         edges.append(stop)
     return PanelCurves(constant(np.stack(parts), double(like)), tuple(edges)).astype(like.dtype)
 

@@ -287,10 +287,10 @@ def opinion_belief(fit: OpinionFit, rows: Host, contexts: Any, *, joint: bool = 
     model: LabelDraws = fit.model
     members = model.members(take_rows(fit.table, rows))
     place = {int(row): at for at, row in enumerate(fit.rows)}
-    told = np.flatnonzero([int(row) in place for row in rows])
-    if len(told):
-        positions = np.asarray([place[int(row)] for row in rows[told]])
-        members[told] = model.labelled_members(take_rows(fit.table, rows[told]), positions)
+    labelled = np.flatnonzero([int(row) in place for row in rows])
+    if len(labelled):
+        positions = np.asarray([place[int(row)] for row in rows[labelled]])
+        members[labelled] = model.labelled_members(take_rows(fit.table, rows[labelled]), positions)
     return CategoricalEnsemble(members, model.members(contexts))
 
 
@@ -397,9 +397,9 @@ def _before(previous: OpinionFit, rows: Host, here: Any) -> Host:
     """[n, C]: what was known of each row without its own label, before the last opinions came."""
     found = previous.model.predict_proba(here)
     place = {int(row): at for at, row in enumerate(previous.rows)}
-    told = [(at, place[row]) for at, row in enumerate(rows.tolist()) if row in place]
-    if told:
-        now, then = (list(side) for side in zip(*told, strict=True))
+    known = [(at, place[row]) for at, row in enumerate(rows.tolist()) if row in place]
+    if known:
+        now, then = (list(side) for side in zip(*known, strict=True))
         found[now] = previous.model.prior_[then]
     return np.asarray(found)
 
