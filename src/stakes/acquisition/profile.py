@@ -398,8 +398,10 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
         nonlocal general
         low = start_of_rates(rates, smallest)
         if low not in known:
-            curves_of = curves_in_pieces if isinstance(rates, QuantileRates) else curves_of_rates
-            known[low] = curves_of(rates, scale, some, low, belief.mean)
+            if isinstance(rates, QuantileRates):
+                known[low] = curves_in_pieces(rates, scale, some, low, belief.mean)
+            else:
+                known[low] = curves_of_rates(rates, scale, some, low, belief.mean)
         if (curves := known[low]) is not None:
             warn_of_error(loss, rates.error)
             return curves

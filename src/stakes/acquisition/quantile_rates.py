@@ -393,7 +393,7 @@ def _means(loss: QuantileScore, panels: Panels, answers: Host, s: Host) -> tuple
     return found, costs
 
 
-def curves_in_pieces(rates: QuantileRates, scale: Host, some: Host, low: float, like: Array) -> PanelCurves | None:
+def curves_in_pieces(rates: QuantileRates, scale: Host, some: Any, low: float, like: Array) -> PanelCurves | None:
     """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
     if not rates.settled(max(low, _LAST_TABLE)):
         return None
