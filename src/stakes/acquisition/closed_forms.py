@@ -157,10 +157,27 @@ def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction
 
 
 def _rough_log_score(loss: LogScore, belief: GaussianBelief, under: Under) -> Reduction | None:
-    """By rates, where a weight jumps, kinks or is steep and they are known: they are smooth all the same."""
-    if belief.n_candidates == 0 or smallest_sd(belief) < _NEARLY_KNOWN:  # beyond, rates grow like the inverse
+    """By rates, where a weight jumps, kinks or is steep and they are known: they are smooth all the same.
+
+    Blocks of candidates that tell nearly all, where rates grow like the inverse, are done in parts.
+    """
+    integrand = under(belief).resolved(loss)
+    if belief.n_candidates == 0 or not integrand.edges or smallest_sd(belief) < _NEARLY_KNOWN:
         return None
-    return rated_curve(loss, belief, under) if under(belief).resolved(loss).edges else None
+    if (found := rated_curve(loss, belief, under)) is None:
+        return None
+    of, log_scale = found
+    parts: Reduction | None = None
+
+    def each(block: GaussianBelief) -> Array:
+        nonlocal parts
+        if smallest_sd(block) >= _NEARLY_KNOWN:
+            return of(block)
+        parts = parts or _in_parts(integrand, belief)
+        values, factor = parts[0](block), namespace(log_scale).exp(parts[1] - log_scale)
+        return values * namespace(values).astype(factor, values.dtype)
+
+    return each, log_scale
 
 
 def _in_parts(integrand: Resolved, belief: GaussianBelief) -> Reduction:
@@ -281,7 +298,7 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
 
 
 _DOUBT = 1e-7
-_NEARLY_KNOWN = 0.01  # posterior sd, over the prior one
+_NEARLY_KNOWN = 0.2  # posterior sd, over the prior one
 _LEAST_RHO = 1e-15  # below, what is not nothing grows like sqrt(rho)
 
 
